@@ -1,9 +1,11 @@
 /* cmd_ingest.c: clpipe ingest. */
 #include "cli/commands.h"
+#include "cli/ingest_ranks.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cluster/processes.h"
 #include "decode/isolate.h"
 #include <string.h>
 
@@ -16,9 +18,14 @@ enum status command_ingest(const struct options *options, struct error *err)
     struct progress progress;
     memset(&report, 0, sizeof report);
     struct isolate *isolate = NULL;
-    enum status status = ingest_plan_open(&plan, options, err);
+    struct ingest_ranks ranks;
+    enum status status = ingest_ranks_open(&ranks, options, err);
+    if (status == STATUS_OK)
+        status = ingest_plan_open(&plan, &ranks.own, err);
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
+    if (status == STATUS_OK)
+        status = ingest_ranks_agree(&ranks, plan.parameters, &plan.takeover.places, err);
     if (status == STATUS_OK) {
         signals_install(signals_time_limit(options));
         status = compute_open(&compute, options, false, err);
@@ -26,17 +33,22 @@ enum status command_ingest(const struct options *options, struct error *err)
     bool ran = status == STATUS_OK;
     if (ran) {
         progress_init(&progress, options);
-        status = ingest_step(&report, &plan, &search, isolate, &progress, err);
+        status = ingest_step(&report, &plan, &search, isolate, &progress, &ranks, err);
     }
+    if (ran && status != STATUS_USAGE && status != STATUS_FAILED)
+        status = ingest_ranks_merge(&report, &ranks, status, err);
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
     isolate_close(&isolate);
+    ingest_ranks_close(&ranks);
     if (!ran || status == STATUS_USAGE || status == STATUS_FAILED)
         return status;
-
-    summary_ingest(&report, options, status, true);
     if (status != STATUS_OK)
         summary_stopped(err, &report);
+    if (!processes_first(options->processes))
+        return status == STATUS_OK ? ingest_verdict(&report, options) : status;
+
+    summary_ingest(&report, options, status, true);
     struct json json;
     json_init(&json, false);
     bool written = status == STATUS_OK && !options->dry_run;

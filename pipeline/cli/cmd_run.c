@@ -154,7 +154,7 @@ enum status command_run(const struct options *options, struct error *err)
         goto out;
     progress_init(&progress, options);
     plan.remade = options->name;
-    status = ingest_step(&report, &plan, &search, isolate, &progress, err);
+    status = ingest_step(&report, &plan, &search, isolate, &progress, NULL, err);
     isolate_close(&isolate);
     if (status == STATUS_USAGE || status == STATUS_FAILED)
         goto out;

@@ -136,7 +136,7 @@ static enum status run_ingest(const struct arguments *a, struct error *err)
         status = compute_open(&compute, &options, false, err);
     if (status == STATUS_OK) {
         progress_init(&progress, &options);
-        status = ingest_step(&report, &plan, &search, NULL, &progress, err);
+        status = ingest_step(&report, &plan, &search, NULL, &progress, NULL, err);
     }
     status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);

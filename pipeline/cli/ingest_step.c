@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/path.h"
+#include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -438,7 +439,7 @@ void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct compute_search *search, struct isolate *isolate,
-                        struct progress *progress, struct error *err)
+                        struct progress *progress, struct ingest_ranks *ranks, struct error *err)
 {
     const struct takeover *takeover = &plan->takeover;
     const struct options *options = &takeover->options;
@@ -493,6 +494,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     if (options->memory < INGEST_MEMORY_MIN)
         log_message(LOG_NOTICE, "notice: --memory is less than an ingest needs; 16M is used");
     read_decode(&config.decode, options);
+    if (ranks)
+        ingest_ranks_configure(&config, ranks);
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);
     progress_end(progress);

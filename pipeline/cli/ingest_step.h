@@ -8,6 +8,8 @@
 #include "cli/takeover.h"
 #include "ingest/ingest.h"
 
+struct ingest_ranks;
+
 /* What is looked at before a device is needed: feature specs, sources, output. */
 struct ingest_plan {
     enum histogram_variant variant;
@@ -31,10 +33,10 @@ void ingest_plan_close(struct ingest_plan *plan);
  * plan. *out is NULL without it. */
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err);
 
-/* Runs; returns what ingest_run returns. */
+/* Runs, with others where there are `ranks`; returns what ingest_run returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct compute_search *search, struct isolate *isolate,
-                        struct progress *progress, struct error *err);
+                        struct progress *progress, struct ingest_ranks *ranks, struct error *err);
 
 /* Learns codebooks alone, as the options say: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,

@@ -40,7 +40,7 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
 {
     static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
     sigset_t before;
-    if (!option_find(options->command, "mpi", strlen("mpi")))
+    if (!options->merges_shards && !option_find(options->command, "mpi", strlen("mpi")))
         return STATUS_OK;
     char *words = join_words(argc, argv);
     if (!words)

@@ -4,7 +4,8 @@
 
 #include "cli/options.h"
 
-/* For commands that have --mpi: joins the other processes, where there are any, as
+/* For commands that have --mpi, and ingests that merge their shards: joins the other processes, where
+ * there are any, as
  * options->processes. In all but the first the options are those of a process that prints and writes
  * nothing but errors of its own. Threads are divided among the processes of this machine unless their
  * number was given. Before other threads start. */

@@ -94,7 +94,8 @@ static const struct option ingest_rows[] = {
      "first dot, as in WebDataset"},
     {"shard", 0, OPTION_TEXT, AT(shard), "I/N|slurm/N|mpi", NULL, "everything", 0, 0,
      "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's number in the "
-     "array; mpi: rank and size are the launcher's. {shard} in the name of the output becomes I"},
+     "array; mpi: the launcher's ranks take one each, and their files are merged as the output. {shard} "
+     "in the name of the output becomes I; with it mpi merges nothing"},
     END};
 const struct option_group group_ingest = {"Features and updates", ingest_rows};
 

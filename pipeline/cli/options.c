@@ -417,7 +417,10 @@ static enum status take_shard(struct options *out, struct error *err)
     if (options_given(out, "limit"))
         return misuse(err, out->command, "--shard and --limit cannot be combined");
     enum status status = shard_option_read(&out->share, out->shard, err);
-    if (status != STATUS_OK || !out->output)
+    out->merges_shards = strcmp(out->command->name, "ingest") == 0 &&
+                         strcmp(out->shard, "mpi") == 0 && !out->dry_run &&
+                         !(out->output && strstr(out->output, SHARD_PLACE));
+    if (status != STATUS_OK || !out->output || out->merges_shards)
         return status;
     out->made_output = shard_option_name(out->output, &out->share);
     if (!out->made_output)

@@ -71,6 +71,7 @@ struct options {
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */
     char *made_output;       /* `output`, if {shard} in it was replaced */
+    bool merges_shards;      /* ingest --shard mpi without {shard}: `output` is of all ranks */
     int preset; /* of presets[] (features/preset.h), -1: none */
     uint64_t sample; /* codebook: images to learn from */
 
@@ -98,7 +99,7 @@ struct options {
     bool force;
     bool verify_input;
 
-    /* cluster, assign */
+    /* cluster, assign, ingest */
     int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
     struct processes *processes; /* set by launch.h; NULL: this one alone */
 

@@ -166,6 +166,8 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
                    const char *output, struct error *err)
 {
     json_open_object(json, key);
+    if (report->ranks > 0)
+        json_uint(json, "ranks", report->ranks);
     json_uint(json, "images_ok", report->images_ok);
     json_uint(json, "images_failed", report->images_failed);
     json_uint(json, "images_unchanged", report->images_unchanged);

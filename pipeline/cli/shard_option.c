@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE "{shard}"
-
 static enum status read_array_task(struct list_share *out, struct error *err)
 {
     const char *task = getenv("SLURM_ARRAY_TASK_ID");
@@ -75,9 +73,9 @@ char *shard_option_name(const char *name, const struct list_share *share)
     const int width = snprintf(last, sizeof last, "%llu", (unsigned long long)share->count - 1);
     snprintf(index, sizeof index, "%0*llu", width, (unsigned long long)share->index);
     char *out = strdup(name);
-    for (char *at; out && (at = strstr(out, PLACE));) {
+    for (char *at; out && (at = strstr(out, SHARD_PLACE));) {
         char *next;
-        if (asprintf(&next, "%.*s%s%s", (int)(at - out), out, index, at + strlen(PLACE)) < 0)
+        if (asprintf(&next, "%.*s%s%s", (int)(at - out), out, index, at + strlen(SHARD_PLACE)) < 0)
             next = NULL;
         free(out);
         out = next;

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/list_share.h"
 
+#define SHARD_PLACE "{shard}"
+
 /* Fills index and count; STATUS_USAGE: what `text` asks for is not there, or makes no sense. */
 enum status shard_option_read(struct list_share *out, const char *text, struct error *err);
 

@@ -340,6 +340,9 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
             line(&text, "file", "%s (%s%s)", path_for_message(file, sizeof file, options->output),
                  format_bytes(size, sizeof size, (uint64_t)st.st_size),
                  unchanged ? ", unchanged" : "");
+        if (report->ranks > 0)
+            line(&text, "parts", "%u in %s.parts, which the file refers to: keep them together",
+                 report->ranks, path_for_message(file, sizeof file, options->output));
         if (failures_counted(report->summary.by_reason))
             command_line(&text, "details", "info", options->output, " --failures");
         if (next && report->share.count <= 1)

@@ -7,8 +7,10 @@
 
 struct ahead;
 
-/* For up to AHEAD_MOST programs. NULL where memory is short. */
 #define AHEAD_MOST 8
+
+/* For up to AHEAD_MOST programs of `ocl`, which must outlive it. Nothing is built yet. NULL where memory
+ * is short. */
 struct ahead *ahead_open(struct ocl_context *ocl);
 
 /* Begins to build one, in a thread of its own; where there is none, it is built when it is wanted. The

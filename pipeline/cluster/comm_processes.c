@@ -6,9 +6,15 @@
  * a message of the rank before it instead: that one sends a message that there will be none.
  *
  * MPI's own waiting takes a whole core. Ranks wait for each other in gates, which look, make way for
- * others, and sleep; what follows takes no longer than its data. */
+ * others, and sleep; what follows takes no longer than its data.
+ *
+ * Where ranks work apart for hours (an ingest), those at work take part in gates that let nobody
+ * through: comm_processes_watch begins one, looks later whether all have, and begins the next. A rank
+ * that has come to a real gate repeats it until all others have come there, too. So a failure, or the
+ * wish to stop, reaches all of them without a message that might cross another. */
 #include "cluster/comm_processes.h"
 #include "base/clock.h"
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +27,10 @@
 #define SLEEP_MAX_NS 1000000
 
 enum { TAG_DATA = 1, TAG_NONE, TAG_COUNT };
+
+/* What a rank brings to a gate; the largest holds for all: it is there, at work elsewhere, asked to stop
+ * (a cause follows), or has failed: lower ranks bring more. */
+enum { GATE_ARRIVED, GATE_WORKING, GATE_STOPPING, GATE_FAILED = GATE_STOPPING + STOP_ERROR };
 
 struct sending {
     struct sending *next;
@@ -37,6 +47,10 @@ struct process {
     bool told;          /* that the rank before has failed */
     uint64_t sent, received;
     struct sending *sendings; /* to the next rank, which it may not have taken yet */
+    struct stop *stop; /* of comm_processes_share_stop, or NULL */
+    bool stopping;     /* all know of it */
+    void *watching;    /* the gate that was begun at work, or NULL; it reads and writes: */
+    int64_t brought;
 };
 
 static struct process *process_of(struct comm *comm)
@@ -92,13 +106,23 @@ static enum status wait_request(struct process *process, void *request, struct e
     return STATUS_OK;
 }
 
-/* *largest becomes that of all ranks. */
-static enum status meet(struct process *process, int64_t *largest, struct error *err)
+/* Begins a gate that decides by the largest of what ranks bring: process->brought becomes that. */
+static enum status begin_gate(struct process *process, int64_t own, struct error *err)
 {
-    void *request = NULL;
-    if (check(process, process->mpi->begin_maximum(&request, process->group, largest), err) !=
-        STATUS_OK)
-        return err->status;
+    const enum stop_cause cause =
+        process->stop && !process->stopping ? stop_requested(process->stop) : STOP_NONE;
+    const bool stops = cause != STOP_NONE && cause != STOP_ERROR && own < GATE_STOPPING;
+    process->brought = stops ? GATE_STOPPING + (int64_t)cause : own;
+    return check(process,
+                 process->mpi->begin_maximum(&process->watching, process->group, &process->brought),
+                 err);
+}
+
+/* Waits for the end of the one that was begun. */
+static enum status end_gate(struct process *process, struct error *err)
+{
+    void *request = process->watching;
+    process->watching = NULL;
     return wait_request(process, request, err);
 }
 
@@ -142,10 +166,9 @@ static enum status settle(struct process *process, bool all, struct error *err)
 }
 
 static enum status find_message(struct process *process, struct mpi_message *message,
-                                struct error *err)
+                                uint32_t from, struct error *err)
 {
     struct patience patience = {0};
-    const uint32_t from = process->comm.rank - 1;
     for (;;) {
         if (check(process, process->mpi->probe(message, process->group, from), err) != STATUS_OK)
             return err->status;
@@ -167,7 +190,7 @@ static enum status drain(struct process *process, struct error *err)
     sent = process->received;
     while (!told || process->received < sent) {
         struct mpi_message message;
-        if (find_message(process, &message, err) != STATUS_OK)
+        if (find_message(process, &message, comm->rank - 1, err) != STATUS_OK)
             return err->status;
         char *data = malloc(message.bytes + sizeof sent);
         if (!data)
@@ -198,21 +221,11 @@ static void name_rank(struct error *err, uint32_t rank)
     error_subject(err, subject);
 }
 
-/* own: what this rank has failed by; NULL: it has not, or knows only that another one has. */
-static enum status gate(struct process *process, const struct error *own, struct error *err)
+/* The end of all ranks' calls: the one that was first among those that failed tells why. */
+static enum status take_failure(struct process *process, const struct error *own, struct error *err)
 {
     const struct comm *comm = &process->comm;
-    /* The first of those that have failed tells all. */
-    int64_t largest = own ? (int64_t)(comm->size - comm->rank) : 0;
-    if (process->error.status != STATUS_OK) {
-        *err = process->error;
-        return err->status;
-    }
-    if (meet(process, &largest, err) != STATUS_OK)
-        return err->status;
-    if (largest == 0)
-        return STATUS_OK;
-    const uint32_t teller = comm->size - (uint32_t)largest;
+    const uint32_t teller = comm->size - (uint32_t)(process->brought - GATE_FAILED) - 1;
     struct error all = own ? *own : (struct error)ERROR_INIT;
     if (comm->rank == teller && teller > 0)
         name_rank(&all, teller);
@@ -222,6 +235,57 @@ static enum status gate(struct process *process, const struct error *own, struct
         return err->status;
     *err = process->error = all;
     return err->status;
+}
+
+/* What a gate that has ended says to one that failed by `own`, or to others. */
+static enum status take_gate(struct process *process, const struct error *own, struct error *err)
+{
+    if (process->brought >= GATE_FAILED)
+        return take_failure(process, own, err);
+    if (process->brought >= GATE_STOPPING) {
+        process->stopping = true;
+        if (process->stop)
+            stop_request(process->stop, (enum stop_cause)(process->brought - GATE_STOPPING));
+    }
+    return STATUS_OK;
+}
+
+/* own: what this rank has failed by; NULL: it has not, or knows only that another one has. */
+static enum status gate(struct process *process, const struct error *own, struct error *err)
+{
+    const struct comm *comm = &process->comm;
+    if (process->error.status != STATUS_OK) {
+        *err = process->error;
+        return err->status;
+    }
+    if (process->watching && (end_gate(process, err) != STATUS_OK ||
+                              take_gate(process, NULL, err) != STATUS_OK))
+        return err->status;
+    do {
+        if (begin_gate(process, own ? GATE_FAILED + comm->size - comm->rank - 1 : GATE_ARRIVED,
+                       err) != STATUS_OK ||
+            end_gate(process, err) != STATUS_OK || take_gate(process, own, err) != STATUS_OK)
+            return err->status;
+    } while (process->brought != GATE_ARRIVED && process->brought < GATE_FAILED);
+    return STATUS_OK;
+}
+
+enum status comm_processes_watch(struct comm *comm, struct error *err)
+{
+    struct process *process = process_of(comm);
+    int done = 0;
+    if (process->error.status != STATUS_OK)
+        return comm_processes_error(comm, err);
+    if (!process->watching)
+        return begin_gate(process, GATE_WORKING, err);
+    if (check(process, process->mpi->test(&done, &process->watching), err) != STATUS_OK)
+        return err->status;
+    return done ? take_gate(process, NULL, err) : STATUS_OK;
+}
+
+void comm_processes_share_stop(struct comm *comm, struct stop *stop)
+{
+    process_of(comm)->stop = stop;
 }
 
 void comm_processes_fail(struct comm *comm, const struct error *err)
@@ -316,7 +380,7 @@ static enum status receive_previous(struct comm *comm, void *data, size_t bytes,
     struct mpi_message message;
     if (process->error.status != STATUS_OK)
         return comm_processes_error(comm, err);
-    if (find_message(process, &message, err) != STATUS_OK ||
+    if (find_message(process, &message, comm->rank - 1, err) != STATUS_OK ||
         check(process,
               process->mpi->receive(process->group, data, message.tag == TAG_DATA ? bytes : 0,
                                     comm->rank - 1, message.tag),
@@ -327,6 +391,33 @@ static enum status receive_previous(struct comm *comm, void *data, size_t bytes,
         return STATUS_OK;
     process->told = true;
     return error_set(err, STATUS_FAILED, "the rank before this one has failed");
+}
+
+enum status comm_processes_give(struct comm *comm, uint32_t to, const void *data, size_t bytes,
+                                struct error *err)
+{
+    struct process *process = process_of(comm);
+    return check(process,
+                 process->mpi->send(process->group, data, bytes, to, bytes > 0 ? TAG_DATA : TAG_NONE),
+                 err);
+}
+
+enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, struct error *err)
+{
+    struct process *process = process_of(comm);
+    struct mpi_message message;
+    if (find_message(process, &message, 0, err) != STATUS_OK)
+        return err->status;
+    void *dropped = data ? NULL : malloc(message.bytes + 1);
+    if (!data && !dropped)
+        return error_memory(err, message.bytes, "ranks");
+    assert(!data || message.tag == TAG_NONE || message.bytes == bytes);
+    const int code = process->mpi->receive(process->group, data ? data : dropped, message.bytes, 0,
+                                           message.tag);
+    free(dropped);
+    if (check(process, code, err) != STATUS_OK)
+        return err->status;
+    return message.tag == TAG_NONE ? STATUS_END : STATUS_OK;
 }
 
 static const struct comm_ops ops = {.sum = sum,

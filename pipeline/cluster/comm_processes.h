@@ -2,6 +2,7 @@
 #ifndef CLPIPE_CLUSTER_COMM_PROCESSES_H
 #define CLPIPE_CLUSTER_COMM_PROCESSES_H
 
+#include "base/stop.h"
 #include "cluster/comm.h"
 #include "mpi/mpi_table.h"
 
@@ -23,5 +24,19 @@ bool comm_processes_lost(const struct comm *comm);
 
 /* Waits until all ranks have come here: with STATUS_OK, or with the error that ends them. */
 enum status comm_processes_meet(struct comm *comm, struct error *err);
+
+/* For ranks that work apart until their next exchange: to be called now and then, does not wait. An
+ * error is that of a rank that has failed, and ends all calls. */
+enum status comm_processes_watch(struct comm *comm, struct error *err);
+/* From now on watching, and waiting for others, makes a stop of one rank that of all, for the same
+ * cause. */
+void comm_processes_share_stop(struct comm *comm, struct stop *stop);
+
+/* Bytes from rank 0 to another one, at most 1 GiB a call; no bytes: there are no more. All that is
+ * given, with this end, is taken before the two ranks exchange anything else. take: what one call gave,
+ * `bytes` bytes, or for NULL any number, which is dropped; STATUS_END: there are no more. */
+enum status comm_processes_give(struct comm *comm, uint32_t to, const void *data, size_t bytes,
+                                struct error *err);
+enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, struct error *err);
 
 #endif

@@ -30,6 +30,7 @@ struct device_update {
 /* Leaves `used` false where the device cannot. */
 enum status device_update_open(struct device_update *device, struct update *update,
                                struct filter *filter, struct error *err);
+/* Frees buffers, kernels and program; accepts a zeroed struct and what a failed open left. */
 void device_update_close(struct device_update *device);
 
 /* Forgets all rows; follows update_reset. */

@@ -18,6 +18,8 @@ struct engine {
  * those of cluster_run. */
 enum status engine_open(struct engine *engine, const struct rank *rank,
                         const struct cluster_config *config, struct error *err);
+/* Frees the rows, the device's buffers and the checkpoint's memory; its file stays. Not a collective
+ * call. */
 void engine_close(struct engine *engine);
 
 /* All restarts for one k, or those that engine->checkpoint does not have yet. What it leaves on the

@@ -26,6 +26,8 @@ struct exchange {
  * all ranks. */
 enum status exchange_open(struct exchange *exchange, struct comm *comm,
                           struct device_update *device, struct error *err);
+/* Frees what this rank has; not a collective call. Accepts a zeroed struct and what a failed open
+ * left. */
 void exchange_close(struct exchange *exchange);
 
 /* Enqueues what the next wait for the compute queue is to cover: the first piece of the sums comes to

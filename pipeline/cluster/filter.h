@@ -63,6 +63,7 @@ struct filter {
 /* For data and up to `capacity` centroids. */
 enum status filter_open(struct filter *filter, struct data *data, uint32_t capacity,
                         struct error *err);
+/* Frees buffers and kernels; accepts a zeroed struct and what a failed open left. */
 void filter_close(struct filter *filter);
 
 /* square and largest of one centroid (`stride` values); for any thread. */

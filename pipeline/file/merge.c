@@ -646,3 +646,20 @@ enum status merge_files(struct merge_report *report, const struct merge_config *
     free(m);
     return status;
 }
+
+enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
+                       struct error *err)
+{
+    char shown[256];
+    hid_t file;
+    bool same = true;
+    *current = false;
+    enum status status = merge_open_output(&file, output, err);
+    if (status == STATUS_OK && file > 0)
+        status = parts_are(&same, current, file, output, name, count, err);
+    h5_close(&file);
+    if (status != STATUS_OK || same)
+        return status;
+    return error_set(err, STATUS_USAGE, "%s is another result, not merged from %u parts like %s",
+                     path_for_message(shown, sizeof shown, output), count, name[0]);
+}

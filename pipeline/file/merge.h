@@ -10,4 +10,10 @@
 enum status merge_files(struct merge_report *report, const struct merge_config *config,
                         struct error *err);
 
+/* Before there are inputs: whether `output` may become the merge of `count` parts, which have these
+ * names relative to its directory. *current: it is that, and they have not changed since. STATUS_USAGE:
+ * it is another result; STATUS_FAILED: it is no clpipe file. */
+enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
+                       struct error *err);
+
 #endif

@@ -338,26 +338,71 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
     return STATUS_OK;
 }
 
-/* What is replaced is clpipe's, and none of the inputs. */
-static enum status check_output(const struct merge_inputs *inputs, const char *output,
-                                struct error *err)
+enum status merge_open_output(hid_t *file, const char *output, struct error *err)
 {
     char shown[256];
-    struct stat out, st;
-    hid_t file = H5I_INVALID_HID;
+    struct stat out;
+    *file = H5I_INVALID_HID;
     if (stat(output, &out) || (S_ISREG(out.st_mode) && out.st_size == 0))
         return STATUS_OK;
-    const bool own = S_ISREG(out.st_mode) && h5_open_file(&file, output, false, NULL) == STATUS_OK &&
-                     H5Aexists(file, "clpipe_format") > 0;
+    if (S_ISREG(out.st_mode) && h5_open_file(file, output, false, NULL) == STATUS_OK &&
+        H5Aexists(*file, "clpipe_format") > 0)
+        return STATUS_OK;
+    h5_close(file);
+    return error_set(err, STATUS_FAILED, "%s is no clpipe file and is not overwritten",
+                     path_for_message(shown, sizeof shown, output));
+}
+
+/* The first object of a merged file that a merge would not keep; the rows of parts are virtual. */
+static bool find_object(char *name, size_t size, hid_t file)
+{
+    static const char *const groups[] = {"clusters", "neighbours", "features"};
+    for (int g = 0; g < 3; g++) {
+        struct h5_names names = {0};
+        hid_t group = H5I_INVALID_HID;
+        bool found = false;
+        if (h5_is_object(file, groups[g], H5O_TYPE_GROUP) &&
+            h5_open_group(&group, file, groups[g], "", NULL) == STATUS_OK &&
+            h5_list(&names, group, RESULT_MOST_FEATURES, "", NULL) == STATUS_OK)
+            for (unsigned i = 0; i < names.count && !found; i++) {
+                hid_t dataset = g == 2 ? H5Dopen2(group, names.name[i], H5P_DEFAULT) : 0;
+                hid_t list = dataset > 0 ? H5Dget_create_plist(dataset) : 0;
+                found = g < 2 || (list > 0 && H5Pget_layout(list) != H5D_VIRTUAL);
+                h5_close(&list);
+                h5_close(&dataset);
+                snprintf(name, size, "%s/%s", groups[g], names.name[i]);
+            }
+        h5_free_names(&names);
+        h5_close(&group);
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+/* What is replaced is clpipe's, and none of the inputs. */
+static enum status check_output(const struct merge_inputs *inputs, const char *output,
+                                bool keep_objects, struct error *err)
+{
+    char shown[256], object[320];
+    struct stat out, st;
+    hid_t file;
+    enum status status = merge_open_output(&file, output, err);
+    const bool keep = status == STATUS_OK && file > 0 && keep_objects &&
+                      find_object(object, sizeof object, file);
     h5_close(&file);
-    if (!own)
-        return error_set(err, STATUS_FAILED, "%s is no clpipe file and is not overwritten",
-                         path_for_message(shown, sizeof shown, output));
+    path_for_message(shown, sizeof shown, output);
+    if (keep)
+        return error_set(err, STATUS_USAGE,
+                         "%s holds %s, which a merge does not keep, and its parts have changed: "
+                         "move it to another name, and repeat the command",
+                         shown, object);
+    if (status != STATUS_OK || stat(output, &out))
+        return status;
     for (unsigned i = 0; i < inputs->count; i++)
         if (stat(inputs->input[i].path, &st) == 0 && st.st_dev == out.st_dev &&
             st.st_ino == out.st_ino)
-            return error_set(err, STATUS_USAGE, "-o %s is one of the files to be merged",
-                             path_for_message(shown, sizeof shown, output));
+            return error_set(err, STATUS_USAGE, "-o %s is one of the files to be merged", shown);
     return STATUS_OK;
 }
 
@@ -401,7 +446,7 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
     if (status == STATUS_OK)
         status = order_shards(out, err);
     if (status == STATUS_OK)
-        status = check_output(out, config->output, err);
+        status = check_output(out, config->output, config->keep_objects, err);
     if (status == STATUS_OK && out->images == 0)
         status = error_set(err, STATUS_FAILED, "there is no image in these files");
     return status;

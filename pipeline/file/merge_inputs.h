@@ -34,4 +34,8 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
                               const struct merge_config *config, struct error *err);
 void merge_inputs_clear(struct merge_inputs *inputs);
 
+/* Opens what is to be replaced, without its parts; *file is not valid where there is nothing.
+ * STATUS_FAILED: it is no clpipe file. */
+enum status merge_open_output(hid_t *file, const char *output, struct error *err);
+
 #endif

@@ -12,6 +12,8 @@ struct merge_config {
     /* `output` is the path of an open file without a name (/proc/self/fd/N), which gets no other one;
      * parts are found by their absolute paths. */
     bool unnamed;
+    /* An output that holds clusterings, imported features or neighbours is not replaced. */
+    bool keep_objects;
     bool copy; /* rows are copied; else the output shows those of the inputs (parts.h) */
     bool compress; /* features that are copied are deflated; those of inputs that have them so always are */
     unsigned threads; /* that deflate */

@@ -559,27 +559,55 @@ static enum status read_values(hid_t dataset, uint64_t first, uint64_t count, fl
 
 static const struct h5_virtual reader = {has_rows, read_rows, read_values, bad_mapping};
 
-enum status parts_attach(hid_t file, const char *path, struct error *err)
+/* What the manifest says; NULL: the file was not merged. */
+static enum status open_parts(struct parts **out, hid_t file, const char *path, struct error *err)
 {
-    enum status status = STATUS_FAILED;
+    *out = NULL;
     if (H5Lexists(file, PARTS_GROUP, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(file, PARTS_GROUP, H5O_TYPE_GROUP))
         return h5_damaged(err, path, "/" PARTS_GROUP " is no group of its own");
     struct parts *parts = calloc(1, sizeof *parts);
-    if (!parts || !(parts->path = strdup(path)) || !(parts->directory = directory_of(path))) {
-        error_memory(err, sizeof *parts, "the parts");
-        goto out;
-    }
+    if (!parts)
+        return error_memory(err, sizeof *parts, "the parts");
     parts->handle = handle_of(file);
-    if (read_manifest(parts, file, err) || check_members(parts, err))
-        goto out;
+    enum status status = STATUS_OK;
+    if (!(parts->path = strdup(path)) || !(parts->directory = directory_of(path)))
+        status = error_memory(err, strlen(path), "the parts");
+    if (status == STATUS_OK)
+        status = read_manifest(parts, file, err);
+    if (status == STATUS_OK)
+        *out = parts;
+    else
+        free_parts(parts);
+    return status;
+}
+
+enum status parts_attach(hid_t file, const char *path, struct error *err)
+{
+    struct parts *parts;
+    enum status status = open_parts(&parts, file, path, err);
+    if (status != STATUS_OK || !parts)
+        return status;
+    if ((status = check_members(parts, err))) {
+        free_parts(parts);
+        return status;
+    }
     parts->next = attached;
     attached = parts;
     h5_set_virtual(&reader);
-    parts = NULL;
-    status = STATUS_OK;
-out:
+    return STATUS_OK;
+}
+
+enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
+                      const char *const *name, unsigned count, struct error *err)
+{
+    struct parts *parts;
+    enum status status = open_parts(&parts, file, path, err);
+    *same = parts && parts->count == count;
+    for (unsigned i = 0; *same && i < count; i++)
+        *same = strcmp(parts->member[i].name, name[i]) == 0;
+    *current = *same && check_members(parts, NULL) == STATUS_OK;
     if (parts)
         free_parts(parts);
     return status;

@@ -46,6 +46,11 @@ void parts_detach(hid_t file);
 unsigned parts_count(hid_t file);
 struct part parts_at(hid_t file, unsigned i);
 
+/* Whether a merged file, open without parts_attach, has these parts and no others, by their names
+ * relative to its directory; *current: and they are what they were when it was merged. */
+enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
+                      const char *const *name, unsigned count, struct error *err);
+
 /* In place of the digests of a virtual dataset's pieces: those of its roots in the parts (SHA-256 of their text), one
  * for each part that has rows of it. */
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err);

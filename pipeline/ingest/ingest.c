@@ -160,7 +160,14 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     char *resolved = NULL;
     if (config->store.output && output_resolve(&resolved, config->store.output, err))
         return STATUS_FAILED;
-    const char *skip[] = {config->store.output, resolved};
+    const char *skip[4];
+    unsigned skipped = 0;
+    if (config->store.output) {
+        skip[skipped++] = config->store.output;
+        skip[skipped++] = resolved;
+    }
+    for (unsigned i = 0; i < 2 && config->also_skipped[i]; i++)
+        skip[skipped++] = config->also_skipped[i];
     struct walk_config walk = {
         .options = config->walk,
         .spool_directory = ingest->store             ? store_work_directory(ingest->store)
@@ -168,7 +175,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
                                                      : "/tmp",
         .memory = bounds_sorting(config->memory),
         .skip_paths = skip,
-        .skip_count = config->store.output ? 2 : 0,
+        .skip_count = skipped,
         .promises_image = format_promised,
         .list_known = list_known,
         .list_known_context = ingest,
@@ -181,7 +188,9 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         walk.options.limit = 0;
     unsigned track = trace_track(config->trace, "host", "walk");
     int64_t start = clock_now();
-    enum status status = walk_open(&ingest->walk, &walk, err);
+    enum status status =
+        config->open_walk ? config->open_walk(config->open_walk_context, &ingest->walk, &walk, err)
+                          : walk_open(&ingest->walk, &walk, err);
     free(resolved);
     if (status == STATUS_OK) {
         ingest->report->links_passed = walk_links_passed(ingest->walk);
@@ -315,6 +324,7 @@ static void choose_thumbnails(struct ingest *ingest)
 {
     const struct ingest_config *config = ingest->config;
     bool file;
+    const struct list_share *share = walk_share(ingest->walk);
     uint32_t size = ingest->store ? store_thumbnail_size(ingest->store, &file) : 0;
     if (!ingest->store)
         return;
@@ -322,7 +332,8 @@ static void choose_thumbnails(struct ingest *ingest)
         size = config->thumbnail_size;
     else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
                            (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
-        size = thumbnail_suitable_size(walk_count(ingest->walk));
+        size = thumbnail_suitable_size(share->count > 0 ? share->list_count
+                                                        : walk_count(ingest->walk));
     ingest->thumbnail_size = size;
     store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
 }
@@ -353,7 +364,8 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
     pthread_t thread;
     if (ingest->config->dry_run)
         return open_walk(ingest, err);
-    const bool apart = pthread_create(&thread, NULL, walk_main, &walking) == 0;
+    const bool apart = !ingest->config->open_walk &&
+                       pthread_create(&thread, NULL, walk_main, &walking) == 0;
     enum status status = find_devices(ingest, err);
     if (!apart)
         return status == STATUS_OK ? open_walk(ingest, err) : status;

@@ -11,7 +11,7 @@
 #include "ingest/stages.h"
 #include "ocl/ocl.h"
 #include "steps/plan.h"
-#include "walk/walk_options.h"
+#include "walk/walk.h"
 #include <stdint.h>
 
 /* The devices of a run. */
@@ -66,6 +66,13 @@ struct ingest_config {
      * it gives must outlive the run. */
     enum status (*find_devices)(void *context, struct ingest_devices *found, struct error *err);
     void *find_devices_context;
+
+    /* In the place of walk_open, on the calling thread after find_devices; NULL: walk_open, on another
+     * thread. */
+    enum status (*open_walk)(void *context, struct walk **out, const struct walk_config *config,
+                             struct error *err);
+    void *open_walk_context;
+    const char *also_skipped[2]; /* files and directories that are no input, beside the output; or NULL */
     struct trace *trace; /* may be NULL */
 
     unsigned threads; /* decode threads, at least 1 */
@@ -96,6 +103,7 @@ enum jpeg_way {
 };
 
 struct ingest_report {
+    uint32_t ranks; /* processes that it is the sum of; 0: of one that works alone */
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
     uint64_t by_reason[REASON_COUNT];
     uint64_t links_passed; /* symbolic links to directories that were not followed */

@@ -627,6 +627,23 @@ void archives_about(struct archive_file *out, const struct archives *archives, u
         .length = one->path_length, .bytes = one->bytes, .mtime_ns = one->mtime_ns};
 }
 
+uint64_t archives_count(const struct archives *archives)
+{
+    return archives->count;
+}
+
+void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
+                 uint64_t i)
+{
+    const struct one *one = archives->one[i];
+    *out = (struct archive_file){.directory = one->directory,
+                                 .name = one->name,
+                                 .length = one->path_length,
+                                 .bytes = one->bytes,
+                                 .mtime_ns = one->mtime_ns};
+    *in_order = one->in_order;
+}
+
 /* --- decompressing ahead --------------------------------------------------------------------- */
 
 /* Reads the member's data as a whole. */

@@ -65,6 +65,12 @@ uint64_t archives_place(uint64_t where);
 /* The archive of a member: bytes, mtime_ns and length are set. */
 void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where);
 
+/* All archives, to be registered in the same order elsewhere; in_order: some members are opened in
+ * order. */
+uint64_t archives_count(const struct archives *archives);
+void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
+                 uint64_t i);
+
 /* As source_kind.open, for such a member. */
 enum reason archives_open_member(struct blob *out, struct archives *archives,
                                  const struct source_member *member, struct failure *failure);

@@ -75,3 +75,18 @@ void archives_about(struct archive_file *out, const struct archives *archives, u
     (void)where;
     *out = (struct archive_file){.bytes = 0};
 }
+
+uint64_t archives_count(const struct archives *archives)
+{
+    (void)archives;
+    return 0;
+}
+
+void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
+                 uint64_t i)
+{
+    (void)archives;
+    (void)i;
+    *out = (struct archive_file){.directory = -1};
+    *in_order = false;
+}

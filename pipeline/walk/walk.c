@@ -8,7 +8,8 @@
  * total and the ETA. What kinds of source there are: source_kinds.c.
  *
  * A share can be told only when all is weighed, so everything goes to the spool; but a list of clpipe list
- * knows its weight and where a share begins, and nothing else is read.
+ * knows its weight and where a share begins, and nothing else is read. From a spool that has everything
+ * other processes can be given their shares.
  */
 #include "walk/walk.h"
 
@@ -37,6 +38,18 @@ struct listed {
     bool unseen; /* as in walk_count_of */
 };
 
+/* Where an item lies in a division into shards: what was before it. */
+struct division {
+    uint64_t before, position, shard;
+};
+
+/* A share as it lies in the spool; or everything, in all of it. */
+struct range {
+    struct list_share share;
+    uint64_t from, to, count, bytes;
+    struct division end; /* behind it; where it was divided in the spool */
+};
+
 struct walk {
     struct source *sources;
     struct listed *listed;
@@ -45,18 +58,14 @@ struct walk {
 
     struct spool *spool;
     struct spool_reader reader;
-    uint64_t count, bytes;
     uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
     uint64_t links_passed, archives_passed, paths_repeated;
-    uint64_t from, to; /* what the reader reads of the spool */
-    struct list_share share;
+    struct range own;   /* what it hands out */
+    struct range given; /* the share that was given last; at first its own */
+    bool divides;       /* all shares are in the spool: */
+    uint64_t weight;    /* of all items in it */
     uint64_t sequence; /* of the next item */
     size_t taken;      /* bytes of the item handed out last, not yet taken */
-};
-
-/* Where an item lies in a division into shards: what was before it. */
-struct division {
-    uint64_t before, position, shard;
 };
 
 /* What is needed only while walking. */
@@ -143,11 +152,11 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     const bool known = !walk->sources[walking->source].name;
     if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
-    if (walk->share.count > 0 &&
+    if (walk->own.share.count > 0 &&
         weigh_item(&packed.weight, walking, path, length, entry, err) != STATUS_OK)
         return STATUS_FAILED;
     if (walking->listing.start) {
-        const int side = divide_item(&walk->share, &walking->division, packed.weight,
+        const int side = divide_item(&walk->own.share, &walking->division, packed.weight,
                                      walking->start.list_weight);
         if (side != 0)
             return side > 0 ? STATUS_END : STATUS_OK;
@@ -159,37 +168,42 @@ static enum status write_item(struct source_listing *listing, const char *path, 
         spool_write(walk->spool, path, length, err) != STATUS_OK ||
         spool_write(walk->spool, "", 1, err) != STATUS_OK)
         return STATUS_FAILED;
-    walk->count++;
-    walk->bytes += entry->bytes;
+    walk->own.count++;
+    walk->own.bytes += entry->bytes;
     return STATUS_OK;
 }
 
-/* Finds the walk's share in the spool. */
-static enum status take_share(struct walk *walk, uint64_t total, struct error *err)
+/* Finds a share in the spool, behind the one before it, which `range` is. */
+static enum status next_share(struct range *range, uint64_t index, const struct walk *walk,
+                              struct error *err)
 {
-    struct division division = {.before = 0};
+    struct division division = range->end;
     struct spool_reader reader;
     struct packed packed;
     struct entry entry;
     const char *bytes;
+    range->share.index = index;
+    range->share.first = range->share.last = division.position;
+    range->from = range->to;
+    range->count = range->bytes = 0;
     enum status status =
-        spool_reader_init(&reader, walk->spool, 0, SPOOL_END, READ_BUFFER, err);
+        spool_reader_init(&reader, walk->spool, range->from, SPOOL_END, READ_BUFFER, err);
     if (status != STATUS_OK)
         return status;
-    walk->from = walk->to = walk->count = walk->bytes = 0;
     while ((status = spool_peek(&bytes, &reader, sizeof packed, err)) == STATUS_OK) {
         memcpy(&packed, bytes, sizeof packed);
         const size_t size = sizeof packed + packed.entry_size + packed.path_length + 1;
-        const int side = divide_item(&walk->share, &division, packed.weight, total);
+        const int side = divide_item(&range->share, &division, packed.weight, walk->weight);
         if (side > 0 || (status = spool_peek(&bytes, &reader, size, err)) != STATUS_OK)
             break;
-        walk->to += size;
+        range->end = division;
+        range->to += size;
         if (side < 0) {
-            walk->from = walk->to;
+            range->from = range->to;
         } else {
             memcpy(&entry, bytes + sizeof packed, offsetof(struct entry, failure));
-            walk->count++;
-            walk->bytes += entry.bytes;
+            range->count++;
+            range->bytes += entry.bytes;
         }
         spool_take(&reader, size);
     }
@@ -224,7 +238,7 @@ static enum status begin_share(struct walking *walking, struct error *err)
     const struct walk_options *options = &walking->config->options;
     struct source *source = &walk->sources[0];
     struct source_start *start = &walking->start;
-    struct list_share *share = &walk->share;
+    struct list_share *share = &walk->own.share;
     if (share->count == 0 || walk->source_count > 1 || !source->name || !source->kind->begin_share ||
         options->include_count > 0 || options->exclude_count > 0 || options->limit > 0)
         return STATUS_OK;
@@ -270,10 +284,14 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
     status = begin_share(&walking, err);
     if (status == STATUS_OK)
         status = list_each(&walking, err);
-    if (status == STATUS_OK && walk->share.count > 0 && !walking.listing.start) {
-        portion_digest(walk->share.list_digest, &walking.total);
-        walk->share.list_count = walking.total.count;
-        status = take_share(walk, walking.total.weight, err);
+    if (status == STATUS_OK && walk->own.share.count > 0 && !walking.listing.start) {
+        portion_digest(walk->own.share.list_digest, &walking.total);
+        walk->own.share.list_count = walking.total.count;
+        walk->divides = true;
+        walk->weight = walking.total.weight;
+        walk->own.to = 0;
+        status = next_share(&walk->own, walk->own.share.index, walk, err);
+        walk->given = walk->own;
     }
     bytes_clear(&walking.last);
     walk->links_passed = walking.listing.links_passed;
@@ -358,7 +376,9 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
     return STATUS_OK;
 }
 
-enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
+/* With its sources and an empty spool. */
+static enum status open_unlisted(struct walk **out, const struct walk_config *config,
+                                 struct error *err)
 {
     const struct walk_options *options = &config->options;
     assert(options->source_count >= 1);
@@ -369,32 +389,193 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
     struct walk *walk = calloc(1, sizeof *walk);
     if (!walk)
         return error_memory(err, sizeof *walk, "the walk");
-    enum status status = STATUS_FAILED;
     walk->limit = options->limit ? options->limit : UINT64_MAX;
-    walk->to = SPOOL_END;
-    walk->share = (struct list_share){.index = options->shard_index, .count = options->shard_count};
+    walk->own.to = SPOOL_END;
+    walk->own.share = (struct list_share){.index = options->shard_index, .count = options->shard_count};
     walk->shared.working_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (walk->shared.working_directory < 0) {
-        error_errno(err, STATUS_FAILED, errno, "open", "cannot open the working directory");
-        goto out;
+    enum status status =
+        walk->shared.working_directory < 0
+            ? error_errno(err, STATUS_FAILED, errno, "open", "cannot open the working directory")
+            : archives_open(&walk->shared.archives, err);
+    if (status == STATUS_OK)
+        status = open_sources(walk, config, err);
+    if (status == STATUS_OK)
+        status = spool_open(&walk->spool, config->spool_directory, err);
+    if (status == STATUS_OK)
+        *out = walk;
+    else
+        walk_close(&walk);
+    return status;
+}
+
+static enum status begin_reading(struct walk *walk, struct error *err)
+{
+    enum status status = spool_flush(walk->spool, err);
+    return status == STATUS_OK ? walk_rewind(walk, err) : status;
+}
+
+enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
+{
+    struct walk *walk = NULL;
+    enum status status = open_unlisted(&walk, config, err);
+    if (status == STATUS_OK)
+        status = list_sources(walk, config, err);
+    if (status == STATUS_OK)
+        status = begin_reading(walk, err);
+    if (status == STATUS_OK)
+        *out = walk;
+    else
+        walk_close(&walk);
+    return status;
+}
+
+/* --- shares of other processes --------------------------------------------------------------- */
+
+/* What is given before the items; a struct listed for each source and the archives follow it. */
+struct given {
+    struct list_share share;
+    uint64_t count, bytes, size; /* size: bytes of the items in the spool */
+    uint64_t links_passed, archives_passed, paths_repeated, archives, sources;
+};
+
+/* An archive; `name_size` bytes of its name with its NUL follow. */
+struct given_archive {
+    uint64_t name_size, path_length, bytes;
+    int64_t mtime_ns;
+    uint32_t source; /* that `name` is relative to; UINT32_MAX: the working directory */
+    uint32_t in_order;
+};
+
+bool walk_divides(const struct walk *walk)
+{
+    return walk->divides;
+}
+
+static enum status give_archives(const struct walk *walk, walk_give_fn give, void *context,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct archive_file file;
+    bool in_order;
+    for (uint64_t i = 0; i < archives_count(walk->shared.archives) && status == STATUS_OK; i++) {
+        archives_at(&file, &in_order, walk->shared.archives, i);
+        struct given_archive archive = {.name_size = strlen(file.name) + 1,
+                                        .path_length = file.length,
+                                        .bytes = file.bytes,
+                                        .mtime_ns = file.mtime_ns,
+                                        .source = UINT32_MAX,
+                                        .in_order = in_order};
+        for (unsigned s = 0; s < walk->source_count; s++)
+            if (walk->sources[s].fd == file.directory)
+                archive.source = s;
+        status = give(context, &archive, sizeof archive, err);
+        if (status == STATUS_OK)
+            status = give(context, file.name, archive.name_size, err);
     }
-    status = archives_open(&walk->shared.archives, err);
+    return status;
+}
+
+enum status walk_give_next(struct walk *walk, walk_give_fn give, void *context, struct error *err)
+{
+    struct range *range = &walk->given;
+    assert(walk->divides);
+    enum status status = next_share(range, range->share.index + 1, walk, err);
+    char *buffer = malloc(READ_BUFFER);
+    if (status == STATUS_OK && !buffer)
+        status = error_memory(err, READ_BUFFER, "a share of the list");
+    const struct given given = {.share = range->share,
+                                .count = range->count,
+                                .bytes = range->bytes,
+                                .size = range->to - range->from,
+                                .links_passed = walk->links_passed,
+                                .archives_passed = walk->archives_passed,
+                                .paths_repeated = walk->paths_repeated,
+                                .archives = archives_count(walk->shared.archives),
+                                .sources = walk->source_count};
+    if (status == STATUS_OK)
+        status = give(context, &given, sizeof given, err);
+    if (status == STATUS_OK)
+        status = give(context, walk->listed, walk->source_count * sizeof *walk->listed, err);
+    if (status == STATUS_OK)
+        status = give_archives(walk, give, context, err);
+    for (uint64_t at = 0; at < given.size && status == STATUS_OK; at += READ_BUFFER) {
+        const uint64_t left = given.size - at;
+        const size_t piece = left < READ_BUFFER ? (size_t)left : READ_BUFFER;
+        status = spool_read(walk->spool, buffer, piece, range->from + at, err);
+        if (status == STATUS_OK)
+            status = give(context, buffer, piece, err);
+    }
+    free(buffer);
+    return status;
+}
+
+static enum status take_archive(struct walk *walk, walk_take_fn take, void *context,
+                                struct error *err)
+{
+    struct given_archive archive;
+    uint64_t number;
+    enum status status = take(context, &archive, sizeof archive, err);
     if (status != STATUS_OK)
-        goto out;
-    status = open_sources(walk, config, err);
+        return status;
+    char *name = malloc(archive.name_size);
+    if (!name)
+        return error_memory(err, archive.name_size, "an archive's name");
+    status = take(context, name, archive.name_size, err);
+    const struct archive_file file = {.directory = archive.source < walk->source_count
+                                                       ? walk->sources[archive.source].fd
+                                                       : walk->shared.working_directory,
+                                      .name = name,
+                                      .length = archive.path_length,
+                                      .bytes = archive.bytes,
+                                      .mtime_ns = archive.mtime_ns};
+    if (status == STATUS_OK)
+        status = archives_register(&number, walk->shared.archives, &file, err);
+    if (status == STATUS_OK)
+        archives_where(walk->shared.archives, number, 0, archive.in_order);
+    free(name);
+    return status;
+}
+
+static enum status take_all(struct walk *walk, walk_take_fn take, void *context, struct error *err)
+{
+    struct given given;
+    char *buffer = NULL;
+    enum status status = take(context, &given, sizeof given, err);
+    if (status == STATUS_OK && given.sources != walk->source_count)
+        status = error_set(err, STATUS_FAILED, "another walk has %llu sources, this one %u",
+                           (unsigned long long)given.sources, walk->source_count);
     if (status != STATUS_OK)
-        goto out;
-    status = spool_open(&walk->spool, config->spool_directory, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = list_sources(walk, config, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = spool_flush(walk->spool, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = spool_reader_init(&walk->reader, walk->spool, walk->from, walk->to, READ_BUFFER, err);
-out:
+        return status;
+    walk->own = (struct range){
+        .share = given.share, .to = given.size, .count = given.count, .bytes = given.bytes};
+    walk->links_passed = given.links_passed;
+    walk->archives_passed = given.archives_passed;
+    walk->paths_repeated = given.paths_repeated;
+    status = take(context, walk->listed, walk->source_count * sizeof *walk->listed, err);
+    for (uint64_t i = 0; i < given.archives && status == STATUS_OK; i++)
+        status = take_archive(walk, take, context, err);
+    if (status == STATUS_OK && !(buffer = malloc(READ_BUFFER)))
+        status = error_memory(err, READ_BUFFER, "a share of the list");
+    for (uint64_t at = 0; at < given.size && status == STATUS_OK; at += READ_BUFFER) {
+        const uint64_t left = given.size - at;
+        const size_t piece = left < READ_BUFFER ? (size_t)left : READ_BUFFER;
+        status = take(context, buffer, piece, err);
+        if (status == STATUS_OK)
+            status = spool_write(walk->spool, buffer, piece, err);
+    }
+    free(buffer);
+    return status;
+}
+
+enum status walk_take(struct walk **out, const struct walk_config *config, walk_take_fn take,
+                      void *context, struct error *err)
+{
+    struct walk *walk = NULL;
+    enum status status = open_unlisted(&walk, config, err);
+    if (status == STATUS_OK)
+        status = take_all(walk, take, context, err);
+    if (status == STATUS_OK)
+        status = begin_reading(walk, err);
     if (status == STATUS_OK)
         *out = walk;
     else
@@ -406,12 +587,12 @@ out:
 
 uint64_t walk_count(const struct walk *walk)
 {
-    return walk->count;
+    return walk->own.count;
 }
 
 uint64_t walk_bytes(const struct walk *walk)
 {
-    return walk->bytes;
+    return walk->own.bytes;
 }
 
 uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen)
@@ -422,7 +603,7 @@ uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen)
 
 const struct list_share *walk_share(const struct walk *walk)
 {
-    return &walk->share;
+    return &walk->own.share;
 }
 
 uint64_t walk_links_passed(const struct walk *walk)
@@ -475,7 +656,7 @@ enum status walk_rewind(struct walk *walk, struct error *err)
     spool_reader_clear(&walk->reader);
     walk->sequence = 0;
     walk->taken = 0;
-    return spool_reader_init(&walk->reader, walk->spool, walk->from, walk->to, READ_BUFFER, err);
+    return spool_reader_init(&walk->reader, walk->spool, walk->own.from, walk->own.to, READ_BUFFER, err);
 }
 
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,

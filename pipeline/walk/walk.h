@@ -130,6 +130,19 @@ bool walk_is_known(const struct walk *walk, uint16_t source);
 /* Is this a SOURCE by its name alone, not by what it leads to? */
 bool walk_knows_name(const char *name);
 
+/* Several processes can divide one walk: the first opens it with share 0 and gives the others theirs, in
+ * their order; each of these opens a walk of what it takes. What one call gives, a call takes.
+ *
+ * walk_divides: it has the other shares. Not where its source is a list that says where shares begin:
+ * each of them can walk in moments then. */
+typedef enum status (*walk_give_fn)(void *context, const void *data, size_t bytes,
+                                    struct error *err);
+typedef enum status (*walk_take_fn)(void *context, void *data, size_t bytes, struct error *err);
+bool walk_divides(const struct walk *walk);
+enum status walk_give_next(struct walk *walk, walk_give_fn give, void *context, struct error *err);
+enum status walk_take(struct walk **out, const struct walk_config *config, walk_take_fn take,
+                      void *context, struct error *err);
+
 /* Frees everything and the spool with it, which has no name in its directory. (On NFS it has one
  * until it is closed: close the walk before removing the directory.) Accepts NULL and NULLs. */
 void walk_close(struct walk **walk);

@@ -1,8 +1,10 @@
 """Ranks that are processes: the bits of one process for any number of them, under the mpirun of each MPI
-that is here; kills, stops and errors of one rank end all of them, and the checkpoint stays.
+that is here; kills, stops and errors of one rank end all of them, and what was done stays: the checkpoint
+of a clustering, the parts of an ingest.
 
 The moments of kills are drawn from CLPIPE_SEED, which is printed."""
 
+import json
 import os
 import random
 import shutil
@@ -208,3 +210,134 @@ def test_no_module(place, tmp_path):
         result = subprocess.run(args, env={**os.environ, **env}, capture_output=True, text=True)
         assert result.returncode == 3 and words in result.stderr, result.stderr
     assert subprocess.run([*args, "--mpi", "off"], env={**os.environ, "PMI_RANK": "0", "PMI_SIZE": "2"}).returncode == 0
+
+
+# --- ingest --shard mpi ---------------------------------------------------------------------------
+
+INGEST = ["--feature", "gray:bins=8", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory, mixed):
+    """A directory with spoiled files and archives of it, and the identity of one ingest of all."""
+    top = tmp_path_factory.mktemp("collection")
+    shutil.copytree(mixed, top / "t")
+    for kind in ("tar", "gztar"):
+        shutil.make_archive(top / "all", kind, mixed)
+    args = ["ingest", top / "t", top / "all.tar", top / "all.tar.gz", *INGEST]
+    assert run_clpipe(*args, "-o", top / "one.h5", "-q").returncode == 1
+    return args, digest(top / "one.h5")
+
+
+def look(directory):
+    return {path: path.stat().st_mtime_ns for path in directory.glob("all.h5*/**/*.h5")}
+
+
+@pytest.mark.parametrize("ranks", [3] + [pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4, 7)])
+def test_ingest_merges(mpirun, collection, tmp_path, ranks):
+    """The identity and the exit status are those of one process; the same command has nothing to do then."""
+    args, whole = collection
+    args = [*args, "-o", "all.h5", "--shard", "mpi"]
+    result = mpirun(ranks, *args, "--json", "all.json", cwd=tmp_path, code=1)
+    assert result.stdout.count("all.h5 (") == 1, result.stdout
+    assert digest(tmp_path / "all.h5") == whole
+    report = json.loads((tmp_path / "all.json").read_text())
+    assert report.get("ranks") == (ranks if ranks > 1 else None)
+    assert len(list(tmp_path.glob(f"all.h5.parts/shard-*-of-{ranks}.h5"))) == (ranks if ranks > 1 else 0)
+    before = look(tmp_path)
+    result = mpirun(ranks, *args, cwd=tmp_path, code=1)
+    assert "nothing new" in result.stdout and look(tmp_path) == before
+    (tmp_path / "all.h5").unlink()
+    mpirun(ranks, *args, "--allow-failures", "100%", cwd=tmp_path)
+    assert digest(tmp_path / "all.h5") == whole
+
+
+def test_ingest_protects_the_output(mpirun, photos, tmp_path):
+    """Neither another result, nor a file of others, nor clusters are overwritten; one line says why."""
+    def refused(ranks, code, *words, source=photos, output="all.h5"):
+        result = subprocess.run(mpirun.command(ranks, "ingest", source, "-o", output, "--shard", "mpi", *INGEST),
+                                cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
+        assert result.returncode == code and len(lines) == 1, result.stderr
+        assert all(word in lines[0] for word in words), lines
+
+    shutil.copytree(photos, tmp_path / "t")
+    (tmp_path / "x.h5").write_text("x")
+    refused(2, 3, "no clpipe file", output="x.h5")
+    refused(2, 2, "there is no file or directory", source="nowhere")
+    assert not (tmp_path / "x.h5.parts").exists()
+    mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path)
+    refused(2, 2, "another result", "--fresh", source="t")
+    run_clpipe("cluster", "all.h5", "-k", "3", cwd=tmp_path)
+    clustered = (tmp_path / "all.h5").read_bytes()
+    mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", cwd=tmp_path)
+    shutil.copy(next(photos.glob("*/*.png")), tmp_path / "t/zzz.png")
+    refused(3, 2, "holds clusters/kmeans", source="t")
+    assert (tmp_path / "all.h5").read_bytes() == clustered
+    (tmp_path / "all.h5").rename(tmp_path / "old.h5")
+    mpirun(3, "ingest", "t", "-o", "all.h5", "--shard", "mpi", cwd=tmp_path)
+    run_clpipe("ingest", "t", "-o", "one.h5", *INGEST, cwd=tmp_path)
+    assert digest(tmp_path / "all.h5") == digest(tmp_path / "one.h5")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Enough to decode for seconds."""
+    from PIL import Image
+    top = tmp_path_factory.mktemp("many")
+    values = numpy.random.default_rng(3)
+    (top / "t").mkdir()
+    for i in range(60):
+        pixels = values.integers(100, 116, (700, 800 + i, 3), dtype="u1")
+        Image.fromarray(pixels).save(top / f"t/{i:03}.png", compress_level=1)
+    subprocess.run(["tar", "-C", top, "-czf", top / "t.tgz", "t"], check=True)
+    args = ["ingest", top / "t", top / "t.tgz", "--feature", "rgb:bins=256,grid=4x4", "--device", "cpu"]
+    assert run_clpipe(*args, "-o", top / "one.h5", "-q", "--allow-failures", "100%").returncode == 0
+    return args, digest(top / "one.h5")
+
+
+def start_ingest(mpirun, args, cwd):
+    return subprocess.Popen(mpirun.command(3, *args, "-o", "all.h5", "--shard", "mpi", "--allow-failures", "100%"),
+                            cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.slow
+def test_ingest_killed(mpirun, many, tmp_path):
+    """A rank is killed at a random moment, until one run gets through: the identity is that of one ingest."""
+    args, whole = many
+    draw = random.Random(SEED)
+    killed = 0
+    while killed < (40 if LONG else 6):
+        process = start_ingest(mpirun, args, tmp_path)
+        time.sleep(draw.uniform(0, 2))
+        ranks_now = ranks_of(process)
+        if ranks_now:
+            os.kill(draw.choice(ranks_now), signal.SIGKILL)
+        output = process.communicate(timeout=60)[0]
+        if process.returncode != 0:
+            assert "signal 9" in output or "EXIT CODE: 9" in output or "KILLED BY SIGNAL: 9" in output, output
+            killed += 1
+            assert not (tmp_path / "all.h5").exists() or digest(tmp_path / "all.h5") == whole
+        if process.returncode == 0 or draw.random() < 0.25:
+            mpirun(3, *args, "-o", "all.h5", "--shard", "mpi", "--allow-failures", "100%", cwd=tmp_path)
+            assert digest(tmp_path / "all.h5") == whole, SEED
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["all.h5", "all.h5.parts"]
+            assert len(list((tmp_path / "all.h5.parts").iterdir())) == 3
+            shutil.rmtree(tmp_path / "all.h5.parts")
+            (tmp_path / "all.h5").unlink()
+
+
+@pytest.mark.deep
+def test_ingest_stopped(mpirun, many, tmp_path):
+    """One rank is asked to stop: all do, one tells so, and the same command goes on."""
+    args, whole = many
+    process = start_ingest(mpirun, args, tmp_path)
+    while process.poll() is None and not list(tmp_path.glob("all.h5.parts/*.partial/records")):
+        time.sleep(0.005)
+    os.kill(random.Random(SEED).choice(ranks_of(process)), signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 4, output
+    assert output.count("run the same command again to resume") == 1, output
+    mpirun(3, *args, "-o", "all.h5", "--shard", "mpi", "--allow-failures", "100%", cwd=tmp_path)
+    assert digest(tmp_path / "all.h5") == whole

@@ -1,0 +1,393 @@
+/* ingest_ranks.c: what the ranks of one ingest say to each other.
+ *
+ *   rank 0   walk ──> shares ──> part 0 ──────────────┬──> OUT.h5
+ *                       └──> rank 1   part 1 ─────────┤
+ *                       └──> rank 2   part 2 ─────────┘
+ *
+ * All calls of MPI are made by the thread that called main. While images are decoded it shows the
+ * progress, ten times a second, and looks then whether another rank has failed or wants to stop. */
+#include "cli/ingest_ranks.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "cli/shard_option.h"
+#include "cli/signals.h"
+#include "cluster/comm_processes.h"
+#include "cluster/processes.h"
+#include "file/merge.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PARTS ".parts"
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static enum status name_parts(struct ingest_ranks *ranks, const char *target, struct error *err)
+{
+    const uint32_t size = ranks->comm->size;
+    const char *slash = strrchr(target, '/');
+    const int directory = slash ? (int)(slash + 1 - target) : 0,
+              width = snprintf(NULL, 0, "%u", size - 1);
+    ranks->path = calloc(size, sizeof *ranks->path);
+    ranks->name = calloc(size, sizeof *ranks->name);
+    if (!ranks->path || !ranks->name)
+        return error_memory(err, size * sizeof *ranks->path, "the parts");
+    for (uint32_t i = 0; i < size; i++) {
+        if (asprintf(&ranks->path[i], "%s" PARTS "/shard-%0*u-of-%u.h5", target, width, i, size) <
+            0)
+            ranks->path[i] = NULL;
+        ranks->name[i] = ranks->path[i] ? strdup(ranks->path[i] + directory) : NULL;
+        if (!ranks->name[i])
+            return error_memory(err, strlen(target), "the name of a part");
+    }
+    return STATUS_OK;
+}
+
+/* Work of another number of ranks is of no use to this one. */
+static void tell_of_others(const char *parts, uint32_t size)
+{
+    DIR *directory = opendir(parts);
+    char shown[256];
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        unsigned rank, count;
+        if (sscanf(entry->d_name, "shard-%u-of-%u.h5", &rank, &count) != 2 || count == size)
+            continue;
+        log_message(
+            LOG_NOTICE,
+            "notice: %s holds work of %u ranks, which is of no use to %u: start %u to go on "
+            "with it, or delete it",
+            path_for_message(shown, sizeof shown, parts), count, size, count);
+        break;
+    }
+    if (directory)
+        closedir(directory);
+}
+
+/* By rank 0. */
+static enum status look_at_output(const struct ingest_ranks *ranks, const char *target,
+                                  struct error *err)
+{
+    char shown[256];
+    bool current;
+    enum status status =
+        merge_look(&current, target, (const char *const *)ranks->name, ranks->comm->size, err);
+    if (status == STATUS_USAGE && ranks->own.fresh)
+        status = STATUS_OK;
+    else if (status == STATUS_USAGE)
+        error_remedy(err, REMEDY_OTHER_RANKS);
+    if (status != STATUS_OK)
+        return status;
+    if (err)
+        *err = (struct error)ERROR_INIT;
+    if (mkdir(ranks->parts, 0777) != 0 && errno != EEXIST)
+        return error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot make the directory %s",
+                           path_for_message(shown, sizeof shown, ranks->parts));
+    tell_of_others(ranks->parts, ranks->comm->size);
+    return STATUS_OK;
+}
+
+enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *options,
+                              struct error *err)
+{
+    char *target = NULL;
+    *out = (struct ingest_ranks){.own = *options, .output = options->output};
+    if (!options->merges_shards)
+        return STATUS_OK;
+    if (!options->output)
+        return misuse(err, options->command, "the output is missing: give -o F.h5");
+    out->comm = processes_comm(options->processes);
+    if (!out->comm && options->share.count > 1)
+        return error_set(
+            err, STATUS_USAGE,
+            "--shard mpi: clpipe has no module for this launcher: give each rank a file "
+            "by -o 'NAME-" SHARD_PLACE ".h5', and join them with clpipe merge");
+    out->own.share = (struct list_share){.count = 0};
+    if (!out->comm)
+        return STATUS_OK;
+    out->own.share.index = out->comm->rank;
+    out->own.share.count = out->comm->size;
+    enum status status = output_resolve(&target, options->output, err);
+    if (status == STATUS_OK)
+        status = name_parts(out, target, err);
+    if (status == STATUS_OK && asprintf(&out->parts, "%s" PARTS, target) < 0) {
+        out->parts = NULL;
+        status = error_memory(err, strlen(target), "the name of the parts");
+    }
+    if (status == STATUS_OK && out->comm->rank == 0)
+        status = look_at_output(out, target, err);
+    if (status == STATUS_OK)
+        out->own.output = out->path[out->comm->rank];
+    free(target);
+    /* The directory is there. */
+    return status == STATUS_OK ? comm_processes_meet(out->comm, err) : status;
+}
+
+void ingest_ranks_close(struct ingest_ranks *ranks)
+{
+    for (uint32_t i = 0; ranks->comm && i < ranks->comm->size; i++) {
+        if (ranks->path)
+            free(ranks->path[i]);
+        if (ranks->name)
+            free(ranks->name[i]);
+    }
+    free(ranks->path);
+    free(ranks->name);
+    free(ranks->parts);
+    *ranks = (struct ingest_ranks){0};
+}
+
+enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameters,
+                               const struct places *places, struct error *err)
+{
+    char shown[256], *text = NULL;
+    size_t size;
+    if (!ranks->comm)
+        return STATUS_OK;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return error_memory(err, 4096, "the sources");
+    fputs(parameters, stream);
+    for (unsigned i = 0; i < places->count; i++) {
+        if (!places->walked[i]) {
+            fclose(stream);
+            free(text);
+            return error_set(
+                err, STATUS_USAGE,
+                "--shard mpi takes all sources anew, and %s has one more: give %s, too, "
+                "or remove its images with --drop-source",
+                ranks->output, path_for_message(shown, sizeof shown, places->stored[i]));
+        }
+        fprintf(stream, "\n%s", places->stored[i]);
+    }
+    enum status status = fclose(stream) == 0 ? STATUS_OK : error_memory(err, 4096, "the sources");
+    if (status == STATUS_OK)
+        status =
+            processes_agree(ranks->own.processes, text, "options or sources in their parts", err);
+    if (status == STATUS_USAGE)
+        error_remedy(err, REMEDY_SAME_PARTS);
+    free(text);
+    return status;
+}
+
+/* --- the walk -------------------------------------------------------------------------------- */
+
+struct giving {
+    struct comm *comm;
+    uint32_t to;
+};
+
+static enum status give(void *context, const void *data, size_t bytes, struct error *err)
+{
+    const struct giving *giving = context;
+    return comm_processes_give(giving->comm, giving->to, data, bytes, err);
+}
+
+/* Each of the others gets its share, or hears that there will be none. */
+static enum status give_shares(struct walk *walk, struct comm *comm, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t to = 1; to < comm->size && !comm_processes_lost(comm); to++) {
+        struct giving giving = {comm, to};
+        struct error trouble = ERROR_INIT;
+        if (status == STATUS_OK)
+            status = walk_give_next(walk, give, &giving, err);
+        if (give(&giving, NULL, 0, &trouble) != STATUS_OK && status == STATUS_OK) {
+            *err = trouble;
+            status = trouble.status;
+        }
+    }
+    return status;
+}
+
+static enum status take(void *context, void *data, size_t bytes, struct error *err)
+{
+    return comm_processes_take(context, data, bytes, err);
+}
+
+static enum status take_share(struct walk **out, struct comm *comm,
+                              const struct walk_config *config, struct error *err)
+{
+    struct error trouble = ERROR_INIT;
+    enum status status = walk_take(out, config, take, comm, err);
+    if (status == STATUS_END)
+        return error_set(err, STATUS_FAILED, "rank 0 has no share to give");
+    enum status rest = STATUS_OK;
+    while (rest == STATUS_OK)
+        rest = comm_processes_take(comm, NULL, 0, &trouble);
+    if (rest != STATUS_END && status == STATUS_OK) {
+        *err = trouble;
+        status = rest;
+    }
+    return status;
+}
+
+static enum status open_walk(void *context, struct walk **out, const struct walk_config *config,
+                             struct error *err)
+{
+    struct ingest_ranks *ranks = context;
+    struct comm *comm = ranks->comm;
+    int64_t divides = 0;
+    enum status status = comm->rank == 0 ? walk_open(out, config, err) : STATUS_OK;
+    if (status == STATUS_OK && comm->rank == 0)
+        divides = walk_divides(*out);
+    if (status == STATUS_OK)
+        status = comm_sum(comm, &divides, &divides, 1, err);
+    if (status != STATUS_OK)
+        return status;
+    ranks->divided = true;
+    if (comm->rank == 0)
+        return divides ? give_shares(*out, comm, err) : STATUS_OK;
+    return divides ? take_share(out, comm, config, err) : walk_open(out, config, err);
+}
+
+/* --- meanwhile ------------------------------------------------------------------------------- */
+
+static void watch(void *context, const struct ingest_progress *progress)
+{
+    struct ingest_ranks *ranks = context;
+    struct error ignored = ERROR_INIT;
+    progress_ingest(ranks->progress, progress);
+    if (comm_processes_watch(ranks->comm, &ignored) != STATUS_OK)
+        stop_request(signals_stop(), STOP_ERROR);
+}
+
+void ingest_ranks_configure(struct ingest_config *config, struct ingest_ranks *ranks)
+{
+    if (!ranks->comm)
+        return;
+    comm_processes_share_stop(ranks->comm, signals_stop());
+    ranks->progress = config->progress_context;
+    config->open_walk = open_walk;
+    config->open_walk_context = ranks;
+    config->progress = watch;
+    config->progress_context = ranks;
+    config->also_skipped[0] = ranks->output;
+    config->also_skipped[1] = ranks->parts;
+}
+
+/* --- the whole ------------------------------------------------------------------------------- */
+
+/* What a rank's ingest has come to. */
+struct outcome {
+    enum status status;
+    struct ingest_report report; /* names of stages are those of the rank's own memory */
+};
+
+static void add_report(struct ingest_report *sum, const struct outcome *outcome)
+{
+    const struct ingest_report *one = &outcome->report;
+    sum->images_ok += one->images_ok;
+    sum->images_failed += one->images_failed;
+    sum->images_unchanged += one->images_unchanged;
+    sum->images_resumed += one->images_resumed;
+    sum->files_not_images += one->files_not_images;
+    sum->bytes_read += one->bytes_read;
+    sum->pixels += one->pixels;
+    sum->jpeg_handed_back += one->jpeg_handed_back;
+    sum->summary.images += one->summary.images;
+    sum->summary.failures += one->summary.failures;
+    sum->summary.not_images += one->summary.not_images;
+    sum->summary.pixels += one->summary.pixels;
+    sum->summary.bytes += one->summary.bytes;
+    sum->summary.unchanged = sum->summary.unchanged && one->summary.unchanged;
+    sum->sealed +=
+        outcome->status == STATUS_OK ? one->summary.images + one->summary.failures : one->sealed;
+    for (int i = 0; i < REASON_COUNT; i++) {
+        sum->by_reason[i] += one->by_reason[i];
+        sum->summary.by_reason[i] += one->summary.by_reason[i];
+    }
+    for (int i = 0; i < JPEG_WAYS; i++)
+        sum->jpeg[i] += one->jpeg[i];
+    for (int i = 0; i < INGEST_STAGES; i++) {
+        sum->stage[i].threads += one->stage[i].threads;
+        sum->stage[i].busy += one->stage[i].busy;
+        sum->stage[i].starved += one->stage[i].starved;
+        sum->stage[i].blocked += one->stage[i].blocked;
+    }
+    sum->seconds = one->seconds > sum->seconds ? one->seconds : sum->seconds;
+    if (one->peak_rss_bytes > sum->peak_rss_bytes)
+        sum->peak_rss_bytes = one->peak_rss_bytes;
+    const size_t used = strlen(sum->device);
+    if (!strstr(sum->device, one->device))
+        snprintf(sum->device + used, sizeof sum->device - used, "%s%s", used ? " + " : "",
+                 one->device);
+}
+
+static void add_reports(struct ingest_report *sum, const struct outcome *all, uint32_t count)
+{
+    struct ingest_report first = *sum;
+    memset(sum, 0, sizeof *sum);
+    sum->ranks = count;
+    sum->summary.unchanged = true;
+    sum->links_passed = first.links_passed;
+    sum->archives_passed = first.archives_passed;
+    for (int i = 0; i < INGEST_STAGES; i++)
+        sum->stage[i].name = first.stage[i].name;
+    for (uint32_t i = 0; i < count; i++)
+        add_report(sum, &all[i]);
+    sum->bottleneck = stages_bottleneck(sum->stage);
+}
+
+static enum status merge_parts(struct ingest_report *report, struct ingest_ranks *ranks,
+                               struct error *err)
+{
+    const struct options *options = &ranks->own;
+    const unsigned count = ranks->comm->size;
+    struct merge_report merged;
+    char host[128] = "", *target = NULL;
+    bool current = false;
+    gethostname(host, sizeof host - 1);
+    const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
+    const struct merge_config config = {.input = (const char *const *)ranks->path,
+                                        .count = count,
+                                        .output = ranks->output,
+                                        .keep_objects = !options->fresh,
+                                        .run = &run,
+                                        .stop = signals_stop(),
+                                        .progress = progress_phase,
+                                        .progress_context = ranks->progress};
+    enum status status = output_resolve(&target, ranks->output, err);
+    if (status == STATUS_OK && !options->fresh)
+        status = merge_look(&current, target, (const char *const *)ranks->name, count, err);
+    free(target);
+    if (status == STATUS_OK && !current) {
+        report->summary.unchanged = false;
+        status = merge_files(&merged, &config, err);
+        progress_end(ranks->progress);
+    }
+    report->file_written = status == STATUS_OK && !current;
+    report->seconds = clock_seconds_since(clock_process_start());
+    return status;
+}
+
+enum status ingest_ranks_merge(struct ingest_report *report, struct ingest_ranks *ranks,
+                               enum status status, struct error *err)
+{
+    struct comm *comm = ranks->comm;
+    /* A rank that was stopped before it knew its share ends the others' calls like one that failed. */
+    if (!comm || !ranks->divided)
+        return status;
+    struct outcome *all = calloc(comm->size, sizeof *all);
+    if (!all)
+        return error_memory(err, comm->size * sizeof *all, "ranks");
+    all[comm->rank] = (struct outcome){status, *report};
+    enum status gathered = comm_gather_each(comm, all, sizeof *all, err);
+    if (gathered != STATUS_OK) {
+        free(all);
+        return gathered;
+    }
+    add_reports(report, all, comm->size);
+    /* Those that were through before the stop have come to STATUS_OK; a failure of --strict tells more
+     * than the stop that it was for the others. */
+    for (uint32_t i = 0; i < comm->size; i++)
+        if (all[i].status == STATUS_PARTIAL || (status == STATUS_OK && all[i].status != STATUS_OK))
+            status = error_set(err, all[i].status, "interrupted");
+    free(all);
+    return status == STATUS_OK && comm->rank == 0 ? merge_parts(report, ranks, err) : status;
+}
