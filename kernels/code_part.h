@@ -9,9 +9,10 @@
 #define CODE_U32 uint32_t
 #endif
 
-/* A work-item takes CODE_RUN cells side by side in the stored image. */
-#define CODE_RUN   8
-#define CODE_ITEMS (32 * 32 / CODE_RUN) /* work-items of a part */
+/* Cells side by side in the stored image that a work-item takes; on a CPU all of a row. */
+#define CODE_RUN        8
+#define CODE_RUN_CPU    32
+#define CODE_ITEMS(run) (32 * 32 / (run)) /* work-items of a part */
 
 /* An image, or a part of one, in a slot. Coordinates are stored ones. */
 struct code_part {

@@ -1,6 +1,6 @@
 /* code_slot: the words of the perceptual codes of all images in a slot, one launch.
  *
- * A work-item adds up the samples of CODE_RUN cells that lie side by side as stored and writes their
+ * A work-item adds up the samples of RUN cells that lie side by side as stored and writes their
  * words: no two work-items have the same cell of a part, so there are no atomics. Places of samples are
  * computed for each column and row; orientation decides which cell they belong to. Every image costs
  * the same 8,192 samples, whatever its size. They are four to a cell across and two down in the upright
@@ -11,6 +11,11 @@
 #define CELLS  32
 #define ACROSS 4 /* samples of a cell of the upright image */
 #define DOWN   2
+#ifdef CPU
+#define RUN CODE_RUN_CPU
+#else
+#define RUN CODE_RUN
+#endif
 
 /* Where sample `k` of `samples` of an axis of `size` pixels lies; both as stored. */
 static inline uint place(uint k, uint samples, uint size, uint backwards)
@@ -24,13 +29,13 @@ __kernel void code_slot(__global const uchar *pixels, __global const struct code
                         uint count, uint items, __global uint *words)
 {
     const uint item = (uint)get_global_id(0);
-    if (item >= items || item / CODE_ITEMS >= count)
+    if (item >= items || item / CODE_ITEMS(RUN) >= count)
         return;
-    const struct code_part part = parts[item / CODE_ITEMS];
+    const struct code_part part = parts[item / CODE_ITEMS(RUN)];
     const uint swapped = part.turned & 1, back_x = part.turned >> 1 & 1, back_y = part.turned >> 2;
     const uint across = swapped ? DOWN : ACROSS, down = swapped ? ACROSS : DOWN;
-    const uint row = item % CODE_ITEMS / (CELLS / CODE_RUN);
-    const uint column = item % (CELLS / CODE_RUN) * CODE_RUN;
+    const uint row = item % CODE_ITEMS(RUN) / (CELLS / RUN);
+    const uint column = item % (CELLS / RUN) * RUN;
     uint at[ACROSS] = {0}; /* of the sampled rows in the part */
     uint rows = 0;
     for (uint i = 0; i < down; i++) {
@@ -45,13 +50,16 @@ __kernel void code_slot(__global const uchar *pixels, __global const struct code
     if (usual && first == second && CELLS % part.width == 0) {
         /* 32 columns, or a divisor of that: all samples of a cell are of one pixel. */
         __global uint *out = words + part.words + row * CELLS;
-        for (uint c = column; c < column + CODE_RUN; c++) {
-            __global const uchar *p = first + 3 * (c * part.width / CELLS);
+        __global const uchar *p = first + 3 * column;
+        for (uint c = 0; part.width == CELLS && c < RUN; c++, p += 3)
+            out[column + c] = ACROSS * DOWN * (77 * p[0] + 150 * p[1] + 29 * p[2]);
+        for (uint c = column; part.width < CELLS && c < column + RUN; c++) {
+            p = first + 3 * (c * part.width / CELLS);
             out[c] = ACROSS * DOWN * (77 * p[0] + 150 * p[1] + 29 * p[2]);
         }
         return;
     }
-    for (uint c = column; c < column + CODE_RUN && rows > 0; c++) {
+    for (uint c = column; c < column + RUN && rows > 0; c++) {
         uint red = 0, green = 0, blue = 0;
         for (uint j = 0; usual && j < ACROSS; j++) {
             const uint x = (uint)((ulong)(2 * (c * ACROSS + j) + 1) * part.width >> 8);

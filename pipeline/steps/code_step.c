@@ -10,10 +10,9 @@
 
 static void count_part(uint32_t *count, const void *state, const struct part_shape *in)
 {
-    (void)state;
     (void)in;
     count[0] = 1;
-    count[1] = CODE_ITEMS;
+    count[1] = slot_kernel_on_cpu(state) ? CODE_ITEMS(CODE_RUN_CPU) : CODE_ITEMS(CODE_RUN);
 }
 
 static struct code_part code_part_of(const struct part_shape *in, bool given_up)
