@@ -47,7 +47,7 @@ void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct pict
 bool picture_make_counters(struct picture *picture)
 {
     if (!picture->counters)
-        picture->counters = calloc(picture->sink->counters, sizeof *picture->counters);
+        picture->counters = malloc(picture->sink->counters * sizeof *picture->counters);
     return picture->counters != NULL;
 }
 
@@ -67,6 +67,7 @@ void picture_release(struct picture *picture)
         /* As it was before it was decoded. */
         free(picture->counters);
         picture->counters = NULL;
+        picture->counted = false;
         free(picture->thumbnail);
         picture->thumbnail = NULL;
         picture->record.thumbnail = NULL;
@@ -78,17 +79,6 @@ void picture_release(struct picture *picture)
     } else {
         sink->finished(sink->context, picture);
     }
-}
-
-/* As vectors: a small picture has more counters than pixels. */
-static void add_values(uint32_t *counters, const uint32_t *values, uint32_t count)
-{
-    typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
-    uint32_t i = 0;
-    for (; i + 4 <= count; i += 4)
-        *(four *)(counters + i) += *(const four *)(values + i);
-    for (; i < count; i++)
-        counters[i] += values[i];
 }
 
 /* What the device has made of a picture that it got whole, as coefficients or entropy code. */
@@ -111,13 +101,18 @@ void picture_deliver(void *context, void *item, const struct part_result *result
     struct picture *picture = item;
     const uint32_t count = picture->sink->counters;
     pthread_mutex_lock(&picture->lock);
-    if (result->proven) {
-        add_values(picture->counters, result->values, count);
-        take_thumbnail(picture, result->values + count);
-    } else {
+    if (!result->proven) {
         picture->lost = picture->handed_back = true;
         *(picture->way == JPEG_STREAM ? &picture->no_stream : &picture->host_only) = true;
+    } else if (!picture->counted) {
+        memcpy(picture->counters, result->values, count * sizeof *result->values);
+    } else {
+        for (uint32_t i = 0; i < count; i++)
+            picture->counters[i] += result->values[i];
     }
+    if (result->proven)
+        take_thumbnail(picture, result->values + count);
+    picture->counted = picture->counted || result->proven;
     pthread_mutex_unlock(&picture->lock);
     picture_release(picture);
 }

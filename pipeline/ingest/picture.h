@@ -34,11 +34,12 @@ struct picture {
     char *path;
     uint64_t where;               /* of walk_item */
     struct blob blob;             /* open: to be decoded */
-    uint32_t *counters;           /* NULL until the first part */
+    uint32_t *counters;           /* NULL until the first part is decoded; then as `counted` says */
     uint8_t *thumbnail;           /* that the record refers to, or NULL */
     uint8_t *pixels_of_thumbnail; /* from a device, as stored, or NULL; under the lock */
     bool resumed, unchanged;
     bool dropped;   /* the run ends without it */
+    bool counted;   /* counters hold the values of a part; until then they are not initialised */
     bool lost;      /* a part's values will not come: it is decoded again */
     bool host_only; /* a device could not prove a part: pixels are to be made on the host */
     bool no_stream; /* its entropy code is not for a device */
@@ -48,7 +49,7 @@ struct picture {
     bool progressive;     /* a JPEG */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
-    pthread_mutex_t lock; /* guards counters, lost, host_only and no_stream: several lanes
+    pthread_mutex_t lock; /* guards counters, counted, lost, host_only, no_stream: several lanes
                              * may deliver parts of it */
 };
 
@@ -58,7 +59,7 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
 /* The size of its thumbnail as stored. */
 void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct picture *picture);
 
-/* Makes counters of zero, unless it has them; false without memory. */
+/* Makes room for counters, unless there is; false without memory. */
 bool picture_make_counters(struct picture *picture);
 
 /* One holder more; one holder less. The last one drops it or sends it on. */

@@ -106,12 +106,14 @@ static enum status deliver_some(struct lane *lane, struct slot *slot, struct err
     const uint32_t end = min_u32(slot->parts, slot->delivered + DELIVERED_AT_ONCE);
     for (; slot->delivered < end && counted; slot->delivered++) {
         const uint32_t i = slot->delivered;
-        const uint32_t *row = (const uint32_t *)slot->values.host + (size_t)i * lane->chain.words;
+        uint32_t *row = (uint32_t *)slot->values.host + (size_t)i * lane->chain.words;
         const uint32_t words = staging->config.plan->words;
         const struct part_result result = {.proven = !lane->chain.refuses || row[words] == 0,
                                            .values = row};
         if (slot->picture[i])
             staging->config.deliver(staging->config.context, slot->picture[i], &result);
+        if (lane->shape.shared) /* while it is in the cache */
+            memset(row, 0, lane->chain.words * sizeof *row);
     }
     trace_span(staging->config.trace, lane->track, "deliver", start, clock_now(), NULL);
     pthread_mutex_lock(&staging->lock);

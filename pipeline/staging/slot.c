@@ -4,8 +4,8 @@
  *   upload queue:   write tables, write parts ─ event U
  *   compute queue:  zero the values, steps (wait U) ─ event K
  *   read queue:     read values (wait K) ─ event R, whose callback ends the round trip
- * Shared memory: unmap tables and parts instead of writing, map them and the values instead of
- * reading; nothing is copied.
+ * Shared memory: the host zeroes the values and unmaps them; tables and parts are unmapped instead of
+ * written, all are mapped instead of read; nothing is copied.
  *
  * Every queue is flushed before another waits on its event (OpenCL 1.2, 5.13).
  */
@@ -136,7 +136,7 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
     }
     return array_init(&slot->values, context, queues.read,
                       (size_t)shape->parts * chain->words * sizeof(uint32_t), shape->shared,
-                      CL_MAP_READ, "a slot's values", err);
+                      CL_MAP_READ | CL_MAP_WRITE, "a slot's values", err);
 }
 
 void slot_clear(struct slot *slot, struct slot_queues queues)
@@ -222,8 +222,8 @@ static enum status take_back(struct slot *slot, struct ocl_queue *queue,
     }
     if (map(&slot->input, queue, "map pixels", CL_MAP_WRITE, computed, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    return map(&slot->values, queue, "map counters", CL_MAP_READ, OCL_NO_WAITS, &slot->read_event,
-               err);
+    return map(&slot->values, queue, "map counters", CL_MAP_READ | CL_MAP_WRITE, OCL_NO_WAITS,
+               &slot->read_event, err);
 }
 
 /* Runs the steps; *last is the last command's event, where there is one. */
@@ -256,18 +256,30 @@ static enum status run_steps(const cl_event **last, struct slot *slot, struct oc
     return STATUS_OK;
 }
 
+/* Zeroes the values. Of shared ones the host does it, faster than drivers of CPUs do: delivery leaves
+ * rows zeroed, so only those that are used for the first time remain. */
+static enum status clear_values(struct slot *slot, struct ocl_queue *queue, bool shared,
+                                size_t row_bytes, struct error *err)
+{
+    if (!shared)
+        return ocl_enqueue_fill(queue, "zero counters", slot->values.device, 0, 0,
+                                slot->parts * row_bytes, OCL_NO_WAITS, NULL, err);
+    if (slot->parts > slot->zeroed) {
+        memset((uint8_t *)slot->values.host + slot->zeroed * row_bytes, 0,
+               (slot->parts - slot->zeroed) * row_bytes);
+        slot->zeroed = slot->parts;
+    }
+    return unmap(&slot->values, queue, "unmap counters", NULL, err);
+}
+
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err)
 {
-    const size_t bytes = (size_t)slot->parts * chain->words * sizeof(uint32_t);
     /* The compute queue is in order: its last command stands for all. */
     const cl_event *last = &slot->upload_event;
-    if (shape->shared &&
-        unmap(&slot->values, queues.compute, "unmap counters", NULL, err) != STATUS_OK)
-        return STATUS_FAILED;
-    if (ocl_enqueue_fill(queues.compute, "zero counters", slot->values.device, 0, 0, bytes,
-                         OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+    if (clear_values(slot, queues.compute, shape->shared, chain->words * sizeof(uint32_t), err) !=
+            STATUS_OK ||
         give_inputs(slot, queues.upload, shape, chain, err) != STATUS_OK ||
         ocl_flush(queues.upload, err) != STATUS_OK ||
         run_steps(&last, slot, queues.compute, shape, chain, err) != STATUS_OK ||

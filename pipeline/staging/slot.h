@@ -39,6 +39,8 @@ struct slot {
     cl_int result;     /* of the last command */
     bool watched;      /* `done` is pending */
     uint32_t delivered; /* of its parts; the lane thread's */
+    uint32_t zeroed;    /* rows of shared values that are zero between delivery and the next launch;
+                         * the lane thread's */
     void **picture;    /* [parts] NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* of each node of the chain */
@@ -71,7 +73,7 @@ enum status slot_init(struct slot *slot, struct ocl_context *context, struct slo
 void slot_clear(struct slot *slot, struct slot_queues queues);
 
 /* Enqueues upload, steps and read-back of the slot; calls `done` when the host owns it again, with
- * the rows of values in values.host. */
+ * the rows of values in values.host. Shared ones are to be zero again before the slot is free. */
 enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct slot_queues queues,
                          const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err);
