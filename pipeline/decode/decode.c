@@ -95,8 +95,10 @@ static enum reason check_unchanged(struct local *local, struct failure *failure)
  * half of another. */
 static enum reason blame_change(struct local *local, struct failure *failure)
 {
+    if (failure->reason == REASON_NONE)
+        return REASON_NONE;
     struct failure change = {0};
-    if (failure->reason != REASON_NONE && check_unchanged(local, &change) == REASON_CHANGED)
+    if (check_unchanged(local, &change) == REASON_CHANGED)
         *failure = change;
     return failure->reason;
 }
@@ -108,15 +110,14 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     size_t have = input_peek(&local->input, FORMAT_BYTES);
     if (local->input.error_number)
         return failure_errno(failure, REASON_UNREADABLE, local->input.error_number, "read failed");
-    bool promises = format_promised(path);
     if (have == 0)
-        return promises ? failure_set(failure, REASON_EMPTY, "no bytes")
-                        : failure_set(failure, REASON_NOT_AN_IMAGE, "an empty file");
+        return format_promised(path) ? failure_set(failure, REASON_EMPTY, "no bytes")
+                                     : failure_set(failure, REASON_NOT_AN_IMAGE, "an empty file");
     int format = format_recognise(local->input.buffer + local->input.position, have);
     if (format < 0)
-        return promises ? failure_set(failure, REASON_UNKNOWN_FORMAT,
-                                      "the content is no known image format")
-                        : failure_set(failure, REASON_NOT_AN_IMAGE, "no image");
+        return format_promised(path) ? failure_set(failure, REASON_UNKNOWN_FORMAT,
+                                                   "the content is no known image format")
+                                     : failure_set(failure, REASON_NOT_AN_IMAGE, "no image");
     const struct format *row = format_at((unsigned)format);
     const struct codec *codec = format_codec((unsigned)format);
     if (!codec)

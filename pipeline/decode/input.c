@@ -32,6 +32,9 @@ void input_begin(struct input *input, const struct blob *blob)
 /* Reads behind `end`; false at the end of the file and on errors. */
 static bool read_more(struct input *input)
 {
+    /* Behind the last byte a read would say nothing: that a file has not grown is seen otherwise. */
+    if (input->total > 0 && input->total == input->blob.bytes)
+        input->at_end = true;
     if (input->at_end)
         return false;
     if (stop_overdue(input->stop)) {
