@@ -29,36 +29,35 @@ static int32_t basis(uint32_t u, uint32_t i)
 /* Four columns at a time, and a row of them. Every number is an integer below 2^53, so doubles are exact,
  * and all processors multiply them fast. */
 typedef double four __attribute__((vector_size(32)));
-#define FOURS (CODE_CELLS / 4)
+#define FOURS           (CODE_CELLS / 4)
+#define FREQUENCY_FOURS ((FREQUENCIES + 3) / 4)
 
 static double factors[FREQUENCIES][CODE_CELLS / 2]; /* basis */
-static pthread_once_t factors_once = PTHREAD_ONCE_INIT;
+static uint16_t place[CODE_BITS];                   /* of a bit's coefficient, row by row */
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
-static void make_factors(void)
+static void make_tables(void)
 {
     for (uint32_t u = 0; u < FREQUENCIES; u++)
         for (uint32_t i = 0; i < CODE_CELLS / 2; i++)
             factors[u][i] = basis(u, i);
+    FOR_EACH_BIT(bit, u, v)
+    place[bit] = (uint16_t)(v * CODE_CELLS + u);
 }
 
-/* out = sum over i of factor[i] in[-i], `count` rows, at least the first `fours` of them. */
+/* out = sum over i of factor[i] in[-i], `count` rows, the first `fours` of them: constant, so that the
+ * sums are in registers. */
 ALWAYS_INLINE void weigh(four *out, const double *factor, const four (*in)[FOURS], uint32_t count,
                          uint32_t fours)
 {
-    for (uint32_t j = 0; j < fours; j += 4) {
-        four a = {0}, b = {0}, c = {0}, d = {0}; /* in registers */
-        for (uint32_t i = 0; i < count; i++) {
-            const four *row = &(in - i)[0][j], all = {factor[i], factor[i], factor[i], factor[i]};
-            a += all * row[0];
-            b += all * row[1];
-            c += all * row[2];
-            d += all * row[3];
-        }
-        out[j] = a;
-        out[j + 1] = b;
-        out[j + 2] = c;
-        out[j + 3] = d;
+    four sum[FOURS] = {{0}};
+    for (uint32_t i = 0; i < count; i++) {
+        const four all = {factor[i], factor[i], factor[i], factor[i]};
+        for (uint32_t j = 0; j < fours; j++)
+            sum[j] += all * (in - i)[0][j];
     }
+    for (uint32_t j = 0; j < fours; j++)
+        out[j] = sum[j];
 }
 
 /* The cosine transform of each of the columns of `in`, frequencies from 0; uses up `in`.
@@ -69,20 +68,25 @@ ALWAYS_INLINE void weigh(four *out, const double *factor, const four (*in)[FOURS
  * FREQUENCIES - u columns only. */
 ALWAYS_INLINE void transform(four out[FREQUENCIES][FOURS], four in[CODE_CELLS][FOURS], bool sloping)
 {
+    const uint32_t fours = sloping ? FREQUENCY_FOURS : FOURS;
     uint32_t size = CODE_CELLS;
     for (uint32_t step = 1; step < CODE_CELLS; step *= 2, size /= 2) {
         for (uint32_t i = 0; i < size / 2; i++) {
-            for (uint32_t j = 0; j < FOURS; j++) {
+            for (uint32_t j = 0; j < fours; j++) {
                 const four a = in[i][j], b = in[size - 1 - i][j];
                 in[i][j] = a + b;
                 in[size - 1 - i][j] = a - b;
             }
         }
-        for (uint32_t u = step; u < FREQUENCIES; u += 2 * step)
-            weigh(out[u], factors[u], (const four(*)[FOURS]) & in[size - 1], size / 2,
-                  sloping ? (FREQUENCIES - u + 3) / 4 : FOURS);
+        for (uint32_t u = step; u < FREQUENCIES; u += 2 * step) {
+            const four(*last)[FOURS] = (const four(*)[FOURS]) & in[size - 1];
+            if (sloping && FREQUENCIES - u <= 4 * FREQUENCY_FOURS / 2)
+                weigh(out[u], factors[u], last, size / 2, FREQUENCY_FOURS / 2);
+            else
+                weigh(out[u], factors[u], last, size / 2, fours);
+        }
     }
-    for (uint32_t j = 0; j < FOURS; j++)
+    for (uint32_t j = 0; j < fours; j++)
         out[0][j] = 1024 * in[0][j];
 }
 
@@ -96,13 +100,16 @@ ALWAYS_INLINE void finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WO
         for (uint32_t j = 0; j < CODE_CELLS; j++)
             in.cell[i][j] = (int32_t)(words[i * CODE_CELLS + j] >> CODE_SHIFT);
     transform(out.rows, in.rows, false);
-    for (uint32_t j = 0; j < CODE_CELLS; j++)
-        for (uint32_t u = 0; u < CODE_CELLS; u++)
+    for (uint32_t u = 0; u < 4 * FREQUENCY_FOURS; u++)
+        for (uint32_t j = 0; j < CODE_CELLS; j++)
             in.cell[j][u] = u < FREQUENCIES ? out.cell[u][j] : 0;
     transform(out.rows, in.rows, true);
-    memset(code, 0, CODE_BYTES);
-    FOR_EACH_BIT(bit, u, v)
-    code[bit / 8] |= (uint8_t)((out.cell[v][u] > 0) << (7 - bit % 8));
+    for (uint32_t i = 0; i < CODE_BYTES; i++) {
+        uint32_t byte = 0;
+        for (uint32_t bit = 8 * i; bit < 8 * i + 8; bit++)
+            byte = byte << 1 | (((const double *)out.cell)[place[bit]] > 0);
+        code[i] = (uint8_t)byte;
+    }
 }
 
 AVX2_LOOPS static void finish_avx2(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
@@ -112,7 +119,7 @@ AVX2_LOOPS static void finish_avx2(uint8_t code[CODE_BYTES], const uint32_t word
 
 void code_finish(uint8_t code[CODE_BYTES], const uint32_t words[CODE_WORDS])
 {
-    pthread_once(&factors_once, make_factors);
+    pthread_once(&tables_once, make_tables);
     if (cpu_has_avx2())
         finish_avx2(code, words);
     else

@@ -1,6 +1,7 @@
 /* feature.c: specifications, geometry and values of features, and their plain C reference. */
 #include "features/feature.h"
 
+#include "base/avx2.h"
 #include "base/parse.h"
 #include "features/kind.h"
 #include "part/scale.h"
@@ -555,21 +556,35 @@ bool feature_counts_pixels(const struct feature *feature)
     return feature_histograms(feature) > 0 && !feature->kind->weighted;
 }
 
-/* Each word's share of its histogram, or the root of that. */
+/* Each word's share of its histogram of `bins` words, or the root of that. */
+ALWAYS_INLINE void store_histogram(float *values, const uint32_t *words, uint32_t bins, bool root)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < bins; i++)
+        sum += words[i];
+    const double whole = sum ? (double)sum : 1.0;
+    for (uint32_t i = 0; !root && i < bins; i++)
+        values[i] = (float)((double)words[i] / whole);
+    for (uint32_t i = 0; root && i < bins; i++)
+        values[i] = (float)sqrt((double)words[i] / whole);
+}
+
+AVX2_LOOPS static void store_histogram_avx2(float *values, const uint32_t *words, uint32_t bins,
+                                            bool root)
+{
+    store_histogram(values, words, bins, root);
+}
+
 static void store_shares(float *values, const struct feature *feature, const uint32_t *words)
 {
     const uint32_t histograms = feature_histograms(feature);
     const uint32_t bins = feature->cell_bins / (histograms ? histograms : 1);
+    const bool root = feature->normalize == NORMALIZE_HELLINGER;
     for (uint32_t start = 0; start < feature->dimension; start += bins) {
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < bins; i++)
-            sum += words[start + i];
-        const double whole = sum ? (double)sum : 1.0;
-        for (uint32_t i = 0; i < bins; i++) {
-            const double share = (double)words[start + i] / whole;
-            values[start + i] =
-                (float)(feature->normalize == NORMALIZE_HELLINGER ? sqrt(share) : share);
-        }
+        if (cpu_has_avx2())
+            store_histogram_avx2(values + start, words + start, bins, root);
+        else
+            store_histogram(values + start, words + start, bins, root);
     }
 }
 
