@@ -36,8 +36,9 @@ void sha256_final(struct sha256 *state, uint8_t digest[32]);
 /* 64 lower-case hexadecimal digits and a NUL. */
 void sha256_hex(char hex[65], const uint8_t digest[32]);
 
-/* SHA-256 of up to SHA256_GROUP messages of the same length at once, which a CPU without instructions
- * for SHA-256 computes side by side in vectors: an order of magnitude faster than one by one. */
+/* SHA-256 of up to SHA256_GROUP messages of the same length at once, which a CPU with AVX-512 or without
+ * instructions for SHA-256 computes side by side in vectors: twice as fast as with those instructions,
+ * and an order of magnitude faster than one by one without them. */
 #define SHA256_GROUP 16
 struct sha256_group {
     uint32_t h[SHA256_GROUP][8];
