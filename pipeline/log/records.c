@@ -3,6 +3,7 @@
  * Values are packed by leaving out runs of zeros: joint histograms are mostly zeros, and the rest
  * does not compress at a price that pays beside decoding. */
 #include "log/records.h"
+#include "base/avx2.h"
 #include "base/hash.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -165,21 +166,38 @@ static uint64_t packed_bound(uint32_t counters)
     return 8 + 4 * (uint64_t)counters + 8 * ((uint64_t)counters / (LEAST_ZEROS + 1) + 1);
 }
 
-/* Packs words; returns the bytes written. */
-static uint32_t pack(uint8_t *out, const uint32_t *words, uint32_t count)
+/* Sets a byte where LEAST_ZEROS zeros begin. */
+ALWAYS_INLINE void find_zeros(uint8_t *begin, const uint32_t *words, uint32_t count)
+{
+    uint32_t i = 0;
+    for (; i + LEAST_ZEROS <= count; i++)
+        begin[i] = (words[i] | words[i + 1] | words[i + 2]) == 0;
+    for (; i < count; i++)
+        begin[i] = 0;
+}
+_Static_assert(LEAST_ZEROS == 3, "zeros that find_zeros looks at");
+
+AVX2_LOOPS static void find_zeros_avx2(uint8_t *begin, const uint32_t *words, uint32_t count)
+{
+    find_zeros(begin, words, count);
+}
+
+/* Packs words, with a byte for each in `begin`; returns the bytes written. */
+static uint32_t pack(uint8_t *out, const uint32_t *words, uint32_t count, uint8_t *begin)
 {
     uint8_t *at = out;
+    if (cpu_has_avx2())
+        find_zeros_avx2(begin, words, count);
+    else
+        find_zeros(begin, words, count);
     for (uint32_t i = 0; i < count;) {
         uint32_t pair[2], first = i;
         while (i < count && words[i] == 0)
             i++;
         pair[0] = i - first;
         first = i;
-        uint32_t zeros = 0;
-        while (i < count && zeros < LEAST_ZEROS)
-            zeros = words[i++] == 0 ? zeros + 1 : 0;
-        /* The zeros that ended it begin the next pair. */
-        i -= zeros;
+        const uint8_t *end = memchr(begin + i, 1, count - i);
+        i = end ? (uint32_t)(end - begin) : count;
         pair[1] = i - first;
         memcpy(at, pair, sizeof pair);
         memcpy(at + sizeof pair, words + first, 4 * (size_t)pair[1]);
@@ -233,9 +251,9 @@ enum status records_encode(struct records_frame *frame, const struct store_recor
     size_t most = RECORDS_FRAME_HEAD + sizeof(struct record_head) + record->path_length +
                   (image ? sizeof(struct image_head) + packed_bound(counters) + thumbnail
                          : sizeof(struct failure_head) + message);
-    uint8_t *data = malloc(most), *at = data;
+    uint8_t *data = malloc(most + counters), *at = data;
     if (!data)
-        return error_memory(err, most, "a finished record");
+        return error_memory(err, most + counters, "a finished record");
     at += RECORDS_FRAME_HEAD;
     struct record_head head = {.kind = KIND_RECORD,
                                .reason = (uint8_t)record->failure.reason,
@@ -261,7 +279,7 @@ enum status records_encode(struct records_frame *frame, const struct store_recor
         memcpy(body.format, record->format, sizeof body.format);
         if (record->has_code)
             memcpy(body.code, record->code, sizeof body.code);
-        body.packed = pack(at, values, counters);
+        body.packed = pack(at, values, counters, data + most);
         at += body.packed;
         if (thumbnail > 0)
             memcpy(at, record->thumbnail, thumbnail);
