@@ -13,6 +13,7 @@
 #include "features/code.h"
 #include "thumbs/thumbnail.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Pictures that wait, before those that bring more wait, too; and that a thread takes at a time. */
@@ -108,6 +109,7 @@ static enum status record_picture(struct recorder *recorder, struct picture *pic
     struct store_record *record = &picture->record;
     encode_thumbnail(picture, maker);
     if (record->failure.reason == REASON_NONE && picture->counters) {
+        assert(picture->counted);
         code_finish(record->code, picture->counters + picture->sink->code);
         record->has_code = true;
     }
@@ -177,15 +179,16 @@ static void *recorder_main(void *argument)
     enum status status = STATUS_OK;
     while (status == STATUS_OK && (list = take_some(recorder))) {
         struct error err = ERROR_INIT;
+        const int64_t start = clock_now();
         while (list && status == STATUS_OK) {
             struct picture *picture = list;
             list = picture->next;
-            int64_t start = clock_now();
             status = record_picture(recorder, picture, maker, &err);
             picture_free(picture);
-            busy += clock_seconds_since(start);
-            trace_span(trace, track, "put", start, clock_now(), NULL);
         }
+        const int64_t end = clock_now();
+        busy += (double)(end - start) * 1e-9;
+        trace_span(trace, track, "put", start, end, NULL);
         free_list(list);
         if (status == STATUS_OK)
             readers_wake(recorder->readers);
