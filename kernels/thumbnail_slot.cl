@@ -43,8 +43,8 @@ static inline int sample(__global const ushort *tables, const __private struct t
     __global const ushort *quantization = tables + component * BLOCK;
     if (side == 1)
         return clamp_sample((long)((coefficient[0] * (int)quantization[0] + 4) >> 3) + 128);
-    x %= side;
-    y %= side;
+    x &= side - 1;
+    y &= side - 1;
     long sum = 0;
     for (uint v = 0; v < side; v++) {
         long row = 0;
@@ -56,21 +56,24 @@ static inline int sample(__global const ushort *tables, const __private struct t
     return clamp_sample(((sum + (1L << 23)) >> 24) + 128);
 }
 
-static inline int3 pixel(__global const ushort *tables, const __private struct thumbnail_part *part,
-                         uint x, uint y)
+/* Adds a pixel times `weight`. */
+static inline void add_pixel(__private int *sum, __global const ushort *tables,
+                             const __private struct thumbnail_part *part, uint x, uint y, int weight)
 {
     const int first = sample(tables, part, 0, x, y);
-    if (part->colour == THUMBNAIL_GREY)
-        return (int3)(first, first, first);
+    if (part->colour == THUMBNAIL_GREY) {
+        for (uint c = 0; c < 3; c++)
+            sum[c] += weight * first;
+        return;
+    }
     const int second = sample(tables, part, 1, x >> part->shift_x, y >> part->shift_y);
     const int third = sample(tables, part, 2, x >> part->shift_x, y >> part->shift_y);
-    if (part->colour == THUMBNAIL_RGB)
-        return (int3)(first, second, third);
     const int cb = second - 128, cr = third - 128;
-    return clamp((int3)(first + ((91881 * cr + 32768) >> 16),
-                        first - ((22554 * cb + 46802 * cr + 32768) >> 16),
-                        first + ((116130 * cb + 32768) >> 16)),
-                 0, 255);
+    const bool ycc = part->colour == THUMBNAIL_YCC;
+    const int green = first - ((22554 * cb + 46802 * cr + 32768) >> 16);
+    sum[0] += weight * (ycc ? clamp(first + ((91881 * cr + 32768) >> 16), 0, 255) : first);
+    sum[1] += weight * (ycc ? clamp(green, 0, 255) : second);
+    sum[2] += weight * (ycc ? clamp(first + ((116130 * cb + 32768) >> 16), 0, 255) : third);
 }
 
 /* Where box `box` of `to` over `from` rows or columns begins, in units: of whole ones from 2 for each on. */
@@ -105,34 +108,30 @@ __kernel void thumbnail_slot(__global const uchar *in, __global const struct thu
     if (index >= part.pixels)
         return;
     __global const ushort *tables = (__global const ushort *)(in + part.offset);
-    const uint x = index % part.to_width, y = index / part.to_width;
+    const uint y = index / part.to_width, x = index - y * part.to_width;
     const uint left = box_begin(part.columns, part.to_width, x);
     const uint right = box_begin(part.columns, part.to_width, x + 1);
     const uint top = box_begin(part.lines, part.to_height, y);
     const uint bottom = box_begin(part.lines, part.to_height, y + 1);
     /* Whole rows count once each, so that sums are smaller. */
     const uint unit = part.lines / part.to_height >= 2 ? UNIT : 1;
-    int3 sum = 0;
+    int sum[3] = {0, 0, 0};
     for (uint j = top / UNIT; j * UNIT < bottom; j++) {
-        int3 row = 0;
+        const int weight = (int)(shared(top, bottom, j) / unit);
         for (uint i = left / UNIT; i * UNIT < right; i++)
-            row += (int)shared(left, right, i) *
-                   pixel(tables, &part, i, j * part.step + part.middle);
-        sum += (int)(shared(top, bottom, j) / unit) * row;
+            add_pixel(sum, tables, &part, i, j * part.step + part.middle,
+                      weight * (int)shared(left, right, i));
     }
     const uint ratio = part.columns / part.to_width;
     const uint rows = (bottom - top) / unit;
-    int3 mean;
-    if (ratio >= 2 && ratio < WHOLE_MOST && rows < UNIT) {
-        const int pixels = (int)((right - left) / UNIT * rows);
-        mean = (sum / (int)UNIT + pixels / 2) * ((65536 + pixels / 2) / pixels) >> 16;
-    } else {
-        const float weight = part.across[right - left > part.columns * UNIT / part.to_width] *
-                             part.down[bottom - top > part.lines * UNIT / part.to_height];
-        mean = convert_int3(convert_float3(sum) * weight + 0.5f);
-    }
+    const bool whole = ratio >= 2 && ratio < WHOLE_MOST && rows < UNIT;
+    const int pixels = (int)((right - left) / UNIT * rows);
+    const float weight = part.across[right - left > part.columns * UNIT / part.to_width] *
+                         part.down[bottom - top > part.lines * UNIT / part.to_height];
     __global uchar *out = (__global uchar *)words + part.bytes + 3 * index;
-    out[0] = (uchar)mean.x;
-    out[1] = (uchar)mean.y;
-    out[2] = (uchar)mean.z;
+    for (uint c = 0; c < 3; c++)
+        out[c] = (uchar)(whole ? (sum[c] / (int)UNIT + pixels / 2) *
+                                         ((65536 + pixels / 2) / pixels) >>
+                                     16
+                               : (int)((float)sum[c] * weight + 0.5f));
 }
