@@ -296,12 +296,12 @@ static size_t wrap_in_gzip(uint8_t **out, const uint8_t *data, size_t size)
     return room - stream.avail_out;
 }
 
-/* Are members read at their offsets those of a stream? Zip files are not looked for in streams, and
- * GNU's field of the real size may count some of the padding. */
+/* Are members read at their offsets those of a stream? Zip files are not looked for in streams, and what
+ * GNU's headers say of holes and of the real size may be a lie that only a stream shows. */
 static bool may_be_in_a_stream(const uint8_t *data, size_t size)
 {
     for (size_t at = 0; at + 512 <= size; at += 512)
-        if (memcmp(data + at + 257, "ustar  ", 7) == 0 && data[at + 483])
+        if (memcmp(data + at + 257, "ustar  ", 7) == 0 && (data[at + 386] || data[at + 483]))
             return false;
     return !memmem(data, size, "PK\5\6", 4) && !memmem(data, size, "realsize", 8);
 }
