@@ -445,6 +445,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
                               struct archive_entry *entry, uint64_t number, struct error *err)
 {
     struct source_listing *listing = members->listing;
+    errno = 0; /* libarchive ends the process where it cannot convert a name and errno is ENOMEM */
     const char *name = member_name(entry);
     struct entry found;
     enum status status;
