@@ -205,7 +205,8 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         return true;
     }
     *bottom = part.shape.rect.y1;
-    picture->way = way_of(picture, &part.shape);
+    if (rect.x0 == 0 && rect.y0 == 0) /* before a device has a part, with which it is read */
+        picture->way = way_of(picture, &part.shape);
     picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
