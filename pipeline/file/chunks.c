@@ -93,23 +93,28 @@ static void deflate_slot(struct slot *slot, uint8_t *shuffled)
         compress2(slot->deflated, &size, rows, slot->size, LEVEL) == Z_OK ? size : 0;
 }
 
+/* Deflates the next slot; where there is none, waits for a change. With the lock. */
+static void deflate_next(struct chunks *chunks, uint8_t *shuffled)
+{
+    if (chunks->taken == chunks->queued) {
+        pthread_cond_wait(&chunks->changed, &chunks->lock);
+        return;
+    }
+    struct slot *slot = chunks->queue[chunks->taken++ % MOST_QUEUED];
+    pthread_mutex_unlock(&chunks->lock);
+    deflate_slot(slot, shuffled);
+    pthread_mutex_lock(&chunks->lock);
+    slot->done = true;
+    pthread_cond_broadcast(&chunks->changed);
+}
+
 static void *deflate_slots(void *context)
 {
     struct chunks *chunks = context;
     uint8_t *shuffled = malloc(most_bytes(chunks));
     pthread_mutex_lock(&chunks->lock);
-    while (shuffled && !chunks->closing) {
-        if (chunks->taken == chunks->queued) {
-            pthread_cond_wait(&chunks->changed, &chunks->lock);
-            continue;
-        }
-        struct slot *slot = chunks->queue[chunks->taken++ % MOST_QUEUED];
-        pthread_mutex_unlock(&chunks->lock);
-        deflate_slot(slot, shuffled);
-        pthread_mutex_lock(&chunks->lock);
-        slot->done = true;
-        pthread_cond_broadcast(&chunks->changed);
-    }
+    while (shuffled && !chunks->closing)
+        deflate_next(chunks, shuffled);
     pthread_mutex_unlock(&chunks->lock);
     free(shuffled);
     return NULL;
@@ -117,21 +122,13 @@ static void *deflate_slots(void *context)
 
 /* --- the queue ------------------------------------------------------------------------------- */
 
-/* Writes the slot that was queued first, once it is deflated: the caller's thread does it itself
- * where no other has begun. */
+/* Writes the slot that was queued first, once it is deflated; until then this thread deflates, too. */
 static enum status write_first(struct chunks *chunks, struct error *err)
 {
     struct slot *slot = chunks->queue[chunks->written % MOST_QUEUED];
     pthread_mutex_lock(&chunks->lock);
-    if (chunks->taken == chunks->written) {
-        chunks->taken++;
-        pthread_mutex_unlock(&chunks->lock);
-        deflate_slot(slot, chunks->shuffled);
-        pthread_mutex_lock(&chunks->lock);
-        slot->done = true;
-    }
     while (!slot->done)
-        pthread_cond_wait(&chunks->changed, &chunks->lock);
+        deflate_next(chunks, chunks->shuffled);
     pthread_mutex_unlock(&chunks->lock);
     chunks->written++;
     slot->next = chunks->free;
@@ -211,7 +208,7 @@ enum status chunks_open(struct chunks **out, const struct chunks_config *config,
         return error_memory(err, most_bytes(chunks), "a chunk");
     }
     const unsigned wanted = config->threads < MOST_THREADS ? config->threads : MOST_THREADS;
-    while (chunks->threads < wanted &&
+    while (chunks->threads + 1 < wanted &&
            pthread_create(&chunks->thread[chunks->threads], NULL, deflate_slots, chunks) == 0)
         chunks->threads++;
     const size_t fit = QUEUE_BYTES / most_bytes(chunks);

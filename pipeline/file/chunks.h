@@ -17,7 +17,7 @@ struct chunks_config {
     uint64_t rows;     /* of each dataset */
     unsigned datasets; /* at most FEATURE_MAX */
     size_t widest;     /* bytes of the longest row of one */
-    unsigned threads;  /* that deflate; 0, and where none can be started: the caller's */
+    unsigned threads;  /* that deflate, the caller's among them */
     const char *path;  /* of the file, for messages */
 };
 
