@@ -3,6 +3,7 @@ around it."""
 
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -258,4 +259,8 @@ def test_ingests_by_what_the_device_gets(program, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert {"host", "coefficients", "device"} < set(report) and report["files"] == 12
     assert sum(report["device"]["jpeg"].values()) >= 12
+    small = tool("bench-ingest", "--small", 32, "--files", 12, "--rounds", 1, "--threads", 2,
+                 "--memory-dir", tmp_path, tmp_path / "made", interpreter=[sys.executable])
+    assert small.returncode == 0, small.stderr
+    assert re.match(r"12 files of 32 x 32 pixels, 2 threads, .*: [0-9.]+ times their sum$", small.stdout)
     assert sorted(os.listdir(tmp_path)) == ["made", "photos", "report.json"]
