@@ -22,7 +22,7 @@ static enum status read_clusters(struct export *export, struct error *err)
     const int what = export->options->what;
     enum status status =
         choose_clusters(&export->clusters, export->result, export->options->name, err);
-    if (status != STATUS_OK || what == WHAT_CENTROIDS || what == WHAT_SWEEP)
+    if (status != STATUS_OK || (what != WHAT_CLUSTERS && what != WHAT_TREE))
         return status;
     size_t rows = (size_t) export->clusters->rows;
     export->labels = malloc((rows ? rows : 1) * sizeof *export->labels);

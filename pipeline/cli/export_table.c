@@ -312,8 +312,29 @@ static float length_of(float squared)
     return (float)sqrt((double)squared);
 }
 
+#define LABEL_BLOCK 4096 /* rows */
+
+/* Labels and squared distances of some rows. */
+struct label_block {
+    uint64_t first, count;
+    int32_t labels[LABEL_BLOCK];
+    float distances[LABEL_BLOCK];
+};
+
+/* The block that begins at `first`. */
+static enum status read_labels(struct label_block *block, struct export *export, uint64_t first,
+                               struct error *err)
+{
+    const uint64_t left = export->clusters->rows - first;
+    block->first = first;
+    block->count = left < LABEL_BLOCK ? left : LABEL_BLOCK;
+    return result_clusters_read_rows(export->result, export->clusters, first, block->count,
+                                     block->labels, block->distances, err);
+}
+
 static enum status export_labels(struct export *export, struct error *err)
 {
+    struct label_block block = {.count = 0};
     static const char *const names[] = {"path",     "source", "label", "distance",
                                         "squared_distance", NULL};
     /* Clusters of a file of their own have rows but no images. */
@@ -324,6 +345,8 @@ static enum status export_labels(struct export *export, struct error *err)
         struct result_image image = {.path = NULL};
         struct line line;
         enum status status = check_stop(err);
+        if (status == STATUS_OK && row == block.first + block.count)
+            status = read_labels(&block, export, row, err);
         if (status == STATUS_OK && named)
             status = result_image_at(export->result, row, &image, err);
         if (status == STATUS_OK)
@@ -332,9 +355,10 @@ static enum status export_labels(struct export *export, struct error *err)
             return status;
         if (!named)
             field_uint(&line, "row", row);
-        field_int(&line, "label", export->labels[row]);
-        field_float(&line, "distance", length_of(export->distances[row]));
-        field_float(&line, "squared_distance", export->distances[row]);
+        const float squared = block.distances[row - block.first];
+        field_int(&line, "label", block.labels[row - block.first]);
+        field_float(&line, "distance", length_of(squared));
+        field_float(&line, "squared_distance", squared);
         line_end(&line);
         show(export, "rows", row + 1, export->clusters->rows);
     }
@@ -765,8 +789,12 @@ static enum status export_labels_npy(struct export *export, struct error *err)
         npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
     if (status != STATUS_OK)
         return status;
-    sink_write(&export->sink, export->labels,
-               (size_t) export->clusters->rows * sizeof *export->labels);
+    struct label_block block = {.count = 0};
+    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed; row += block.count) {
+        if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))
+            return status;
+        sink_write(&export->sink, block.labels, block.count * sizeof *block.labels);
+    }
     export->rows = export->clusters->rows;
     return STATUS_OK;
 }

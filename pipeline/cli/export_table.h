@@ -18,8 +18,8 @@ struct export {
     struct matrix_source matrix; /* features */
     struct result_feature feature;
     const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */
-    int32_t *labels;                        /* labels, clusters, tree */
-    float *distances;                       /* squared, as they are stored */
+    int32_t *labels;                        /* clusters, tree */
+    float *distances;                       /* the same, squared, as they are stored */
     const float *centroids;                 /* k x dimension, while they are written */
     unsigned threads;
     struct sink sink;

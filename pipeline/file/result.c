@@ -865,6 +865,19 @@ enum status result_clusters_read(struct result *result, const struct result_clus
     return STATUS_OK;
 }
 
+enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
+                                      uint64_t first, uint64_t count, int32_t *labels,
+                                      float *distances, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    void *const to[PART_COUNT] = {[PART_LABELS] = labels, [PART_DISTANCES] = distances};
+    for (int p = 0; p < PART_COUNT; p++)
+        if (to[p] && h5_read_rows(entry->part[p], cluster_part_kind[p].type, first, count, to[p],
+                                  result->path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
 enum status result_projection_read(struct projection *out, struct result *result,
                                    const struct result_clusters *clusters, struct error *err)
 {

@@ -179,6 +179,10 @@ bool result_clusters_by_run(const struct result *result, const struct result_clu
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err);
+/* Labels and squared distances of `count` rows from `first` on; either may be NULL. */
+enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
+                                      uint64_t first, uint64_t count, int32_t *labels,
+                                      float *distances, struct error *err);
 
 /* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
 enum status result_projection_read(struct projection *out, struct result *result,
