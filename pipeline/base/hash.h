@@ -51,6 +51,7 @@ void sha256_group_init(struct sha256_group *group, unsigned count, unsigned lane
 /* The next `size` bytes, a multiple of 64, of each message. */
 void sha256_group_update(struct sha256_group *group, const uint8_t *const data[SHA256_GROUP],
                          size_t size);
+/* The digests of the first `count` messages, with what was given so far; the state stays as it is. */
 void sha256_group_final(const struct sha256_group *group, uint8_t digest[SHA256_GROUP][32]);
 
 /* CRC-32C of data, continuing from `crc` (0 to start). */

@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 
+/* One for each row of the table of commands (commands.c). */
 enum status command_run(const struct options *options, struct error *err);
 enum status command_ingest(const struct options *options, struct error *err);
 enum status command_list(const struct options *options, struct error *err);

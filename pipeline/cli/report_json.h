@@ -25,10 +25,11 @@ void report_misuse(const struct command *command, int argc, char *const *argv, s
 /* The member "shard", unless there is none. */
 void report_share(struct json *json, const struct list_share *share);
 
-/* Each writes one object into what is open, named `key` (NULL: by nothing). `err`: the error that
- * belongs into it, or NULL. */
+/* What an ingest did, and its error, if there is one (`err` may be NULL): an object in what is open,
+ * named `key` (NULL: by nothing). */
 void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
                    const char *output, struct error *err);
+/* The same of a clustering. */
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
 /* Members of the object that is open. */
 void report_agreement(struct json *json, const struct result_agreement *agreement);
