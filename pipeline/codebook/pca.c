@@ -4,6 +4,7 @@
  * + column % 8. So one kernel serves for all products: out(i, k) += sum over c of a(c, i) b(c, k), with a
  * panel of b in the cache while all of a passes. */
 #include "codebook/pca.h"
+#include "base/minmax.h"
 #include "cluster/canonical.h"
 #include "cluster/transform.h"
 #include "codebook/eigen.h"
@@ -14,6 +15,7 @@
 #define SAMPLE_ROWS    65536u
 #define SAMPLE_BYTES   ((uint64_t)64 << 20)
 #define SIDE_MOST      4096u
+#define PART           64u  /* rows of the sample that a thread reads at a time */
 #define PANEL          8u
 #define GROUP          4u  /* rows of a tile */
 #define DEPTH          128u /* rows (columns) that are added at a time */
@@ -129,6 +131,37 @@ static void add_product(struct pca *pca, double *out, const double *a, uint32_t 
 
 /* --- the sample and its matrix -------------------------------------------------------------------- */
 
+struct sampling {
+    struct pca *pca;
+    const struct matrix_source *rows;
+    struct error *errors; /* one a part */
+};
+
+/* PART rows of the sample. */
+static void sample_part(void *context, uint64_t part)
+{
+    const struct sampling *sampling = context;
+    struct pca *pca = sampling->pca;
+    const struct matrix_source *rows = sampling->rows;
+    const struct transform transform = {(enum cluster_metric)pca->config->space, pca->columns,
+                                        pca->stride, "row"};
+    const uint64_t first = part * PART, end = min_u64(first + PART, pca->rows);
+    struct error *err = &sampling->errors[part];
+    enum status status = stop_check(pca->config->stop, "reading rows", err);
+    float *row = malloc(rows->dimension * sizeof *row);
+    if (!row && status == STATUS_OK)
+        status = error_memory(err, rows->dimension * sizeof *row, "a sample of rows");
+    for (uint64_t i = first; i < end && status == STATUS_OK; i++) {
+        const uint64_t at = i * rows->rows / pca->rows;
+        status = matrix_read(rows, at, 1, row, err);
+        if (status == STATUS_OK)
+            status =
+                transform_rows(&transform, NULL, pca->sample + i * pca->stride, row, at, 1, err);
+    }
+    free(row);
+}
+
+/* By all threads, where they may: chunks of a dataset have to be inflated. */
 static enum status read_sample(struct pca *pca, const struct matrix_source *rows, struct error *err)
 {
     const uint64_t fits = SAMPLE_BYTES / sizeof(float) / rows->dimension;
@@ -141,25 +174,23 @@ static enum status read_sample(struct pca *pca, const struct matrix_source *rows
     pca->rows = (uint32_t)count;
     pca->columns = rows->dimension;
     pca->stride = (rows->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
+    const uint64_t parts = (count + PART - 1) / PART;
     const size_t bytes = (size_t)count * pca->stride * sizeof *pca->sample;
-    float *row = malloc(rows->dimension * sizeof *row);
-    pca->sample = malloc(bytes);
-    if (!row || !pca->sample) {
-        free(row);
-        return error_memory(err, bytes, "a sample of rows");
-    }
-    const struct transform transform = {(enum cluster_metric)pca->config->space, pca->columns, pca->stride,
-                                        "row"};
+    struct sampling sampling = {pca, rows, calloc(parts, sizeof *sampling.errors)};
     enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-        const uint64_t at = i * rows->rows / count;
-        status = matrix_read(rows, at, 1, row, err);
-        if (status == STATUS_OK)
-            status = transform_rows(&transform, NULL, pca->sample + i * pca->stride, row, at, 1, err);
-        if (status == STATUS_OK)
-            status = stop_check(pca->config->stop, "reading rows", err);
+    pca->sample = malloc(bytes);
+    if (!sampling.errors || !pca->sample)
+        status = error_memory(err, bytes, "a sample of rows");
+    if (status == STATUS_OK && rows->concurrent)
+        workers_run(pca->workers, sample_part, &sampling, parts);
+    for (uint64_t i = 0; i < parts && status == STATUS_OK; i++) {
+        if (!rows->concurrent)
+            sample_part(&sampling, i);
+        status = sampling.errors[i].status;
+        if (status != STATUS_OK && err)
+            *err = sampling.errors[i];
     }
-    free(row);
+    free(sampling.errors);
     return status;
 }
 

@@ -126,21 +126,18 @@ static void add_part(struct row_tree *tree, uint64_t piece, uint64_t first, uint
                      const uint8_t *values)
 {
     pthread_mutex_lock(&tree->lock);
-    struct begun **link = &tree->begun, *at;
-    while (*link && (*link)->piece != piece)
-        link = &(*link)->next;
-    at = *link;
-    if (!at && tree->state[piece] == PIECE_NEW && first == 0 && (at = malloc(sizeof *at))) {
-        *at = (struct begun){.piece = piece};
+    struct begun **link = &tree->begun, *at = NULL;
+    if (tree->state[piece] == PIECE_BEGUN) {
+        /* It may be one that another process has begun. */
+        while (*link && (*link)->piece != piece)
+            link = &(*link)->next;
+        at = *link;
+    } else if (tree->state[piece] == PIECE_NEW && first == 0 && (at = malloc(sizeof *at))) {
+        /* In front: rows often come in order. */
+        *at = (struct begun){.next = tree->begun, .piece = piece};
         murmur3_init(&at->state);
-        *link = at;
+        tree->begun = at;
         tree->state[piece] = PIECE_BEGUN;
-    }
-    if (at && tree->state[piece] != PIECE_BEGUN) {
-        /* Somebody has brought all of it. */
-        *link = at->next;
-        free(at);
-        at = NULL;
     }
     if (at && first <= at->rows && first + count > at->rows) {
         const uint64_t skip = at->rows - first;
