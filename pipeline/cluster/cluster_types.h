@@ -9,6 +9,7 @@
 
 struct ocl_context;
 struct processes;
+struct row_tree;
 
 /* Contexts of one or several devices, the best one first. The outcome does not depend on them. */
 struct cluster_devices {
@@ -57,10 +58,9 @@ struct cluster_config {
     /* The processes that share the rows, one device each (processes.h); NULL: this one has all of
      * them. Rank 0 gets the outcome. */
     struct processes *processes;
-    /* What reading all rows in order leaves behind: the bytes go from process to process as each
-     * reads its rows, and at the end all have them. */
-    void *reading;
-    size_t reading_bytes;
+    /* The digest that reading the source's rows fills, or NULL: each process reads its own rows, and at
+     * the end all have that of all rows. */
+    struct row_tree *reading;
 };
 
 /* The outcome; arrays are owned by it. Centroids and distances are in the metric's space

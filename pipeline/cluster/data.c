@@ -232,8 +232,12 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     if (reader_take(reader, fill, err) != STATUS_OK ||
         lane_check_stop(data->lane, err) != STATUS_OK)
         return err->status;
+    uint64_t done = fill->first + fill->rows;
+    if (data->apart) /* rank 0 tells for all */
+        done = (uint64_t)((double)(done - data->share.first) / (double)data->share.rows *
+                          (double)data->rows);
     if (config->phase)
-        config->phase(config->progress_context, "rows read", fill->first + fill->rows, data->rows);
+        config->phase(config->progress_context, "rows read", done, data->rows);
     return STATUS_OK;
 }
 
@@ -345,8 +349,10 @@ static enum status load_in_turn(struct data *data, size_t slot_rows, struct erro
     size_t count = 1;
     if (data->weights.of_row)
         relays[count++] = (struct relay){data->weighted.sum, data->weighted.bytes};
-    if (comm->apart && config->reading)
-        relays[count++] = (struct relay){config->reading, config->reading_bytes};
+    if (comm->apart && config->reading) {
+        struct relay *relay = &relays[count++];
+        relay->data = row_tree_state(config->reading, &relay->bytes);
+    }
     data->stats.rows = data->weighted.rows = data->share.first;
     for (size_t i = 0; i < count; i++)
         if (comm_receive(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
@@ -362,6 +368,106 @@ static enum status load_in_turn(struct data *data, size_t slot_rows, struct erro
             return err->status;
     data->stats.rows = data->weighted.rows = data->rows;
     return STATUS_OK;
+}
+
+/* Whether all ranks have the memory to read at the same time: the sums of each block wait for those of the
+ * ranks before. */
+static enum status can_read_apart(bool *can, struct data *data, struct error *err)
+{
+    struct comm *comm = data->comm;
+    const uint64_t blocks = data->share.rows / KMEANS_BLOCK_ROWS + 1;
+    const uint64_t bytes = data->weights.of_row ? 2 * 2 * sizeof(double) : 2 * sizeof(double);
+    int64_t fits = blocks <= data->config->memory / 2 / bytes / data->dimension;
+    *can = false;
+    if (comm->size == 1 || !comm->apart)
+        return STATUS_OK;
+    if (comm_sum(comm, &fits, &fits, 1, err) != STATUS_OK)
+        return err->status;
+    *can = fits == comm->size;
+    return STATUS_OK;
+}
+
+/* The first of all rows, from which statistics count. */
+static enum status share_origin(struct data *data, struct error *err)
+{
+    const size_t bytes = data->dimension * sizeof(float);
+    float *row = calloc(data->stride, sizeof *row);
+    enum status status = row ? STATUS_OK : error_memory(err, bytes, "a row");
+    if (status == STATUS_OK && data->comm->rank == 0)
+        status = matrix_read(data->source, 0, 1, row, err);
+    if (status == STATUS_OK && data->comm->rank == 0)
+        status = transform_rows(&data->transform, NULL, row, row, 0, 1, err);
+    if (status == STATUS_OK)
+        status = comm_broadcast(data->comm, row, bytes, 0, err);
+    if (status == STATUS_OK)
+        memcpy(data->stats.origin, row, bytes);
+    if (status == STATUS_OK && data->weights.of_row)
+        memcpy(data->weighted.origin, row, bytes);
+    free(row);
+    return status;
+}
+
+/* Statistics that were read apart become those of all rows. */
+static enum status join_stats(struct column_stats *stats, struct comm *comm, struct error *err)
+{
+    struct column_stats before;
+    enum status status = column_stats_open(&before, stats->dimension, err);
+    if (status == STATUS_OK)
+        status = comm_receive(comm, before.sum, before.bytes, err);
+    if (status == STATUS_OK) {
+        column_stats_follow(stats, &before);
+        status = comm_send(comm, stats->sum, stats->bytes, err);
+    }
+    column_stats_close(&before);
+    return status == STATUS_OK
+               ? comm_broadcast(comm, stats->sum, stats->bytes, comm->size - 1, err)
+               : status;
+}
+
+/* Each rank knows the pieces of its rows: the sum of the states is that of all. */
+static enum status join_reading(struct data *data, struct error *err)
+{
+    struct row_tree *tree = data->config->reading;
+    size_t bytes;
+    if (!tree)
+        return STATUS_OK;
+    row_tree_keep(tree, data->share.first, data->share.rows);
+    void *state = row_tree_state(tree, &bytes);
+    const size_t count = (bytes + sizeof(int64_t) - 1) / sizeof(int64_t);
+    int64_t *values = calloc(count, sizeof *values);
+    if (!values)
+        return error_memory(err, bytes, "a digest");
+    memcpy(values, state, bytes);
+    enum status status = comm_sum(data->comm, values, values, count, err);
+    if (status == STATUS_OK)
+        memcpy(state, values, bytes);
+    free(values);
+    return status;
+}
+
+/* Reads the rows while the other ranks read theirs. */
+static enum status load_apart(struct data *data, size_t slot_rows, struct error *err)
+{
+    const struct data_share *share = &data->share;
+    const bool weighted = data->weights.of_row;
+    if (share_origin(data, err) != STATUS_OK ||
+        column_stats_apart(&data->stats, share->first, share->rows, err) != STATUS_OK ||
+        (weighted &&
+         column_stats_apart(&data->weighted, share->first, share->rows, err) != STATUS_OK) ||
+        load(data, slot_rows, err) != STATUS_OK ||
+        join_stats(&data->stats, data->comm, err) != STATUS_OK ||
+        (weighted && join_stats(&data->weighted, data->comm, err) != STATUS_OK) ||
+        join_reading(data, err) != STATUS_OK)
+        return err->status;
+    data->stats.rows = data->weighted.rows = data->rows;
+    return STATUS_OK;
+}
+
+static enum status load_all(struct data *data, size_t slot_rows, struct error *err)
+{
+    if (can_read_apart(&data->apart, data, err) != STATUS_OK)
+        return err->status;
+    return data->apart ? load_apart(data, slot_rows, err) : load_in_turn(data, slot_rows, err);
 }
 
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
@@ -398,7 +504,7 @@ enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
         if (open_tile(data, i, err) != STATUS_OK)
             goto out;
     if (fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err) != STATUS_OK ||
-        load_in_turn(data, slot_rows, err) != STATUS_OK)
+        load_all(data, slot_rows, err) != STATUS_OK)
         goto out;
     data->config = NULL;
     data->seconds_read = clock_seconds_since(start);

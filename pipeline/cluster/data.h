@@ -54,7 +54,8 @@ struct data {
     struct column_stats stats;
     struct weights weights;
     struct column_stats weighted; /* where there are weights */
-    double seconds_read;          /* of data_open */
+    bool apart;          /* all ranks read at the same time */
+    double seconds_read; /* of data_open */
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
     bool resident;
@@ -66,7 +67,8 @@ struct data {
     bool backwards;        /* this pass begins with the last tile */
 };
 
-/* All ranks call it, and read one after another: statistics, and digests of the source, go in the
+/* All ranks call it. Processes read at the same time if the statistics of blocks (1/64 of the rows) fit
+ * into half of config->memory; else ranks read one after another, since statistics are summed in the
  * order of rows. config->memory is for this share. */
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,

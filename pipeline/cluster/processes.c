@@ -129,6 +129,9 @@ static enum status share_cpus(struct processes *processes, struct error *err)
         memset(own, 0xff, sizeof *own);
     for (uint32_t i = 0; i < place->local_size; i++)
         ends[i] = (i + 1) * sizeof *sets;
+    /* What follows fails on all ranks of a host or on none. */
+    if ((status = comm_processes_meet(processes->comm, err)) != STATUS_OK)
+        goto out;
     const int code = processes->mpi->gather(place->local, sets, ends);
     if (code != 0) {
         status = error_set(err, STATUS_FAILED, "the ranks of this host cannot reach each other");

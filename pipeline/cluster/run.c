@@ -63,7 +63,7 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     struct lane lane = {0};
     struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    /* As many for each rank: they read in turn, and what they compute later is short. */
+    /* As many for each rank of a process: they read in turn, and what they compute later is short. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
         status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);

@@ -167,9 +167,41 @@ enum status column_stats_open(struct column_stats *stats, uint32_t dimension, st
     return STATUS_OK;
 }
 
+enum status column_stats_apart(struct column_stats *stats, uint64_t rows, uint64_t count,
+                               struct error *err)
+{
+    const uint64_t blocks = (count + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const size_t bytes = (size_t)blocks * 2 * stats->dimension * sizeof *stats->apart;
+    stats->rows = rows;
+    stats->apart = malloc(bytes);
+    return stats->apart ? STATUS_OK : error_memory(err, bytes, "the columns' statistics");
+}
+
+void column_stats_follow(struct column_stats *stats, const struct column_stats *before)
+{
+    const uint32_t columns = stats->dimension;
+    for (uint32_t j = 0; j < columns; j++) {
+        stats->sum[j] = before->sum[j];
+        stats->squares[j] = before->squares[j];
+        if (before->largest[j] > stats->largest[j])
+            stats->largest[j] = before->largest[j];
+    }
+    for (uint64_t block = 0; block < stats->apart_blocks; block++) {
+        const double *sums = stats->apart + block * 2 * columns, *squares = sums + columns;
+        for (uint32_t j = 0; j < columns; j++) {
+            stats->sum[j] += sums[j];
+            stats->squares[j] += squares[j];
+        }
+    }
+    free(stats->apart);
+    stats->apart = NULL;
+    stats->apart_blocks = 0;
+}
+
 void column_stats_close(struct column_stats *stats)
 {
     free(stats->sum);
+    free(stats->apart);
     *stats = (struct column_stats){0};
 }
 
@@ -249,6 +281,12 @@ AVX2_LOOPS static void stats_avx2(void *context, uint64_t number)
 /* Takes over the sums of one block's rows; where it is whole they go into the sums of all. */
 static void keep_parts(struct column_stats *stats, const struct column_part *parts, bool whole)
 {
+    double *sum = stats->sum, *squares = stats->squares;
+    if (stats->apart && whole) {
+        sum = stats->apart + stats->apart_blocks++ * 2 * stats->dimension;
+        squares = sum + stats->dimension;
+        memset(sum, 0, 2 * stats->dimension * sizeof *sum);
+    }
     for (uint32_t j = 0; j < stats->dimension; j++) {
         const struct column_part *part = &parts[j / COLUMNS_PART];
         const uint32_t at = j % COLUMNS_PART;
@@ -257,8 +295,8 @@ static void keep_parts(struct column_stats *stats, const struct column_part *par
         stats->block_sum[j] = whole ? 0 : part->sum[at];
         stats->block_squares[j] = whole ? 0 : part->squares[at];
         if (whole) {
-            stats->sum[j] += part->sum[at];
-            stats->squares[j] += part->squares[at];
+            sum[j] += part->sum[at];
+            squares[j] += part->squares[at];
         }
     }
 }

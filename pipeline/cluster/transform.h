@@ -34,10 +34,19 @@ struct column_stats {
     float *origin;                     /* dimension: the first row */
     float *largest;                    /* dimension: the greatest absolute value */
     size_t bytes; /* of all these, which lie together from `sum` on: copied, they continue there */
+    double *apart; /* of column_stats_apart, or NULL: sums and squares of each whole block, unadded */
+    uint64_t apart_blocks;
 };
 
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);
 void column_stats_close(struct column_stats *stats);
+/* Rows from the middle on, read before it is known what those before them come to: those before are
+ * `rows`, whole blocks, `origin` is the first of them, and up to `count` are to come. Needs 16 bytes for
+ * each column of each block. column_stats_follow then continues `before`, which are the statistics of
+ * those before (of column_stats_open otherwise). */
+enum status column_stats_apart(struct column_stats *stats, uint64_t rows, uint64_t count,
+                               struct error *err);
+void column_stats_follow(struct column_stats *stats, const struct column_stats *before);
 /* Adds rows of `stride` values. weights: of these rows, or NULL. */
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
                              const float *weights, uint32_t count, uint32_t stride,

@@ -576,7 +576,7 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};
     snprintf(report->device, sizeof report->device, "%s", contexts.names);
-    status = matrix_input_reading(&job->cluster.reading, &job->cluster.reading_bytes, &job->input, err);
+    status = matrix_input_reading(&job->cluster.reading, &job->input, err);
     if (status != STATUS_OK)
         goto out;
     status = project_rows(job, err);

@@ -262,7 +262,7 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     config.metric = job->metric;
     enum status status = clustering_contexts_open(&contexts, machine, CLUSTERING_DEVICES, err);
     if (status == STATUS_OK)
-        status = matrix_input_reading(&config.reading, &config.reading_bytes, &job->to, err);
+        status = matrix_input_reading(&config.reading, &job->to, err);
     if (status != STATUS_OK)
         goto out;
     const struct cluster_devices devices = {contexts.context, contexts.count};

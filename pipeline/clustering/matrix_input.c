@@ -35,16 +35,15 @@ static enum status open_digest(struct matrix_input *input, struct error *err)
     return status;
 }
 
-enum status matrix_input_reading(void **state, size_t *bytes, struct matrix_input *input,
+enum status matrix_input_reading(struct row_tree **tree, struct matrix_input *input,
                                  struct error *err)
 {
-    *state = NULL;
-    *bytes = 0;
+    *tree = NULL;
     if (!input->digests)
         return STATUS_OK;
     const enum status status = open_digest(input, err);
     if (status == STATUS_OK)
-        *state = row_tree_state(input->tree, bytes);
+        *tree = input->tree;
     return status;
 }
 

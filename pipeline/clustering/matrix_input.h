@@ -44,9 +44,8 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
 enum status matrix_input_identity(struct matrix_input *input, char hex[65], struct error *err);
 /* The digest of row_tree.h; reads what has not been digested yet. */
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err);
-/* What reading leaves behind, for processes that read other rows and hand it on: *state is NULL where
- * nothing is digested. */
-enum status matrix_input_reading(void **state, size_t *bytes, struct matrix_input *input,
+/* The digest that reading fills, for processes that read other rows: NULL where nothing is digested. */
+enum status matrix_input_reading(struct row_tree **tree, struct matrix_input *input,
                                  struct error *err);
 /* matrix_input_identity by the rule that gave `content`, which may be an earlier one. */
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],

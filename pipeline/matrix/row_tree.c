@@ -89,6 +89,22 @@ void *row_tree_state(struct row_tree *tree, size_t *bytes)
     return tree->digest;
 }
 
+void row_tree_keep(struct row_tree *tree, uint64_t first, uint64_t count)
+{
+    for (uint64_t piece = 0; piece < tree->pieces; piece++) {
+        const uint64_t begin = piece * tree->piece_rows;
+        if (tree->state[piece] == PIECE_DONE && begin >= first && begin - first < count)
+            continue;
+        tree->state[piece] = PIECE_NEW;
+        tree->digest[piece][0] = tree->digest[piece][1] = 0;
+    }
+    for (struct begun *at; (at = tree->begun);) {
+        tree->begun = at->next;
+        free(at);
+    }
+    tree->missing = 0;
+}
+
 static uint64_t rows_of(const struct row_tree *tree, uint64_t piece)
 {
     const uint64_t left = tree->rows - piece * tree->piece_rows;

@@ -31,6 +31,10 @@ void row_tree_add(struct row_tree *tree, uint64_t first, uint64_t count, const f
  * matrix takes them while nothing is added. A piece that is not whole is read again. */
 void *row_tree_state(struct row_tree *tree, size_t *bytes);
 
+/* Forgets all but the whole pieces that begin within these rows, while nothing is added: of the states of
+ * processes that keep different rows the sum, byte by byte, is that of all. */
+void row_tree_keep(struct row_tree *tree, uint64_t first, uint64_t count);
+
 /* The first rows that are missing, at most a piece; false: there are none. */
 bool row_tree_missing(struct row_tree *tree, uint64_t *first, uint64_t *count);
 

@@ -95,5 +95,35 @@ static void test_any_way(void **state)
         check(dimensions[i]);
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_way)};
+/* Rows from the middle on, added before those in front of them. */
+static void test_apart(void **state)
+{
+    (void)state;
+    const uint32_t dimension = 65, stride = 80, first = 512;
+    float *rows = make_rows(dimension, stride);
+    struct column_stats whole, before, stats;
+    struct error err = ERROR_INIT;
+    struct workers *workers;
+    add_all(&whole, rows, dimension, stride, ROWS, false, 1);
+    assert_int_equal(workers_open(&workers, 2, &err), STATUS_OK);
+    assert_int_equal(column_stats_open(&stats, dimension, &err), STATUS_OK);
+    assert_int_equal(column_stats_apart(&stats, first, ROWS - first, &err), STATUS_OK);
+    memcpy(stats.origin, rows, dimension * sizeof *rows);
+    for (uint32_t at = first; at < ROWS; at += 300)
+        assert_int_equal(column_stats_add(&stats, workers, rows + (size_t)at * stride, NULL,
+                                          ROWS - at < 300 ? ROWS - at : 300, stride, &err),
+                         STATUS_OK);
+    assert_int_equal(column_stats_open(&before, dimension, &err), STATUS_OK);
+    assert_int_equal(column_stats_add(&before, workers, rows, NULL, first, stride, &err), STATUS_OK);
+    column_stats_follow(&stats, &before);
+    assert_memory_equal(stats.sum, whole.sum, whole.bytes);
+    column_stats_close(&whole);
+    column_stats_close(&before);
+    column_stats_close(&stats);
+    workers_close(&workers);
+    free(rows);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_way),
+                                          cmocka_unit_test(test_apart)};
 TEST_GROUP(column_stats, NULL, NULL)
