@@ -5,10 +5,9 @@
 #include "cli/options.h"
 
 /* For commands that have --mpi, and ingests that merge their shards: joins the other processes, where
- * there are any, as
- * options->processes. In all but the first the options are those of a process that prints and writes
- * nothing but errors of its own. Threads are divided among the processes of this machine unless their
- * number was given. Before other threads start. */
+ * there are any, as options->processes. In all but the first the options are those of a process that
+ * prints and writes nothing but errors of its own. Threads are divided among the processes of this
+ * machine unless their number was given. Before other threads start. */
 enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err);
 
 /* Ends the command with the same status and error for all of them; only the first is to tell it. */
