@@ -17,6 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* Processes that fill PoCL's own cache at the same time disturb each other: PoCL 5 then fails to build,
+ * without a log (pocl issue 1480). */
+#define BUILDS_AGAIN 3
 
 static enum status append_embedded(FILE *source, const char *name, struct error *err)
 {
@@ -253,6 +258,12 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
         return ocl_error(err, code, "clCreateProgramWithSource", "cannot load kernel %s on %s",
                          name, device->name);
     code = build_quietly(program, device, options);
+    for (int again = 0; code == CL_BUILD_PROGRAM_FAILURE && device->pocl_major && again < BUILDS_AGAIN;
+         again++) {
+        const struct timespec pause = {0, (again + 1) * 20000000L};
+        nanosleep(&pause, NULL);
+        code = build_quietly(program, device, options);
+    }
     if (code != CL_SUCCESS) {
         print_build_log(program, device, name, LOG_ERROR);
         clReleaseProgram(program);
