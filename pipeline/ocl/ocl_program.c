@@ -258,8 +258,8 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
         return ocl_error(err, code, "clCreateProgramWithSource", "cannot load kernel %s on %s",
                          name, device->name);
     code = build_quietly(program, device, options);
-    for (int again = 0; code == CL_BUILD_PROGRAM_FAILURE && device->pocl_major && again < BUILDS_AGAIN;
-         again++) {
+    for (int again = 0;
+         code == CL_BUILD_PROGRAM_FAILURE && device->pocl_major && again < BUILDS_AGAIN; again++) {
         const struct timespec pause = {0, (again + 1) * 20000000L};
         nanosleep(&pause, NULL);
         code = build_quietly(program, device, options);
