@@ -4,9 +4,11 @@
  *                       └──> rank 1   part 1 ─────────┤
  *                       └──> rank 2   part 2 ─────────┘
  *
- * All calls of MPI are made by the thread that called main. While images are decoded it shows the
- * progress, ten times a second, and looks then whether another rank has failed or wants to stop. */
+ * All calls of MPI are made by the thread that called main. While another thread walks, and while images
+ * are decoded, it shows the progress, ten times a second, and looks then whether another rank has failed
+ * or wants to stop. */
 #include "cli/ingest_ranks.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -17,13 +19,16 @@
 #include "file/merge.h"
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PARTS ".parts"
+#define PARTS    ".parts"
+#define WATCH_NS 100000000
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
@@ -177,6 +182,66 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
+/* The walk of rank 0. */
+struct walking {
+    struct walk **out;
+    struct walk_config config;
+    atomic_uint_fast64_t found;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool has_ended; /* under the lock */
+    enum status status;
+    struct error error;
+};
+
+static void note_found(void *context, uint64_t found)
+{
+    struct walking *walking = context;
+    atomic_store(&walking->found, found);
+}
+
+static void *walk_main(void *argument)
+{
+    struct walking *walking = argument;
+    walking->status = walk_open(walking->out, &walking->config, &walking->error);
+    pthread_mutex_lock(&walking->lock);
+    walking->has_ended = true;
+    pthread_cond_signal(&walking->ended);
+    pthread_mutex_unlock(&walking->lock);
+    return NULL;
+}
+
+/* walk_open in a thread: a list may come slowly from a pipe, and the other ranks may want to stop
+ * meanwhile. */
+static enum status walk_apart(struct walk **out, const struct walk_config *config,
+                              struct error *err)
+{
+    struct walking walking = {.out = out, .config = *config, .error = ERROR_INIT};
+    pthread_t thread;
+    walking.config.progress = note_found;
+    walking.config.progress_context = &walking;
+    pthread_mutex_init(&walking.lock, NULL);
+    cond_init_monotonic(&walking.ended);
+    const int code = pthread_create(&thread, NULL, walk_main, &walking);
+    pthread_mutex_lock(&walking.lock);
+    while (code == 0 && !walking.has_ended) {
+        cond_wait_until(&walking.ended, &walking.lock, clock_now() + WATCH_NS);
+        pthread_mutex_unlock(&walking.lock);
+        config->progress(config->progress_context, atomic_load(&walking.found));
+        pthread_mutex_lock(&walking.lock);
+    }
+    pthread_mutex_unlock(&walking.lock);
+    if (code == 0)
+        pthread_join(thread, NULL);
+    pthread_cond_destroy(&walking.ended);
+    pthread_mutex_destroy(&walking.lock);
+    if (code != 0)
+        return walk_open(out, config, err);
+    if (walking.status != STATUS_OK)
+        *err = walking.error;
+    return walking.status;
+}
+
 struct giving {
     struct comm *comm;
     uint32_t to;
@@ -233,7 +298,7 @@ static enum status open_walk(void *context, struct walk **out, const struct walk
     struct ingest_ranks *ranks = context;
     struct comm *comm = ranks->comm;
     int64_t divides = 0;
-    enum status status = comm->rank == 0 ? walk_open(out, config, err) : STATUS_OK;
+    enum status status = comm->rank == 0 ? walk_apart(out, config, err) : STATUS_OK;
     if (status == STATUS_OK && comm->rank == 0)
         divides = walk_divides(*out);
     if (status == STATUS_OK)
@@ -290,6 +355,7 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
     sum->bytes_read += one->bytes_read;
     sum->pixels += one->pixels;
     sum->jpeg_handed_back += one->jpeg_handed_back;
+    sum->jpeg_progressive += one->jpeg_progressive;
     sum->summary.images += one->summary.images;
     sum->summary.failures += one->summary.failures;
     sum->summary.not_images += one->summary.not_images;
@@ -327,6 +393,7 @@ static void add_reports(struct ingest_report *sum, const struct outcome *all, ui
     sum->summary.unchanged = true;
     sum->links_passed = first.links_passed;
     sum->archives_passed = first.archives_passed;
+    sum->paths_repeated = first.paths_repeated;
     for (int i = 0; i < INGEST_STAGES; i++)
         sum->stage[i].name = first.stage[i].name;
     for (uint32_t i = 0; i < count; i++)
@@ -340,8 +407,13 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
     const struct options *options = &ranks->own;
     const unsigned count = ranks->comm->size;
     struct merge_report merged;
-    char host[128] = "", *target = NULL;
+    char host[128] = "", shown[256], source[256], *target = NULL;
     bool current = false;
+    if (report->summary.images == 0)
+        return error_set(err, STATUS_FAILED, "no image under %s%s; %s is not written",
+                         path_for_message(source, sizeof source, options->operand[0]),
+                         options->operand_count > 1 ? " and the other sources" : "",
+                         path_for_message(shown, sizeof shown, ranks->output));
     gethostname(host, sizeof host - 1);
     const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
     const struct merge_config config = {.input = (const char *const *)ranks->path,

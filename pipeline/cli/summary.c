@@ -249,7 +249,8 @@ static const char *stop_text(void)
     }
 }
 
-static void counts_lines(struct text *text, const struct ingest_report *report, bool unchanged)
+static void counts_lines(struct text *text, const struct ingest_report *report, bool finished,
+                         bool unchanged)
 {
     char count[80], total[32], reasons[300];
     const uint64_t *by_reason = unchanged ? report->summary.by_reason : report->by_reason;
@@ -265,10 +266,11 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
     if (report->images_resumed)
         line(text, "resumed", "%s from an earlier run",
              format_count(count, sizeof count, report->images_resumed));
+    /* How many the file has is known at its end. */
     if (report->images_unchanged && !unchanged)
-        line(text, "unchanged", "%s of %s already in the file",
-             format_count(count, sizeof count, report->images_unchanged),
-             format_count(total, sizeof total, report->summary.images));
+        line(text, "unchanged", "%s%s%s already in the file",
+             format_count(count, sizeof count, report->images_unchanged), finished ? " of " : "",
+             finished ? format_count(total, sizeof total, report->summary.images) : "");
 }
 
 void summary_stopped(struct error *err, const struct ingest_report *report)
@@ -320,7 +322,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         }
         fputc('\n', text.stream);
     }
-    counts_lines(&text, report, unchanged);
+    counts_lines(&text, report, finished, unchanged);
     if (report->share.count > 0)
         shard_line(&text, &report->share);
     if (options->dry_run) {

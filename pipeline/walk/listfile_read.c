@@ -217,7 +217,10 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
         return STATUS_OK;
     list->offset = size - length + (uint64_t)(before + 1 - tail);
     if (!take_end(list, &end, before + 3))
-        return damaged(list, "is not \"e COUNT DIGEST WEIGHT OFFSET\"", err);
+        return damaged(list,
+                       "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe has "
+                       "written the list, make it anew with clpipe list",
+                       err);
     return read_blocks(list, &end, list->offset, err);
 }
 

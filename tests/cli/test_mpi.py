@@ -340,3 +340,24 @@ def test_ingest_stopped(mpirun, many, tmp_path):
     assert output.count("run the same command again to resume") == 1, output
     mpirun(3, *args, "-o", "all.h5", "--shard", "mpi", "--allow-failures", "100%", cwd=tmp_path)
     assert digest(tmp_path / "all.h5") == whole
+
+
+def test_ingest_stopped_while_rank_0_lists(mpirun, tmp_path):
+    """Rank 1 is asked to stop while rank 0 waits for a list that is not at its end."""
+    os.mkfifo(tmp_path / "list")
+    process = start_ingest(mpirun, ["ingest", "@list", *INGEST], tmp_path)
+    with open(tmp_path / "list", "w"):
+        while not (tmp_path / "all.h5.parts/shard-1-of-3.h5.partial").exists():
+            time.sleep(0.01)
+        for rank in ranks_of(process):
+            if b"_RANK=1\0" in Path(f"/proc/{rank}/environ").read_bytes():
+                os.kill(rank, signal.SIGTERM)
+        output = process.communicate(timeout=60)[0]
+    assert process.returncode == 4 and output.count("run the same command again to resume") == 1, output
+
+
+def test_ingest_of_nothing(mpirun, tmp_path):
+    (tmp_path / "t").mkdir()
+    result = mpirun(2, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path, code=3)
+    assert "no image under t; all.h5 is not written" in result.stderr
+    assert not (tmp_path / "all.h5").exists()

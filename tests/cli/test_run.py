@@ -288,6 +288,9 @@ def test_strict(clpipe, mixed, tmp_path):
     assert result.returncode == 1
     assert "stopping at the first failure" in error_lines(result)[0] and "bad/" in error_lines(result)[0]
     assert not (tmp_path / "x.h5").exists()
+    assert clpipe("ingest", mixed, "-o", "x.h5", "-q").returncode == 1
+    result = clpipe("ingest", mixed, "-o", "x.h5", "--strict")
+    assert result.returncode == 1 and re.search(r"unchanged +\d+ already in the file", result.stdout), result.stdout
 
 
 def test_parameters_and_command_are_recorded(clpipe, photos, tmp_path):

@@ -304,7 +304,7 @@ GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadab
 
 
 @pytest.mark.parametrize("content,said", [
-    (GOOD + b"e 4 00000000000000000000000000000000\0", "e COUNT"),
+    (GOOD + b"e 4 00000000000000000000000000000000\0", "earlier version"),
     (GOOD + b"e 4 00000000000000000000000000000000 9 90\0", "does not agree"),
     (GOOD + b"e 4 00000000000000000000000000000000 9 91\0", "does not say where"),
     (GOOD + b"p 14 0 0\0e 4 00000000000000000000000000000000 9 90\0", "p OFFSET"),
