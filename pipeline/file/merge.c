@@ -127,7 +127,7 @@ static enum status open_chunks(struct merge *m, struct error *err)
         config.datasets++;
         config.widest = bytes > config.widest ? bytes : config.widest;
     }
-    if (!m->config->copy || !compress || config.rows == 0)
+    if (!m->config->copy || !compress || config.rows == 0 || config.datasets == 0)
         return STATUS_OK;
     return config.datasets <= FEATURE_MAX
                ? chunks_open(&m->chunks, &config, err)

@@ -158,6 +158,17 @@ def test_merge(place):
                     "--compress", "--copy")
 
 
+def test_merge_of_imports_alone(place):
+    for part in "red", "green":
+        clpipe("ingest", f"p/{part}", "-o", f"{part}.h5", "--feature", "gray:bins=9", "--compress")
+        rows = json.loads(clpipe("info", f"{part}.h5", "--json", "-"))["images"]
+        numpy.save("rows.npy", numpy.zeros((rows, 3), "f4"))
+        clpipe("import", f"{part}.h5", "own=rows.npy")
+        with h5py.File(f"{part}.h5", "r+") as file:
+            del file["features/gray_9"]
+    clpipe("merge", "red.h5", "green.h5", "-o", "both.h5", "--copy", "--compress")
+
+
 def test_no_rows(place):
     os.mkdir("empty")
     with open("empty/note.jpg", "w") as file:
