@@ -499,6 +499,17 @@ static enum status read_rows(hid_t dataset, hid_t memory_type, uint64_t first, u
     return status;
 }
 
+/* Frees the chunks of parts that no thread reads from: rows are mostly read in order. */
+static void trim_members(const struct parts *parts)
+{
+    for (unsigned i = 0; i < parts->count; i++) {
+        struct hdf5_direct *direct = parts->member[i].users > 0 ? NULL : parts->member[i].direct;
+        for (unsigned d = 0; direct && d < parts->names; d++)
+            if (direct[d].chunks)
+                hdf5_chunks_trim(direct[d].chunks);
+    }
+}
+
 /* Where the values of a part lie. */
 static enum status open_direct(struct hdf5_direct **out, const struct shown *shown,
                                struct member *member, hid_t merged, struct error *err)
@@ -510,6 +521,7 @@ static enum status open_direct(struct hdf5_direct **out, const struct shown *sho
             return status;
         if (!member->direct && !(member->direct = calloc(MOST_DATASETS, sizeof *member->direct)))
             return error_memory(err, MOST_DATASETS * sizeof *member->direct, "parts");
+        trim_members(shown->parts);
         status = hdf5_direct_open(&member->direct[shown->index], part, (uint32_t)shown->columns,
                                   member->path, err);
         if (status)

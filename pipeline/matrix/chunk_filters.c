@@ -7,6 +7,8 @@
 
 #define CHECKSUM_BYTES 4
 
+const char chunk_filters_no_memory[] = "there is no memory to inflate it";
+
 size_t chunk_filters_room(const struct chunk_filters *filters)
 {
     /* What zlib cannot compress it makes larger by less than a thousandth. */
@@ -61,7 +63,7 @@ static const char *inflate_all(unsigned char *out, size_t expected, const unsign
 {
     z_stream stream = {.next_in = (unsigned char *)in, .next_out = out};
     if (size > UINT_MAX || expected > UINT_MAX || inflateInit(&stream) != Z_OK)
-        return "there is no memory to inflate it";
+        return chunk_filters_no_memory;
     stream.avail_in = (unsigned)size;
     stream.avail_out = (unsigned)expected;
     const int end = inflate(&stream, Z_FINISH);
@@ -71,8 +73,7 @@ static const char *inflate_all(unsigned char *out, size_t expected, const unsign
         return made == expected ? NULL : "it has fewer values than its shape";
     if (end == Z_BUF_ERROR && made == expected && left > 0)
         return "it has more values than its shape";
-    return end == Z_MEM_ERROR ? "there is no memory to inflate it"
-                              : "its deflate stream is damaged";
+    return end == Z_MEM_ERROR ? chunk_filters_no_memory : "its deflate stream is damaged";
 }
 
 /* --- fletcher32 -------------------------------------------------------------------------------- */

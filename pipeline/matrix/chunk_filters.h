@@ -21,9 +21,11 @@ struct chunk_filters {
 /* Bytes of each of two buffers; none that is stored needs more. */
 size_t chunk_filters_room(const struct chunk_filters *filters);
 
+extern const char chunk_filters_no_memory[];
+
 /* The `size` bytes in `stored` become values, in `stored` or `other`: *values is which. Filter i
- * was not applied where bit i of `skipped` is set. Returns NULL, or what is wrong with them, in
- * words. */
+ * was not applied where bit i of `skipped` is set. Returns NULL, chunk_filters_no_memory, or what is
+ * wrong with them, in words. */
 const char *chunk_filters_undo(unsigned char **values, const struct chunk_filters *filters,
                                uint32_t skipped, unsigned char *stored, size_t size,
                                unsigned char *other);

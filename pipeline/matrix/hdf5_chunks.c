@@ -7,11 +7,14 @@
 #include "matrix/chunk_filters.h"
 #include "matrix/h5_driver.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of chunks that are kept, and of a band: two of them fit. */
+/* Of chunks that are kept, of all datasets together; of each dataset, whatever the others keep; and of a
+ * band: two of them fit. */
 #define CACHE_BYTES  (128u << 20)
+#define LEAST_BYTES  (8u << 20)
 #define BAND_BYTES   (CACHE_BYTES / 2)
 #define MOST_ENTRIES 1024
 #define MOST_ACROSS  (MOST_ENTRIES / 2)
@@ -39,7 +42,7 @@ struct hdf5_chunks {
     uint32_t chunk_columns, across;
     size_t room;           /* of a buffer */
     unsigned char fill[8]; /* a value that was never written */
-    unsigned most;         /* entries */
+    unsigned most, least;  /* entries; least: whatever other datasets keep */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an entry's state, or that it has no users */
     /* Under `lock`; the values of an entry that is loading are its thread's, and those of one that
@@ -50,6 +53,9 @@ struct hdf5_chunks {
     unsigned spares;
     uint64_t clock;
 };
+
+/* Bytes of the entries of all datasets: joined features and the parts of a merged file are many. */
+static _Atomic uint64_t kept;
 
 /* --- opening ----------------------------------------------------------------------------------- */
 
@@ -146,6 +152,7 @@ enum status hdf5_chunks_open(struct hdf5_chunks **out, hid_t dataset, const stru
     }
     c->room = chunk_filters_room(&c->filters);
     c->most = (unsigned)min_u64(CACHE_BYTES / c->filters.bytes, MOST_ENTRIES);
+    c->least = max_u32((unsigned)min_u64(LEAST_BYTES / c->filters.bytes, c->most), c->across);
     c->entries = calloc(c->most, sizeof *c->entries);
     c->spare = calloc(c->most, sizeof *c->spare);
     if (!c->entries || !c->spare) {
@@ -157,15 +164,28 @@ enum status hdf5_chunks_open(struct hdf5_chunks **out, hid_t dataset, const stru
     return STATUS_OK;
 }
 
+void hdf5_chunks_trim(struct hdf5_chunks *c)
+{
+    pthread_mutex_lock(&c->lock);
+    for (struct entry *last; c->opened > 0; c->opened--) {
+        last = &c->entries[c->opened - 1];
+        if (last->state == ENTRY_LOADING || last->users > 0)
+            break;
+        free(last->values);
+        *last = (struct entry){.state = ENTRY_EMPTY};
+        atomic_fetch_sub(&kept, c->filters.bytes);
+    }
+    while (c->spares > 0)
+        free(c->spare[--c->spares]);
+    pthread_mutex_unlock(&c->lock);
+}
+
 void hdf5_chunks_close(struct hdf5_chunks **chunks)
 {
     struct hdf5_chunks *c = *chunks;
     if (!c)
         return;
-    for (unsigned i = 0; i < c->opened; i++)
-        free(c->entries[i].values);
-    while (c->spares > 0)
-        free(c->spare[--c->spares]);
+    hdf5_chunks_trim(c);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c->entries);
@@ -186,8 +206,7 @@ static enum status refuse(const struct hdf5_chunks *c, uint64_t chunk, const cha
                      c->file.path, (unsigned long long)row, column, what);
 }
 
-/* bytes 0: it was never written. HDF5 is called by one thread at a time, whatever it was built for.
- * */
+/* bytes 0: it was never written. HDF5 is called by one thread at a time, whatever it was built for. */
 static bool locate(struct h5_extent *found, uint32_t *skipped, const struct hdf5_chunks *c,
                    uint64_t chunk)
 {
@@ -207,8 +226,7 @@ static bool locate(struct h5_extent *found, uint32_t *skipped, const struct hdf5
         good =
             H5Dread_chunk(c->dataset, H5P_DEFAULT, at, skipped, nothing) >= 0 && found->bytes > 0;
         h5_driver_locate(NULL);
-        /* There is no quicker way to tell one that was not written from one that cannot be found.
-         * */
+        /* There is no quicker way to tell one that was not written from one that cannot be found. */
         if (!good) {
             good = H5Dget_chunk_info_by_coord(c->dataset, at, &ignored, &address, &size) >= 0 &&
                    address == HADDR_UNDEF;
@@ -239,10 +257,14 @@ static enum status inflate_chunk(unsigned char **result, const struct hdf5_chunk
     }
     if (found.bytes > c->room)
         return refuse(c, chunk, "it is larger than its values", err);
-    if (file_rows_bytes(&c->file, values, (size_t)found.bytes, found.at, err) != STATUS_OK)
-        return err->status;
+    const enum status status =
+        file_rows_bytes(&c->file, values, (size_t)found.bytes, found.at, err);
+    if (status != STATUS_OK)
+        return status;
     const char *wrong =
         chunk_filters_undo(result, &c->filters, skipped, values, (size_t)found.bytes, other);
+    if (wrong == chunk_filters_no_memory) /* no damage, for which rows would be given up */
+        return error_memory(err, c->room, "a chunk of a dataset");
     return wrong ? refuse(c, chunk, wrong, err) : STATUS_OK;
 }
 
@@ -286,6 +308,18 @@ static struct entry *find_entry(struct hdf5_chunks *c, uint64_t chunk)
     return NULL;
 }
 
+/* Counts another entry where there is room for one. */
+static bool may_open(struct hdf5_chunks *c)
+{
+    const uint64_t bytes = c->filters.bytes;
+    if (c->opened == c->most)
+        return false;
+    if (atomic_fetch_add(&kept, bytes) + bytes <= CACHE_BYTES || c->opened < c->least)
+        return true;
+    atomic_fetch_sub(&kept, bytes);
+    return false;
+}
+
 /* An entry for another chunk, first of all one that nobody needs any more. `gently`: none of which
  * something is left to be read. NULL: there is none. */
 static struct entry *take_entry(struct hdf5_chunks *c, bool gently)
@@ -300,7 +334,7 @@ static struct entry *take_entry(struct hdf5_chunks *c, bool gently)
             (!oldest || entry->used < oldest->used))
             oldest = entry;
     }
-    if (c->opened < c->most)
+    if (may_open(c))
         return &c->entries[c->opened++];
     return gently ? NULL : oldest;
 }

@@ -4,7 +4,8 @@
  * Chunks may be smaller or larger than what is read at a time, and may split columns. What several
  * reads need is inflated once: chunks stay until all of their rows have been read, and a thread
  * that would wait for a chunk that another one inflates inflates one that will be needed next.
- * Chunks that are kept have at most 128 MiB, and so have those that are being inflated. */
+ * Chunks that are kept have at most 128 MiB, of all datasets that are open together, but each may keep
+ * 8 MiB or a row of chunks; those that are being inflated take at most as much again. */
 #ifndef CLPIPE_MATRIX_HDF5_CHUNKS_H
 #define CLPIPE_MATRIX_HDF5_CHUNKS_H
 
@@ -28,6 +29,8 @@ enum status hdf5_chunks_read(struct hdf5_chunks *chunks, uint64_t first, uint64_
 /* The same, as they are stored. */
 enum status hdf5_chunks_read_stored(struct hdf5_chunks *chunks, uint64_t first, uint64_t count,
                                     void *rows, struct error *err);
+/* Frees the chunks that no thread reads from. Any thread. */
+void hdf5_chunks_trim(struct hdf5_chunks *chunks);
 /* Accepts NULL and NULLs. */
 void hdf5_chunks_close(struct hdf5_chunks **chunks);
 

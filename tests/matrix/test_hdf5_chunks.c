@@ -3,6 +3,7 @@
 #include "runner.h"
 
 #include "matrix/hdf5_matrix.h"
+#include <malloc.h>
 
 #define H5_USE_110_API
 #include <hdf5.h>
@@ -173,8 +174,7 @@ static void test_types(void **state)
     }
 }
 
-/* Rows of a band, of a part of it, of several; more columns than there are. Some are not written.
- * */
+/* Rows of a band, of a part of it, of several; more columns than there are. Some are not written. */
 static void test_grids(void **state)
 {
     (void)state;
@@ -196,6 +196,56 @@ static void test_grids(void **state)
             close_both(file, dataset);
             compare(&layout);
         }
+}
+
+/* --- memory ------------------------------------------------------------------------------------ */
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+/* Bytes that are allocated; 0 where a sanitizer allocates. */
+static size_t allocated(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+#else
+static size_t allocated(void)
+{
+    return 0;
+}
+#endif
+
+/* Chunks of 1 MiB of which every second row is left to be read, of datasets that are open together. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { DATASETS = 3, CHUNKS = 130 };
+    const hsize_t size[2] = {2 * CHUNKS, 1 << 16}, chunk[2] = {2, 1 << 16};
+    struct matrix_source matrix[DATASETS];
+    struct error err = ERROR_INIT;
+    float *row = malloc(chunk[1] * sizeof *row);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, size, NULL);
+    H5Pset_chunk(list, 2, chunk);
+    hid_t dataset = H5Dcreate2(file, "m", H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    assert_non_null(row);
+    assert_true(dataset > 0);
+    H5Sclose(space);
+    H5Pclose(list);
+    close_both(file, dataset);
+    for (unsigned i = 0; i < DATASETS; i++)
+        assert_int_equal(hdf5_matrix_open(&matrix[i], path, "m", &err), STATUS_OK);
+    const size_t before = allocated();
+    for (unsigned i = 0; i < DATASETS; i++)
+        for (uint64_t c = 0; c < CHUNKS; c++)
+            assert_int_equal(matrix_read(&matrix[i], 2 * c, 1, row, &err), STATUS_OK);
+    const size_t grown = allocated() - before;
+    if (grown > 160u << 20)
+        fail_msg("%zu MiB for chunks of %d datasets", grown >> 20, DATASETS);
+    for (unsigned i = 0; i < DATASETS; i++)
+        matrix_close(&matrix[i]);
+    /* All of it is free for others again. */
+    assert_true(allocated() < before + (8u << 20));
+    free(row);
 }
 
 /* --- damage ------------------------------------------------------------------------------------ */
@@ -281,6 +331,7 @@ static void test_damage(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_types),
     cmocka_unit_test(test_grids),
+    cmocka_unit_test(test_memory),
     cmocka_unit_test(test_damage),
 };
 TEST_GROUP(hdf5_chunks, make_name, remove_file)
