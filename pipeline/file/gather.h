@@ -17,8 +17,8 @@ struct gather_config {
     const struct feed_config *feed;
     unsigned threads; /* at most; where none can be started the caller's thread does it all */
     size_t thumbnail_bytes; /* of a row, on average */
-    /* Takes the rows of images from `first` on: of each feature an array, end to end. Called in order, by
-     * the thread that calls gather_next. NULL: they are written, past HDF5, to */
+    /* Takes the next `count` rows of images: of each feature an array, end to end. Called in order, by the
+     * thread that calls gather_next. NULL: they are written to the file below, past HDF5. */
     enum status (*take)(void *context, uint8_t *const values[FEATURE_MAX], uint64_t count,
                         struct error *err);
     void *context;

@@ -403,8 +403,8 @@ enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hi
         status = digest_stream(pieces, serial, dataset, name, values, err);
     }
     hdf5_direct_close(&direct);
-    /* Chunks that are damaged leave the others' digests. */
-    if (status && !p.error.status)
+    /* Chunks that are damaged leave the others' digests; where the system fails, not all were looked at. */
+    if (status && (atomic_load(&p.failed) || !p.error.status))
         pieces_clear(pieces);
     return status;
 }

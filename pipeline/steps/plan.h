@@ -2,8 +2,8 @@
  * from it.
  *
  * Each row of the table says whether a feature needs it. A row that is needed becomes a node whose
- * input is the previous one that does not give values; features with the same needs share nodes. The decoded and the blurred
- * image are thus made from one upload.
+ * input is the previous one that does not give values; features with the same needs share nodes. The
+ * decoded and the blurred image are thus made from one upload.
  */
 #ifndef CLPIPE_STEPS_PLAN_H
 #define CLPIPE_STEPS_PLAN_H
