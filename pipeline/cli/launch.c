@@ -71,11 +71,10 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
     return STATUS_OK;
 }
 
-enum status launch_close(struct options *options, enum status status, struct error *err)
+enum status launch_finish(struct options *options, enum status status, struct error *err)
 {
-    const bool first = processes_first(options->processes);
-    status = processes_close(&options->processes, status, err);
-    if (!first)
+    status = processes_finish(options->processes, status, err);
+    if (!processes_first(options->processes))
         log_set_level(LOG_QUIET);
     return status;
 }

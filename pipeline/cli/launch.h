@@ -10,8 +10,9 @@
  * machine unless their number was given. Before other threads start. */
 enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err);
 
-/* Ends the command with the same status and error for all of them; only the first is to tell it. */
-enum status launch_close(struct options *options, enum status status, struct error *err);
+/* Ends the command with the same status and error for all of them; only the first tells it, before
+ * processes_close. */
+enum status launch_finish(struct options *options, enum status status, struct error *err);
 
 /* Silences a process but the first where the command line itself is wrong. */
 void launch_misuse(void);

@@ -9,6 +9,7 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "cli/usage.h"
+#include "cluster/processes.h"
 #include "file/h5_library.h"
 #include <fcntl.h>
 #ifdef __GLIBC__
@@ -26,6 +27,17 @@ static bool wants_help(int argc, char *const *argv)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0)
             return true;
     return false;
+}
+
+/* Once: there is no error any more then. */
+static void tell(struct error *err)
+{
+    log_status_line(NULL);
+    if (err->status != STATUS_OK) {
+        remedy_append(err);
+        log_error(err);
+    }
+    err->status = STATUS_OK;
 }
 
 static enum status unknown_command(const char *name, const char *nearest, struct error *err)
@@ -96,9 +108,11 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (status == STATUS_OK)
         status = summary_outcome(command->run(&options, err), err);
     joined_input_close(&joined, err);
-    status = launch_close(&options, status, err);
+    status = launch_finish(&options, status, err);
     if (reports)
         report_failure(&options, err);
+    tell(err);
+    processes_close(&options.processes);
 out:
     options_clear(&options);
     return status;
@@ -125,10 +139,6 @@ int main(int argc, char **argv)
     h5_library_without_exit_handler();
     struct error err = ERROR_INIT;
     enum status status = dispatch(argc, argv, &err);
-    log_status_line(NULL);
-    if (err.status != STATUS_OK) {
-        remedy_append(&err);
-        log_error(&err);
-    }
+    tell(&err);
     return (int)status;
 }

@@ -241,35 +241,40 @@ enum status processes_open(struct processes **out, const char *choice, const cha
         free(processes);
         return err->status;
     }
-    enum status status = processes_agree(processes, same, "command lines, or versions of clpipe", err);
+    enum status status =
+        processes_agree(processes, same, "command lines, or versions of clpipe", err);
     if (status == STATUS_OK)
         status = share_cpus(processes, err);
     *out = processes;
-    return status == STATUS_OK ? STATUS_OK : processes_close(out, status, err);
+    return status;
 }
 
-enum status processes_close(struct processes **out, enum status status, struct error *err)
+enum status processes_finish(struct processes *processes, enum status status, struct error *err)
 {
-    struct processes *processes = out ? *out : NULL;
     if (!processes)
         return status;
-    *out = NULL;
-    struct comm *comm = processes->comm;
     if (status != STATUS_OK)
-        comm_processes_fail(comm, err);
+        comm_processes_fail(processes->comm, err);
     else
-        comm_processes_meet(comm, err);
-    const bool lost = comm_processes_lost(comm);
-    if (comm_processes_error(comm, err) != STATUS_OK)
+        comm_processes_meet(processes->comm, err);
+    const bool lost = comm_processes_lost(processes->comm);
+    if (comm_processes_error(processes->comm, err) != STATUS_OK)
         status = err->status;
-    comm_processes_close(&comm);
+    comm_processes_close(&processes->comm);
     if (lost) {
         log_error(err);
         processes->mpi->abort((int)status);
     }
-    processes->mpi->close();
-    free(processes);
     return status;
+}
+
+void processes_close(struct processes **processes)
+{
+    if (!processes || !*processes)
+        return;
+    (*processes)->mpi->close();
+    free(*processes);
+    *processes = NULL;
 }
 
 struct comm *processes_comm(const struct processes *processes)

@@ -14,15 +14,19 @@ struct processes;
  * that; "openmpi", "mpich": by that module; "off": not. *out is NULL where this process works alone,
  * which it does without a launcher, too. `same` is text that must be equal on all of them. Before
  * other threads start, but with the signals blocked that other threads must not get. STATUS_FAILED:
- * there is no such module, or it is not that of the launcher. */
+ * there is no such module, or it is not that of the launcher. What *out is then, finish and close. */
 enum status processes_open(struct processes **out, const char *choice, const char *same,
                            struct error *err);
 
-/* Leaves them, with the outcome of this process. The result, and *err, are those of the first rank
- * that has failed. Accepts NULLs. */
-enum status processes_close(struct processes **processes, enum status status, struct error *err);
+/* The last call of all of them, with the outcome of this process. The result, and *err, are those of
+ * the first rank that has failed. Ends the process where another was lost. Accepts NULL. */
+enum status processes_finish(struct processes *processes, enum status status, struct error *err);
 
-/* All of them; one that fails on its way ends the others' calls in processes_close. NULL: NULL. */
+/* Leaves them, after the outcome has been told: once a process has ended with an error, a launcher may
+ * end those that have not. Accepts NULLs. */
+void processes_close(struct processes **processes);
+
+/* All of them; one that fails on its way ends the others' calls in processes_finish. NULL: NULL. */
 struct comm *processes_comm(const struct processes *processes);
 
 /* Whether this is rank 0, which alone prints and writes; a process that works alone is. */
