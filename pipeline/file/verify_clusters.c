@@ -397,6 +397,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
                           k.where, i / k.c->dimension);
             break;
         }
+    struct error why = ERROR_INIT;
     uint64_t before = verify->count;
     if (check_rows(&k, err))
         goto out;
@@ -409,7 +410,8 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
             verify_broken(verify, "%s/nearest: the rows of cluster %u are not its nearest", k.where,
                           i);
     }
-    if (verify->count == before && verify->result->has_images && check_feature(&k, err))
+    if (verify->count == before && verify->result->has_images && check_feature(&k, &why) &&
+        verify_unreadable(verify, k.where, &why, err))
         goto out;
     status = checksums_verify(verify, k.where, err);
 out:

@@ -142,8 +142,8 @@ static enum status check_graph(struct verify *verify, const char *feature, struc
         status = check_numbers(&check, err);
     if (status == STATUS_OK && feature_matrix_open(&matrix, &about, result, feature, NULL))
         verify_broken(verify, "%s: its feature is not in the file", check.where);
-    else if (status == STATUS_OK)
-        status = check_sample(&check, &matrix, err);
+    else if (status == STATUS_OK && check_sample(&check, &matrix, &why))
+        status = verify_unreadable(verify, check.where, &why, err);
     matrix_close(&matrix);
     graph_close(&check.graph);
     free(check.rows);

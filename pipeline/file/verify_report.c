@@ -16,6 +16,18 @@ void verify_broken(struct verify *verify, const char *format, ...)
     verify->broken(line, verify->context);
 }
 
+enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,
+                              struct error *err)
+{
+    if (verify->count > 0) {
+        verify_broken(verify, "%s: %s", where, why->sentence);
+        return STATUS_OK;
+    }
+    if (err)
+        *err = *why;
+    return why->status;
+}
+
 void verify_mark_ranges(struct verify *verify)
 {
     for (unsigned i = 0; i < verify->ranges; i++) {

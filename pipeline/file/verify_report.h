@@ -43,6 +43,11 @@ void verify_point(double *out, const float *row, uint32_t dimension, const char 
 void verify_broken(struct verify *verify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What `where` stands on could not be read. Where damage has been found, that is damage like any other: it
+ * is reported. Else the error. */
+enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,
+                              struct error *err);
+
 /* Rows that break one rule: they are counted, and reported as one line with the first of them. */
 struct verify_rows {
     uint64_t count, first;

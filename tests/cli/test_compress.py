@@ -195,15 +195,21 @@ def test_full_disk_while_building(place):
     assert not os.path.exists("x.h5.partial")
 
 
-def test_a_damaged_chunk(place):
-    """Its rows, and those of the same pieces of 1 MiB, are lost; all others are saved."""
-    with h5py.File("packed.h5", "r") as file:
+def damage(path):
+    """Damages the chunk of row 9 of the feature "wide"; the rows before."""
+    with h5py.File(path, "r") as file:
         rows = file["features/wide"][:]
         chunk = file["features/wide"].id.get_chunk_info(9)
         assert chunk.chunk_offset == (9, 0)
-    with open("packed.h5", "r+b") as file:
+    with open(path, "r+b") as file:
         file.seek(chunk.byte_offset + chunk.size // 2)
         file.write(b"\xa5" * 40)
+    return rows
+
+
+def test_a_damaged_chunk(place):
+    """Its rows, and those of the same pieces of 1 MiB, are lost; all others are saved."""
+    rows = damage("packed.h5")
     broken = clpipe("verify", "packed.h5", code=1)
     assert "the chunk of row 9 " in broken and "rows 6 to 12" in broken
     check_one_error(run_clpipe("info", "--digest", "packed.h5"), 3, "the chunk of row 9 ")
@@ -214,3 +220,13 @@ def test_a_damaged_chunk(place):
     # The pictures give them back.
     clpipe("ingest", "p", "-o", "saved.h5")
     assert digest("saved.h5") == digest("plain.h5")
+
+
+def test_what_was_made_of_a_damaged_chunk(place):
+    """verify goes on behind it."""
+    clpipe("cluster", "packed.h5", "-k", "2", "--feature", "wide", "--name", "groups")
+    clpipe("similar", "packed.h5", "--all", "-n", "2", "--feature", "wide")
+    damage("packed.h5")
+    broken = clpipe("verify", "packed.h5", code=1).splitlines()
+    for reader in "/clusters/groups: ", "/neighbours/wide: ":
+        assert any(line.startswith(reader) and "the chunk of row 9 " in line for line in broken)
