@@ -429,8 +429,8 @@ static bool is_asked_for(const struct checking *checking, const char *name)
 }
 
 /* Rows of images or failures: any of them may be damaged. */
-static enum status mark(struct verify *verify, const char *name, uint64_t first, uint64_t last,
-                        struct error *err)
+static enum status mark(struct verify *verify, const char *name, bool unreadable, uint64_t first,
+                        uint64_t last, struct error *err)
 {
     const bool failures = is_below(name, "/failures");
     const uint64_t rows =
@@ -442,13 +442,14 @@ static enum status mark(struct verify *verify, const char *name, uint64_t first,
     struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
     if (!more)
         return error_memory(err, (verify->ranges + 1) * sizeof *more, "damaged rows");
-    more[verify->ranges++] = (struct verify_range){failures, first, last};
+    more[verify->ranges++] = (struct verify_range){failures, unreadable, first, last};
     verify->range = more;
     return STATUS_OK;
 }
 
+/* unreadable: of what is found, some could not be read. */
 static enum status report(struct checking *checking, const char *name, const struct pieces *found,
-                          const struct pieces *stored, struct error *err)
+                          const struct pieces *stored, bool unreadable, struct error *err)
 {
     for (uint64_t i = 0; i < found->count; i++) {
         uint64_t first, last, end, ignored;
@@ -467,7 +468,7 @@ static enum status report(struct checking *checking, const char *name, const str
             verify_broken(checking->verify,
                           "%s: something in rows %llu to %llu has changed since it was written",
                           name, (unsigned long long)first, (unsigned long long)last);
-        if (mark(checking->verify, name, first, last, err))
+        if (mark(checking->verify, name, unreadable, first, last, err))
             return STATUS_FAILED;
         i = end;
     }
@@ -496,7 +497,7 @@ static enum status check_entry(void *context, hid_t object, const char *name,
                             digest_own, NULL, &why)) {
         verify_broken(verify, "%s", why.sentence);
         if (found.count == stored->pieces.count)
-            status = report(checking, name, &found, &stored->pieces, err);
+            status = report(checking, name, &found, &stored->pieces, true, err);
     } else if (strcmp(root, stored->root) == 0) {
         /* The digests of the digests: it is the checksums that are wrong, if anything. */
         if (found.count != stored->pieces.count ||
@@ -512,7 +513,7 @@ static enum status check_entry(void *context, hid_t object, const char *name,
                memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) == 0) {
         verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
     } else {
-        status = report(checking, name, &found, &stored->pieces, err);
+        status = report(checking, name, &found, &stored->pieces, false, err);
     }
     pieces_clear(&found);
     return status;

@@ -35,7 +35,7 @@ void verify_mark_ranges(struct verify *verify)
         uint8_t *bad = range->failures ? verify->bad_failures : verify->bad_images;
         bool found = false;
         for (uint64_t row = range->first; row <= range->last; row++)
-            found = found || bad[row];
+            found = found || (bad[row] && !range->unreadable);
         for (uint64_t row = range->first; !found && row <= range->last; row++)
             bad[row] = 1;
     }

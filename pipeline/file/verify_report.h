@@ -19,12 +19,14 @@ struct verify {
     /* Where those are not NULL: rows of which some are damaged, by their checksums. */
     struct verify_range {
         bool failures;
+        bool unreadable; /* some cannot be read at all */
         uint64_t first, last;
     } *range;
     unsigned ranges;
 };
 
-/* Sets all rows of those ranges in which nothing else has found the damaged ones, and frees them. */
+/* Sets all rows of those ranges that are unreadable, or in which nothing else has found the damaged ones,
+ * and frees them. */
 void verify_mark_ranges(struct verify *verify);
 
 /* Images, failures and features. */

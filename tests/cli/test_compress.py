@@ -222,6 +222,15 @@ def test_a_damaged_chunk(place):
     assert digest("saved.h5") == digest("plain.h5")
 
 
+def test_a_damaged_chunk_beside_other_damage(place):
+    with h5py.File("packed.h5", "r+") as file:
+        file["images/orientation"][7] = 99
+    rows = damage("packed.h5")
+    clpipe("repair", "packed.h5", "-o", "saved.h5", code=1)
+    with h5py.File("saved.h5", "r") as file:
+        assert numpy.array_equal(file["features/wide"][:], rows[:6])
+
+
 def test_what_was_made_of_a_damaged_chunk(place):
     """verify goes on behind it."""
     clpipe("cluster", "packed.h5", "-k", "2", "--feature", "wide", "--name", "groups")
