@@ -18,7 +18,8 @@ static void set(struct two *two, uint64_t pending0, double rate0, uint64_t pendi
     *two = (struct two){.staging = {.lane = two->lane, .lane_count = 2}};
     for (int i = 0; i < 2; i++) {
         struct lane *lane = &two->lane[i];
-        lane->opened = lane->built = true;
+        lane->opened = true;
+        lane->built = true;
         lane->pending = i ? pending1 : pending0;
         lane->rate = i ? rate1 : rate0;
         lane->last_end = clock_now();
