@@ -169,6 +169,13 @@ static enum status add_to_chunks(void *context, uint8_t *const values[FEATURE_MA
     return status;
 }
 
+/* Which row of the file that is updated it was. */
+static uint64_t earlier_row(const struct feed_item *item)
+{
+    return location_kind(item->location) == LOCATION_IMAGE ? location_position(item->location)
+                                                           : SIDECAR_NO_ROW;
+}
+
 /* The values go straight to their place in the file, or into chunks; the tables through HDF5. */
 static enum status write_rows(struct build *b, struct error *err)
 {
@@ -193,7 +200,7 @@ static enum status write_rows(struct build *b, struct error *err)
                              item->path, item->path_length, err);
         if (!status && item->is_image && b->config->sidecars)
             status = sidecars_row(b->config->sidecars, item->image.source, item->path,
-                                  item->path_length, err);
+                                  item->path_length, earlier_row(item), err);
         if (!status && item->is_image && b->thumbnails)
             status = thumbnails_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
     }
@@ -338,8 +345,8 @@ static enum status write_content(struct build *b, struct error *err)
         put_text(b->file, "parameters", b->config->content->parameters, b->path, err) ||
         (b->config->content->preset &&
          put_text(b->file, "preset", b->config->content->preset, b->path, err)) ||
-        put_share(b, &b->config->content->share, err) ||
-        create_features(b, err) || create_tables(b, err))
+        put_share(b, &b->config->content->share, err) || create_features(b, err) ||
+        create_tables(b, err))
         return STATUS_FAILED;
     enum status status = write_rows(b, err);
     if (!status && b->config->sidecars)

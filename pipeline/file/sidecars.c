@@ -30,9 +30,10 @@ struct sidecars {
     bool noted;          /* a row had no record: */
     uint64_t *ahead;     /* hashes of the records that were to come then, sorted */
     size_t ahead_count, ahead_room;
-    char *path;          /* of the record last read, */
-    uint16_t source;     /* and its source */
+    char *path;      /* of the record last read, */
+    uint16_t source; /* and its source */
     char *record[SIDECAR_COLUMNS];
+    struct sidecar_reader *earlier; /* NULL: there is none */
 };
 
 static enum status io_failed(const char *what, struct error *err)
@@ -75,6 +76,7 @@ void sidecars_close(struct sidecars **sidecars)
         fclose((*sidecars)->walked);
     if ((*sidecars)->rows)
         fclose((*sidecars)->rows);
+    sidecar_reader_close(&(*sidecars)->earlier);
     free((*sidecars)->path);
     free((*sidecars)->ahead);
     for (int i = 0; i < SIDECAR_COLUMNS; i++)
@@ -195,8 +197,8 @@ static enum status find_record(struct sidecars *s, uint16_t source, const char *
                                uint32_t path_length, struct error *err)
 {
     const uint64_t hash = hash_record(source, path, path_length);
-    if (s->noted && (s->ahead_count == 0 || !bsearch(&hash, s->ahead, s->ahead_count,
-                                                      sizeof hash, compare_hashes)))
+    if (s->noted && (s->ahead_count == 0 ||
+                     !bsearch(&hash, s->ahead, s->ahead_count, sizeof hash, compare_hashes)))
         return STATUS_END;
     const off_t before = ftello(s->walked);
     while (next_walked(s)) {
@@ -215,8 +217,13 @@ static enum status find_record(struct sidecars *s, uint16_t source, const char *
     return STATUS_END;
 }
 
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err)
+{
+    return sidecar_reader_open(&sidecars->earlier, earlier, err);
+}
+
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
-                         uint32_t path_length, struct error *err)
+                         uint32_t path_length, uint64_t earlier_row, struct error *err)
 {
     if (!sidecars->reading && fflush(sidecars->walked) != 0)
         return io_failed("write", err);
@@ -228,10 +235,44 @@ enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char 
         return status == STATUS_OK
                    ? sidecars_row_of(sidecars, (const char *const *)sidecars->record, err)
                    : status;
+    if (sidecars->earlier && earlier_row != SIDECAR_NO_ROW) {
+        const char *kept[SIDECAR_COLUMNS];
+        status = sidecar_reader_row(sidecars->earlier, earlier_row, kept, err);
+        return status == STATUS_OK ? sidecars_row_of(sidecars, kept, err) : status;
+    }
     char *key = sidecars_key(path, path_length);
     const char *const text[SIDECAR_COLUMNS] = {key};
     status = key ? sidecars_row_of(sidecars, text, err) : error_memory(err, path_length, "a key");
     free(key);
+    return status;
+}
+
+static enum status compare_rows(bool *same, struct sidecars *s, struct error *err)
+{
+    for (uint64_t row = 0; *same && row < s->count; row++) {
+        const char *stored[SIDECAR_COLUMNS];
+        if (!take_texts(s->record, s->rows))
+            return io_failed("read", err);
+        if (sidecar_reader_row(s->earlier, row, stored, err))
+            return STATUS_FAILED;
+        for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+            *same = *same && strcmp(s->record[i], stored[i]) == 0;
+    }
+    return STATUS_OK;
+}
+
+enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
+{
+    *same = s->earlier != NULL;
+    if (fflush(s->rows) != 0)
+        return io_failed("write", err);
+    rewind(s->rows);
+    enum status status = compare_rows(same, s, err);
+    rewind(s->rows);
+    if (status == STATUS_OK && ftruncate(fileno(s->rows), 0) != 0)
+        status = io_failed("empty", err);
+    s->count = s->ahead_count = 0;
+    s->text = s->reading = s->noted = false;
     return status;
 }
 

@@ -15,7 +15,8 @@
 #include "file/h5.h"
 #include "file/result.h"
 
-#define SIDECAR_NO_CLS    INT64_MIN
+#define SIDECAR_NO_CLS     INT64_MIN
+#define SIDECAR_NO_ROW     UINT64_MAX
 #define SIDECAR_MOST_BYTES (1u << 20) /* longer ones count as missing */
 
 /* Columns: the key, then by enum sidecar. */
@@ -31,9 +32,16 @@ void sidecars_close(struct sidecars **sidecars);
 enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err);
-/* A row whose picture was not added has nothing but its key. */
+/* Rows that the file had before, where it has the columns, keep its texts if their pictures were not
+ * added. Before the first row; `earlier` must last until the last one. */
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
+/* `earlier_row`: which row of that file it was, or SIDECAR_NO_ROW. A row whose picture was not added
+ * otherwise has nothing but its key. */
 enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
-                         uint32_t path_length, struct error *err);
+                         uint32_t path_length, uint64_t earlier_row, struct error *err);
+/* After all rows of sidecars_keep's file in its order, and nothing else: does it say the same? There are
+ * no rows then, as before the first one. */
+enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *err);
 /* The same with the texts themselves. */
 enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
                             struct error *err);

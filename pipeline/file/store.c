@@ -8,8 +8,8 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "file/build.h"
-#include "file/checksums.h"
 #include "file/carry.h"
+#include "file/checksums.h"
 #include "file/codebooks.h"
 #include "file/compare.h"
 #include "file/parameters.h"
@@ -43,8 +43,7 @@ struct store {
 /* Refuses a file that is not what the caller took it for, or was made with other parameters. */
 static enum status check_parameters(struct store *store, const char *shown, struct error *err)
 {
-    const struct content *old =
-        store->config.old ? store->config.old : &store->config.content;
+    const struct content *old = store->config.old ? store->config.old : &store->config.content;
     char difference[640];
     char *theirs = signature_of_result(store->replaced, old, err);
     char *mine = theirs ? signature_of_content(old, err) : NULL;
@@ -52,9 +51,9 @@ static enum status check_parameters(struct store *store, const char *shown, stru
     const bool differs =
         mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file");
     if (differs && store->config.old) {
-        status = error_set(err, STATUS_FAILED,
-                           "%s was replaced by another process meanwhile: run the command again",
-                           shown);
+        status =
+            error_set(err, STATUS_FAILED,
+                      "%s was replaced by another process meanwhile: run the command again", shown);
     } else if (differs) {
         status = error_set(err, STATUS_USAGE, "%s was made with other parameters: %s", shown,
                            difference);
@@ -139,9 +138,9 @@ static enum status begin_journal(struct store *store, struct error *err)
     /* What was learned must be there once the log says that the run has begun. */
     status = STATUS_OK;
     if (store->has_learned && !theirs)
-        status = codebooks_write_log(store->config.content.features,
-                                     workdir_descriptor(store->work), workdir_path(store->work),
-                                     err);
+        status =
+            codebooks_write_log(store->config.content.features, workdir_descriptor(store->work),
+                                workdir_path(store->work), err);
     if (!status)
         status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
     if (!status && store->config.command)
@@ -336,8 +335,7 @@ enum status store_list_known(struct store *store, uint16_t source,
     struct store_record record;
     enum status status = STATUS_OK;
     assert(usable(store));
-    while (!status &&
-           !(status = prior_next_of(store->prior, &store->known, source, &record, err)))
+    while (!status && !(status = prior_next_of(store->prior, &store->known, source, &record, err)))
         status = add(context, &record, err);
     return status == STATUS_END ? STATUS_OK : status;
 }
@@ -467,8 +465,7 @@ static void tell_foreign(const struct store *store, const struct build_foreign *
                     shown, objects, attributes, (unsigned long long)foreign->run);
     if (copied->lost > 0)
         log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
-                    format_number_of(lost, sizeof lost, copied->lost, "item"),
-                    shown);
+                    format_number_of(lost, sizeof lost, copied->lost, "item"), shown);
 }
 
 static void keep_first_line(const char *line, void *context)
@@ -541,6 +538,24 @@ static bool same_content(const struct content *a, const struct content *b)
     return same;
 }
 
+/* Of a file with the rows of this run; one that was repaired may have lost its columns. */
+static enum status compare_sidecars(bool *same, struct store *store, struct error *err)
+{
+    const uint64_t count = result_images(store->replaced);
+    for (uint64_t i = 0; i < count; i++) {
+        struct result_image image;
+        if (result_image_at(store->replaced, i, &image, err))
+            return STATUS_FAILED;
+        const int now = store->source_now ? store->source_now[image.source] : image.source;
+        const size_t length = strlen(image.path_raw);
+        enum status status =
+            sidecars_row(store->sidecars, (uint16_t)now, image.path_raw, (uint32_t)length, i, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return sidecars_same(same, store->sidecars, err);
+}
+
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
@@ -589,9 +604,10 @@ enum status store_finish(struct store *store, const struct store_run *run,
             same_share(result_share(store->replaced), &store->config.content.share);
     if (build.compress && !compressed && build.images > 0)
         difference.same_all = false;
-    /* A file that was repaired may have lost its columns. */
+    if (!status && store->sidecars && store->replaced)
+        status = sidecars_keep(store->sidecars, store->replaced, err);
     if (!status && difference.same_all && store->sidecars)
-        difference.same_all = sidecars_stored(store->replaced);
+        status = compare_sidecars(&difference.same_all, store, err);
     if (!status && !difference.same_all)
         status = write_file(store, &build, summary, err);
     if (status)
@@ -613,9 +629,8 @@ void store_close(struct store **store)
     struct store *s = *store;
     *store = NULL;
     /* What was learned is work, too. */
-    const bool remove =
-        s->journal &&
-        (s->done || s->discard || (!journal_holds_work(s->journal) && !s->has_learned));
+    const bool remove = s->journal && (s->done || s->discard ||
+                                       (!journal_holds_work(s->journal) && !s->has_learned));
     prior_close(&s->prior);
     journal_close(&s->journal);
     result_close(&s->replaced);

@@ -4,8 +4,10 @@
  * its paths wait until the sample ends. */
 #include "ingest/beside.h"
 
+#include "base/log.h"
 #include "base/path.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,8 @@ struct sample {
     char *text[SIDECAR_COLUMNS];
     char **picture;
     unsigned count, room;
+    uint64_t unread; /* of all samples, what could not be read */
+    char first_unread[256];
 };
 
 static void clear_sample(struct sample *sample)
@@ -37,10 +41,9 @@ static enum status end_sample(struct sidecars *out, struct sample *sample, struc
         const char *path = sample->picture[i];
         free(sample->text[0]);
         sample->text[0] = sidecars_key(path, strlen(path));
-        status = sample->text[0]
-                     ? sidecars_add(out, sample->source, path, (uint32_t)strlen(path),
-                                    (const char *const *)sample->text, err)
-                     : error_memory(err, strlen(path), "a key");
+        status = sample->text[0] ? sidecars_add(out, sample->source, path, (uint32_t)strlen(path),
+                                                (const char *const *)sample->text, err)
+                                 : error_memory(err, strlen(path), "a key");
     }
     clear_sample(sample);
     return status;
@@ -57,11 +60,12 @@ static enum status add_picture(struct sample *sample, const char *path, struct e
         sample->room = room;
     }
     sample->picture[sample->count] = strdup(path);
-    return sample->picture[sample->count++] ? STATUS_OK : error_memory(err, strlen(path), "a sample");
+    return sample->picture[sample->count++] ? STATUS_OK
+                                            : error_memory(err, strlen(path), "a sample");
 }
 
-/* The text of a blob in UTF-8, without white space around it; NULL: there is none. */
-static char *read_text(const struct blob *blob, uint64_t bytes)
+/* The text of a blob in UTF-8, without white space around it; NULL: there is none, or *failed. */
+static char *read_text(bool *failed, const struct blob *blob, uint64_t bytes)
 {
     char *raw = malloc(bytes + 1), *text = malloc(4 * bytes + 1);
     uint64_t filled = 0;
@@ -69,7 +73,8 @@ static char *read_text(const struct blob *blob, uint64_t bytes)
     while (raw && text && filled < bytes &&
            (got = blob_read(blob, raw + filled, bytes - filled, filled)) > 0)
         filled += (uint64_t)got;
-    if (!raw || !text || filled < bytes || memchr(raw, 0, filled)) {
+    *failed = !raw || !text || filled < bytes;
+    if (*failed || memchr(raw, 0, filled)) {
         free(text);
         text = NULL;
     } else {
@@ -84,19 +89,19 @@ static char *read_text(const struct blob *blob, uint64_t bytes)
     return text;
 }
 
-static char *read_item(struct walk *walk, const struct walk_item *item)
+static char *read_item(bool *failed, struct walk *walk, const struct walk_item *item)
 {
     struct blob blob = BLOB_NOTHING;
     struct failure failure;
-    const struct source_member member = {.path = item->path,
-                                         .where = item->where,
-                                         .bytes = item->bytes,
-                                         .mtime_ns = item->mtime_ns};
+    const struct source_member member = {
+        .path = item->path, .where = item->where, .bytes = item->bytes, .mtime_ns = item->mtime_ns};
     char *text = NULL;
-    if (item->failure.reason != REASON_NONE || item->bytes > SIDECAR_MOST_BYTES)
+    *failed = item->failure.reason != REASON_NONE;
+    if (*failed || item->bytes > SIDECAR_MOST_BYTES)
         return NULL;
-    if (walk_open_member(&blob, walk, item->source, &member, &failure) == REASON_NONE)
-        text = read_text(&blob, item->bytes);
+    *failed = walk_open_member(&blob, walk, item->source, &member, &failure) != REASON_NONE;
+    if (!*failed)
+        text = read_text(failed, &blob, item->bytes);
     blob_close(&blob);
     return text;
 }
@@ -117,8 +122,11 @@ static enum status take_item(struct sidecars *out, struct sample *sample, struct
         return error_memory(err, key, "a sample");
     if (kind == SIDECAR_NONE)
         return add_picture(sample, item->path, err);
+    bool failed = false;
     if (!sample->text[1 + kind])
-        sample->text[1 + kind] = read_item(walk, item);
+        sample->text[1 + kind] = read_item(&failed, walk, item);
+    if (failed && sample->unread++ == 0)
+        path_for_message(sample->first_unread, sizeof sample->first_unread, item->path);
     return STATUS_OK;
 }
 
@@ -135,6 +143,11 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
     }
     if (status == STATUS_END)
         status = end_sample(out, &sample, err);
+    if (status == STATUS_OK && sample.unread > 0)
+        log_message(LOG_NOTICE,
+                    "notice: of what lies beside images %" PRIu64 " could not be read and "
+                    "counts as missing (first: %s); the same command tries again",
+                    sample.unread, sample.first_unread);
     clear_sample(&sample);
     free(sample.picture);
     return status;

@@ -6,7 +6,7 @@
 #include "walk/walk.h"
 
 /* Adds every picture of the walk, from its first item on, to `out`. One thread; nobody else uses the walk.
- * What cannot be read, is too long or no text counts as missing. */
+ * What is too long or no text counts as missing, what cannot be read, too, with a notice. */
 enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *stop,
                         struct error *err);
 

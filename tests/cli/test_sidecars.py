@@ -101,6 +101,18 @@ def test_repair_keeps_columns(clpipe, samples, tmp_path):
     assert "nothing new" in clpipe("ingest", "t", "-o", "s.h5").stdout
 
 
+def test_an_update_takes_new_texts(clpipe, samples, tmp_path):
+    """Texts are compared where no image has changed, and the file is written only if they have."""
+    ingest = ["ingest", "t", "-o", "t.h5", "--sidecar", *FEATURE, "--allow-failures", "1"]
+    assert clpipe(*ingest).returncode == 0
+    (tmp_path / "t" / "a" / "1.cls").write_text("8")
+    assert clpipe(*ingest).returncode == 0
+    assert columns(tmp_path / "t.h5")["cls"] == [8, 3, NONE, -12]
+    written = os.stat(tmp_path / "t.h5").st_mtime_ns
+    assert clpipe(*ingest).returncode == 0
+    assert os.stat(tmp_path / "t.h5").st_mtime_ns == written
+
+
 @needs_archives
 def test_shards_keep_samples_together(clpipe, samples, tmp_path):
     (tmp_path / "t/b/1.cls").write_text("cat")  # one shard has text, the others have numbers

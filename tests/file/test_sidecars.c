@@ -36,12 +36,15 @@ static void test_rows_without_records(void **state)
         if (i % 3 == 0)
             continue;
         int length = snprintf(path, sizeof path, "seen/%u.jpg", i);
-        assert_int_equal(sidecars_row(sidecars, i % 7 == 0, path, (uint32_t)length, &error),
-                         STATUS_OK);
+        assert_int_equal(
+            sidecars_row(sidecars, i % 7 == 0, path, (uint32_t)length, SIDECAR_NO_ROW, &error),
+            STATUS_OK);
         expected[rows++] = i;
         for (unsigned j = 0; i % 10 == 0 && j < 10; j++, expected[rows++] = SIDECAR_NO_CLS) {
             length = snprintf(path, sizeof path, "unseen/%u.%u.jpg", i, j);
-            assert_int_equal(sidecars_row(sidecars, 0, path, (uint32_t)length, &error), STATUS_OK);
+            assert_int_equal(
+                sidecars_row(sidecars, 0, path, (uint32_t)length, SIDECAR_NO_ROW, &error),
+                STATUS_OK);
         }
     }
     assert_true(rows > RECORDS);
