@@ -121,6 +121,15 @@ void murmur3_final(const struct murmur3 *state, uint64_t digest[2])
     digest[1] = h2;
 }
 
+void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length)
+{
+    struct murmur3 state;
+    murmur3_init(&state);
+    murmur3_update(&state, &source, sizeof source);
+    murmur3_update(&state, path, length);
+    murmur3_final(&state, digest);
+}
+
 /* --- what the CPU has ------------------------------------------------------------------------ */
 
 static pthread_once_t features_once = PTHREAD_ONCE_INIT;

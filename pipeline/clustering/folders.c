@@ -43,12 +43,8 @@ static enum status number_of(uint32_t *number, struct folder_table *table, uint1
 {
     const char *slash = memrchr(path, '/', length);
     uint64_t digest[2];
-    struct murmur3 state;
     enum status status = STATUS_OK;
-    murmur3_init(&state);
-    murmur3_update(&state, &source, sizeof source);
-    murmur3_update(&state, path, slash ? (size_t)(slash - path) : 0);
-    murmur3_final(&state, digest);
+    murmur3_of_path(digest, source, path, slash ? (size_t)(slash - path) : 0);
     if (2 * ((size_t)table->count + 1) > table->slots)
         status = grow(table, err);
     if (status != STATUS_OK)

@@ -270,12 +270,8 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
 
 static uint64_t hash_item(uint16_t source, const char *path, uint32_t length)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, &source, sizeof source);
-    murmur3_update(&state, path, length);
-    murmur3_final(&state, digest);
+    murmur3_of_path(digest, source, path, length);
     return digest[0];
 }
 

@@ -22,12 +22,8 @@ struct finder {
 
 static uint64_t hash_place(uint16_t source, const char *path)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, &source, sizeof source);
-    murmur3_update(&state, path, strlen(path));
-    murmur3_final(&state, digest);
+    murmur3_of_path(digest, source, path, strlen(path));
     return digest[0];
 }
 

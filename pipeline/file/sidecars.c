@@ -162,12 +162,8 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
 
 static uint64_t hash_record(uint16_t source, const char *path, size_t length)
 {
-    struct murmur3 state;
     uint64_t digest[2];
-    murmur3_init(&state);
-    murmur3_update(&state, &source, sizeof source);
-    murmur3_update(&state, path, length);
-    murmur3_final(&state, digest);
+    murmur3_of_path(digest, source, path, length);
     return digest[0];
 }
 

@@ -199,11 +199,7 @@ static enum status find_folder(uint32_t *number, struct album *album, struct fol
     size_t length = directory_length(shown);
     length -= length > 0;
     uint64_t digest[2];
-    struct murmur3 state;
-    murmur3_init(&state);
-    murmur3_update(&state, &source, sizeof source);
-    murmur3_update(&state, shown, length);
-    murmur3_final(&state, digest);
+    murmur3_of_path(digest, (uint16_t)source, shown, length);
     enum status status = STATUS_OK;
     if (2 * ((size_t)album->folder_count + 1) > slots->count)
         status = grow_slots(slots, err);

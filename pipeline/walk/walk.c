@@ -408,10 +408,19 @@ static enum status open_unlisted(struct walk **out, const struct walk_config *co
     return status;
 }
 
-static enum status begin_reading(struct walk *walk, struct error *err)
+/* A walk whose items are in the spool, or the failure on the way to it. */
+static enum status finish_open(struct walk **out, struct walk *walk, enum status status,
+                               struct error *err)
 {
-    enum status status = spool_flush(walk->spool, err);
-    return status == STATUS_OK ? walk_rewind(walk, err) : status;
+    if (status == STATUS_OK)
+        status = spool_flush(walk->spool, err);
+    if (status == STATUS_OK)
+        status = walk_rewind(walk, err);
+    if (status == STATUS_OK)
+        *out = walk;
+    else
+        walk_close(&walk);
+    return status;
 }
 
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err)
@@ -420,13 +429,7 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
     enum status status = open_unlisted(&walk, config, err);
     if (status == STATUS_OK)
         status = list_sources(walk, config, err);
-    if (status == STATUS_OK)
-        status = begin_reading(walk, err);
-    if (status == STATUS_OK)
-        *out = walk;
-    else
-        walk_close(&walk);
-    return status;
+    return finish_open(out, walk, status, err);
 }
 
 /* --- shares of other processes --------------------------------------------------------------- */
@@ -574,13 +577,7 @@ enum status walk_take(struct walk **out, const struct walk_config *config, walk_
     enum status status = open_unlisted(&walk, config, err);
     if (status == STATUS_OK)
         status = take_all(walk, take, context, err);
-    if (status == STATUS_OK)
-        status = begin_reading(walk, err);
-    if (status == STATUS_OK)
-        *out = walk;
-    else
-        walk_close(&walk);
-    return status;
+    return finish_open(out, walk, status, err);
 }
 
 /* --- what it gives --------------------------------------------------------------------------- */
