@@ -281,6 +281,13 @@ out:
     return NULL;
 }
 
+/* libarchive takes an errno of before for a name's that it cannot convert, and exits for ENOMEM. */
+static int next_header(struct archive *reader, struct archive_entry **entry)
+{
+    errno = 0;
+    return archive_read_next_header(reader, entry);
+}
+
 /* The member's name in bytes. What an archive stores as UTF-8 is converted to the thread's locale. */
 static const char *member_name(struct archive_entry *entry)
 {
@@ -498,7 +505,7 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     int code = ARCHIVE_EOF;
     uint64_t number = 0;
     for (; reader && status == STATUS_OK; number++) {
-        code = archive_read_next_header(reader, &entry);
+        code = next_header(reader, &entry);
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
             break;
         if (number > PLACE_MAX) {
@@ -713,7 +720,7 @@ static void *stream_main(void *argument)
     struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_FATAL;
     for (uint64_t number = 0; reader; number++) {
-        code = archive_read_next_header(reader, &entry);
+        code = next_header(reader, &entry);
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
             break;
         if (archive_entry_filetype(entry) != AE_IFREG || !archive_entry_size_is_set(entry) ||

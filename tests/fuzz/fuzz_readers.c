@@ -13,6 +13,7 @@
 #include "walk/filelist.h"
 #include "walk/listfile.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,6 +254,7 @@ static void list_and_read(struct members *members, const uint8_t *data, size_t s
                                       .bytes = size,
                                       .mtime_ns = clock_file_time(&st.st_mtim)};
     fuzz_check(archives_open(&members->archives, &err) == STATUS_OK);
+    errno = ENOMEM; /* what failed before is over */
     const enum status status = archives_list(members->archives, &members->listing, &file, &err);
     fuzz_check(status == STATUS_OK || (status == STATUS_END && members->count == MOST_MEMBERS));
     fuzz_check(members->found >= members->count);
