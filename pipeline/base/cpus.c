@@ -1,8 +1,9 @@
 /* cpus.c: the CPUs and the memory of this process.
  *
  * The affinity mask does not show a container's limit, which is a quota of CPU time per period, set
- * on the process's cgroup or on any cgroup above it. /proc/self/mountinfo tells where the cgroups
- * are mounted, and which of their directories the mount shows. */
+ * on the process's cgroup or on any cgroup above it, and likewise a limit of memory.
+ * /proc/self/mountinfo tells where the cgroups are mounted, and which of their directories the mount
+ * shows. */
 #include "base/cpus.h"
 #include "base/parse.h"
 #include <errno.h>
@@ -12,9 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* CPU_SETSIZE is only the size of the fixed type; larger machines exist. */
 #define MOST_CPUS (1u << 20)
+
+/* A limit that cgroups set. */
+struct limit {
+    const char *controller; /* v1 */
+    /* The one that a cgroup's directory sets, or 0. */
+    uint64_t (*of)(const char *root, const char *directory, bool v2);
+};
 
 static unsigned cpus_affinity(void)
 {
@@ -52,8 +61,7 @@ static bool read_line(char *line, size_t size, const char *root, const char *dir
     return read;
 }
 
-/* The quota that one cgroup directory sets, or 0. */
-static unsigned directory_quota(const char *root, const char *directory, bool v2)
+static uint64_t quota_of(const char *root, const char *directory, bool v2)
 {
     char line[128], *rest;
     uint64_t quota, period;
@@ -77,20 +85,39 @@ static unsigned directory_quota(const char *root, const char *directory, bool v2
             return 0;
     }
     const uint64_t cpus = quota / period + (quota % period != 0);
-    return cpus < MOST_CPUS ? (unsigned)cpus : MOST_CPUS;
+    return cpus < MOST_CPUS ? cpus : MOST_CPUS;
 }
 
-/* The smallest quota from mount/cgroup up to the mount itself, or 0. */
-static unsigned quota_upwards(const char *root, const char *mount, const char *cgroup, bool v2)
+/* "max" and v1's -1 mean no limit, and are no numbers to parse_u64(). */
+static uint64_t memory_of(const char *root, const char *directory, bool v2)
+{
+    char line[128];
+    uint64_t bytes;
+    const char *name = v2 ? "memory.max" : "memory.limit_in_bytes";
+    return read_line(line, sizeof line, root, directory, name) &&
+                   parse_u64(&bytes, line, 1, UINT64_MAX)
+               ? bytes
+               : 0;
+}
+
+static const struct limit cpu_quota = {"cpu", quota_of}, memory_limit = {"memory", memory_of};
+
+/* The smaller of two limits, of which 0 is none. */
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
+/* The smallest limit from mount/cgroup up to the mount itself, or 0. */
+static uint64_t limit_upwards(const struct limit *limit, const char *root, const char *mount,
+                              const char *cgroup, bool v2)
 {
     char directory[4096];
     if ((size_t)snprintf(directory, sizeof directory, "%s%s", mount, cgroup) >= sizeof directory)
         return 0;
-    unsigned least = 0;
+    uint64_t least = 0;
     for (size_t stem = strlen(mount);;) {
-        unsigned quota = directory_quota(root, directory, v2);
-        if (quota && (!least || quota < least))
-            least = quota;
+        least = smaller(least, limit->of(root, directory, v2));
         char *slash = strrchr(directory, '/');
         if (!slash || (size_t)(slash - directory) < stem || strlen(directory) <= stem)
             return least;
@@ -124,9 +151,9 @@ static void unescape(char *text)
     *out = 0;
 }
 
-/* The process's cgroup of the unified hierarchy (v2) or of the v1 cpu controller, from
- * /proc/self/cgroup: lines "0::/path" and "4:cpu,cpuacct:/path". */
-static bool own_cgroup(char *out, size_t size, const char *root, bool v2)
+/* The process's cgroup of the unified hierarchy (v2) or of a v1 controller, from /proc/self/cgroup:
+ * lines "0::/path" and "4:cpu,cpuacct:/path". */
+static bool own_cgroup(char *out, size_t size, const char *root, const char *controller, bool v2)
 {
     char path[4096], *line = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= sizeof path)
@@ -144,7 +171,7 @@ static bool own_cgroup(char *out, size_t size, const char *root, bool v2)
             continue;
         *cgroup++ = 0;
         controllers++;
-        if (v2 ? *controllers == 0 : lists(controllers, "cpu"))
+        if (v2 ? *controllers == 0 : lists(controllers, controller))
             found = (size_t)snprintf(out, size, "%s", cgroup) < size;
     }
     free(line);
@@ -153,8 +180,8 @@ static bool own_cgroup(char *out, size_t size, const char *root, bool v2)
 }
 
 /* Handles one line of mountinfo: "36 35 98:0 ROOT MOUNT options [tags] - TYPE SOURCE OPTIONS".
- * Returns the quota found under this mount, or 0. */
-static unsigned mount_quota(const char *root, char *line)
+ * Returns the limit found under this mount, or 0. */
+static uint64_t mount_limit(const struct limit *limit, const char *root, char *line)
 {
     char *separator = strstr(line, " - "), *save = NULL;
     if (!separator)
@@ -165,7 +192,8 @@ static unsigned mount_quota(const char *root, char *line)
     if (!type || !source)
         return 0;
     bool v2 = strcmp(type, "cgroup2") == 0;
-    if (!v2 && !(strcmp(type, "cgroup") == 0 && options && lists(options, "cpu")))
+    if (!v2 && !(strcmp(type, "cgroup") == 0 && options &&
+                lists(options, limit->controller)))
         return 0;
 
     char *shown = NULL, *mount = NULL, *word = strtok_r(line, " ", &save);
@@ -176,7 +204,7 @@ static unsigned mount_quota(const char *root, char *line)
             mount = word;
     }
     char cgroup[4096];
-    if (!shown || !mount || !own_cgroup(cgroup, sizeof cgroup, root, v2))
+    if (!shown || !mount || !own_cgroup(cgroup, sizeof cgroup, root, limit->controller, v2))
         return 0;
     unescape(shown);
     unescape(mount);
@@ -185,10 +213,10 @@ static unsigned mount_quota(const char *root, char *line)
     const char *below = "";
     if (strncmp(cgroup, shown, n) == 0 && (cgroup[n] == '/' || cgroup[n] == 0))
         below = strcmp(cgroup + n, "/") == 0 ? "" : cgroup + n;
-    return quota_upwards(root, mount, below, v2);
+    return limit_upwards(limit, root, mount, below, v2);
 }
 
-unsigned cpus_cgroup_quota(const char *root)
+static uint64_t cgroup_limit(const struct limit *limit, const char *root)
 {
     char path[4096], *line = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/proc/self/mountinfo", root) >= sizeof path)
@@ -196,23 +224,38 @@ unsigned cpus_cgroup_quota(const char *root)
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    unsigned least = 0;
+    uint64_t least = 0;
     size_t capacity = 0;
     while (getline(&line, &capacity, file) > 0) {
         line[strcspn(line, "\n")] = 0;
-        unsigned quota = mount_quota(root, line);
-        if (quota && (!least || quota < least))
-            least = quota;
+        least = smaller(least, mount_limit(limit, root, line));
     }
     free(line);
     fclose(file);
     return least;
 }
 
+unsigned cpus_cgroup_quota(const char *root)
+{
+    return (unsigned)cgroup_limit(&cpu_quota, root);
+}
+
+uint64_t memory_cgroup_limit(const char *root)
+{
+    return cgroup_limit(&memory_limit, root);
+}
+
 unsigned cpus_available(void)
 {
     unsigned cpus = cpus_affinity(), quota = cpus_cgroup_quota("");
     return quota && quota < cpus ? quota : cpus;
+}
+
+uint64_t memory_available(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    const uint64_t machine = pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+    return smaller(machine, memory_cgroup_limit(""));
 }
 
 uint64_t peak_rss_bytes(void)

@@ -13,6 +13,13 @@ unsigned cpus_available(void);
  * itself. */
 unsigned cpus_cgroup_quota(const char *root);
 
+/* The machine's memory in bytes, bounded by memory_cgroup_limit(""); 0: unknown. */
+uint64_t memory_available(void);
+
+/* The smallest limit of memory of this process's cgroups and their parents, in bytes; 0 if there is
+ * none. */
+uint64_t memory_cgroup_limit(const char *root);
+
 /* Peak resident set size of this process so far, in bytes. */
 uint64_t peak_rss_bytes(void);
 

@@ -377,6 +377,7 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
         sum->stage[i].blocked += one->stage[i].blocked;
     }
     sum->seconds = one->seconds > sum->seconds ? one->seconds : sum->seconds;
+    sum->memory = one->memory > sum->memory ? one->memory : sum->memory;
     if (one->peak_rss_bytes > sum->peak_rss_bytes)
         sum->peak_rss_bytes = one->peak_rss_bytes;
     const size_t used = strlen(sum->device);

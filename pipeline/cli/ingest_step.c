@@ -1,8 +1,8 @@
 /* ingest_step.c: options into a configuration of the pipeline. */
 #include "cli/ingest_step.h"
+#include "base/cpus.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "base/minmax.h"
 #include "base/path.h"
 #include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
@@ -23,9 +23,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Host memory for a thread. */
-#define MEMORY_EACH (16ull << 20)
 
 /* A missing source is a mistyped command line, found before a device is woken up. What else may be
  * wrong with one, the walk says. */
@@ -363,17 +360,18 @@ static void read_decode(struct decode_options *out, const struct options *option
     out->icc = options->icc != 0;
 }
 
-/* Unless it is given: more threads hold more images at a time. */
-static uint64_t memory_of(const struct options *options)
+static uint64_t memory_of(const struct options *options, bool streams)
 {
-    const uint64_t each = (uint64_t)compute_threads(options) * MEMORY_EACH;
-    return options_given(options, "memory") ? options->memory : max_u64(options->memory, each);
+    return options_given(options, "memory")
+               ? options->memory
+               : bounds_default(options->memory, compute_threads(options), streams,
+                                memory_available());
 }
 
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
 {
     struct isolate_config config = {
-        .slot_bytes = bounds_isolate_slot(memory_of(options), compute_threads(options)),
+        .slot_bytes = bounds_isolate_slot(memory_of(options, false), compute_threads(options)),
         .max_seconds = options->max_decode_seconds,
         .headers_only = options->dry_run,
         .stop = signals_stop()};
@@ -444,7 +442,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     const struct takeover *takeover = &plan->takeover;
     const struct options *options = &takeover->options;
     const struct compute *compute = search->compute;
-    const uint64_t memory = memory_of(options);
+    const uint64_t memory = memory_of(options, false);
     uint64_t shared =
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
@@ -481,6 +479,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .trace = compute->trace,
         .threads = compute->threads,
         .memory = memory - shared,
+        .memory_streams = memory_of(options, true) - shared,
         .device_memory = options->device_memory,
         .slot_bytes = options->slot_size,
         .slot_count = (unsigned)options->slots,
@@ -498,6 +497,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         ingest_ranks_configure(&config, ranks);
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);
+    report->memory += shared;
     progress_end(progress);
     if (status == STATUS_OK)
         takeover_tell(takeover, options);

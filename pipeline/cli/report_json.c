@@ -200,6 +200,7 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_close_object(json);
     report_bytes(json, "bottleneck", report->stage[report->bottleneck].name);
     report_bytes(json, "device", report->device[0] ? report->device : NULL);
+    json_uint(json, "memory_bytes", report->memory);
     json_uint(json, "peak_rss_bytes", report->peak_rss_bytes);
     report_bytes(json, "output", output);
     if (err)

@@ -2,7 +2,16 @@
  * walk is sorted before there are pictures. */
 #include "ingest/bounds.h"
 
+#include "base/minmax.h"
+
 #include <limits.h>
+
+/* Of each thread, unless the memory is given: more threads hold more images at a time. */
+#define THREAD_BYTES        (16ull << 20)
+#define THREAD_BYTES_STREAM (64ull << 20)
+/* With streams: at most, and of what the process may use. */
+#define STREAMS_MOST  (1ull << 30)
+#define STREAMS_SHARE 16u
 
 #define WINDOW_MAX       32768u
 #define ISOLATE_SLOT_MAX (4ull << 20)
@@ -10,6 +19,13 @@
 #define PICTURE_BYTES 512u
 /* Of a square thumbnail: a usual JPEG file has fewer bytes. */
 #define THUMBNAIL_PIXELS_A_BYTE 4u
+
+uint64_t bounds_default(uint64_t least, unsigned threads, bool streams, uint64_t available)
+{
+    const uint64_t usual = max_u64(least, threads * THREAD_BYTES);
+    const uint64_t most = min_u64(STREAMS_MOST, available / STREAMS_SHARE);
+    return streams ? max_u64(usual, min_u64(threads * THREAD_BYTES_STREAM, most)) : usual;
+}
 
 uint64_t bounds_slots(uint64_t memory)
 {

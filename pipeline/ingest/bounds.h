@@ -8,6 +8,11 @@
 /* The least memory that an ingest is planned with. */
 #define INGEST_MEMORY_MIN (16ull << 20)
 
+/* The memory unless it is given, at least `least`, with `threads` decode threads. streams: a device
+ * decodes the entropy code of JPEG images; with larger slots it is faster. `available`: what the
+ * process may use, 0: unknown. */
+uint64_t bounds_default(uint64_t least, unsigned threads, bool streams, uint64_t available);
+
 /* Bytes of `memory` that the slots of all devices may take; that sorting the walk may take; that
  * codecs may hold beyond the slots. */
 uint64_t bounds_slots(uint64_t memory);

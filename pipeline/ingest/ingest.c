@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -67,6 +68,7 @@ struct ingest {
     struct feature_set features; /* those of the configuration, with codebooks; or the few's */
     struct codebooks codebooks;  /* that were learned */
     struct sidecars *sidecars;   /* NULL: they are not stored */
+    uint64_t memory;         /* bound on what follows the walk and learning */
     uint32_t thumbnail_size; /* 0: none are made */
     bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
     bool streams;            /* likewise their entropy code */
@@ -223,6 +225,18 @@ static bool makes_pixels(const struct ingest *ingest)
     return any;
 }
 
+/* Will one of the devices decode JPEG streams? */
+static bool plans_streams(const struct ingest *ingest)
+{
+    const struct ingest_devices *devices = &ingest->devices;
+    bool any = false;
+    for (unsigned i = 0; i < devices->count; i++)
+        any = any || staging_would_take(&ingest->plan.steps,
+                                        &devices->devices->device[devices->chosen[i]],
+                                        PAYLOAD_STREAM);
+    return any && decode_coefficients_agree();
+}
+
 static enum status open_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -242,13 +256,16 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     enum status status = plan_make(&ingest->plan, &plan_config, err);
     if (status != STATUS_OK)
         return status;
+    if (plans_streams(ingest))
+        ingest->memory = config->memory_streams;
+    ingest->report->memory = ingest->memory;
     const struct staging_config staging_config = {
         .devices = devices->devices,
         .chosen = devices->chosen,
         .chosen_count = devices->count,
         .plan = &ingest->plan.steps,
         .trace = config->trace,
-        .host_memory = bounds_slots(config->memory),
+        .host_memory = bounds_slots(ingest->memory),
         .device_memory = config->device_memory,
         .slot_bytes = config->slot_bytes,
         .slot_count = config->slot_count,
@@ -458,13 +475,13 @@ static enum status learn(struct ingest *ingest, const struct content *content, s
 static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const uint64_t window = bounds_window(config->memory, ingest->sink.counters,
+    const uint64_t window = bounds_window(ingest->memory, ingest->sink.counters,
                                           ingest->thumbnail_size,
                                           ingest->sink.thumbnail_size > 0, config->threads);
     enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
     if (!config->dry_run &&
-        budget_open(&ingest->budget, bounds_codecs(config->memory), err) != STATUS_OK)
+        budget_open(&ingest->budget, bounds_codecs(ingest->memory), err) != STATUS_OK)
         goto out;
     if (readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store, &ingest->sink,
                      window, open_files, err) != STATUS_OK)
@@ -718,10 +735,13 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
 {
     struct ingest_config bounded = *config;
     bounded.memory = config->memory < INGEST_MEMORY_MIN ? INGEST_MEMORY_MIN : config->memory;
+    bounded.memory_streams = max_u64(config->memory_streams, bounded.memory);
     bounded.threads = config->threads ? config->threads : 1;
     memset(report, 0, sizeof *report);
     struct stop own_stop = {0};
-    struct ingest ingest = {.config = &bounded, .report = report, .features = config->features};
+    struct ingest ingest = {.config = &bounded, .report = report, .features = config->features,
+                            .memory = bounded.memory};
+    report->memory = ingest.memory;
     ingest.sink = (struct picture_sink){.finished = send_finished,
                                         .again = send_again,
                                         .context = &ingest};

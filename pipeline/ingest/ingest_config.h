@@ -77,6 +77,7 @@ struct ingest_config {
 
     unsigned threads; /* decode threads, at least 1 */
     uint64_t memory;  /* bound on host buffers, bytes; at least 16 MiB is used */
+    uint64_t memory_streams; /* instead, where a device decodes JPEG streams; not less */
     uint64_t
         device_memory;   /* bound on device buffers of each device, 0: no bound but the device's */
     uint64_t slot_bytes; /* 0: chosen for the device */
@@ -118,6 +119,7 @@ struct ingest_report {
     struct stage_times stage[INGEST_STAGES];
     unsigned bottleneck; /* index into stage */
     char device[256];    /* the names, joined by " + " */
+    uint64_t memory; /* of the configuration, the one that was used */
     uint64_t peak_rss_bytes;
     struct store_summary summary; /* what the finished file holds */
     uint32_t sample;              /* images that codebooks were learned from; 0: none were learned */

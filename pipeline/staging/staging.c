@@ -463,6 +463,15 @@ unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *sta
     return step_plan_sides(sides, staging->config.plan);
 }
 
+bool staging_would_take(const struct step_plan *plan, const struct ocl_device *device,
+                        enum payload payload)
+{
+    struct chain chain;
+    struct error err = ERROR_INIT;
+    return chain_init(&chain, plan, device, false, &err) == STATUS_OK &&
+           chain_takes(&chain, payload, false);
+}
+
 bool staging_takes(const struct staging *staging, enum payload payload)
 {
     for (unsigned i = 0; i < staging->lane_count; i++) {

@@ -56,6 +56,11 @@ uint32_t staging_overlap(const struct staging *staging);
  * (part/scale.h) and submits them as parts of their own, with shape.scaled. Those are granted whole. */
 unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *staging);
 
+/* Will the device accept parts with that payload, unless memory is short or its kernels are wrong? Opens
+ * nothing. */
+bool staging_would_take(const struct step_plan *plan, const struct ocl_device *device,
+                        enum payload payload);
+
 /* Does any lane accept parts with that payload? */
 bool staging_takes(const struct staging *staging, enum payload payload);
 

@@ -139,6 +139,27 @@ static void mount_of_a_part(void **state)
     assert_int_equal(cpus_cgroup_quota(root), 5);
 }
 
+static void memory_of_cgroups(void **state)
+{
+    (void)state;
+    put("/proc/self/mountinfo", "40 25 0:41 / /m2 rw - cgroup2 cgroup2 rw\n"
+                                "41 25 0:42 / /m1 rw - cgroup cgroup rw,memory\n");
+    put("/proc/self/cgroup", "7:memory:/job\n4:cpu:/wrong\n0::/slice/scope\n");
+    put("/m2/slice/scope/cpu.max", "100000 100000\n");
+    put("/m2/slice/scope/memory.max", "max\n");
+    put("/m1/wrong/memory.limit_in_bytes", "4096\n");
+    assert_int_equal(memory_cgroup_limit(root), 0);
+    put("/m1/job/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(memory_cgroup_limit(root), UINT64_C(9223372036854771712));
+    put("/m2/slice/scope/memory.max", "17179869184\n");
+    assert_int_equal(memory_cgroup_limit(root), UINT64_C(17179869184));
+    put("/m2/slice/memory.max", "8589934592\n");
+    assert_int_equal(memory_cgroup_limit(root), UINT64_C(8589934592));
+    put("/m1/memory.limit_in_bytes", "5368709120\n");
+    assert_int_equal(memory_cgroup_limit(root), UINT64_C(5368709120));
+    assert_int_equal(cpus_cgroup_quota(root), 1);
+}
+
 static void this_machine(void **state)
 {
     (void)state;
@@ -155,6 +176,10 @@ static void this_machine(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     assert_int_equal(cpus_available(), 1);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    const uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    assert_in_range(memory_available(), 1 << 20, memory);
+    const uint64_t limit = memory_cgroup_limit("");
+    assert_true(limit == 0 || memory_available() <= limit);
 }
 
 static void peak_memory_grows(void **state)
@@ -178,6 +203,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nothing_there_is_no_quota), cmocka_unit_test(v2_smallest_on_the_way_up),
     cmocka_unit_test(v2_strange_contents),       cmocka_unit_test(v1_and_hybrid),
     cmocka_unit_test(mount_of_a_part),           cmocka_unit_test(this_machine),
-    cmocka_unit_test(peak_memory_grows),
+    cmocka_unit_test(memory_of_cgroups),         cmocka_unit_test(peak_memory_grows),
 };
 TEST_GROUP(cpus, make_root, remove_root)

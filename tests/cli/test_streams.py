@@ -2,13 +2,15 @@
 
 import io
 import json
+import os
+import subprocess
 
 import h5py
 import numpy
 import pytest
 from PIL import Image
 
-from conftest import ALL, ROOT, SEED, digest, run_clpipe
+from conftest import ALL, CLPIPE, ROOT, SEED, digest, run_clpipe
 
 PHOTOS = ROOT.parent / "shared" / "data" / "photos"
 FEATURES = ["--feature", "rgb:bins=256", "--feature", "gray:bins=64,grid=3x2"]
@@ -183,3 +185,27 @@ def test_thumbnails_from_devices(program, made, tmp_path, size):
 def test_large_thumbnails_are_made_on_the_host(program, made, tmp_path):
     jpeg = compare(made, tmp_path, *SLOTS, "--thumbnails", "300")
     assert jpeg["streams"] == 0
+
+
+@pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 5 << 30,
+                    reason="a sixteenth of the memory is less")
+@pytest.mark.parametrize("name, options, expected", [
+    ("clpipe", ["--jpeg-pixels", "device"], 320 << 20),
+    ("clpipe", ["--jpeg-pixels", "device", "--memory", "96M"], 96 << 20),
+    ("clpipe", ["--jpeg-pixels", "coefficients"], 256 << 20),
+    ("clpipe", ["--jpeg-pixels", "device", "--isolate"], 256 << 20),
+    ("clpipe", [], 256 << 20),
+    ("clpipe_null", [], 320 << 20),  # any device takes streams
+    ("clpipe_null", ["--jpeg-pixels", "host"], 256 << 20),
+    ("clpipe_null", ["--memory", "256M"], 256 << 20),
+])
+def test_default_memory(program, made, tmp_path, name, options, expected):
+    """64M for each thread where a device decodes entropy code."""
+    path = CLPIPE.parent / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    done = subprocess.run([path, "ingest", made, "-o", tmp_path / "a.h5", "-q", "--json", "-", "--device",
+                           "cpu", "--threads", "5", "--feature", "gray:bins=4", *options],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["memory_bytes"] == expected

@@ -16,6 +16,25 @@ static void shares_of_memory(void **state)
     assert_int_equal(bounds_slots(INGEST_MEMORY_MIN), 6 * MIB);
 }
 
+static void usual_memory(void **state)
+{
+    (void)state;
+    const uint64_t gib = 1024 * MIB;
+    assert_int_equal(bounds_default(256 * MIB, 2, false, 64 * gib), 256 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 17, false, 64 * gib), 272 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 4096, false, 0), 64 * gib);
+    assert_int_equal(bounds_default(256 * MIB, 2, true, 64 * gib), 256 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 5, true, 64 * gib), 320 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 16, true, 64 * gib), gib);
+    assert_int_equal(bounds_default(256 * MIB, 17, true, 64 * gib), gib);
+    assert_int_equal(bounds_default(256 * MIB, 65, true, 64 * gib), 65 * 16 * MIB);
+    /* A sixteenth of what there is, but not less than without streams. */
+    assert_int_equal(bounds_default(256 * MIB, 16, true, 8 * gib), 512 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 16, true, gib), 256 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 32, true, gib), 512 * MIB);
+    assert_int_equal(bounds_default(256 * MIB, 16, true, 0), 256 * MIB);
+}
+
 static void window(void **state)
 {
     (void)state;
@@ -58,6 +77,7 @@ static void isolated_decoders(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shares_of_memory),
+    cmocka_unit_test(usual_memory),
     cmocka_unit_test(window),
     cmocka_unit_test(open_files),
     cmocka_unit_test(isolated_decoders),
