@@ -29,8 +29,8 @@ static enum status read_rank(struct list_share *out, struct error *err)
     static const char *const pairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                            {"PMI_RANK", "PMI_SIZE"},
                                            {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-                                           {"PMIX_RANK", "SLURM_NTASKS"},
-                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+                                           {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
+                                           {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const char *rank = getenv(pairs[i][0]), *size = getenv(pairs[i][1]);
         if (!rank || !size)

@@ -16,15 +16,18 @@
 
 static const char *const modules[] = {"openmpi", "mpich"};
 
-/* What a launcher leaves in the environment of what it starts; the first that is there. */
+/* What a launcher leaves in the environment of what it starts. mpirun and mpiexec may have started their
+ * daemons by srun, and a shell may be a step of one task: the first that tells of several processes
+ * counts. What tells how many tasks a job has does not: a batch script has that, too. */
 static const struct launcher {
     const char *name, *module;
     const char *rank, *size;
+    bool decides; /* also with one process */
 } launchers[] = {
-    {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"srun --mpi=pmix", "openmpi", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
-    {"mpiexec of MPICH", "mpich", "PMI_RANK", "PMI_SIZE"},
-    {"srun", NULL, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
+    {"mpiexec of MPICH or srun --mpi=pmi2", "mpich", "PMI_RANK", "PMI_SIZE", false},
+    {"srun --mpi=pmix", "openmpi", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", false},
+    {"srun", NULL, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false},
 };
 
 struct processes {
@@ -46,9 +49,15 @@ static uint32_t number_of(const char *variable)
 /* The one that has started this process with others, or NULL. */
 static const struct launcher *find_launcher(void)
 {
-    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-        if (getenv(launchers[i].rank) && getenv(launchers[i].size))
-            return number_of(launchers[i].size) > 1 ? &launchers[i] : NULL;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+        const struct launcher *launcher = &launchers[i];
+        if (!getenv(launcher->rank) || !getenv(launcher->size))
+            continue;
+        if (number_of(launcher->size) > 1)
+            return launcher;
+        if (launcher->decides)
+            return NULL;
+    }
     return NULL;
 }
 

@@ -205,11 +205,21 @@ def test_no_module(place, tmp_path):
     program.write_bytes(CLPIPE.read_bytes())
     program.chmod(0o755)
     args = [program, "cluster", place / "rows.npy", "-k", "3", "-o", tmp_path / "x.h5", "-q"]
-    for env, words in (({"PMI_RANK": "0", "PMI_SIZE": "2"}, "mpi-mpich.so: not built in"),
-                       ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "srun --mpi=pmix")):
-        result = subprocess.run(args, env={**os.environ, **env}, capture_output=True, text=True)
+    alone = {name: text for name, text in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMI"))}
+    mpich, mpich_of_one = {"PMI_RANK": "0", "PMI_SIZE": "2"}, {"PMI_RANK": "0", "PMI_SIZE": "1"}
+    step, step_of_one = ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": tasks} for tasks in "31")
+    pmix = {"PMIX_RANK": "0"}
+    for env, words in ((mpich, "mpi-mpich.so: not built in"), (step, "srun --mpi=pmix (Open MPI)"),
+                       (step | pmix, "srun --mpi=pmix has started this program, but its module mpi-openmpi.so"),
+                       (step | pmix | mpich, "mpi-mpich.so: not built in"),  # its daemons are a step
+                       (step_of_one | pmix | mpich, "mpi-mpich.so: not built in"),  # in the shell of a step
+                       (step | pmix | mpich_of_one, "mpi-openmpi.so: not built in")):
+        result = subprocess.run(args, env={**alone, **env}, capture_output=True, text=True)
         assert result.returncode == 3 and words in result.stderr, result.stderr
-    assert subprocess.run([*args, "--mpi", "off"], env={**os.environ, "PMI_RANK": "0", "PMI_SIZE": "2"}).returncode == 0
+    for env in (step_of_one, step_of_one | pmix, {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"},
+                step | pmix | {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}):
+        assert subprocess.run(args, env={**alone, **env}).returncode == 0, env
+    assert subprocess.run([*args, "--mpi", "off"], env={**alone, **mpich}).returncode == 0
 
 
 # --- ingest --shard mpi ---------------------------------------------------------------------------

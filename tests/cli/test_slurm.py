@@ -1,20 +1,26 @@
-"""tools/slurm on a Slurm of one node that the test starts: prepare, array, requeue, merge, cluster. Logs stay in
-build/slurm."""
+"""tools/slurm on a Slurm of one node that the test starts: prepare, array, requeue, merge, cluster; processes that
+srun starts, with MPI and without. Logs stay in build/slurm."""
 
+import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 import h5py
+import numpy
 import pytest
 
 from conftest import CLPIPE, ROOT, digest, draw_photos, run_clpipe
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+# What srun --mpi= starts processes of each MPI by.
+STEPS = {"openmpi": "pmix", "mpich": "pmi2"}
+INGEST = ("--feature", "gray:bins=8", "--device", "cpu")
 SUBMIT = ROOT / "tools" / "slurm" / "submit"
 
 CONFIGURATION = """ClusterName=clpipe
@@ -39,6 +45,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
+KillWait=2
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=1000 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -74,7 +81,8 @@ def slurm(tmp_path_factory):
     conf = place / "slurm.conf"
     conf.write_text(CONFIGURATION.format(host=socket.gethostname(), ports=free_ports(2), place=place,
                                          cpus=os.cpu_count()))
-    env = {**os.environ, "SLURM_CONF": str(conf), "CLPIPE": str(CLPIPE), "LC_ALL": "C.UTF-8"}
+    env = {**os.environ, "SLURM_CONF": str(conf), "CLPIPE": str(CLPIPE), "LC_ALL": "C.UTF-8",
+           "SBATCH_OVERCOMMIT": "1", "SLURM_OVERCOMMIT": "1"}
     munge = place / "munge"
     options = {"env": env, "check": True, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL,
                "stderr": subprocess.DEVNULL}
@@ -114,9 +122,125 @@ def wait_for(env, condition, what, seconds=300):
         time.sleep(0.05)
 
 
+def why_no_step(env, mpi):
+    """What srun, or the build, lacks for a step of this MPI; empty if nothing."""
+    if not (CLPIPE.parent / f"mpi-{mpi}.so").exists():
+        return f"clpipe was built without {mpi}"
+    result = subprocess.run(["srun", f"--mpi={STEPS[mpi]}", "true"], env=env, text=True, capture_output=True, timeout=60)
+    assert result.returncode == 0 or "Invalid MPI type" in result.stderr, result.stderr
+    return "" if result.returncode == 0 else f"this Slurm has no --mpi={STEPS[mpi]} (tools/prepare --tests)"
+
+
+def run_srun(env, kind, ranks, *args, cwd, code=0):
+    result = subprocess.run(["srun", f"--mpi={kind}", "-n", str(ranks), "--kill-on-bad-exit", *map(str, args)], env=env,
+                            cwd=cwd, text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+    assert result.returncode == code, (result.stdout, result.stderr)
+    return result
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory, photos, program):
+    """What one process makes: its rows, an ingest and a clustering of them."""
+    place = tmp_path_factory.mktemp("one")
+    values = numpy.random.default_rng(7)
+    numpy.save(place / "rows.npy", values.normal(0, 1, (2000, 17)).astype("f4"))
+    numpy.save(place / "more.npy", values.normal(0, 1, (60000, 32)).astype("f4"))
+    for args in (("cluster", "rows.npy", "-k", 9, "-o", "clusters.h5"), ("ingest", photos, "-o", "photos.h5", *INGEST)):
+        result = run_clpipe(*args, cwd=place)
+        assert result.returncode == 0, result.stderr
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpi", STEPS)
+def test_srun_starts_ranks(slurm, one, photos, tmp_path, mpi):
+    """The identities of one process, by two and three ranks; a step of one task needs no MPI."""
+    lacks = why_no_step(slurm, mpi)
+    if lacks:
+        pytest.skip(lacks)
+    for ranks in (1, 2, 3):
+        place = tmp_path / str(ranks)
+        place.mkdir()
+        result = run_srun(slurm, STEPS[mpi], ranks, CLPIPE, "cluster", one / "rows.npy", "-k", 9, "-o", "clusters.h5",
+                          cwd=place)
+        assert (f", {ranks} ranks\n" in result.stdout) == (ranks > 1) and result.stdout.count("stored") == 1
+        run_srun(slurm, STEPS[mpi], ranks, CLPIPE, "ingest", photos, "-o", "photos.h5", "--shard", "mpi", "--json",
+                 "photos.json", *INGEST, cwd=place)
+        assert json.loads((place / "photos.json").read_text()).get("ranks") == (ranks if ranks > 1 else None)
+        assert len(list(place.glob("photos.h5.parts/*.h5"))) == (ranks if ranks > 1 else 0)
+        for name in ("clusters.h5", "photos.h5"):
+            assert digest(place / name) == digest(one / name)
+
+
+def tasks_of(directory):
+    """The processes of clpipe by rank that srun has started there."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        try:
+            if (process / "comm").read_text().strip() == CLPIPE.name and (process / "cwd").resolve() == directory:
+                rank = re.search(rb"\0SLURM_PROCID=(\d+)\0", (process / "environ").read_bytes())
+                found[int(rank[1])] = int(process.name)
+        except OSError:
+            pass
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpi", STEPS)
+def test_srun_is_signalled(slurm, one, tmp_path, mpi):
+    """It hands SIGUSR1 on, as cluster.sbatch needs; a rank that is killed ends the others. The checkpoint stays."""
+    lacks = why_no_step(slurm, mpi)
+    if lacks:
+        pytest.skip(lacks)
+    state = tmp_path / "x.h5.kmeans.checkpoint"
+    args = [CLPIPE, "cluster", one / "more.npy", "-k", 150, "--init", "random", "--max-iter", 2000, "--tol", 0, "-q",
+            "--checkpoint", 0.001, "-o", "x.h5"]
+    for victim in (None, 0, 2):
+        state.unlink(missing_ok=True)
+        step = subprocess.Popen(["srun", f"--mpi={STEPS[mpi]}", "-n", "3", "--kill-on-bad-exit", *map(str, args)],
+                                env=slurm, cwd=tmp_path, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
+        wait_for(slurm, lambda: state.exists() or step.poll() is not None, "there is no checkpoint")
+        tasks = tasks_of(tmp_path)
+        assert sorted(tasks) == [0, 1, 2]
+        if victim is None:
+            step.send_signal(signal.SIGUSR1)
+        else:
+            os.kill(tasks[victim], signal.SIGKILL)
+        output = step.communicate(timeout=60)[0]
+        assert step.returncode == (4 if victim is None else 137), output
+        assert output.count("clustering was interrupted after") == (victim is None), output
+        assert state.exists() and not tasks_of(tmp_path)
+
+
+@pytest.mark.slow
+def test_srun_without_mpi(slurm, one, photos, tmp_path):
+    """One task works alone; two do with outputs of their own; who must share one output says what is missing."""
+    def ingest(ranks, *args, code=0):
+        return run_srun(slurm, "none", ranks, *args, cwd=tmp_path, code=code)
+
+    ingest(1, CLPIPE, "ingest", photos, "-o", "alone.h5", "--shard", "mpi", *INGEST)
+    ingest(2, "sh", "-c", '"$0" "$@" -o own-$SLURM_PROCID.h5', CLPIPE, "ingest", photos, *INGEST)
+    ingest(2, CLPIPE, "ingest", photos, "-o", "s-{shard}.h5", "--shard", "mpi", *INGEST)
+    result = run_clpipe("merge", "s-0.h5", "s-1.h5", "-o", "merged.h5", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in ("alone", "own-0", "own-1", "merged"):
+        assert digest(tmp_path / f"{name}.h5") == digest(one / "photos.h5")
+    before = sorted(tmp_path.iterdir())
+    for args in (("ingest", photos, "-o", "all.h5", "--shard", "mpi", *INGEST),
+                 ("cluster", one / "rows.npy", "-k", 9, "-o", "all.h5")):
+        result = ingest(2, CLPIPE, *args, code=3)
+        assert result.stderr.count("srun has started 2 tasks without MPI") == 1, result.stderr
+    command(slurm, "sbatch", "--wait", "-n", "2", "-o", tmp_path / "log", "-D", tmp_path, "--wrap",
+            f"{CLPIPE} ingest {photos} -o all.h5 --shard mpi")
+    assert "no launcher of MPI has started this process" in (tmp_path / "log").read_text()
+    assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / "log"])
+
+
 @pytest.mark.slow
 def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
-    """Three tasks, of which one is stopped in the middle: the identity of one ingest; clusters of it."""
+    """Three tasks, of which one is stopped in the middle: the identity of one ingest; clusters of it, by two ranks
+    where srun can start them."""
     photos = tmp_path / "photos"
     photos.mkdir()
     count = len(draw_photos(photos, 240))
@@ -125,8 +249,11 @@ def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
     result = run_clpipe("codebook", photos, "-o", tmp_path / "c.h5", "--sample", 20, *learned)
     assert result.returncode == 0, result.stderr
     options = [*learned, "--codebook", str(tmp_path / "c.h5")]
-    result = subprocess.run([SUBMIT, "-o", job, "-n", "3", "-c", "1", "-p", "none", "-k", "4", photos, "--",
-                             *options, "--threads", "1"], env=slurm, text=True, capture_output=True)
+    kinds = [kind for mpi, kind in STEPS.items() if not why_no_step(slurm, mpi)]
+    launcher = f"srun --mpi={kinds[0]} --kill-on-bad-exit" if kinds else "none"
+    result = subprocess.run([SUBMIT, "-o", job, "-n", "3", "-c", "1", "-p", "none", "-k", "4", "-r", "2" if kinds else "1",
+                             photos, "--", *options, "--threads", "1"],
+                            env={**slurm, "CLPIPE_LAUNCHER": launcher}, text=True, capture_output=True)
     assert result.returncode == 0, result.stderr
     assert re.fullmatch(r"prepare \d+\nshards +\d+ \(3 tasks\)\nmerge +\d+\ncluster \d+\nresult  .*/all.h5\n",
                         result.stdout)
@@ -146,6 +273,8 @@ def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
     again = run_clpipe("merge", *(job / f"shard-{i}.h5" for i in range(3)), "-o", job / "again.h5")
     assert again.returncode == 0, again.stderr
     assert digest(job / "again.h5") == digest(whole)
+    log = next(job.glob("cluster-*.log")).read_text()
+    assert (", 2 ranks\n" in log) == bool(kinds), log
     with h5py.File(job / "all.h5") as merged, h5py.File(whole) as one:
         assert (merged["features/sift_words8"][:] == one["features/sift_words8"][:]).all()
         assert len(merged["clusters/kmeans/labels"]) == count
