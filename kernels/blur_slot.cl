@@ -11,6 +11,7 @@
  * the work-items past the end do nothing.
  */
 #include "blur_part.h"
+#include "find_part.h"
 
 /* Sixteen bytes at any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10
  * has none. */
@@ -52,15 +53,8 @@ __kernel void blur_slot(__global const uchar *pixels, __global const struct blur
     const uint block = (uint)get_global_id(0);
     if (block >= blocks)
         return;
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first <= block)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct blur_part part = parts[low];
+    FIND_PART(found, parts, count, block, first)
+    const struct blur_part part = parts[found];
     const uint bytes = 3 * part.width, stride = bytes + 6;
     const uint columns = (bytes + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES;
     const uint down = (block - part.first) / columns;

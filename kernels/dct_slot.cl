@@ -48,7 +48,8 @@ __kernel void dct_slot(__global const uchar *pixels, __global const struct descr
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    const struct descriptor_part part = parts[part_of(parts, count, item, 0)];
+    FIND_PART(found, parts, count, item, first[0])
+    const struct descriptor_part part = parts[found];
     const uint index = item - part.first[0];
     const uint across = squares(part.width, SIDE, SIDE), down = squares(part.height, SIDE, SIDE);
     if (index >= across * down)

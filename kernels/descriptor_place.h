@@ -3,21 +3,7 @@
 #define CLPIPE_KERNELS_DESCRIPTOR_PLACE_H
 
 #include "descriptor_part.h"
-
-/* The part of an item of kernel k, by bisection. */
-static inline uint part_of(__global const struct descriptor_part *parts, uint count, uint item,
-                           uint k)
-{
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first[k] <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
+#include "find_part.h"
 
 /* Squares of `side` pixels every `step`: how many across, or down, and where they begin. */
 static inline uint squares(uint size, uint side, uint step)

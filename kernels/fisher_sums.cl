@@ -9,6 +9,7 @@
  * without waiting for the result: neighbouring items add to neighbouring words.
  */
 #include "descriptor_part.h"
+#include "find_part.h"
 
 #if !defined COLUMNS || !defined PROJECTED || !defined WORDS || !defined CHUNK
 #error COLUMNS, PROJECTED, WORDS or CHUNK is not defined
@@ -31,15 +32,8 @@ __kernel void fisher_sums(__global const struct words_part *parts, uint count, u
     const uint item = (uint)get_group_id(0);
     if (item >= all)
         return;
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first[1] <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct words_part part = parts[low];
+    FIND_PART(found, parts, count, item, first[1])
+    const struct words_part part = parts[found];
     __global uint *numbers = values + part.words;
     __global uint *sums = numbers + WORDS, *squares = sums + WORDS * PROJECTED;
     __global const uchar *record = records + RECORD * (size_t)(part.offset / COLUMNS);

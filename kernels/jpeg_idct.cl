@@ -8,6 +8,7 @@
  * all its work-items find by the same bisection. Bound by reading the coefficients: a work-item reads
  * its own 128 bytes, a line of the cache.
  */
+#include "find_part.h"
 #include "jpeg_part.h"
 
 #define F_0_298 2446
@@ -89,7 +90,7 @@ jpeg_idct(__global const uchar *slot, __global const struct jpeg_part *parts, ui
           __global uchar *samples)
 {
     const uint group = (uint)get_group_id(0);
-    JPEG_FIND_PART(found, parts, count, group, first_blocks)
+    FIND_PART(found, parts, count, group, first_blocks)
     __global const struct jpeg_part *part = parts + found;
     uint block = (group - part->first_blocks) * JPEG_GROUP + (uint)get_local_id(0);
     __global const short8 *in =

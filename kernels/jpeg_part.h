@@ -34,17 +34,4 @@ struct jpeg_part {
     JPEG_U32 first_pixels;  /* in that of jpeg_pixels */
 };
 
-#ifdef __OPENCL_VERSION__
-/* The last part whose first group is `group` or before: parts without groups come before it. */
-#define JPEG_FIND_PART(found, parts, count, group, first)                                          \
-    uint found = 0;                                                                                \
-    for (uint high_ = (count); high_ - found > 1;) {                                               \
-        const uint middle_ = (found + high_) / 2;                                                  \
-        if ((parts)[middle_].first <= (group))                                                     \
-            found = middle_;                                                                       \
-        else                                                                                       \
-            high_ = middle_;                                                                       \
-    }
-#endif
-
 #endif

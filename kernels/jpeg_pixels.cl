@@ -8,6 +8,7 @@
  * works on one picture. Its pixels are consecutive, but rows begin anywhere: they are collected in local
  * memory and stored sixteen bytes at a time.
  */
+#include "find_part.h"
 #include "jpeg_part.h"
 
 #define SPAN  8                       /* pixels of a work-item */
@@ -97,7 +98,7 @@ jpeg_pixels(__global const uchar *slot, __global const struct jpeg_part *parts, 
 {
     __local uint4 staged[STAGE / 16 + 2];
     const uint group = (uint)get_group_id(0), lane = (uint)get_local_id(0);
-    JPEG_FIND_PART(found, parts, count, group, first_pixels)
+    FIND_PART(found, parts, count, group, first_pixels)
     __global const struct jpeg_part *part = parts + found;
     const uint first_item = (group - part->first_pixels) * JPEG_GROUP, item = first_item + lane;
     const uint kind = part->kind, width = part->width, height = part->height;

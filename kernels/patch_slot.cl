@@ -13,7 +13,8 @@ __kernel void patch_slot(__global const uchar *pixels, __global const struct des
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    const struct descriptor_part part = parts[part_of(parts, count, item, 0)];
+    FIND_PART(found, parts, count, item, first[0])
+    const struct descriptor_part part = parts[found];
     const uint index = item - part.first[0];
     const uint across = squares(part.width, SIDE, STEP), down = squares(part.height, SIDE, STEP);
     if (index >= across * down)

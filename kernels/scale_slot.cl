@@ -12,6 +12,7 @@
  * rows at once; then it divides. The first loop is bound by its loads, the second by its additions. Elsewhere a
  * work-item takes a scaled pixel, bound by its loads.
  */
+#include "find_part.h"
 #include "scale_part.h"
 
 #define AREA_MOST 16777215u /* 2^24 - 1: times 255, and half of it, it is below 2^32 */
@@ -255,15 +256,8 @@ __kernel void scale_slot(__global const uchar *pixels,
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct scale_part part = parts[low];
+    FIND_PART(found, parts, count, item, first)
+    const struct scale_part part = parts[found];
     const uint index = item - part.first;
     pixels += part.offset;
     scaled += part.scaled;

@@ -26,7 +26,8 @@ __kernel void sift_gradient(__global const uchar *pixels,
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    const struct descriptor_part part = parts[part_of(parts, count, item, 0)];
+    FIND_PART(found, parts, count, item, first[0])
+    const struct descriptor_part part = parts[found];
     const uint index = item - part.first[0];
     const uint runs = (part.width + GRADIENT_RUN - 1) / GRADIENT_RUN;
     if (part.height == 0 || index >= runs * part.height * CHANNELS)

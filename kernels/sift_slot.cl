@@ -100,7 +100,8 @@ __kernel void sift_slot(__global const uchar *pixels, __global const struct desc
     const uint item = (uint)get_group_id(0);
     if (item >= all)
         return;
-    const struct descriptor_part part = parts[part_of(parts, count, item, 1)];
+    FIND_PART(found, parts, count, item, first[1])
+    const struct descriptor_part part = parts[found];
 
     /* Which tile of which bins. */
     uint index = item - part.first[1], before = 0, across = 0, tiles = 1;

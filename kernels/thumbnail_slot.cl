@@ -8,6 +8,7 @@
  */
 #pragma OPENCL FP_CONTRACT OFF
 
+#include "find_part.h"
 #include "thumbnail_part.h"
 
 #define UNIT       16u /* of a row or column: their weights */
@@ -95,15 +96,8 @@ __kernel void thumbnail_slot(__global const uchar *in, __global const struct thu
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct thumbnail_part part = parts[low];
+    FIND_PART(found, parts, count, item, first)
+    const struct thumbnail_part part = parts[found];
     const uint index = item - part.first;
     if (index >= part.pixels)
         return;

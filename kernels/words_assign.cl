@@ -15,6 +15,7 @@
  * PADDED, of those that are none FLT_MAX; - 2 times the words, PROJECTED x PADDED.
  */
 #include "descriptor_part.h"
+#include "find_part.h"
 
 #if !defined COLUMNS || !defined PROJECTED || !defined WORDS || !defined SHIFT || !defined ROWS
 #error COLUMNS, PROJECTED, WORDS, SHIFT or ROWS is not defined
@@ -73,15 +74,8 @@ __kernel void words_assign(__global const uchar *descriptors,
     const uint item = (uint)get_global_id(0);
     if (item >= all)
         return;
-    uint low = 0, high = count;
-    while (high - low > 1) {
-        const uint middle = (low + high) / 2;
-        if (parts[middle].first[0] <= item)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct words_part part = parts[low];
+    FIND_PART(found, parts, count, item, first[0])
+    const struct words_part part = parts[found];
     const uint begin = (item - part.first[0]) * ROWS;
     if (begin >= part.number)
         return;
