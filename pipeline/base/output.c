@@ -372,10 +372,39 @@ enum status output_commit(struct output *output, struct error *err)
     if (renameat(output->directory, output->temporary + prefix, output->directory, base))
         return explain_errno(err, errno, "renameat", output->final);
     output->exists = false;
-    /* EBADF: a directory without read permission cannot be synced. */
-    if (sync_descriptor(output->directory) && errno != EBADF)
+    if (!output_sync_directory(output->directory))
         return explain_errno(err, errno, "fsync", output->final);
     return STATUS_OK;
+}
+
+/* EBADF: a directory without read permission cannot be synced. */
+bool output_sync_directory(int directory)
+{
+    return sync_descriptor(directory) == 0 || errno == EBADF;
+}
+
+enum status output_place(const char *from, const char *path, struct error *err)
+{
+    struct output output = {.directory = -1, .file = -1};
+    struct stat st;
+    enum status status = output_resolve(&output.final, path, err);
+    if (!status)
+        status = open_directory(&output, path, err);
+    if (status)
+        goto out;
+    const char *base = output.final + directory_length(output.final);
+    if (fstatat(output.directory, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        status = explain(err, EEXIST, "", path,
+                         "a file has got this name meanwhile; move it away and run the command again");
+    else if (renameat(AT_FDCWD, from, output.directory, base))
+        status = explain_errno(err, errno, "renameat", path);
+    else if (!output_sync_directory(output.directory))
+        status = explain_errno(err, errno, "fsync", path);
+out:
+    if (output.directory >= 0)
+        close(output.directory);
+    free(output.final);
+    return status;
 }
 
 void output_close(struct output **output)
@@ -421,6 +450,23 @@ enum status write_all(int fd, const void *data, size_t size, const char *path, s
             poll(&wait, 1, 1000);
         } else if (errno != EINTR) {
             return explain_errno(err, errno, "write", path);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
+                     struct error *err)
+{
+    const char *at = data;
+    while (size > 0) {
+        const ssize_t n = pwrite(fd, at, size, (off_t)offset);
+        if (n < 0 && errno != EINTR)
+            return explain_errno(err, errno, "pwrite", path);
+        if (n > 0) {
+            at += n;
+            offset += (uint64_t)n;
+            size -= (size_t)n;
         }
     }
     return STATUS_OK;

@@ -9,6 +9,8 @@
 #define CLPIPE_BASE_OUTPUT_H
 
 #include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Between the final name and the process number; reserved for temporary files of clpipe. */
 #define OUTPUT_TEMPORARY ".tmp-clpipe-"
@@ -32,6 +34,13 @@ enum status output_commit(struct output *output, struct error *err);
 /* Removes the temporary file if it was not committed. Accepts NULL and NULLs. */
 void output_close(struct output **output);
 
+/* Gives the finished file `from` its final name `path` in the same file system, where no file must be,
+ * and syncs the directory. */
+enum status output_place(const char *from, const char *path, struct error *err);
+
+/* Makes the names in a directory durable; true also where the file system cannot. */
+bool output_sync_directory(int directory);
+
 /* Removes the file, and temporary files of it that killed processes left behind. */
 void output_remove(const char *path);
 
@@ -42,5 +51,9 @@ bool output_is_temporary(const char *name, const char *final);
 /* Calls write() until everything is written; STATUS_FAILED with errno (ENOSPC: "free some
  * space"). */
 enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err);
+
+/* The same with pwrite(). */
+enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
+                     struct error *err);
 
 #endif

@@ -1,12 +1,14 @@
 /* takeover.c: an update's sources, features and options, from the command line and the file. */
 #include "cli/takeover.h"
+#include "base/cpus.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/signals.h"
 #include "features/kind.h"
 #include "file/result.h"
 #include "file/signature.h"
+#include "log/handover.h"
 #include "log/repair_log.h"
-#include "log/workdir.h"
 #include "steps/blur_step.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -103,7 +105,7 @@ static bool read_signature(struct signature_parts *parts, struct codebooks *code
     if (workdir_name(&work, output, NULL) != STATUS_OK)
         return false;
     const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || fstatat(directory, "records", &st, 0) != 0 || !S_ISREG(st.st_mode) ||
+    if (directory < 0 || fstatat(directory, WORKDIR_LOG, &st, 0) != 0 || !S_ISREG(st.st_mode) ||
         repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
         goto out;
     read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
@@ -145,6 +147,12 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
     enum status status = STATUS_OK;
     if (!options->output || options->fresh)
         return STATUS_OK;
+    if (!options->dry_run)
+        status = handover_resume(options->output,
+                                 options->threads ? (unsigned)options->threads : cpus_available(),
+                                 signals_stop(), err);
+    if (status != STATUS_OK)
+        return status;
     if (stat(options->output, &st) != 0) {
         t->unfinished = read_log(t, options->output);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&

@@ -10,6 +10,7 @@
 
 struct build_foreign;
 struct carry;
+struct workdir;
 struct row_map;
 
 struct build_config {
@@ -20,6 +21,10 @@ struct build_config {
     const struct store_run *run;
     unsigned threads; /* that read, deflate and write rows */
     bool compress;    /* features are deflated (chunks.h) */
+    /* Where the log lies, which gives its space back meanwhile (log/handover.h): only where nothing is
+     * replaced and not with `compress`. NULL: the log stays as it is. */
+    const struct workdir *handover;
+    const uint64_t *by_reason; /* REASON_COUNT numbers of records; with `handover` */
     uint64_t images, failures;
     /* Images that have a code: /images/code is written only where all have. Bytes of all
      * thumbnails, which are written where content->thumbnail_size is not 0. */

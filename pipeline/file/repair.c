@@ -20,6 +20,7 @@
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
+#include "log/handover.h"
 #include "log/repair_log.h"
 #include "log/workdir.h"
 #include <errno.h>
@@ -469,17 +470,27 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
+    if (!config->dry_run &&
+        (status = handover_resume(config->input, cpus_available(), NULL, err)) != STATUS_OK)
+        return status;
+    status = STATUS_FAILED;
     /* A file that is only read may lie where nothing can be written. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, NULL, err)))
         goto out;
+    if (r.work && handover_is_begun(r.work)) {
+        status = error_set(
+            err, STATUS_FAILED, "all work of the run that was to write %s is done: without --dry-run it is finished",
+            path_for_message(shown, sizeof shown, config->input));
+        goto out;
+    }
     r.order = tmpfile();
     if (!r.order) {
         status =
             error_errno(err, STATUS_FAILED, errno, "tmpfile", "cannot keep the order of the rows");
         goto out;
     }
-    if (r.work && fstatat(workdir_descriptor(r.work), "records", &st, 0) == 0 &&
+    if (r.work && fstatat(workdir_descriptor(r.work), WORKDIR_LOG, &st, 0) == 0 &&
         S_ISREG(st.st_mode) &&
         (status = repair_log_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
         goto out;

@@ -16,6 +16,8 @@
 #include "file/prior.h"
 #include "file/sidecars.h"
 #include "file/signature.h"
+#include "log/handover.h"
+#include "log/journal.h"
 #include "log/repair_log.h"
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 struct store {
     struct store_config config;
@@ -166,6 +169,12 @@ static enum status claim_output(struct store *store, struct error *err)
     }
     if (status && err)
         *err = why;
+    if (!status && store->config.fresh)
+        handover_drop(store->work);
+    else if (!status && handover_is_begun(store->work))
+        status = error_set(err, STATUS_FAILED,
+                           "another process has all but finished %s meanwhile: run the command again",
+                           store->config.output);
     return status;
 }
 
@@ -218,7 +227,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
     enum status status = STATUS_OK;
     *all = false;
     /* Without the log's header they may be those of another command. */
-    if (store->config.fresh || fstatat(directory, "records", &st, 0) ||
+    if (store->config.fresh || fstatat(directory, WORKDIR_LOG, &st, 0) ||
         repair_log_open(&log, directory, path, NULL) || !log.signature)
         goto out;
     if ((status = codebooks_read_log(&store->learned, directory, path, err)))
@@ -247,6 +256,10 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if (!store)
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
+    if (!config->fresh)
+        status = handover_resume(config->output, config->threads, config->stop, err);
+    if (!config->fresh && status)
+        goto out;
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))
         goto out;
@@ -556,6 +569,20 @@ static enum status compare_sidecars(bool *same, struct store *store, struct erro
     return sidecars_same(same, store->sidecars, err);
 }
 
+/* Whether the log is to give its space back while the file is built. */
+static bool hands_over(const struct store *store, const struct build_config *build)
+{
+    const uint64_t most = store->config.handover ? store->config.handover : STORE_HANDOVER;
+    const uint64_t bytes =
+        4 * build->images * store->config.content.features->values + build->thumbnail_bytes;
+    struct statvfs disk;
+    if (store->replaced || build->compress || build->images == 0)
+        return false;
+    return build->feed.log_end >= most ||
+           (fstatvfs(workdir_descriptor(store->work), &disk) == 0 &&
+            (uint64_t)disk.f_bavail * disk.f_frsize < bytes + bytes / 4);
+}
+
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
@@ -577,6 +604,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
     const bool compressed =
         store->replaced && !store->config.fresh && result_compressed(store->replaced);
     build.compress = store->config.compress || compressed;
+    build.by_reason = tally.by_reason;
     enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
                                         &build.feed.log_end, &tally, err);
     if (status)
@@ -595,6 +623,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
     build.thumbnail_bytes = tally.thumbnail_bytes;
     build.raw_images = tally.raw_images;
     build.raw_failures = tally.raw_failures;
+    if (hands_over(store, &build))
+        build.handover = store->work;
     status = build_compare(&difference, &build, err);
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (!status && difference.same_all && store->config.old)

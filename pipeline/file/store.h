@@ -25,6 +25,8 @@
 struct sidecars;
 struct store;
 
+#define STORE_HANDOVER (1u << 30)
+
 /* What it points to must outlive the store. */
 struct store_config {
     const char *output;  /* final name, "F.h5" */
@@ -49,6 +51,10 @@ struct store_config {
                          uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
+    /* A log of so many bytes, or of any size where the disk has too little space for both, gives its space
+     * back while the file is built (log/handover.h), unless a file is updated or features are deflated.
+     * 0: STORE_HANDOVER. */
+    uint64_t handover;
     bool compress; /* features are stored deflated; those of a file that has them so always are */
     const char *remade; /* a clustering that the caller makes anew afterwards: no notice of it */
     /* Looked at while an earlier log is read and while the file is written, which then end with

@@ -73,7 +73,7 @@ enum status journal_open(struct journal **out, const struct workdir *workdir, ui
         error_memory(err, strlen(workdir_path(workdir)), "a file name");
         goto out;
     }
-    journal->log = openat(directory, "records", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    journal->log = openat(directory, WORKDIR_LOG, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     journal->order =
         openat(directory, "order", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (journal->log < 0 || journal->order < 0) {

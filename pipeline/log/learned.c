@@ -33,10 +33,7 @@ enum status learned_write(int directory, const void *bytes, size_t size, const c
         fail(err, "renameat", "write", path);
         goto out;
     }
-    /* Some file systems cannot sync a directory. */
-    status = fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF
-                 ? STATUS_OK
-                 : fail(err, "fsync", "write", path);
+    status = output_sync_directory(directory) ? STATUS_OK : fail(err, "fsync", "write", path);
 out:
     close(fd);
     if (status != STATUS_OK)

@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "log/stretches.h"
+#include "log/workdir.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ enum status repair_log_open(struct repair_log *log, int directory, const char *d
                             struct error *err)
 {
     char shown[256];
-    log->fd = openat(directory, "records", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    log->fd = openat(directory, WORKDIR_LOG, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (asprintf(&log->path, "%s/records", directory_path) < 0) {
         log->path = NULL;
         return error_memory(err, strlen(directory_path), "a file name");

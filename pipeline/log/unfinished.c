@@ -2,6 +2,7 @@
  * heads. */
 #include "log/unfinished.h"
 #include "base/path.h"
+#include "log/handover.h"
 #include "log/holder.h"
 #include "log/records.h"
 #include "log/workdir.h"
@@ -91,7 +92,7 @@ static enum status count_records(struct unfinished *out, int fd, uint64_t start,
 
 static enum status look_at_log(struct unfinished *out, int directory, struct error *err)
 {
-    const int fd = openat(directory, "records", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = openat(directory, WORKDIR_LOG, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     char *signature = NULL;
     struct stat st;
     uint64_t start;
@@ -108,8 +109,11 @@ static enum status look_at_log(struct unfinished *out, int directory, struct err
     out->bytes = (uint64_t)st.st_size;
     out->written_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     out->has_log = out->bytes > 0;
+    out->handing_over = handover_look(directory, out->by_reason, &out->handed_over);
+    for (unsigned i = 0; out->handing_over && i < REASON_COUNT; i++)
+        out->records += out->by_reason[i];
     enum status status = records_read_header(&signature, &start, fd, shown, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !out->handing_over)
         status = count_records(out, fd, start, shown, err);
     free(signature);
     close(fd);

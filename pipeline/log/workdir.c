@@ -84,23 +84,28 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
     return works ? refuse(workdir, output, err) : status;
 }
 
-/* Removes the files without a name that a kill caught before they had lost it. */
+/* Removes the files without a name that a kill caught before they had lost it, and what was not
+ * complete. */
 static void remove_scratch(const struct workdir *workdir)
 {
-    static const char scratch[] = ".clpipe-";
+    static const char scratch[] = ".clpipe-", result[] = WORKDIR_RESULT OUTPUT_TEMPORARY;
     int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     unlinkat(workdir->directory, "order", 0);
     unlinkat(workdir->directory, "index", 0);
     unlinkat(workdir->directory, LEARNED_NEW, 0);
     unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
+    unlinkat(workdir->directory, WORKDIR_HANDOVER_NEW, 0);
+    if (faccessat(workdir->directory, WORKDIR_HANDOVER, F_OK, 0) != 0 && errno == ENOENT)
+        unlinkat(workdir->directory, WORKDIR_RESULT, 0);
     if (!directory) {
         if (fd >= 0)
             close(fd);
         return;
     }
     for (struct dirent *entry; (entry = readdir(directory));)
-        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0)
+        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0 ||
+            strncmp(entry->d_name, result, sizeof result - 1) == 0)
             unlinkat(workdir->directory, entry->d_name, 0);
     closedir(directory);
 }
@@ -191,9 +196,8 @@ void workdir_note_command(const struct workdir *workdir, const char *command)
 
 enum status workdir_sync(const struct workdir *workdir, struct error *err)
 {
-    if (fsync(workdir->directory) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF)
-        return STATUS_OK;
-    return fail(err, "fsync", workdir->path, errno);
+    return output_sync_directory(workdir->directory) ? STATUS_OK
+                                                     : fail(err, "fsync", workdir->path, errno);
 }
 
 void workdir_close(struct workdir **workdir, bool keep)
@@ -203,7 +207,10 @@ void workdir_close(struct workdir **workdir, bool keep)
     struct workdir *w = *workdir;
     *workdir = NULL;
     if (!keep) {
-        unlinkat(w->directory, "records", 0);
+        /* Before what it stands for: a plan without its file is finished. */
+        unlinkat(w->directory, WORKDIR_RESULT, 0);
+        unlinkat(w->directory, WORKDIR_HANDOVER, 0);
+        unlinkat(w->directory, WORKDIR_LOG, 0);
         unlinkat(w->directory, LEARNED_NAME, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
@@ -221,7 +228,7 @@ void workdir_release(struct workdir **workdir)
     struct stat st;
     if (workdir && *workdir)
         workdir_close(workdir,
-                      fstatat((*workdir)->directory, "records", &st, 0) == 0 && st.st_size > 0);
+                      fstatat((*workdir)->directory, WORKDIR_LOG, &st, 0) == 0 && st.st_size > 0);
 }
 
 void workdir_tidy(const char *output)

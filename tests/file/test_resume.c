@@ -2,6 +2,7 @@
  */
 #include "base/stop.h"
 #include "file/h5_library.h"
+#include "log/handover.h"
 #include "log/records.h"
 #include "test_store_common.h"
 #include <errno.h>
@@ -47,6 +48,7 @@ static void assert_same_file(const char *path, const char *bytes, size_t size)
 struct shared {
     volatile uint64_t sealed; /* records that survive whatever happens */
     volatile uint64_t found;  /* earlier records that this process found */
+    volatile bool finishing;  /* all are in the log */
 };
 
 /* A run that may be killed anywhere. No cmocka in here: it is another process. */
@@ -56,6 +58,8 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     struct store *store;
     struct store_summary summary;
     static struct made made;
+    if (handover_resume(f->output, 2, NULL, &error))
+        return 5;
     if (store_open(&store, &f->config, &error))
         return 1;
     shared->found = 0;
@@ -80,17 +84,19 @@ static int run_in_child(struct fixture *f, struct shared *shared)
                 shared->sealed = written;
         }
     }
+    shared->finishing = true;
     if (store_finish(store, &test_run, &summary, &error))
         return 4;
     store_close(&store);
     return 0;
 }
 
-static void test_kills(void **state)
+/* At any time, or while the log becomes the file and gives its space back. */
+static void kill_often(struct fixture *f, bool when_finishing)
 {
-    struct fixture *f = *state;
     size_t size;
     char *bytes = reference(f, KILLED_ITEMS, &size);
+    f->config.handover = when_finishing;
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(shared, MAP_FAILED);
@@ -103,8 +109,13 @@ static void test_kills(void **state)
         assert_true(child >= 0);
         if (child == 0)
             _exit(run_in_child(f, shared));
+        for (int i = 0; when_finishing && i < 10000 && !shared->finishing && kills < 25; i++)
+            nap(100);
+        shared->finishing = false;
+        if (when_finishing && kills < 25)
+            nap((long)(mix(seed + (uint64_t)kills) % 12000));
         /* At first soon, then later, at last not at all. */
-        if (kills < 25)
+        else if (kills < 25)
             nap(500 + (long)(mix(seed + (uint64_t)kills) % (uint64_t)(2000 + 2000 * kills)));
         if (kills < 25 && kill(child, SIGKILL) == 0)
             kills++;
@@ -122,6 +133,16 @@ static void test_kills(void **state)
     assert_int_equal(count_entries(f->directory), 1);
     munmap(shared, sizeof *shared);
     free(bytes);
+}
+
+static void test_kills(void **state)
+{
+    kill_often(*state, false);
+}
+
+static void test_kills_of_a_handover(void **state)
+{
+    kill_often(*state, true);
 }
 
 /* --- torn tails ------------------------------------------------------------------------------ */
@@ -394,6 +415,7 @@ static int setup(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_kills, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_kills_of_a_handover, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_torn_tails, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop_with_gaps, fixture_open, fixture_close),
