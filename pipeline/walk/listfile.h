@@ -2,7 +2,7 @@
  * with their places, so that a later command looks at nothing before it opens a file.
  *
  * A list is text; each record ends in a NUL byte, so that names may hold newlines. The first record is
- * "clpipe list 1". Numbers are decimal; TIME is in seconds since 1970, with a fraction of up to nine
+ * "clpipe list 2", or "clpipe list 1" of one without the records p and e. Numbers are decimal; TIME is in seconds since 1970, with a fraction of up to nine
  * digits that count (find's %T@); paths are relative to the directory in which the list is used.
  *
  *     f BYTES TIME PATH       a file
@@ -32,8 +32,9 @@
 #include "walk/portion.h"
 #include "walk/walk.h"
 
-/* What the first record of a list is. */
-#define LISTFILE_BEGINNING "clpipe list 1"
+/* What the first record of a list is, and of one that was made by hand. */
+#define LISTFILE_BEGINNING         "clpipe list 2"
+#define LISTFILE_BEGINNING_BY_HAND "clpipe list 1"
 
 struct listfile;
 

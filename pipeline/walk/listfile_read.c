@@ -203,7 +203,7 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
     return STATUS_OK;
 }
 
-/* A list that was made by hand has no such record. */
+/* The record e, if there is one. */
 static enum status find_end(struct listfile *list, uint64_t size, struct error *err)
 {
     char tail[END_SIZE + 1];
@@ -226,7 +226,7 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
 
 enum status listfile_open(struct listfile **out, const char *path, struct error *err)
 {
-    char beginning[sizeof LISTFILE_BEGINNING];
+    char beginning[sizeof LISTFILE_BEGINNING], shown[256];
     struct stat st;
     *out = NULL;
     /* A FIFO is not opened for a look: its writer would lose its reader. */
@@ -237,7 +237,8 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
         return STATUS_OK; /* filelist_read says why */
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
         pread(fd, beginning, sizeof beginning, 0) != (ssize_t)sizeof beginning ||
-        memcmp(beginning, LISTFILE_BEGINNING, sizeof beginning) != 0) {
+        (memcmp(beginning, LISTFILE_BEGINNING, sizeof beginning) != 0 &&
+         memcmp(beginning, LISTFILE_BEGINNING_BY_HAND, sizeof beginning) != 0)) {
         close(fd);
         return STATUS_OK;
     }
@@ -253,6 +254,11 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
     list->text = calloc(1, RECORD_SIZE + 1);
     enum status status = list->name && list->text ? find_end(list, (uint64_t)st.st_size, err)
                                                   : error_memory(err, RECORD_SIZE, "a list");
+    if (status == STATUS_OK && !list->has_end && strcmp(beginning, LISTFILE_BEGINNING) == 0)
+        status = error_set(err, STATUS_FAILED,
+                           "the list %s is cut off: its end is missing; copy it again, or make it anew "
+                           "with clpipe list",
+                           path_for_message(shown, sizeof shown, path));
     *out = list;
     if (status != STATUS_OK)
         listfile_close(out);

@@ -252,6 +252,11 @@ def test_blocks_of_a_list(clpipe, tmp_path):
             assert ours["shard"] == whole["shard"] and ours["images_failed"] == whole["images_failed"] > 0
     for i in range(0, 1000, 97):
         assert share(i, 1000)["shard"] == share(i, 1000, name="H")["shard"]
+    # One that is cut off, also between two records, is none made by hand.
+    ends = [i + 1 for i, byte in enumerate(written) if byte == 0]
+    for end in ends[0], ends[1], ends[len(ends) // 2], ends[-2]:
+        (tmp_path / "C").write_bytes(written[:end])
+        check_one_error(dry(0, 7, name="C"), 3, "the list C is cut off")
     # What was changed since is found by the shares that read it.
     at = written.index(b"m 5 5512 5.jpg")
     (tmp_path / "C").write_bytes(written[:at] + b"m 6" + written[at + 3:])

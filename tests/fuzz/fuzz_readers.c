@@ -141,7 +141,7 @@ static bool walk_shard(struct list_share *share, const char *source, uint64_t in
 void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     (void)target;
-    static const char beginning[] = LISTFILE_BEGINNING;
+    static const char beginning[] = LISTFILE_BEGINNING_BY_HAND;
     struct list_share share;
     struct fuzz_choice choice = fuzz_choice(data, size);
     const uint64_t count = 1 + fuzz_choose(&choice, 5);
