@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cluster/processes.h"
 #include "version_generated.h"
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -43,13 +44,12 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
     if (!options->merges_shards && !option_find(options->command, "mpi", strlen("mpi")))
         return STATUS_OK;
     char *words = join_words(argc, argv);
-    if (!words)
-        return error_memory(err, 4096, "the command line");
     block_signals(&before);
     enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
     free(words);
     if (status != STATUS_OK) {
-        launch_misuse();
+        if (!options->processes)
+            launch_misuse(err);
         return status;
     }
     if (!options->processes) {
@@ -79,8 +79,12 @@ enum status launch_finish(struct options *options, enum status status, struct er
     return status;
 }
 
-void launch_misuse(void)
+void launch_misuse(const struct error *err)
 {
+    if (err->native == ENOMEM && processes_told()) {
+        log_error(err);
+        raise(SIGTERM);
+    }
     if (processes_told_rank() > 0)
         log_set_level(LOG_QUIET);
 }

@@ -91,7 +91,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     struct options options;
     enum status status = options_parse(&options, command, argc, argv, err);
     if (status != STATUS_OK) {
-        launch_misuse();
+        launch_misuse(err);
         report_misuse(command, argc, argv, err);
         goto out;
     }

@@ -58,18 +58,28 @@ static struct process *process_of(struct comm *comm)
     return (struct process *)comm;
 }
 
-/* MPI's state is not defined after an error: nothing more is exchanged. */
+/* Nothing more is exchanged: where this rank cannot do what the others wait for, and after an error of
+ * MPI, whose state is not defined then. */
+static enum status lose(struct process *process, const struct error *err)
+{
+    process->error = *err;
+    process->lost = true;
+    return err->status;
+}
+
 static enum status check(struct process *process, int code, struct error *err)
 {
     char why[512];
     if (code == 0)
         return STATUS_OK;
     process->mpi->explain(why, sizeof why, code);
-    error_set(&process->error, STATUS_FAILED, "the ranks cannot reach each other any more: %s",
-              why);
-    process->lost = true;
-    *err = process->error;
-    return STATUS_FAILED;
+    error_set(err, STATUS_FAILED, "the ranks cannot reach each other any more: %s", why);
+    return lose(process, err);
+}
+
+enum status comm_processes_check(struct comm *comm, int code, struct error *err)
+{
+    return check(process_of(comm), code, err);
 }
 
 /* --- waiting --------------------------------------------------------------------------------- */
@@ -232,7 +242,7 @@ static enum status take_failure(struct process *process, const struct error *own
     if (check(process, process->mpi->broadcast(process->group, &all, sizeof all, teller), err) !=
             STATUS_OK ||
         drain(process, err) != STATUS_OK)
-        return err->status;
+        return lose(process, err);
     *err = process->error = all;
     return err->status;
 }
@@ -296,8 +306,7 @@ void comm_processes_fail(struct comm *comm, const struct error *err)
         return;
     if (comm->rank + 1 < comm->size &&
         begin_send(process, NULL, 0, TAG_NONE, &ignored) != STATUS_OK) {
-        process->error = *err;
-        process->lost = true;
+        lose(process, err);
         return;
     }
     gate(process, process->told ? NULL : err, &ignored);
@@ -409,8 +418,10 @@ enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, str
     if (find_message(process, &message, 0, err) != STATUS_OK)
         return err->status;
     void *dropped = data ? NULL : malloc(message.bytes + 1);
-    if (!data && !dropped)
-        return error_memory(err, message.bytes, "ranks");
+    if (!data && !dropped) {
+        error_memory(err, message.bytes, "ranks");
+        return lose(process, err);
+    }
     assert(!data || message.tag == TAG_NONE || message.bytes == bytes);
     const int code = process->mpi->receive(process->group, data ? data : dropped, message.bytes, 0,
                                            message.tag);
@@ -431,17 +442,16 @@ static const struct comm_ops ops = {.sum = sum,
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-enum status comm_processes_open(struct comm **out, const struct mpi_table *mpi, void *group,
-                                uint32_t rank, uint32_t size, struct error *err)
+struct comm *comm_processes_reserve(void)
 {
-    struct process *process = malloc(sizeof *process);
-    *out = NULL;
-    if (!process)
-        return error_memory(err, sizeof *process, "ranks");
-    *process = (struct process){
+    return calloc(1, sizeof(struct process));
+}
+
+void comm_processes_open(struct comm *reserved, const struct mpi_table *mpi, void *group,
+                         uint32_t rank, uint32_t size)
+{
+    *process_of(reserved) = (struct process){
         .comm = {rank, size, &ops, true}, .mpi = mpi, .group = group, .error = ERROR_INIT};
-    *out = &process->comm;
-    return STATUS_OK;
 }
 
 void comm_processes_close(struct comm **comm)
@@ -454,7 +464,8 @@ void comm_processes_close(struct comm **comm)
     /* What MPI still reads stays. */
     if (process->lost || settle(process, true, &ignored) != STATUS_OK)
         return;
-    process->mpi->release(process->group);
+    if (process->group)
+        process->mpi->release(process->group);
     free(process);
 }
 
@@ -469,6 +480,11 @@ enum status comm_processes_error(const struct comm *comm, struct error *err)
 bool comm_processes_lost(const struct comm *comm)
 {
     return ((const struct process *)comm)->lost;
+}
+
+void comm_processes_lose(struct comm *comm, const struct error *err)
+{
+    lose(process_of(comm), err);
 }
 
 enum status comm_processes_meet(struct comm *comm, struct error *err)

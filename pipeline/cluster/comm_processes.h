@@ -6,9 +6,12 @@
 #include "cluster/comm.h"
 #include "mpi/mpi_table.h"
 
+/* Memory for comm_processes_open, or NULL: before the others wait for one that has none. To be closed. */
+struct comm *comm_processes_reserve(void);
+
 /* This process' rank in a group, which is released with it. Its calls are for one thread. */
-enum status comm_processes_open(struct comm **out, const struct mpi_table *mpi, void *group,
-                                uint32_t rank, uint32_t size, struct error *err);
+void comm_processes_open(struct comm *reserved, const struct mpi_table *mpi, void *group,
+                         uint32_t rank, uint32_t size);
 /* Accepts NULL and NULLs. */
 void comm_processes_close(struct comm **comm);
 
@@ -19,8 +22,13 @@ void comm_processes_fail(struct comm *comm, const struct error *err);
  * on all ranks, and returns its status. */
 enum status comm_processes_error(const struct comm *comm, struct error *err);
 
-/* Whether MPI itself has failed, so that nothing more can be exchanged. */
+/* Whether MPI itself has failed, or this rank cannot take part any more: nothing more is exchanged. lose:
+ * it cannot, because of *err. */
 bool comm_processes_lost(const struct comm *comm);
+void comm_processes_lose(struct comm *comm, const struct error *err);
+
+/* What a call of the module has come to: an error means that MPI itself has failed. */
+enum status comm_processes_check(struct comm *comm, int code, struct error *err);
 
 /* Waits until all ranks have come here: with STATUS_OK, or with the error that ends them. */
 enum status comm_processes_meet(struct comm *comm, struct error *err);

@@ -61,6 +61,11 @@ static const struct launcher *find_launcher(void)
     return NULL;
 }
 
+bool processes_told(void)
+{
+    return find_launcher() != NULL;
+}
+
 uint32_t processes_told_rank(void)
 {
     const struct launcher *launcher = find_launcher();
@@ -138,14 +143,12 @@ static enum status share_cpus(struct processes *processes, struct error *err)
         memset(own, 0xff, sizeof *own);
     for (uint32_t i = 0; i < place->local_size; i++)
         ends[i] = (i + 1) * sizeof *sets;
-    /* What follows fails on all ranks of a host or on none. */
-    if ((status = comm_processes_meet(processes->comm, err)) != STATUS_OK)
+    status = comm_processes_meet(processes->comm, err);
+    if (status == STATUS_OK)
+        status = comm_processes_check(processes->comm,
+                                      processes->mpi->gather(place->local, sets, ends), err);
+    if (status != STATUS_OK)
         goto out;
-    const int code = processes->mpi->gather(place->local, sets, ends);
-    if (code != 0) {
-        status = error_set(err, STATUS_FAILED, "the ranks of this host cannot reach each other");
-        goto out;
-    }
     double share = 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         unsigned users = 0;
@@ -201,14 +204,14 @@ static enum status no_module(struct error *err, const struct launcher *launcher,
 }
 
 static enum status open_module(struct processes *processes, const struct launcher *launcher,
-                               const char *name, struct error *err)
+                               const char *name, bool ready, struct error *err)
 {
     char why[1024];
     /* Parts of Open MPI that it loads itself look for its functions in the whole program. */
     processes->mpi = load_module(name, RTLD_GLOBAL, why, sizeof why);
     if (!processes->mpi)
         return no_module(err, launcher, name, why);
-    const int code = processes->mpi->open(&processes->place);
+    const int code = processes->mpi->open(&processes->place, ready);
     if (code != 0) {
         processes->mpi->explain(why, sizeof why, code);
         return no_module(err, launcher, name, why);
@@ -224,8 +227,8 @@ static enum status open_module(struct processes *processes, const struct launche
         processes->mpi->close();
         return err->status;
     }
-    return comm_processes_open(&processes->comm, processes->mpi, place->world, place->rank,
-                               place->size, err);
+    comm_processes_open(processes->comm, processes->mpi, place->world, place->rank, place->size);
+    return STATUS_OK;
 }
 
 enum status processes_open(struct processes **out, const char *choice, const char *same,
@@ -243,11 +246,12 @@ enum status processes_open(struct processes **out, const char *choice, const cha
                   number_of(launcher->size));
         return error_remedy(err, REMEDY_ALONE);
     }
-    struct processes *processes = calloc(1, sizeof *processes);
-    if (!processes)
-        return error_memory(err, sizeof *processes, "ranks");
-    if (open_module(processes, launcher, automatic ? launcher->module : choice, err) != STATUS_OK) {
-        free(processes);
+    static struct processes all;
+    struct processes *processes = &all;
+    processes->comm = comm_processes_reserve();
+    if (open_module(processes, launcher, automatic ? launcher->module : choice,
+                    processes->comm && same, err) != STATUS_OK) {
+        comm_processes_close(&processes->comm);
         return err->status;
     }
     enum status status =
@@ -282,7 +286,6 @@ void processes_close(struct processes **processes)
     if (!processes || !*processes)
         return;
     (*processes)->mpi->close();
-    free(*processes);
     *processes = NULL;
 }
 
@@ -312,14 +315,35 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
                            struct error *err)
 {
     const struct mpi_place *place = &processes->place;
+    const struct mpi_table *mpi = processes->mpi;
     void *group = NULL;
     *out = NULL;
-    /* What follows can fail on all of them only. */
-    if (comm_processes_meet(processes->comm, err) != STATUS_OK)
-        return err->status;
-    if (processes->mpi->first_ranks(&group, place->world, count) != 0)
-        return error_set(err, STATUS_FAILED, "MPI cannot make a group of %u ranks", count);
-    if (!group)
-        return STATUS_OK;
-    return comm_processes_open(out, processes->mpi, group, place->rank, count, err);
+    if (place->rank < count) {
+        struct comm *comm = comm_processes_reserve();
+        group = comm ? mpi->new_group(count) : NULL;
+        if (!group) {
+            comm_processes_close(&comm);
+            return error_memory(err, count * sizeof count, "ranks");
+        }
+        comm_processes_open(comm, mpi, group, place->rank, count);
+        *out = comm;
+    }
+    /* A rank without memory has failed, which the others hear here. */
+    enum status status = comm_processes_meet(processes->comm, err);
+    if (status == STATUS_OK)
+        status = comm_processes_check(processes->comm,
+                                      mpi->first_ranks(group, place->world, count), err);
+    if (status != STATUS_OK)
+        comm_processes_close(out);
+    return status;
+}
+
+void processes_leave_part(struct comm **part, struct processes *processes)
+{
+    struct error error = ERROR_INIT;
+    if (*part && comm_processes_lost(*part)) {
+        comm_processes_error(*part, &error);
+        comm_processes_lose(processes->comm, &error);
+    }
+    comm_processes_close(part);
 }

@@ -13,8 +13,9 @@ struct processes;
 /* Joins the other processes. choice: "auto": where a launcher has started this one, by the module for
  * that; "openmpi", "mpich": by that module; "off": not. *out is NULL where this process works alone,
  * which it does without a launcher, too. `same` is text that must be equal on all of them. Before
- * other threads start, but with the signals blocked that other threads must not get. STATUS_FAILED:
- * there is no such module, or it is not that of the launcher. What *out is then, finish and close. */
+ * other threads start, but with the signals blocked that other threads must not get; once. `same` may be
+ * NULL, for want of memory, which ends all of them. STATUS_FAILED: there is no such module, or it is not
+ * that of the launcher. What *out is then, finish and close. */
 enum status processes_open(struct processes **out, const char *choice, const char *same,
                            struct error *err);
 
@@ -42,12 +43,15 @@ enum status processes_agree(struct processes *processes, const char *text, const
 uint32_t processes_local_rank(const struct processes *processes);
 unsigned processes_cpus(const struct processes *processes);
 
-/* The rank in a group of the first `count` ranks; NULL for the others. All call it, and close what they
- * get: comm_processes_close. */
+/* The rank in a group of the first `count` ranks; NULL for the others. All call it, and leave it. */
 enum status processes_part(struct comm **out, struct processes *processes, uint32_t count,
                            struct error *err);
+/* Accepts NULLs. */
+void processes_leave_part(struct comm **part, struct processes *processes);
 
-/* The rank that the launcher's environment tells, before anything is loaded; 0 without one. */
+/* Whether a launcher's environment tells of several processes, and this one's rank (else 0); before
+ * anything is loaded. */
+bool processes_told(void);
 uint32_t processes_told_rank(void);
 
 /* Number `i` of the modules: its name, and what library it is with, or why it cannot be loaded. False:

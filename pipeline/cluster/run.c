@@ -132,7 +132,7 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
         if (comm->rank > 0)
             comm_processes_error(comm, err);
     }
-    comm_processes_close(&comm);
+    processes_leave_part(&comm, processes);
     return status == STATUS_OK ? STATUS_OK : err->status;
 }
 

@@ -10,9 +10,13 @@
 /* Bytes of one call; counts are int. */
 #define PIECE ((size_t)1 << 30)
 
+/* Beside MPI's own codes, which are positive. */
+enum { NO_THREADS = -2, NO_MEMORY };
+
 struct group {
     MPI_Comm comm;
     int rank, size;
+    int *counts; /* for gather, 2 of each rank: what it has, and where that begins */
 };
 
 static struct group world, local;
@@ -44,17 +48,39 @@ static void explain(char *text, size_t size, int code)
 {
     char whole[MPI_MAX_ERROR_STRING + 1] = "";
     int length;
-    if (MPI_Error_string(code, whole, &length) != MPI_SUCCESS)
+    if (code == NO_THREADS)
+        snprintf(whole, sizeof whole, "its MPI_Init_thread does not provide MPI_THREAD_FUNNELED");
+    else if (code == NO_MEMORY)
+        snprintf(whole, sizeof whole, "one of the processes is out of memory");
+    else if (MPI_Error_string(code, whole, &length) != MPI_SUCCESS)
         snprintf(whole, sizeof whole, "error %d", code);
     snprintf(text, size, "%s", whole);
 }
 
-static int open_all(struct mpi_place *place)
+/* Whether all of them have what they need: none goes on alone. */
+static int agree(int provided, int ready)
+{
+    const size_t bytes = 2 * (size_t)world.size * sizeof *world.counts;
+    world.counts = malloc(bytes);
+    local.counts = malloc(bytes);
+    int least[2] = {provided, ready && world.counts && local.counts};
+    const int code = MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, world.comm);
+    if (code != MPI_SUCCESS)
+        return code;
+    if (least[0] >= MPI_THREAD_FUNNELED && least[1])
+        return MPI_SUCCESS;
+    MPI_Finalize();
+    return least[1] ? NO_THREADS : NO_MEMORY;
+}
+
+static int open_all(struct mpi_place *place, int ready)
 {
     int provided, code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm here = MPI_COMM_NULL;
     if (code == MPI_SUCCESS)
         code = open_group(&world, MPI_COMM_WORLD);
+    if (code == MPI_SUCCESS)
+        code = agree(provided, ready);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL,
                                    &here);
@@ -73,6 +99,8 @@ static int close_all(void)
 {
     if (local.comm != MPI_COMM_NULL)
         MPI_Comm_free(&local.comm);
+    free(world.counts);
+    free(local.counts);
     return MPI_Finalize();
 }
 
@@ -81,23 +109,25 @@ static void abort_all(int code)
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-static int first_ranks(void **out, void *group, uint32_t count)
+static void *new_group(uint32_t count)
+{
+    struct group *part = malloc(sizeof *part);
+    if (!part)
+        return NULL;
+    *part = (struct group){MPI_COMM_NULL, 0, 0, malloc(2 * (size_t)count * sizeof *part->counts)};
+    if (part->counts)
+        return part;
+    free(part);
+    return NULL;
+}
+
+static int first_ranks(void *out, void *group, uint32_t count)
 {
     const struct group *from = group;
-    struct group *part = malloc(sizeof *part);
     MPI_Comm comm = MPI_COMM_NULL;
-    *out = NULL;
-    if (!part)
-        return MPI_ERR_NO_MEM;
-    int code = MPI_Comm_split(from->comm, (uint32_t)from->rank < count ? 0 : MPI_UNDEFINED,
-                              from->rank, &comm);
-    if (code == MPI_SUCCESS && comm != MPI_COMM_NULL) {
-        code = open_group(part, comm);
-        *out = part;
-    } else {
-        free(part);
-    }
-    return code;
+    const int code = MPI_Comm_split(
+        from->comm, (uint32_t)from->rank < count ? 0 : MPI_UNDEFINED, from->rank, &comm);
+    return code == MPI_SUCCESS && out ? open_group(out, comm) : code;
 }
 
 static void release(void *group)
@@ -105,7 +135,9 @@ static void release(void *group)
     struct group *part = group;
     if (part == &world)
         return;
-    MPI_Comm_free(&part->comm);
+    if (part->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&part->comm);
+    free(part->counts);
     free(part);
 }
 
@@ -114,7 +146,7 @@ static void release(void *group)
 static int begin(MPI_Request **request, void **out)
 {
     *out = *request = malloc(sizeof **request);
-    return *request ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    return *request ? MPI_SUCCESS : NO_MEMORY;
 }
 
 static int begin_maximum(void **out, void *group, int64_t *value)
@@ -256,6 +288,7 @@ static int broadcast(void *group, void *data, size_t bytes, uint32_t root)
 static int gather(void *group, void *all, const size_t *ends)
 {
     const int size = ((struct group *)group)->size;
+    int *counts = ((struct group *)group)->counts;
     if (ends[size - 1] > INT_MAX) {
         int code = MPI_SUCCESS;
         for (int rank = 0; rank < size && code == MPI_SUCCESS; rank++) {
@@ -264,9 +297,6 @@ static int gather(void *group, void *all, const size_t *ends)
         }
         return code;
     }
-    int *counts = malloc(2 * (size_t)size * sizeof *counts);
-    if (!counts)
-        return MPI_ERR_NO_MEM;
     for (int rank = 0; rank < size; rank++) {
         const size_t begin = rank > 0 ? ends[rank - 1] : 0;
         counts[rank] = (int)(ends[rank] - begin);
@@ -274,14 +304,11 @@ static int gather(void *group, void *all, const size_t *ends)
     }
     MPI_Request request;
     MPI_Comm comm = comm_of(group);
-    const int code = crowded
-                         ? finish(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts,
-                                                  counts + size, MPI_BYTE, comm, &request),
-                                  &request)
-                         : MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts,
-                                          counts + size, MPI_BYTE, comm);
-    free(counts);
-    return code;
+    return crowded ? finish(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts,
+                                            counts + size, MPI_BYTE, comm, &request),
+                            &request)
+                   : MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, counts + size,
+                                    MPI_BYTE, comm);
 }
 
 extern const struct mpi_table clpipe_mpi_table;
@@ -293,6 +320,7 @@ const struct mpi_table clpipe_mpi_table = {
     .set_crowded = set_crowded,
     .close = close_all,
     .abort = abort_all,
+    .new_group = new_group,
     .first_ranks = first_ranks,
     .release = release,
     .begin_maximum = begin_maximum,

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Changes with the table. */
-#define MPI_TABLE_VERSION 1u
+#define MPI_TABLE_VERSION 2u
 
 /* The one symbol of a module. */
 #define MPI_TABLE_SYMBOL "clpipe_mpi_table"
@@ -36,15 +36,18 @@ struct mpi_table {
     /* The library's own name and version, in several lines maybe. Before `open`, too. */
     const char *(*library)(void);
     void (*explain)(char *text, size_t size, int code);
-    int (*open)(struct mpi_place *place);
+    /* Fails on all of them where one lacks threads or memory, also of its own: ready is 0. */
+    int (*open)(struct mpi_place *place, int ready);
     /* There are fewer CPUs than ranks: waiting makes way for the others. The same on all of them. */
     void (*set_crowded)(int crowded);
     int (*close)(void);
     void (*abort)(int code); /* ends all processes; does not return */
 
-    /* The group of the first `count` ranks; NULL for the others. To be released, which `world` need not
-     * be. */
-    int (*first_ranks)(void **out, void *group, uint32_t count);
+    /* A group that has no processes yet, or NULL; one that first_ranks fills with the first `count` of
+     * another's, called with NULL by those that do not belong to it. To be released, which `world` need
+     * not be. */
+    void *(*new_group)(uint32_t count);
+    int (*first_ranks)(void *out, void *group, uint32_t count);
     void (*release)(void *group);
 
     /* Begun, and over once `test` says so, which then frees it. What is read and written stays until

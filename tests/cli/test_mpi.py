@@ -222,6 +222,86 @@ def test_no_module(place, tmp_path):
     assert subprocess.run([*args, "--mpi", "off"], env={**alone, **mpich}).returncode == 0
 
 
+# --- what one rank lacks --------------------------------------------------------------------------
+
+FAULTS = CLPIPE.parent / "tests" / "faults.so"
+# Runs a command with a library that only rank 1 loads.
+FOR_RANK_1 = ["sh", "-c", 'library=$0; [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" != 1 ] || export LD_PRELOAD="$library"; '
+              'exec "$@"']
+
+
+def run_with_library(mpirun, library, ranks, *args, cwd, env=None):
+    """It must not hang; the lines that clpipe has said."""
+    command = mpirun.command(ranks, *args)
+    start = command.index(str(CLPIPE))
+    result = subprocess.run([*command[:start], *FOR_RANK_1, library, *command[start:]], cwd=cwd, text=True,
+                            env={**os.environ, **(env or {})}, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+    return result.returncode, [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
+
+
+@pytest.mark.parametrize("command", ["cluster", pytest.param("ingest", marks=pytest.mark.slow)])
+def test_one_rank_out_of_memory(mpirun, place, photos, tmp_path, command):
+    """Each allocation of rank 1 fails in a run of its own: all end, and one of them says why."""
+    if not FAULTS.exists():
+        pytest.skip("faults.so is not built in this variant")
+    args = {"cluster": ["cluster", place / "rows.npy", "-k", "5", "-q", "-o", "x.h5"],
+            "ingest": ["ingest", photos, "-q", "-o", "x.h5", "--shard", "mpi", *INGEST]}[command]
+    assert run_with_library(mpirun, FAULTS, 3, *args, cwd=tmp_path,
+                            env={"CLPIPE_FAULT_LIST": str(tmp_path / "sites")})[0] == 0
+    whole = digest(tmp_path / "x.h5")
+    sites = [site for kind, site, _ in map(str.split, (tmp_path / "sites").read_text().splitlines()) if kind == "memory"]
+    module = [site for site in sites if site.startswith("mpi+")]
+    others = sorted(set(sites) - set(module))
+    assert len(module) > 2 and len(others) > 20
+    for site in [*module, *(others if LONG else random.Random(SEED).sample(others, 2))]:
+        for path in tmp_path.glob("x.h5*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        code, lines = run_with_library(mpirun, FAULTS, 3, *args, cwd=tmp_path, env={
+            "CLPIPE_FAULT": f"memory {site} 1 12", "CLPIPE_FAULT_NOTE": str(tmp_path / "note")})
+        assert (tmp_path / "note").exists(), site
+        (tmp_path / "note").unlink()
+        if code == 0:  # what it was for can be done without
+            assert digest(tmp_path / "x.h5") == whole
+        # 1: a picture has failed, as in an ingest by one process.
+        assert len(lines) == (code not in (0, 1)), (site, code, lines)
+        assert not site.startswith("mpi+") or "out of memory" in lines[0], (site, lines)
+
+
+NO_THREADS = """
+#include <mpi.h>
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int code = PMPI_Init_thread(argc, argv, required, provided);
+    *provided = MPI_THREAD_SINGLE;
+    return code;
+}
+"""
+NO_GROUP = """
+#include <mpi.h>
+int MPI_Comm_split(MPI_Comm all, int color, int key, MPI_Comm *out)
+{
+    PMPI_Comm_split(all, color, key, out);
+    return MPI_ERR_OTHER;
+}
+"""
+
+
+@pytest.mark.parametrize("source, words", [
+    pytest.param(NO_THREADS, "does not provide MPI_THREAD_FUNNELED", id="threads"),
+    pytest.param(NO_GROUP, "the ranks cannot reach each other any more", id="group")])
+def test_one_rank_of_another_mpi(mpirun, place, tmp_path, source, words):
+    """MPI itself lacks something in rank 1: all end, and one line says so."""
+    compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
+    if not compiler:
+        pytest.skip("there is no mpicc")
+    (tmp_path / "shim.c").write_text(source)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c"], check=True)
+    code, lines = run_with_library(mpirun, tmp_path / "shim.so", 2, "cluster", place / "rows.npy", "-k", 3, "-o",
+                                   tmp_path / "x.h5", cwd=tmp_path)
+    assert code != 0 and len(lines) == 1 and words in lines[0], (code, lines)
+    assert not (tmp_path / "x.h5").exists()
+
+
 # --- ingest --shard mpi ---------------------------------------------------------------------------
 
 INGEST = ["--feature", "gray:bins=8", "--device", "cpu"]

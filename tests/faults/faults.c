@@ -7,8 +7,8 @@
  *   CLPIPE_FAULT_DISK=full                 fstatvfs() finds no space; writing is possible
  *
  * A site is the return address of calls: "clpipe+1a2b", a hexadecimal offset from the start of the
- * program or of libhdf5, or "*" for all sites. Only calls from these two count: OpenCL drivers and
- * the C library are not affected. ACTION is an error number (negative for OpenCL), "short" for reads
+ * program, of libhdf5 or of clpipe's module for MPI, or "*" for all sites. Only calls from these count:
+ * OpenCL drivers, MPI and the C library are not affected. ACTION is an error number (negative for OpenCL), "short" for reads
  * and writes of one byte, or "kill".
  *
  * The counters have no locks, because malloc is among the calls. */
@@ -55,7 +55,10 @@ static const char *const class_name[CALL_CLASSES] = {
 static struct module {
     const char *name;
     uintptr_t base, start, end; /* offsets are relative to base; start to end: its code */
-} module[2] = {{"clpipe", 0, 0, 0}, {"hdf5", 0, 0, 0}};
+} module[] = {{"clpipe", 0, 0, 0}, {"hdf5", 0, 0, 0}, {"mpi", 0, 0, 0}};
+#define MODULES ((int)(sizeof module / sizeof *module))
+
+static bool ranks; /* the module for MPI is not loaded yet */
 
 /* An open-addressing table: the key is the class, the module and the offset. */
 static struct site {
@@ -81,6 +84,8 @@ static int look_at_module(struct dl_phdr_info *info, size_t size, void *first)
         *main_program ? &module[0]
         : strstr(info->dlpi_name, "libhdf5_serial.so") || strstr(info->dlpi_name, "libhdf5.so")
             ? &module[1]
+        : strstr(info->dlpi_name, "/mpi-openmpi.so") || strstr(info->dlpi_name, "/mpi-mpich.so")
+            ? &module[2]
             : NULL;
     *main_program = false;
     for (int i = 0; found && i < info->dlpi_phnum; i++) {
@@ -107,7 +112,7 @@ static void read_fault(const char *text)
         if (strcmp(class, class_name[c]) == 0)
             fault.class = (enum call_class)c;
     fault.module = -1;
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < MODULES; m++)
         if (sscanf(where, "%15[a-z0-9]+%llx", name, &offset) == 2 &&
             strcmp(name, module[m].name) == 0)
             fault.module = m;
@@ -133,6 +138,7 @@ __attribute__((constructor)) static void begin(void)
     if (!name || strcmp(name, "/clpipe") != 0)
         return;
     dl_iterate_phdr(look_at_module, &first);
+    ranks = getenv("OMPI_COMM_WORLD_RANK") || getenv("PMI_RANK");
     const char *text = getenv("CLPIPE_FAULT");
     if (text)
         read_fault(text);
@@ -170,12 +176,24 @@ static void note(int class, int which, uint64_t offset, uint64_t number)
     syscall(SYS_close, fd);
 }
 
+static int find_module(uintptr_t at)
+{
+    for (int m = 0; m < MODULES; m++)
+        if (at >= module[m].start && at < module[m].end)
+            return m;
+    return -1;
+}
+
 int faults_decide(enum call_class class, const void *address)
 {
     uintptr_t at = (uintptr_t)address;
-    int which = at >= module[0].start && at < module[0].end   ? 0
-                : at >= module[1].start && at < module[1].end ? 1
-                                                              : -1;
+    int which = find_module(at);
+    if (which < 0 && ranks) {
+        bool first = true;
+        dl_iterate_phdr(look_at_module, &first);
+        ranks = module[2].end == 0;
+        which = find_module(at);
+    }
     /* HDF5 handles failed allocations in its own way. */
     if (which < 0 || (which == 1 && class == CALL_MEMORY))
         return 0;
