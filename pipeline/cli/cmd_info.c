@@ -503,6 +503,11 @@ enum status command_info(const struct options *options, struct error *err)
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
     enum status status =
         unfinished_look(&overview.unfinished, options->operand[0], missing ? NULL : err);
+    if (status == STATUS_OK && !overview.unfinished.exists) {
+        unfinished_clear(&overview.unfinished);
+        status = unfinished_look_ranks(&overview.unfinished, options->operand[0], missing,
+                                       missing ? NULL : err);
+    }
     if (missing && status == STATUS_OK && overview.unfinished.exists && !options->digest &&
         !options->failures) {
         status = tell_unfinished(&overview.unfinished, options, err);

@@ -17,6 +17,7 @@
 #include "cluster/comm_processes.h"
 #include "cluster/processes.h"
 #include "file/merge.h"
+#include "log/unfinished.h"
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -27,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PARTS    ".parts"
+#define PARTS    UNFINISHED_PARTS
 #define WATCH_NS 100000000
 
 /* --- parts ----------------------------------------------------------------------------------- */

@@ -67,9 +67,16 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
         return;
     if (file) {
         sink_clean(sink, file);
-        sink_text(sink, unfinished->has_log ? "   not there yet: a run is unfinished\n"
+        if (unfinished->ranks > 0)
+            sink_printf(sink, "   not there yet: an ingest by %u ranks is unfinished\n",
+                        unfinished->ranks);
+        else
+            sink_text(sink, unfinished->has_log ? "   not there yet: a run is unfinished\n"
                                             : "   not there yet: a command is at work\n");
     }
+    if (unfinished->ranks > 0)
+        sink_printf(sink, "  %-9s %u of %u have done their part\n", "ranks",
+                    unfinished->ranks_done, unfinished->ranks);
     if (unfinished->has_log) {
         const uint64_t skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
         sink_printf(sink, "  %-9s ", "partial");
@@ -105,7 +112,7 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
     sink_text(sink, "\n");
     if (unfinished->status)
         print_status(sink, unfinished->status);
-    if (!unfinished->has_log || unfinished->in_use)
+    if ((!unfinished->has_log && unfinished->ranks == 0) || unfinished->in_use)
         return;
     sink_printf(sink, "  %-9s ", "resume");
     char *directory = unfinished->command ? other_directory(unfinished) : NULL;
@@ -118,6 +125,8 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
         sink_clean(sink, unfinished->command);
     else
         sink_text(sink, "run the same command again");
+    if (unfinished->ranks > 0 && !unfinished->command)
+        sink_printf(sink, " with %u ranks", unfinished->ranks);
     sink_text(sink, "\n");
     free(directory);
 }
@@ -195,6 +204,10 @@ void json_unfinished(struct json *json, const struct unfinished *unfinished)
     json_bool(json, "in_use", unfinished->in_use);
     json_bool(json, "may_be_in_use", unfinished->may_be_used);
     report_bytes(json, "process", unfinished->holder[0] ? unfinished->holder : NULL);
+    if (unfinished->ranks > 0) {
+        json_uint(json, "ranks", unfinished->ranks);
+        json_uint(json, "ranks_done", unfinished->ranks_done);
+    }
     if (unfinished->status && parameters_length(unfinished->status) == strlen(unfinished->status))
         json_raw(json, "status", unfinished->status);
     else

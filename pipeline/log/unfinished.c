@@ -1,13 +1,16 @@
 /* unfinished.c: a shared lock tells whether the exclusive one is held; frames are counted by their
  * heads. */
 #include "log/unfinished.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "log/handover.h"
 #include "log/holder.h"
 #include "log/records.h"
 #include "log/workdir.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,6 +20,7 @@
 #define BUFFER_BYTES  (1u << 20)
 #define MOST_SMALL    (1u << 20)
 #define MOST_COUNTERS (1u << 22) /* of any image */
+#define RANKS_MAX     65536
 
 /* Whether somebody has the lock. Where the file system has no locks, the line in it must do. */
 static void look_at_lock(struct unfinished *out, int directory)
@@ -142,6 +146,93 @@ enum status unfinished_look(struct unfinished *out, const char *output, struct e
         out->status = read_small(&size, directory, WORKDIR_STATUS);
     out->exists = out->has_log || out->in_use;
     close(directory);
+    return status;
+}
+
+/* --- ranks ----------------------------------------------------------------------------------- */
+
+/* How many ranks made what is newest there; 0: none. */
+static unsigned newest_ranks(const char *parts)
+{
+    DIR *directory = opendir(parts);
+    struct dirent *entry;
+    struct timespec newest = {0, 0};
+    unsigned ranks = 0, rank, count;
+    struct stat st;
+    while (directory && (entry = readdir(directory))) {
+        if (sscanf(entry->d_name, "shard-%u-of-%u.h5", &rank, &count) != 2 || rank >= count ||
+            count > RANKS_MAX || fstatat(dirfd(directory), entry->d_name, &st, 0) != 0)
+            continue;
+        if (st.st_mtim.tv_sec > newest.tv_sec ||
+            (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec >= newest.tv_nsec)) {
+            newest = st.st_mtim;
+            ranks = count;
+        }
+    }
+    if (directory)
+        closedir(directory);
+    return ranks;
+}
+
+/* Takes what the part owns. */
+static void add_part(struct unfinished *sum, struct unfinished *part)
+{
+    sum->has_log = sum->has_log || part->has_log;
+    for (unsigned i = 0; i < REASON_COUNT; i++)
+        sum->by_reason[i] += part->by_reason[i];
+    sum->records += part->records;
+    sum->bytes += part->bytes;
+    sum->runs = part->runs > sum->runs ? part->runs : sum->runs;
+    sum->written_ns = part->written_ns > sum->written_ns ? part->written_ns : sum->written_ns;
+    if (!sum->in_use && (part->in_use || (part->may_be_used && !sum->may_be_used))) {
+        sum->in_use = part->in_use;
+        sum->may_be_used = part->may_be_used;
+        memcpy(sum->holder, part->holder, sizeof sum->holder);
+        free(sum->status);
+        sum->status = part->status;
+        part->status = NULL;
+    }
+    if (!sum->command && part->command) {
+        if (asprintf(&sum->command, "mpirun -n %u %s", sum->ranks, part->command) < 0)
+            sum->command = NULL;
+        sum->directory = part->directory;
+        part->directory = NULL;
+    }
+}
+
+static enum status look_at_part(struct unfinished *sum, unsigned rank, struct error *err)
+{
+    char *path;
+    struct unfinished part;
+    const int width = snprintf(NULL, 0, "%u", sum->ranks - 1);
+    if (asprintf(&path, "%s/shard-%0*u-of-%u.h5", sum->path, width, rank, sum->ranks) < 0)
+        return error_memory(err, strlen(sum->path), "the name of a part");
+    enum status status = unfinished_look(&part, path, err);
+    if (status == STATUS_OK && !part.exists && access(path, F_OK) == 0)
+        sum->ranks_done++;
+    if (status == STATUS_OK && part.exists)
+        add_part(sum, &part);
+    unfinished_clear(&part);
+    free(path);
+    return status;
+}
+
+enum status unfinished_look_ranks(struct unfinished *out, const char *output, bool missing,
+                                  struct error *err)
+{
+    char *target = NULL;
+    *out = (struct unfinished){.exists = false};
+    enum status status = output_resolve(&target, output, err);
+    if (status == STATUS_OK && asprintf(&out->path, "%s" UNFINISHED_PARTS, target) < 0) {
+        out->path = NULL;
+        status = error_memory(err, strlen(target), "the name of the parts");
+    }
+    free(target);
+    if (status == STATUS_OK)
+        out->ranks = newest_ranks(out->path);
+    for (unsigned rank = 0; rank < out->ranks && status == STATUS_OK; rank++)
+        status = look_at_part(out, rank, err);
+    out->exists = out->has_log || out->in_use || (missing && out->ranks_done > 0);
     return status;
 }
 

@@ -24,12 +24,21 @@ struct unfinished {
     int64_t written_ns;               /* when the log was last written, since 1970 */
     char *command, *directory;        /* the command line and where it ran; NULL: not known */
     char *status; /* status.json (ingest/status_file.h) of the process that works there, or NULL */
+    unsigned ranks, ranks_done; /* of an ingest by several, whose parts this is the sum of; else 0 */
 };
+
+/* The directory F.h5.parts of the parts of such an ingest: shard-I-of-N.h5. */
+#define UNFINISHED_PARTS ".parts"
 
 /* Looks. The log is read once, without the values of images (a few hundred bytes a record); a frame
  * that is cut off or damaged ends it. STATUS_FAILED: something is there that cannot be read. Clear
  * it also after a failure. */
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err);
+
+/* The same of the parts that the ranks of one ingest of `output` have begun last, where that has no work
+ * directory of its own. Parts that are all done are unfinished where the output is missing. */
+enum status unfinished_look_ranks(struct unfinished *out, const char *output, bool missing,
+                                  struct error *err);
 void unfinished_clear(struct unfinished *unfinished);
 
 #endif

@@ -432,6 +432,38 @@ def test_ingest_stopped(mpirun, many, tmp_path):
     assert digest(tmp_path / "all.h5") == whole
 
 
+def test_info_of_an_unfinished_ingest(mpirun, photos, tmp_path):
+    """Stopped by a picture that fails in one rank, by a merge that was not reached, and of another number of ranks."""
+    shutil.copytree(photos, tmp_path / "t")
+    (tmp_path / "t" / "zzz.jpg").write_bytes(b"no picture\n" * 9)
+    args = ["ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST]
+
+    def info(*more):
+        return run_clpipe("info", "all.h5", *more, cwd=tmp_path)
+
+    mpirun(2, *args, "--strict", cwd=tmp_path, code=1)
+    lines = info().stdout.splitlines()
+    assert lines[0] == "all.h5   not there yet: an ingest by 2 ranks is unfinished", lines
+    assert lines[1].split(maxsplit=1)[1] in ("0 of 2 have done their part", "1 of 2 have done their part")
+    found = json.loads(info("--json", "-").stdout)["unfinished"]
+    logs = [json.loads(run_clpipe("info", path.with_suffix(""), "--json", "-", cwd=tmp_path).stdout)["unfinished"]
+            for path in tmp_path.glob("all.h5.parts/*.partial")]
+    assert 0 < len(logs) == found["ranks"] - found["ranks_done"]
+    for name in ("files", "images", "failed", "log_bytes"):
+        assert found[name] == sum(one[name] for one in logs)
+    assert found["failed"] == 1 and not found["in_use"]
+    assert lines[-1].split(maxsplit=1)[1].startswith("mpirun -n 2 clpipe ingest t -o all.h5 --shard mpi"), lines
+    mpirun(2, *args, cwd=tmp_path, code=1)
+    assert "ranks " not in info().stdout and json.loads(info("--json", "-").stdout)["unfinished"] is None
+    (tmp_path / "all.h5").unlink()
+    lines = info().stdout.splitlines()
+    assert "2 of 2 have" in lines[1] and lines[-1].endswith("run the same command again with 2 ranks"), lines
+    mpirun(3, *args, "--strict", "--fresh", cwd=tmp_path, code=1)
+    assert "by 3 ranks" in info().stdout
+    (tmp_path / "all.h5.parts").rename(tmp_path / "other")
+    assert info().returncode == 2 and "there is no file all.h5" in info().stderr
+
+
 def test_ingest_stopped_while_rank_0_lists(mpirun, tmp_path):
     """Rank 1 is asked to stop while rank 0 waits for a list that is not at its end."""
     os.mkfifo(tmp_path / "list")
