@@ -1,7 +1,7 @@
 /* histogram_private: one work-item counts one tile in tables of its own, for CPU devices.
  *
  * A CPU has few, strong threads and a first-level cache that holds a whole table, so the fastest
- * histogram is the sequential one: no barriers and no atomics while counting. Four things limit it:
+ * histogram is the sequential one: no barriers and no atomics while counting. Five things limit it:
  *
  * - Stores: one counter a byte and one store a cycle is the bound that nothing here passes.
  * - Instructions around each store. Pixels are read eight at a time as three 64-bit words, and the
@@ -13,6 +13,8 @@
  *   for the first. SUB sub-tables that take turns break that chain.
  * - False dependencies: loads wait for older stores whose addresses are equal in the low 12 bits.
  *   Sub-tables are PITCH counters apart and not 256, or a grey picture has nothing else.
+ * - Waiting for pixels, which are in no cache of the core's own: slots are larger. The hardware
+ *   fetches ahead no further than to the end of a page, so the kernel does (FETCH).
  *
  * Where a pixel falls into one bin (joint histograms, hsv), the bins of 16 pixels are evaluated first, in a
  * loop that compilers turn into vector instructions, and then counted one by one.
@@ -30,11 +32,15 @@
 #define SUB   4
 #define PITCH 272
 
-/* -D HIDE_WORDS: the driver is known to take inline assembly. */
-#if defined HIDE_WORDS && defined __x86_64__
-#define KEEP(w) __asm__("" : "+r"(w));
+/* -D EXTENSIONS: the driver is known to take inline assembly and this builtin; PoCL's prefetch() does
+ * nothing. What is fetched may lie behind the pixels. */
+#if defined EXTENSIONS && defined __x86_64__
+#define KEEP(w)  __asm__("" : "+r"(w));
+#define AHEAD    2048 /* bytes */
+#define FETCH(p) __builtin_prefetch((const void *)((size_t)(p) + AHEAD));
 #else
 #define KEEP(w)
+#define FETCH(p)
 #endif
 
 /* Channels have sub-tables, and so have few bins; many bins collide seldom and cost cache. */
@@ -175,6 +181,7 @@ __kernel void histogram_private(__global const uchar *restrict pixels,
         __global const uchar *p = pixels + tile.offset + y * tile.stride;
         uint x = 0;
         for (; x + BLOCK <= tile.width; x += BLOCK) {
+            FETCH(p)
             FEATURES(COUNT_BLOCK)
             for (uint half_block = 0; half_block < 2; half_block++, p += 3 * BLOCK / 2) {
                 __global const struct word *words = (__global const struct word *)p;

@@ -103,12 +103,11 @@ static void private_shape(struct histogram_shape *shape, uint32_t share,
 }
 
 /* PoCL 5.0 aborts in LLVM where a kernel has inline assembly, so only drivers that were seen to take
- * it get it. */
+ * extensions get them. */
 static const char *private_define(const struct ocl_device *device)
 {
-    const bool takes_assembly =
-        strncmp(device->platform, "Intel", 5) == 0 || device->pocl_major == 3;
-    return takes_assembly ? " -DHIDE_WORDS" : "";
+    const bool takes = strncmp(device->platform, "Intel", 5) == 0 || device->pocl_major == 3;
+    return takes ? " -DEXTENSIONS" : "";
 }
 
 static bool packed_takes(char *reason, size_t size, const struct feature *feature,

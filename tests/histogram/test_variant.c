@@ -197,7 +197,7 @@ static void options(void **state)
     check_options(HISTOGRAM_PACKED, &h200, "-cl-std=CL1.2 -DGROUP=64 -DNO_ALLOCATE");
     check_options(HISTOGRAM_PACKED, &small, "-cl-std=CL1.2 -DGROUP=64");
     /* PoCL 5 aborts on inline assembly. */
-    check_options(HISTOGRAM_PRIVATE, &cpu, "-cl-std=CL1.2 -DGROUP=64 -DHIDE_WORDS");
+    check_options(HISTOGRAM_PRIVATE, &cpu, "-cl-std=CL1.2 -DGROUP=64 -DEXTENSIONS");
     check_options(HISTOGRAM_PRIVATE, &pocl_5, "-cl-std=CL1.2 -DGROUP=64");
 }
 
