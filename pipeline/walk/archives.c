@@ -281,7 +281,7 @@ out:
     return NULL;
 }
 
-/* libarchive takes an errno of before for a name's that it cannot convert, and exits for ENOMEM. */
+/* libarchive ends the process where it cannot convert a name and errno is ENOMEM, also from before. */
 static int next_header(struct archive *reader, struct archive_entry **entry)
 {
     errno = 0;
@@ -452,7 +452,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
                               struct archive_entry *entry, uint64_t number, struct error *err)
 {
     struct source_listing *listing = members->listing;
-    errno = 0; /* libarchive ends the process where it cannot convert a name and errno is ENOMEM */
+    errno = 0; /* as in next_header */
     const char *name = member_name(entry);
     struct entry found;
     enum status status;
