@@ -350,10 +350,11 @@ int output_descriptor(const struct output *output)
     return output->file;
 }
 
-/* fsync(); EINVAL and ENOTSUP mean that the file system has nothing to sync. */
-static int sync_descriptor(int fd)
+/* EINVAL and ENOTSUP: the file system has nothing to sync. EBADF: a directory without read permission
+ * cannot be synced. */
+bool output_sync(int descriptor)
 {
-    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP ? 0 : -1;
+    return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF;
 }
 
 enum status output_commit(struct output *output, struct error *err)
@@ -361,7 +362,7 @@ enum status output_commit(struct output *output, struct error *err)
     size_t prefix = directory_length(output->final);
     const char *base = output->final + prefix;
     mode_t mode;
-    if (sync_descriptor(output->file))
+    if (!output_sync(output->file))
         return explain_errno(err, errno, "fsync", output->final);
     /* Hours may have passed: rename() would replace a FIFO created meanwhile. */
     enum status status = check_final(output, &mode, output->final, err);
@@ -372,38 +373,53 @@ enum status output_commit(struct output *output, struct error *err)
     if (renameat(output->directory, output->temporary + prefix, output->directory, base))
         return explain_errno(err, errno, "renameat", output->final);
     output->exists = false;
-    if (!output_sync_directory(output->directory))
+    if (!output_sync(output->directory))
         return explain_errno(err, errno, "fsync", output->final);
     return STATUS_OK;
 }
 
-/* EBADF: a directory without read permission cannot be synced. */
-bool output_sync_directory(int directory)
+/* Follows the links of `path`, opens its directory, and fails if the name is taken. */
+static enum status open_free(struct output *output, const char *path, struct error *err)
 {
-    return sync_descriptor(directory) == 0 || errno == EBADF;
+    struct stat st;
+    enum status status = output_resolve(&output->final, path, err);
+    if (!status)
+        status = open_directory(output, path, err);
+    if (status)
+        return status;
+    if (fstatat(output->directory, output->final + directory_length(output->final), &st,
+                AT_SYMLINK_NOFOLLOW) == 0)
+        return explain(err, EEXIST, "", path,
+                       "a file with this name has appeared since the run began; move it away and "
+                       "run the command again");
+    return errno == ENOENT ? STATUS_OK : explain_errno(err, errno, "fstatat", path);
+}
+
+static void close_free(struct output *output)
+{
+    if (output->directory >= 0)
+        close(output->directory);
+    free(output->final);
+}
+
+enum status output_check_free(const char *path, struct error *err)
+{
+    struct output output = {.directory = -1, .file = -1};
+    enum status status = open_free(&output, path, err);
+    close_free(&output);
+    return status;
 }
 
 enum status output_place(const char *from, const char *path, struct error *err)
 {
     struct output output = {.directory = -1, .file = -1};
-    struct stat st;
-    enum status status = output_resolve(&output.final, path, err);
-    if (!status)
-        status = open_directory(&output, path, err);
-    if (status)
-        goto out;
-    const char *base = output.final + directory_length(output.final);
-    if (fstatat(output.directory, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        status = explain(err, EEXIST, "", path,
-                         "a file has got this name meanwhile; move it away and run the command again");
-    else if (renameat(AT_FDCWD, from, output.directory, base))
+    enum status status = open_free(&output, path, err);
+    if (!status && renameat(AT_FDCWD, from, output.directory,
+                            output.final + directory_length(output.final)))
         status = explain_errno(err, errno, "renameat", path);
-    else if (!output_sync_directory(output.directory))
+    if (!status && !output_sync(output.directory))
         status = explain_errno(err, errno, "fsync", path);
-out:
-    if (output.directory >= 0)
-        close(output.directory);
-    free(output.final);
+    close_free(&output);
     return status;
 }
 
@@ -461,6 +477,12 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
     const char *at = data;
     while (size > 0) {
         const ssize_t n = pwrite(fd, at, size, (off_t)offset);
+        if (n < 0 && (errno == ENOSPC || errno == EDQUOT))
+            return explain(err, errno, "pwrite", path,
+                           errno == ENOSPC
+                               ? "the disk is full; free some space and run the command again"
+                               : "your disk quota is used up; free some space and run the command "
+                                 "again");
         if (n < 0 && errno != EINTR)
             return explain_errno(err, errno, "pwrite", path);
         if (n > 0) {

@@ -34,12 +34,14 @@ enum status output_commit(struct output *output, struct error *err);
 /* Removes the temporary file if it was not committed. Accepts NULL and NULLs. */
 void output_close(struct output **output);
 
-/* Gives the finished file `from` its final name `path` in the same file system, where no file must be,
- * and syncs the directory. */
+/* STATUS_FAILED if there is a file of that name, or it cannot be known. */
+enum status output_check_free(const char *path, struct error *err);
+/* Renames the finished file `from` to `path` in the same file system, which must be free, and syncs the
+ * directory. */
 enum status output_place(const char *from, const char *path, struct error *err);
 
-/* Makes the names in a directory durable; true also where the file system cannot. */
-bool output_sync_directory(int directory);
+/* fsync() of a file or directory; true also where the file system has nothing to sync. */
+bool output_sync(int descriptor);
 
 /* Removes the file, and temporary files of it that killed processes left behind. */
 void output_remove(const char *path);
@@ -52,7 +54,7 @@ bool output_is_temporary(const char *name, const char *final);
  * space"). */
 enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err);
 
-/* The same with pwrite(). */
+/* The same with pwrite(), to a file that the command continues with when it is run again. */
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
 

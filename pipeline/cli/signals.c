@@ -90,7 +90,11 @@ bool signals_limit_is_job(void)
 void signals_install(double seconds)
 {
     static const int asked[] = {SIGINT, SIGTERM, SIGUSR1};
+    static bool installed;
     pthread_t thread;
+    if (installed)
+        return;
+    installed = true;
     sigemptyset(&waited);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         /* Started with a signal ignored (nohup, a background job of a script): it stays so. */

@@ -147,10 +147,12 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
     enum status status = STATUS_OK;
     if (!options->output || options->fresh)
         return STATUS_OK;
-    if (!options->dry_run)
+    if (!options->dry_run && handover_pending(options->output)) {
+        signals_install(signals_time_limit(options));
         status = handover_resume(options->output,
                                  options->threads ? (unsigned)options->threads : cpus_available(),
-                                 signals_stop(), err);
+                                 NULL, signals_stop(), err);
+    }
     if (status != STATUS_OK)
         return status;
     if (stat(options->output, &st) != 0) {

@@ -21,8 +21,8 @@ struct build_config {
     const struct store_run *run;
     unsigned threads; /* that read, deflate and write rows */
     bool compress;    /* features are deflated (chunks.h) */
-    /* Where the log lies, which gives its space back meanwhile (log/handover.h): only where nothing is
-     * replaced and not with `compress`. NULL: the log stays as it is. */
+    /* The work directory, if the log is to be released while the file is written (log/handover.h). Only
+     * without `replaced` and `compress`. NULL: the log is kept. */
     const struct workdir *handover;
     const uint64_t *by_reason; /* REASON_COUNT numbers of records; with `handover` */
     uint64_t images, failures;

@@ -2,7 +2,7 @@
  * first image is, it learns when the batch before it has been read. Writes of different batches may
  * overlap: they have different places. */
 #include "file/gather.h"
-#include "file/h5.h"
+#include "base/output.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static enum status write_values(const struct gather *gather, const struct batch 
 {
     for (unsigned f = 0; batch->images > 0 && f < gather->features->count; f++) {
         const size_t bytes = feature_row_bytes(&gather->features->feature[f]);
-        if (h5_write_at(gather->config.fd, batch->values[f], batch->images * bytes,
+        if (write_at(gather->config.fd, batch->values[f], batch->images * bytes,
                          gather->config.start[f] + row * bytes, gather->config.path, err))
             return STATUS_FAILED;
     }

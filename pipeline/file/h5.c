@@ -394,23 +394,6 @@ enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *pa
     return status;
 }
 
-enum status h5_write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
-                        struct error *err)
-{
-    const char *at = data;
-    while (size > 0) {
-        const ssize_t n = pwrite(fd, at, size, (off_t)offset);
-        if (n < 0 && errno != EINTR)
-            return system_failed(err, errno, "pwrite", "write", path);
-        if (n > 0) {
-            at += n;
-            offset += (uint64_t)n;
-            size -= (size_t)n;
-        }
-    }
-    return STATUS_OK;
-}
-
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
 {
     bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;

@@ -100,13 +100,10 @@ enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, u
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                          void *data, const char *path, struct error *err);
 
-/* Where the elements of such a dataset lie: `*fd` of its file, from *start on, as they are in memory. */
+/* Where the elements of such a dataset lie: `*fd` of its file, from *start on, as they are in memory;
+ * any thread may write there (write_at). */
 enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *path,
                          struct error *err);
-
-/* Writes there, past HDF5; any thread. */
-enum status h5_write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
-                        struct error *err);
 
 /* Closes a dataset that was written, whose last part may only now go to the disk. */
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);

@@ -183,5 +183,6 @@ enum status piece_sums_take(struct piece_sums *sums, unsigned dataset, struct pi
     sums->filled -= passing->filled;
     passing->filled = 0;
     passing->pieces = (struct pieces){0};
+    passing->room = 0;
     return STATUS_OK;
 }

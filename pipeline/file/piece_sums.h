@@ -7,7 +7,7 @@
 
 struct piece_sums;
 
-/* Of so many datasets, by at most `threads` threads. */
+/* For `datasets` datasets, with at most `threads` threads. */
 enum status piece_sums_open(struct piece_sums **out, unsigned datasets, unsigned threads, struct error *err);
 /* Accepts NULL and NULLs. */
 void piece_sums_close(struct piece_sums **sums);
@@ -15,7 +15,7 @@ void piece_sums_close(struct piece_sums **sums);
 /* The next values of a dataset. */
 enum status piece_sums_add(struct piece_sums *sums, unsigned dataset, const void *bytes, size_t size,
                            struct error *err);
-/* After the last: *pieces is the caller's, who clears it; without what pieces_rows asks for. */
+/* Call after the last add; the caller clears *pieces. Its rows and row_bytes are not set. */
 enum status piece_sums_take(struct piece_sums *sums, unsigned dataset, struct pieces *pieces,
                             struct error *err);
 

@@ -470,8 +470,9 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
+    uint64_t skipped = 0;
     if (!config->dry_run &&
-        (status = handover_resume(config->input, cpus_available(), NULL, err)) != STATUS_OK)
+        (status = handover_resume(config->input, cpus_available(), &skipped, NULL, err)) != STATUS_OK)
         return status;
     status = STATUS_FAILED;
     /* A file that is only read may lie where nothing can be written. */
@@ -480,7 +481,9 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         goto out;
     if (r.work && handover_is_begun(r.work)) {
         status = error_set(
-            err, STATUS_FAILED, "all work of the run that was to write %s is done: without --dry-run it is finished",
+            err, STATUS_FAILED,
+            "the run that writes %s has processed all files but not finished writing: repair without "
+            "--dry-run finishes it",
             path_for_message(shown, sizeof shown, config->input));
         goto out;
     }

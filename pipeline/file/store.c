@@ -144,6 +144,8 @@ static enum status begin_journal(struct store *store, struct error *err)
         status =
             codebooks_write_log(store->config.content.features, workdir_descriptor(store->work),
                                 workdir_path(store->work), err);
+    if (!status && store->config.fresh)
+        status = handover_drop(store->work, err);
     if (!status)
         status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
     if (!status && store->config.command)
@@ -159,6 +161,7 @@ static enum status claim_output(struct store *store, struct error *err)
 {
     struct output *probe = NULL;
     struct error why = ERROR_INIT;
+    char shown[256];
     enum status status = workdir_open(&store->work, store->config.output, store->config.stop, &why);
     /* What keeps the directory from being made is better said of the output. */
     if (!status || why.native != EWOULDBLOCK) {
@@ -169,12 +172,10 @@ static enum status claim_output(struct store *store, struct error *err)
     }
     if (status && err)
         *err = why;
-    if (!status && store->config.fresh)
-        handover_drop(store->work);
-    else if (!status && handover_is_begun(store->work))
+    if (!status && !store->config.fresh && handover_is_begun(store->work))
         status = error_set(err, STATUS_FAILED,
-                           "another process has all but finished %s meanwhile: run the command again",
-                           store->config.output);
+                           "another process left %s nearly finished: run the command again",
+                           path_for_message(shown, sizeof shown, store->config.output));
     return status;
 }
 
@@ -256,9 +257,8 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if (!store)
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
-    if (!config->fresh)
-        status = handover_resume(config->output, config->threads, config->stop, err);
-    if (!config->fresh && status)
+    if (!config->fresh &&
+        (status = handover_resume(config->output, config->threads, NULL, config->stop, err)))
         goto out;
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))
@@ -569,17 +569,26 @@ static enum status compare_sidecars(bool *same, struct store *store, struct erro
     return sidecars_same(same, store->sidecars, err);
 }
 
-/* Whether the log is to give its space back while the file is built. */
+/* Whether the result can be renamed from the work directory to its final name: the directory is no link
+ * to another file system. */
+static bool can_be_renamed(const struct workdir *work)
+{
+    struct stat st, parent;
+    return lstat(workdir_path(work), &st) == 0 && S_ISDIR(st.st_mode) &&
+           fstatat(workdir_descriptor(work), "..", &parent, 0) == 0 && st.st_dev == parent.st_dev;
+}
+
+/* Whether the log is to be released while the file is written. */
 static bool hands_over(const struct store *store, const struct build_config *build)
 {
     const uint64_t most = store->config.handover ? store->config.handover : STORE_HANDOVER;
     const uint64_t bytes =
         4 * build->images * store->config.content.features->values + build->thumbnail_bytes;
     struct statvfs disk;
-    if (store->replaced || build->compress || build->images == 0)
+    if (store->replaced || build->compress || build->images == 0 || !can_be_renamed(store->work))
         return false;
     return build->feed.log_end >= most ||
-           (fstatvfs(workdir_descriptor(store->work), &disk) == 0 &&
+           (fstatvfs(workdir_descriptor(store->work), &disk) == 0 && disk.f_blocks > 0 &&
             (uint64_t)disk.f_bavail * disk.f_frsize < bytes + bytes / 4);
 }
 

@@ -51,9 +51,8 @@ struct store_config {
                          uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
-    /* A log of so many bytes, or of any size where the disk has too little space for both, gives its space
-     * back while the file is built (log/handover.h), unless a file is updated or features are deflated.
-     * 0: STORE_HANDOVER. */
+    /* A log of so many bytes, or of any size if free space is short, is released while the file is
+     * written (log/handover.h), unless a file is updated or features are deflated. 0: STORE_HANDOVER. */
     uint64_t handover;
     bool compress; /* features are stored deflated; those of a file that has them so always are */
     const char *remade; /* a clustering that the caller makes anew afterwards: no notice of it */
@@ -161,8 +160,8 @@ struct store_summary {
 /* Builds OUT.h5 from the log: temporary name, fsync, rename; then removes the work directory. An
  * existing file that already holds exactly these rows is left untouched. What an updated file holds
  * besides images moves with the rows (carry.h), with notices; of one that is begun anew (fresh) only
- * what is not clpipe's stays. STATUS_FAILED: nothing under the final name has changed, and the log is
- * kept. */
+ * what is not clpipe's stays. STATUS_FAILED: nothing under the final name has changed, and the work is
+ * kept, in the log or in a handover. */
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);
 

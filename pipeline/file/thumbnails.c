@@ -56,6 +56,10 @@ enum status thumbnails_leave(struct thumbnails *t, uint64_t *start, struct error
 {
     int file;
     t->left = true;
+    *start = 0;
+    /* HDF5 has no place for what is empty. */
+    if (t->bytes == 0)
+        return STATUS_OK;
     return h5_find_rows(&file, start, t->data, t->path, err);
 }
 

@@ -33,7 +33,7 @@ enum status learned_write(int directory, const void *bytes, size_t size, const c
         fail(err, "renameat", "write", path);
         goto out;
     }
-    status = output_sync_directory(directory) ? STATUS_OK : fail(err, "fsync", "write", path);
+    status = output_sync(directory) ? STATUS_OK : fail(err, "fsync", "write", path);
 out:
     close(fd);
     if (status != STATUS_OK)

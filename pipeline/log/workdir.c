@@ -196,7 +196,7 @@ void workdir_note_command(const struct workdir *workdir, const char *command)
 
 enum status workdir_sync(const struct workdir *workdir, struct error *err)
 {
-    return output_sync_directory(workdir->directory) ? STATUS_OK
+    return output_sync(workdir->directory) ? STATUS_OK
                                                      : fail(err, "fsync", workdir->path, errno);
 }
 
@@ -207,10 +207,10 @@ void workdir_close(struct workdir **workdir, bool keep)
     struct workdir *w = *workdir;
     *workdir = NULL;
     if (!keep) {
-        /* Before what it stands for: a plan without its file is finished. */
         unlinkat(w->directory, WORKDIR_RESULT, 0);
-        unlinkat(w->directory, WORKDIR_HANDOVER, 0);
         unlinkat(w->directory, WORKDIR_LOG, 0);
+        /* After the log, which may have holes. */
+        unlinkat(w->directory, WORKDIR_HANDOVER, 0);
         unlinkat(w->directory, LEARNED_NAME, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
@@ -226,9 +226,12 @@ void workdir_close(struct workdir **workdir, bool keep)
 void workdir_release(struct workdir **workdir)
 {
     struct stat st;
-    if (workdir && *workdir)
-        workdir_close(workdir,
-                      fstatat((*workdir)->directory, WORKDIR_LOG, &st, 0) == 0 && st.st_size > 0);
+    if (!workdir || !*workdir)
+        return;
+    const int directory = (*workdir)->directory;
+    const bool log = fstatat(directory, WORKDIR_LOG, &st, 0) == 0 ? st.st_size > 0 : errno != ENOENT;
+    const bool handover = fstatat(directory, WORKDIR_HANDOVER, &st, 0) == 0 || errno != ENOENT;
+    workdir_close(workdir, log || handover);
 }
 
 void workdir_tidy(const char *output)

@@ -7,7 +7,7 @@ import shutil
 
 import h5py
 import pytest
-from conftest import CLPIPE, draw_photos, run_clpipe
+from conftest import CLPIPE, check_one_error, draw_photos, run_clpipe
 
 FAULTS = CLPIPE.parent / "tests" / "faults.so"
 FEATURES = ["--feature", "rgb:bins=8x8x8", "--feature", "lbp:store=uint8", "--thumbnails", "32", "--device", "cpu"]
@@ -61,16 +61,17 @@ def test_what_is_said(killed):
     state = json.loads(run_clpipe("info", "--json", "-", "x.h5", cwd=place).stdout)["unfinished"]
     assert state["writing_file"] and state["files"] == state["images"] == 61
     assert "61 files done: 61 images" in shown.stdout, shown
-    assert "these are all; " in shown.stdout and " have their place in the file" in shown.stdout
+    assert "all files are processed; " in shown.stdout and " records are in the result" in shown.stdout
+    assert 0 < state["files_in_result"] < 61
     tried = run_clpipe("repair", "--dry-run", "x.h5", cwd=place)
-    assert tried.returncode == 3 and "without --dry-run it is finished" in tried.stderr
+    assert tried.returncode == 3 and "repair without --dry-run finishes it" in tried.stderr
     assert not (place / "x.h5").exists()
 
 
 def test_ingest_finishes(killed, pictures, tmp_path):
     place, identity = copy_of(killed, tmp_path)
     done = run_clpipe("ingest", pictures, "-o", "x.h5", *FEATURES, cwd=place)
-    assert done.returncode == 0 and "finishing it" in done.stderr, done.stderr
+    assert done.returncode == 0 and "moving the rest" in done.stderr, done.stderr
     assert digest(place / "x.h5") == identity
     assert run_clpipe("verify", "x.h5", cwd=place).returncode == 0
     assert os.listdir(place) == ["x.h5"]
@@ -103,6 +104,39 @@ def test_begun_anew(killed, tmp_path):
     with h5py.File(place / "x.h5") as file:
         assert len(file["images/path"]) == 4
     assert os.listdir(place) == ["x.h5"] and digest(place / "x.h5") != identity
+
+
+def test_a_damaged_part_of_the_log(killed, pictures, tmp_path):
+    """It costs its images only, and they are done again."""
+    place, identity = copy_of(killed, tmp_path)
+    log = place / "x.h5.partial" / "records"
+    content = bytearray(log.read_bytes())
+    content[-3000] ^= 1
+    log.write_bytes(content)
+    refused = run_clpipe("ingest", pictures, "-o", "x.h5", *FEATURES, "-q", cwd=place)
+    check_one_error(refused, 3, "records is damaged: clpipe repair finishes the result without the images")
+    assert (place / "x.h5.partial" / "result").exists()
+    repaired = run_clpipe("repair", "x.h5", cwd=place)
+    assert repaired.returncode == 1, repaired.stdout + repaired.stderr
+    with h5py.File(place / "x.h5") as file:
+        assert len(file["images/path"]) == 60
+    done = run_clpipe("ingest", pictures, "-o", "x.h5", *FEATURES, cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert digest(place / "x.h5") == identity
+
+
+def test_a_name_that_is_taken(pictures, tmp_path):
+    """--fresh asks for nothing of before, but keeps what it may not replace."""
+    command = ["ingest", pictures, "-o", "x.h5", *FEATURES]
+    assert short_of_space(*command, cwd=tmp_path, fault="sync * 45 kill").returncode == -9
+    (tmp_path / "x.h5").write_text("mine")
+    refused = run_clpipe(*command, "--fresh", cwd=tmp_path)
+    check_one_error(refused, 3, "exists and is not overwritten")
+    refused = run_clpipe(*command, "-q", cwd=tmp_path)
+    check_one_error(refused, 3, "a file with this name has appeared")
+    (tmp_path / "x.h5").unlink()
+    assert run_clpipe(*command, cwd=tmp_path).returncode == 0
+    assert os.listdir(tmp_path) == ["x.h5"]
 
 
 def test_least_space(pictures, tmp_path):
