@@ -57,6 +57,13 @@ static void explain(char *text, size_t size, int code)
     snprintf(text, size, "%s", whole);
 }
 
+/* Once the first has told why: a rank that ends before has the launcher end the others. */
+static void end_together(void)
+{
+    MPI_Barrier(world.comm);
+    MPI_Finalize();
+}
+
 /* Whether all of them have what they need: none goes on alone. */
 static int agree(int provided, int ready)
 {
@@ -69,7 +76,7 @@ static int agree(int provided, int ready)
         return code;
     if (least[0] >= MPI_THREAD_FUNNELED && least[1])
         return MPI_SUCCESS;
-    MPI_Finalize();
+    atexit(end_together);
     return least[1] ? NO_THREADS : NO_MEMORY;
 }
 
