@@ -79,6 +79,13 @@ enum status launch_finish(struct options *options, enum status status, struct er
     return status;
 }
 
+void launch_told(const struct options *options, enum status status)
+{
+    if ((status == STATUS_FAILED || status == STATUS_USAGE) &&
+        (options->processes || processes_told()))
+        processes_let_read();
+}
+
 void launch_misuse(const struct error *err)
 {
     if (err->native == ENOMEM && processes_told()) {

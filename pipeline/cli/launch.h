@@ -14,6 +14,9 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
  * processes_close. */
 enum status launch_finish(struct options *options, enum status status, struct error *err);
 
+/* After the first has told the error of all, as processes_let_read. */
+void launch_told(const struct options *options, enum status status);
+
 /* Before the processes have joined each other: the first alone tells what is wrong with the command line.
  * What may be the trouble of this one alone, memory, ends it by a signal: mpiexec of MPICH would not end
  * the others, who wait for it, otherwise. */

@@ -112,6 +112,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (reports)
         report_failure(&options, err);
     tell(err);
+    launch_told(&options, status);
     processes_close(&options.processes);
 out:
     options_clear(&options);

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define READING_TIME 250000000 /* ns */
 
 static const char *const modules[] = {"openmpi", "mpich"};
 
@@ -262,6 +265,11 @@ enum status processes_open(struct processes **out, const char *choice, const cha
     return status;
 }
 
+void processes_let_read(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = READING_TIME}, NULL);
+}
+
 enum status processes_finish(struct processes *processes, enum status status, struct error *err)
 {
     if (!processes)
@@ -276,6 +284,7 @@ enum status processes_finish(struct processes *processes, enum status status, st
     comm_processes_close(&processes->comm);
     if (lost) {
         log_error(err);
+        processes_let_read();
         processes->mpi->abort((int)status);
     }
     return status;

@@ -49,6 +49,10 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
 /* Accepts NULLs. */
 void processes_leave_part(struct comm **part, struct processes *processes);
 
+/* Waits a moment after an error was told: a launcher ends all processes with the first that ends by an
+ * error, and mpiexec of MPICH may do so before it has read what was written. */
+void processes_let_read(void);
+
 /* Whether a launcher's environment tells of several processes, and this one's rank (else 0); before
  * anything is loaded. */
 bool processes_told(void);
