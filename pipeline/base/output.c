@@ -493,3 +493,21 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
     }
     return STATUS_OK;
 }
+
+enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
+                    struct error *err)
+{
+    char *at = data, shown[256];
+    *got = 0;
+    while (*got < size) {
+        const ssize_t n = pread(fd, at + *got, size - *got, (off_t)(offset + *got));
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s",
+                               path_for_message(shown, sizeof shown, path));
+        if (n > 0)
+            *got += (size_t)n;
+    }
+    return STATUS_OK;
+}

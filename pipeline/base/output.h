@@ -57,5 +57,8 @@ enum status write_all(int fd, const void *data, size_t size, const char *path, s
 /* The same with pwrite(), to a file that the command continues with when it is run again. */
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
+/* pread() until `size` bytes are there; *got is less only at the end of the file. */
+enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
+                    struct error *err);
 
 #endif

@@ -37,16 +37,13 @@ static enum status name_parts(struct ingest_ranks *ranks, const char *target, st
 {
     const uint32_t size = ranks->comm->size;
     const char *slash = strrchr(target, '/');
-    const int directory = slash ? (int)(slash + 1 - target) : 0,
-              width = snprintf(NULL, 0, "%u", size - 1);
+    const int directory = slash ? (int)(slash + 1 - target) : 0;
     ranks->path = calloc(size, sizeof *ranks->path);
     ranks->name = calloc(size, sizeof *ranks->name);
     if (!ranks->path || !ranks->name)
         return error_memory(err, size * sizeof *ranks->path, "the parts");
     for (uint32_t i = 0; i < size; i++) {
-        if (asprintf(&ranks->path[i], "%s" PARTS "/shard-%0*u-of-%u.h5", target, width, i, size) <
-            0)
-            ranks->path[i] = NULL;
+        ranks->path[i] = unfinished_part(ranks->parts, i, size);
         ranks->name[i] = ranks->path[i] ? strdup(ranks->path[i] + directory) : NULL;
         if (!ranks->name[i])
             return error_memory(err, strlen(target), "the name of a part");
@@ -119,12 +116,12 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
     out->own.share.index = out->comm->rank;
     out->own.share.count = out->comm->size;
     enum status status = output_resolve(&target, options->output, err);
-    if (status == STATUS_OK)
-        status = name_parts(out, target, err);
     if (status == STATUS_OK && asprintf(&out->parts, "%s" PARTS, target) < 0) {
         out->parts = NULL;
         status = error_memory(err, strlen(target), "the name of the parts");
     }
+    if (status == STATUS_OK)
+        status = name_parts(out, target, err);
     if (status == STATUS_OK && out->comm->rank == 0)
         status = look_at_output(out, target, err);
     if (status == STATUS_OK)

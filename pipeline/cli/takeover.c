@@ -151,7 +151,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
         signals_install(signals_time_limit(options));
         status = handover_resume(options->output,
                                  options->threads ? (unsigned)options->threads : cpus_available(),
-                                 NULL, signals_stop(), err);
+                                 false, signals_stop(), err);
     }
     if (status != STATUS_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/threads.h"
 #include "file/feature_matrix.h"
 #include "file/imported.h"
 #include "matrix/hdf5_matrix.h"
@@ -20,7 +21,6 @@
 #include <unistd.h>
 
 #define SERIAL_DIGEST "murmur3-"
-#define MOST_THREADS  64
 
 /* --- reading and digesting ------------------------------------------------------------------- */
 
@@ -120,19 +120,11 @@ static enum status digest_together(struct matrix_input *input, struct error *err
                             .step = row_tree_piece(input->source.dimension),
                             .error = ERROR_INIT,
                             .failed = UINT64_MAX};
-    pthread_t thread[MOST_THREADS];
-    unsigned started = 0, wanted = input->rows.concurrent ? cpus_available() : 1;
-    if (wanted > MOST_THREADS)
-        wanted = MOST_THREADS;
+    unsigned wanted = input->rows.concurrent ? cpus_available() : 1;
     if (wanted > input->source.rows / all.step + 1)
         wanted = (unsigned)(input->source.rows / all.step + 1);
     pthread_mutex_init(&all.lock, NULL);
-    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest_all, &all) == 0)
-        started++;
-    /* This thread is one of them, and does all where no other could be started. */
-    digest_all(&all);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    threads_run(digest_all, &all, wanted);
     pthread_mutex_destroy(&all.lock);
     if (all.failed == UINT64_MAX)
         return STATUS_OK;

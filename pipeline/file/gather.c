@@ -126,7 +126,7 @@ static enum status write_values(const struct gather *gather, const struct batch 
     for (unsigned f = 0; batch->images > 0 && f < gather->features->count; f++) {
         const size_t bytes = feature_row_bytes(&gather->features->feature[f]);
         if (write_at(gather->config.fd, batch->values[f], batch->images * bytes,
-                         gather->config.start[f] + row * bytes, gather->config.path, err))
+                     gather->config.start[f] + row * bytes, gather->config.path, err))
             return STATUS_FAILED;
     }
     return STATUS_OK;

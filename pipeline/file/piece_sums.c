@@ -1,7 +1,7 @@
 /* piece_sums.c: a buffer for each dataset. When they hold enough together, threads digest the whole pieces
  * in groups, of whatever datasets, and what is left moves to the front. */
 #include "file/piece_sums.h"
-#include <pthread.h>
+#include "base/threads.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,16 +78,9 @@ static void *digest_tasks(void *context)
 
 static void run_tasks(struct piece_sums *sums)
 {
-    pthread_t thread[MOST_THREADS];
     const unsigned groups = (sums->tasks + SHA256_GROUP - 1) / SHA256_GROUP;
-    const unsigned wanted = groups < sums->threads ? groups : sums->threads;
-    unsigned started = 0;
     atomic_store(&sums->next, 0);
-    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest_tasks, sums) == 0)
-        started++;
-    digest_tasks(sums);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    threads_run(digest_tasks, sums, groups < sums->threads ? groups : sums->threads);
 }
 
 /* Room for `more` further digests, zeros at first. */

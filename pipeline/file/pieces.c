@@ -3,6 +3,7 @@
 #include "file/pieces.h"
 #include "base/cpus.h"
 #include "base/path.h"
+#include "base/threads.h"
 #include "matrix/hdf5_direct.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #define GROUP_BYTES  ((uint64_t)GROUP * PIECE_BYTES)
 #define READ_BYTES   (64u << 10) /* of each piece of a group at a time */
 #define FIRST_BYTES  (16u << 10) /* room for a stream, which grows fourfold up to GROUP_BYTES */
-#define MOST_THREADS 64
 #define MOST_GROUPS  16 /* of chunked values that are in memory: one for each thread */
 
 void pieces_clear(struct pieces *pieces)
@@ -201,21 +201,15 @@ static void *digest_chunks(void *context)
 static enum status digest_in_parallel(struct parallel *p, const char *path, struct error *err)
 {
     void *(*const digest)(void *context) = p->chunks ? digest_chunks : digest_groups;
-    pthread_t thread[MOST_THREADS];
-    unsigned started = 0, wanted = cpus_available();
-    const unsigned most = p->chunks ? MOST_GROUPS : MOST_THREADS;
+    unsigned wanted = cpus_available();
+    const unsigned most = p->chunks ? MOST_GROUPS : THREADS_MOST;
     const uint64_t groups = (p->pieces->count + GROUP - 1) / GROUP;
     if (wanted > most)
         wanted = most;
     if (wanted > groups)
         wanted = (unsigned)groups;
     pthread_mutex_init(&p->lock, NULL);
-    while (started + 1 < wanted && pthread_create(&thread[started], NULL, digest, p) == 0)
-        started++;
-    /* This thread is one of them, and does all where no other could be started. */
-    digest(p);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    threads_run(digest, p, wanted);
     pthread_mutex_destroy(&p->lock);
     const int failed = atomic_load(&p->failed);
     char shown[256];

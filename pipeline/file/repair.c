@@ -470,9 +470,8 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
-    uint64_t skipped = 0;
     if (!config->dry_run &&
-        (status = handover_resume(config->input, cpus_available(), &skipped, NULL, err)) != STATUS_OK)
+        (status = handover_resume(config->input, cpus_available(), true, NULL, err)) != STATUS_OK)
         return status;
     status = STATUS_FAILED;
     /* A file that is only read may lie where nothing can be written. */

@@ -258,7 +258,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
     if (!config->fresh &&
-        (status = handover_resume(config->output, config->threads, NULL, config->stop, err)))
+        (status = handover_resume(config->output, config->threads, false, config->stop, err)))
         goto out;
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))

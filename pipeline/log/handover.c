@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/threads.h"
 #include "log/records.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,6 @@
 #define TASK_BYTES    (1u << 20) /* of values that a thread moves at a time */
 #define TASK_ENTRIES  64
 #define READER_BUFFER (256u << 10)
-#define MOST_THREADS  64
 #define GIVE_UNIT     (1u << 20) /* file systems free whole blocks */
 
 /* VERSION changes with it, and with enum reason. */
@@ -60,7 +60,7 @@ struct handover {
     struct entry entry[ENTRY_BLOCK];
     unsigned filled;
     uint64_t done, marks;
-    uint64_t *skipped; /* images whose frames are damaged; NULL: they are an error */
+    bool skip; /* images whose frames are damaged; else they are an error */
 };
 
 static enum status fail(struct error *err, const char *call, const char *what, const char *path)
@@ -187,29 +187,18 @@ void handover_close(struct handover **out)
 /* --- reading --------------------------------------------------------------------------------- */
 
 /* STATUS_END: the file ends before. */
-static enum status read_at(int fd, void *data, size_t size, uint64_t offset, const char *path,
-                           struct error *err)
+static enum status read_whole(int fd, void *data, size_t size, uint64_t offset, const char *path,
+                              struct error *err)
 {
-    char *at = data;
-    while (size > 0) {
-        const ssize_t n = pread(fd, at, size, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return fail(err, "pread", "read", path);
-        if (n == 0)
-            return STATUS_END;
-        at += n;
-        offset += (uint64_t)n;
-        size -= (size_t)n;
-    }
-    return STATUS_OK;
+    size_t got;
+    const enum status status = read_at(fd, data, size, offset, &got, path, err);
+    return status == STATUS_OK && got < size ? STATUS_END : status;
 }
 
 static enum status read_head(int fd, struct head *head, const char *path, struct error *err)
 {
     char shown[256];
-    enum status status = read_at(fd, head, sizeof *head, 0, path, err);
+    enum status status = read_whole(fd, head, sizeof *head, 0, path, err);
     if (status == STATUS_FAILED)
         return status;
     const bool ours =
@@ -240,8 +229,8 @@ static enum status read_marks(int fd, const struct head *head, uint64_t *done, u
     struct mark mark;
     enum status status;
     *done = *marks = 0;
-    while ((status = read_at(fd, &mark, sizeof mark, marks_begin(head) + *marks * sizeof mark, path,
-                             err)) == STATUS_OK &&
+    while ((status = read_whole(fd, &mark, sizeof mark, marks_begin(head) + *marks * sizeof mark,
+                                path, err)) == STATUS_OK &&
            mark.crc == mark_crc(&mark) && mark.done <= head->records && mark.done >= *done) {
         *done = mark.done;
         ++*marks;
@@ -259,8 +248,9 @@ static enum status load_entries(struct handover *handover, uint64_t first, size_
                                 struct error *err)
 {
     const size_t size = sizeof handover->entry[0];
-    const enum status status = read_at(handover->file, handover->entry, count * size,
-                                       sizeof handover->head + first * size, handover->path, err);
+    const enum status status =
+        read_whole(handover->file, handover->entry, count * size,
+                   sizeof handover->head + first * size, handover->path, err);
     return status == STATUS_END ? damaged(err, handover->path) : status;
 }
 
@@ -294,7 +284,7 @@ out:
 
 bool handover_is_begun(const struct workdir *workdir)
 {
-    return faccessat(workdir_descriptor(workdir), WORKDIR_HANDOVER, F_OK, 0) == 0 || errno != ENOENT;
+    return workdir_has(workdir, WORKDIR_HANDOVER);
 }
 
 enum status handover_drop(const struct workdir *workdir, struct error *err)
@@ -374,27 +364,25 @@ static enum status make_rows(struct rows *rows, const struct step *step, struct 
 }
 
 /* A damaged frame leaves zeros for its values, and a hole for its thumbnail. */
-static enum status skip_image(struct rows *rows, struct step *step, unsigned at, struct error *err)
+static enum status skip_image(struct rows *rows, const struct step *step, unsigned at,
+                              struct error *err)
 {
-    struct handover *handover = step->handover;
+    const struct handover *handover = step->handover;
     const struct handover_plan *plan = &handover->head.plan;
     char shown[256];
-    if (!handover->skipped)
+    if (!handover->skip)
         return error_set(err, STATUS_FAILED,
                          "%s is damaged: clpipe repair finishes the result without the images whose "
                          "values are lost",
                          path_for_message(shown, sizeof shown, handover->log));
     for (unsigned p = 0; p < plan->parts; p++)
         memset(rows->part[p] + (size_t)at * plan->part[p].bytes, 0, plan->part[p].bytes);
-    pthread_mutex_lock(&step->lock);
-    ++*handover->skipped;
-    pthread_mutex_unlock(&step->lock);
     return STATUS_OK;
 }
 
 /* Reads the values of an image into row `at` of those in memory; its thumbnail goes to the result. */
-static enum status take_image(struct rows *rows, struct step *step, const struct placed *placed,
-                              unsigned at, struct error *err)
+static enum status take_image(struct rows *rows, const struct step *step,
+                              const struct placed *placed, unsigned at, struct error *err)
 {
     const struct handover *handover = step->handover;
     const struct handover_plan *plan = &handover->head.plan;
@@ -417,7 +405,7 @@ static enum status take_image(struct rows *rows, struct step *step, const struct
                           placed->thumbnail, handover->result, err);
 }
 
-static enum status move_rows(struct rows *rows, struct step *step, unsigned first, unsigned count,
+static enum status move_rows(struct rows *rows, const struct step *step, unsigned first, unsigned count,
                              struct error *err)
 {
     const struct handover_plan *plan = &step->handover->head.plan;
@@ -457,17 +445,9 @@ static void *move_tasks(void *context)
 
 static enum status move_step(struct step *step, unsigned threads, struct error *err)
 {
-    pthread_t thread[MOST_THREADS];
     const unsigned tasks = (step->count + step->task - 1) / step->task;
-    const unsigned most = threads < MOST_THREADS ? threads : MOST_THREADS;
-    const unsigned wanted = tasks < most ? tasks : most;
-    unsigned started = 0;
     atomic_store(&step->next, 0);
-    while (started + 1 < wanted && pthread_create(&thread[started], NULL, move_tasks, step) == 0)
-        started++;
-    move_tasks(step);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+    threads_run(move_tasks, step, tasks < threads ? tasks : threads);
     if (step->error.status && err)
         *err = step->error;
     return step->error.status;
@@ -660,7 +640,7 @@ static enum status look_for_result(const struct handover *handover, bool *placed
     return *placed ? STATUS_OK : fail(err, "fstatat", "read", handover->result);
 }
 
-enum status handover_resume(const char *output, unsigned threads, uint64_t *skipped, struct stop *stop,
+enum status handover_resume(const char *output, unsigned threads, bool skip, struct stop *stop,
                             struct error *err)
 {
     struct workdir *workdir = NULL;
@@ -687,7 +667,7 @@ enum status handover_resume(const char *output, unsigned threads, uint64_t *skip
                     path_for_message(shown, sizeof shown, output),
                     format_count(done, sizeof done, handover->done),
                     format_count(all, sizeof all, handover->head.records));
-        handover->skipped = skipped;
+        handover->skip = skip;
         status = handover_finish(handover, output, threads, stop, err);
     }
     handover_close(&handover);

@@ -55,10 +55,10 @@ enum status handover_finish(struct handover *handover, const char *output, unsig
 /* Accepts NULL and NULLs. Removes a plan that was not begun, and its result. */
 void handover_close(struct handover **handover);
 
-/* Finishes what an earlier process has begun for `output`; STATUS_OK also where there is nothing. With
- * `skipped`, images whose part of the log is damaged are counted there and get zeros, which contradict
- * the checksums; NULL: they are an error. Other errors as of workdir_open and handover_finish. */
-enum status handover_resume(const char *output, unsigned threads, uint64_t *skipped, struct stop *stop,
+/* Finishes what an earlier process has begun for `output`; STATUS_OK also where there is nothing. skip:
+ * images whose part of the log is damaged get zeros, which contradict the checksums; else they are an
+ * error. Other errors as of workdir_open and handover_finish. */
+enum status handover_resume(const char *output, unsigned threads, bool skip, struct stop *stop,
                             struct error *err);
 /* Whether there seems to be something to resume. */
 bool handover_pending(const char *output);

@@ -82,28 +82,6 @@ enum status records_write_header(int fd, const char *signature, const char *path
     return STATUS_OK;
 }
 
-/* Reads up to `size` bytes at `offset`; *got is less only at the end of the file. */
-static enum status read_at(int fd, uint64_t offset, void *data, size_t size, size_t *got,
-                           const char *path, struct error *err)
-{
-    char *at = data;
-    *got = 0;
-    while (*got < size) {
-        ssize_t n = pread(fd, at + *got, size - *got, (off_t)(offset + *got));
-        if (n == 0)
-            break;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            char shown[256];
-            return error_errno(err, STATUS_FAILED, errno, "pread", "cannot read %s",
-                               path_for_message(shown, sizeof shown, path));
-        }
-        *got += (size_t)n;
-    }
-    return STATUS_OK;
-}
-
 enum status records_read_header(char **signature, uint64_t *start, int fd, const char *path,
                                 struct error *err)
 {
@@ -113,7 +91,7 @@ enum status records_read_header(char **signature, uint64_t *start, int fd, const
     path_for_message(shown, sizeof shown, path);
     struct header header;
     size_t got;
-    if (read_at(fd, 0, &header, sizeof header, &got, path, err))
+    if (read_at(fd, &header, sizeof header, 0, &got, path, err))
         goto out;
     if (got < sizeof header) {
         status = STATUS_END;
@@ -138,7 +116,7 @@ enum status records_read_header(char **signature, uint64_t *start, int fd, const
             error_memory(err, header.length, "the log's header");
             goto out;
         }
-        if (read_at(fd, sizeof header, text, header.length, &got, path, err))
+        if (read_at(fd, text, header.length, sizeof header, &got, path, err))
             goto out;
         text[header.length] = 0;
         if (got < header.length) {
@@ -344,7 +322,7 @@ static enum status fetch(struct records_reader *reader, uint64_t offset, size_t 
         reader->at = offset;
         reader->filled = 0;
         enum status status =
-            read_at(reader->fd, offset, reader->buffer, wanted, &reader->filled, reader->path, err);
+            read_at(reader->fd, reader->buffer, wanted, offset, &reader->filled, reader->path, err);
         if (status)
             return status;
         if (reader->filled < size)

@@ -200,12 +200,18 @@ static void add_part(struct unfinished *sum, struct unfinished *part)
     }
 }
 
-static enum status look_at_part(struct unfinished *sum, unsigned rank, struct error *err)
+char *unfinished_part(const char *parts, unsigned rank, unsigned ranks)
 {
     char *path;
+    const int width = snprintf(NULL, 0, "%u", ranks - 1);
+    return asprintf(&path, "%s/shard-%0*u-of-%u.h5", parts, width, rank, ranks) < 0 ? NULL : path;
+}
+
+static enum status look_at_part(struct unfinished *sum, unsigned rank, struct error *err)
+{
     struct unfinished part;
-    const int width = snprintf(NULL, 0, "%u", sum->ranks - 1);
-    if (asprintf(&path, "%s/shard-%0*u-of-%u.h5", sum->path, width, rank, sum->ranks) < 0)
+    char *path = unfinished_part(sum->path, rank, sum->ranks);
+    if (!path)
         return error_memory(err, strlen(sum->path), "the name of a part");
     enum status status = unfinished_look(&part, path, err);
     if (status == STATUS_OK && !part.exists && access(path, F_OK) == 0)

@@ -29,6 +29,8 @@ struct unfinished {
 
 /* The directory F.h5.parts of the parts of such an ingest: shard-I-of-N.h5. */
 #define UNFINISHED_PARTS ".parts"
+/* The path of one in that directory; free it. NULL without memory. */
+char *unfinished_part(const char *parts, unsigned rank, unsigned ranks);
 
 /* Looks. The log is read once, without the values of images (a few hundred bytes a record); a frame
  * that is cut off or damaged ends it. STATUS_FAILED: something is there that cannot be read. Clear

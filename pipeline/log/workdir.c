@@ -96,7 +96,7 @@ static void remove_scratch(const struct workdir *workdir)
     unlinkat(workdir->directory, LEARNED_NEW, 0);
     unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
     unlinkat(workdir->directory, WORKDIR_HANDOVER_NEW, 0);
-    if (faccessat(workdir->directory, WORKDIR_HANDOVER, F_OK, 0) != 0 && errno == ENOENT)
+    if (!workdir_has(workdir, WORKDIR_HANDOVER))
         unlinkat(workdir->directory, WORKDIR_RESULT, 0);
     if (!directory) {
         if (fd >= 0)
@@ -180,6 +180,11 @@ int workdir_descriptor(const struct workdir *workdir)
     return workdir->directory;
 }
 
+bool workdir_has(const struct workdir *workdir, const char *name)
+{
+    return faccessat(workdir->directory, name, F_OK, 0) == 0 || errno != ENOENT;
+}
+
 void workdir_note_command(const struct workdir *workdir, const char *command)
 {
     char *working = getcwd(NULL, 0);
@@ -197,7 +202,7 @@ void workdir_note_command(const struct workdir *workdir, const char *command)
 enum status workdir_sync(const struct workdir *workdir, struct error *err)
 {
     return output_sync(workdir->directory) ? STATUS_OK
-                                                     : fail(err, "fsync", workdir->path, errno);
+                                           : fail(err, "fsync", workdir->path, errno);
 }
 
 void workdir_close(struct workdir **workdir, bool keep)
@@ -230,8 +235,7 @@ void workdir_release(struct workdir **workdir)
         return;
     const int directory = (*workdir)->directory;
     const bool log = fstatat(directory, WORKDIR_LOG, &st, 0) == 0 ? st.st_size > 0 : errno != ENOENT;
-    const bool handover = fstatat(directory, WORKDIR_HANDOVER, &st, 0) == 0 || errno != ENOENT;
-    workdir_close(workdir, log || handover);
+    workdir_close(workdir, log || workdir_has(*workdir, WORKDIR_HANDOVER));
 }
 
 void workdir_tidy(const char *output)

@@ -36,6 +36,9 @@ enum status workdir_open(struct workdir **out, const char *output, struct stop *
 const char *workdir_path(const struct workdir *workdir);
 int workdir_descriptor(const struct workdir *workdir);
 
+/* Whether it has a file of that name, or cannot tell. */
+bool workdir_has(const struct workdir *workdir, const char *name);
+
 /* Notes the command line whose work this is, and its working directory, for people who look
  * (unfinished.h). Without space for it nothing is noted. */
 void workdir_note_command(const struct workdir *workdir, const char *command);

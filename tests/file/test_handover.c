@@ -84,12 +84,12 @@ static void test_name_is_taken(void **state)
     assert_int_equal(unfinished.by_reason[REASON_CORRUPT], (ITEMS - 3 + 6) / 7);
     unfinished_clear(&unfinished);
     /* What is there stays until it is moved away. */
-    assert_int_equal(handover_resume(f->output, 2, NULL, NULL, &error), STATUS_FAILED);
+    assert_int_equal(handover_resume(f->output, 2, false, NULL, &error), STATUS_FAILED);
     unlink(f->output);
     assert_ok(store_open(&store, &f->config, &error));
     store_close(&store);
     assert_same_file(f, bytes, size);
-    assert_ok(handover_resume(f->output, 2, NULL, NULL, &error));
+    assert_ok(handover_resume(f->output, 2, false, NULL, &error));
     free(bytes);
 }
 
@@ -108,7 +108,7 @@ static void test_damage(void **state)
         plan[at] ^= 1;
         write_file(path, plan, plan_size);
         plan[at] ^= 1;
-        assert_int_equal(handover_resume(f->output, 2, NULL, NULL, &error), STATUS_FAILED);
+        assert_int_equal(handover_resume(f->output, 2, false, NULL, &error), STATUS_FAILED);
         assert_non_null(strstr(error.sentence, at < 12 ? "another version of clpipe" : "is damaged"));
     }
     /* A result that is missing has its name already only if all is in it. */
@@ -118,7 +118,7 @@ static void test_damage(void **state)
     char *kept = read_file(result, &result_size);
     unlink(result);
     write_file(path, plan, plan_size);
-    assert_int_equal(handover_resume(f->output, 2, NULL, NULL, &error), STATUS_FAILED);
+    assert_int_equal(handover_resume(f->output, 2, false, NULL, &error), STATUS_FAILED);
     assert_int_equal(access(f->log, F_OK), 0);
     write_file(result, kept, result_size);
     free(kept);

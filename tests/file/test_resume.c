@@ -58,7 +58,7 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     struct store *store;
     struct store_summary summary;
     static struct made made;
-    if (handover_resume(f->output, 2, NULL, NULL, &error))
+    if (handover_resume(f->output, 2, false, NULL, &error))
         return 5;
     if (store_open(&store, &f->config, &error))
         return 1;
