@@ -465,7 +465,8 @@ static const struct option report_rows[] = {
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "kmeans, or the only one", 0, 0,
      "clustering to show, if the file has several"},
     {"link-originals", 0, OPTION_FLAG, AT(link_originals), NULL, NULL, NULL, 0, 0,
-     "show and link the image files themselves; the pages then contain their absolute paths"},
+     "show and link the image files themselves, where they are as they were read; the pages then "
+     "contain their absolute paths"},
     END};
 const struct option_group group_report = {"What to write", report_rows};
 

@@ -1,7 +1,10 @@
 /* pages_data.c: what the scripts of a report hold, but for the map and neighbours. */
 #include "report/pages_data.h"
+#include "base/log.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include "file/locate.h"
+#include "pictures/original.h"
 #include "report/pages_palette.h"
 #include "report/pages_script.h"
 #include <math.h>
@@ -150,42 +153,56 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
         json_close_array(json);                                                                    \
     } while (0)
 
-/* file:// and the absolute path of a picture, every byte but the unreserved ones escaped (RFC 3986). */
+/* file:// and the absolute path of a picture, every byte but the unreserved ones escaped (RFC 3986); null,
+ * and counted, where the picture is no file, or is not the one that was read. */
 static enum status add_link(struct json *json, struct pages *pages, struct locator *locator,
-                            uint64_t row, struct error *err)
+                            uint64_t row, uint64_t *unlinked, struct error *err)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
     struct result_image image;
     const char *path;
+    bool member;
     enum status status = result_image_at(pages->result, row, &image, err);
     if (status == STATUS_OK)
         status = locate_image(locator, &path, pages->result, image.source, image.path_raw, err);
     if (status != STATUS_OK)
         return status;
-    char *link = malloc(3 * strlen(path) + sizeof "file://"), *to;
-    if (!link)
+    /* Browsers take "link/.." for nothing, whatever the link leads to. */
+    char *real = original_check(path, &image, &member) == ORIGINAL_THERE && !member
+                     ? realpath(path, NULL)
+                     : NULL;
+    if (!real) {
+        ++*unlinked;
+        json_null(json, NULL);
+        return STATUS_OK;
+    }
+    char *link = malloc(3 * strlen(real) + sizeof "file://"), *to;
+    if (!link) {
+        free(real);
         return error_memory(err, 3 * strlen(path), "a link");
+    }
     to = stpcpy(link, "file://");
-    for (; *path; path++)
-        if (strchr(plain, *path))
-            *to++ = *path;
+    for (const char *at = real; *at; at++)
+        if (strchr(plain, *at))
+            *to++ = *at;
         else
-            to += sprintf(to, "%%%02X", (unsigned)(unsigned char)*path);
+            to += sprintf(to, "%%%02X", (unsigned)(unsigned char)*at);
     *to = 0;
     json_string(json, NULL, link);
     free(link);
+    free(real);
     return STATUS_OK;
 }
 
 static enum status add_links(struct json *json, struct pages *pages, uint64_t first, uint64_t end,
-                             struct error *err)
+                             uint64_t *unlinked, struct error *err)
 {
     struct locator locator = {0};
     enum status status = STATUS_OK;
     json_open_array(json, "link");
     for (uint64_t i = first; i < end && status == STATUS_OK; i++)
-        status = add_link(json, pages, &locator, pages->album.order[i], err);
+        status = add_link(json, pages, &locator, pages->album.order[i], unlinked, err);
     json_close_array(json);
     locator_clear(&locator);
     return status;
@@ -194,6 +211,8 @@ static enum status add_links(struct json *json, struct pages *pages, uint64_t fi
 enum status pages_make_images(struct pages *pages, struct error *err)
 {
     const uint64_t n = pages->album.count;
+    uint64_t unlinked = 0;
+    char number[40];
     for (uint64_t first = 0; first < n; first += PAGES_CHUNK) {
         const uint64_t end = min_u64(n, first + PAGES_CHUNK);
         struct json json;
@@ -214,7 +233,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
         COLUMN(&json, "w", first, end, json_uint(&json, NULL, pages->places[i].width));
         COLUMN(&json, "h", first, end, json_uint(&json, NULL, pages->places[i].height));
         if (pages->config->link_originals)
-            status = add_links(&json, pages, first, end, err);
+            status = add_links(&json, pages, first, end, &unlinked, err);
         json_close_object(&json);
         if (status != STATUS_OK) {
             json_clear(&json);
@@ -225,6 +244,11 @@ enum status pages_make_images(struct pages *pages, struct error *err)
         if (status != STATUS_OK)
             return status;
     }
+    if (unlinked > 0)
+        log_message(LOG_NOTICE,
+                    "notice: no link to the original of %s: gone, changed since, in an archive, or "
+                    "read in another directory than this one",
+                    format_number_of(number, sizeof number, unlinked, "image"));
     return STATUS_OK;
 }
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from urllib.parse import quote
 
@@ -457,6 +458,40 @@ def test_originals_are_linked_on_request(browser, tmp_path, program):
         complaints, asked = browser.logs()
         assert complaints == []
         assert all(url.startswith(("file://" + quote(str(tmp_path)), "data:")) for url in asked)
+
+
+def test_only_the_original_is_linked(clpipe, tmp_path):
+    """Not what has its name in another directory, or took its place since; not a member of an archive."""
+    from PIL import Image
+    for name in ("a", "b"):
+        (tmp_path / name / "p").mkdir(parents=True)
+    for i in range(4):
+        Image.new("RGB", (20 + i, 20), (60 * i, 50, 99)).save(tmp_path / "a" / "p" / f"{i}.png")
+        Image.new("RGB", (20 + i, 20), (60 * i, 99, 50)).save(tmp_path / "b" / "p" / f"{i}.png")
+    with zipfile.ZipFile(tmp_path / "a" / "p" / "z.zip", "w") as archive:
+        archive.write(tmp_path / "a" / "p" / "0.png", "0.png")
+    shutil.copytree(tmp_path / "a" / "p", tmp_path / "a" / "sub" / "q")
+    os.symlink("sub/q", tmp_path / "a" / "link")
+    file = tmp_path / "f.h5"
+    assert clpipe("ingest", "p", "link/../q", "--archives", "-o", file, cwd=tmp_path / "a").returncode == 0
+
+    def links(directory):
+        made = clpipe("report", file, "-o", tmp_path / "r", "--link-originals", cwd=directory)
+        assert made.returncode == 0, made.stderr
+        images = data_of(tmp_path / "r", "images", 0)
+        return dict(zip(zip(images["source"], images["name"]), images["link"])), made.stderr
+
+    found, said = links(tmp_path / "a")
+    assert "no link to the original of 2 images" in said
+    for (source, name), link in found.items():
+        place = tmp_path / "a" / ("sub/q" if source else "p") / name.split("/", 1)[-1]
+        assert link == (None if ".zip" in name else "file://" + quote(str(place))), name
+    found, said = links(tmp_path / "b")
+    assert set(found.values()) == {None} and "no link to the original of 10 images" in said
+    Image.new("RGB", (20, 20), (1, 2, 3)).save(tmp_path / "a" / "p" / "1.png")
+    (tmp_path / "a" / "p" / "2.png").unlink()
+    found, said = links(tmp_path / "a")
+    assert sum(link is None for link in found.values()) == 4
 
 
 # --- files of several kinds ---------------------------------------------------------------------

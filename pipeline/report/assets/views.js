@@ -348,7 +348,8 @@ App.views.picture = async ([number], dialog) => {
                 clustered ? fact("Distance", digits(one.distance)) : null,
                 fact("Row", count(one.row)),
                 summary.map ? fact("Map", h("a", { href: `#/map/${p}` }, "Show it on the map")) : null,
-                one.link ? fact("Original", h("a", { href: one.link, target: "_blank", rel: "noopener" }, "Open the file")) : null)),
+                one.link ? fact("Original", h("a", { href: one.link, target: "_blank", rel: "noopener" }, "Open the file"))
+                    : one.link === null ? fact("Original", "not linked: gone, changed since it was read, or in an archive") : null)),
         similar);
     dialog.scrollTop = 0;
     (keep && dialog.querySelector(`[data-keep="${keep}"]`) || dialog.querySelector("h2")).focus({ preventScroll: true });

@@ -1,0 +1,231 @@
+/* original.c: stat(), and what it means on which file system. */
+#include "pictures/original.h"
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/source_name.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+#define READ_BYTES ((size_t)256 << 10)
+
+/* --- one file ---------------------------------------------------------------------------------- */
+
+/* Bytes of `path` that name a file: all, or the archive in front of a member. */
+static size_t file_length(const char *path, const struct result_image *image)
+{
+    const size_t length = strlen(path), prefix = archive_prefix(image->path_raw);
+    return prefix > 0 && image->bytes > 0 ? length - (strlen(image->path_raw) - prefix) - 1 : length;
+}
+
+/* *file: the bytes of `path` that name it. */
+static enum original_state check(struct stat *st, size_t *file, const char *path,
+                                 const struct result_image *image)
+{
+    const size_t length = strlen(path);
+    char *archive = strndup(path, *file = file_length(path, image));
+    int failed = archive ? path_stat_at(AT_FDCWD, archive, st, 0) : -1;
+    if (*file < length && !failed && S_ISDIR(st->st_mode)) {
+        *file = length; /* it is only named like an archive */
+        failed = path_stat_at(AT_FDCWD, path, st, 0);
+    }
+    free(archive);
+    if (failed)
+        return ORIGINAL_GONE;
+    const bool member = *file < length;
+    const bool same = image->bytes == 0 || ((member || (uint64_t)st->st_size == image->bytes) &&
+                                            clock_file_time(&st->st_mtim) == image->mtime_ns);
+    return S_ISREG(st->st_mode) && same ? ORIGINAL_THERE : ORIGINAL_CHANGED;
+}
+
+enum original_state original_check(const char *path, const struct result_image *image, bool *member)
+{
+    struct stat st;
+    size_t file;
+    const enum original_state state = check(&st, &file, path, image);
+    if (member)
+        *member = file < strlen(path);
+    return state;
+}
+
+char *original_name(const char *path)
+{
+    char *real = NULL, *out = NULL;
+    size_t cut = strlen(path);
+    do {
+        while (cut > 0 && path[cut - 1] != '/')
+            cut--;
+        /* Up to the slash, which is all there is of the root. */
+        char *directory = cut > 0 ? strndup(path, cut > 1 ? cut - 1 : 1) : strdup(".");
+        real = directory ? realpath(directory, NULL) : NULL;
+        const int number = errno;
+        free(directory);
+        if (!real && (number != ENOTDIR || cut <= 1))
+            return NULL;
+        if (!real)
+            cut--; /* inside an archive: its directory */
+    } while (!real);
+    if (asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, path + cut) < 0)
+        out = NULL;
+    free(real);
+    return out;
+}
+
+static enum original_system system_of(const struct statfs *fs)
+{
+    /* linux/magic.h, and those of file systems outside the kernel. */
+    static const uint32_t local[] = {
+        0xef53 /* ext */,        0x58465342 /* xfs */,      0x9123683e /* btrfs */,
+        0x01021994 /* tmpfs */,  0x858458f6 /* ramfs */,    0xf2f52010 /* f2fs */,
+        0x2fc12fc1 /* zfs */,    0xca451a4e /* bcachefs */, 0x3153464a /* jfs */,
+        0x52654973 /* reiser */, 0x3434 /* nilfs */,        0x7366746e /* ntfs3 */,
+        0x482b /* hfs+ */,       0x9660 /* iso */,          0x15013346 /* udf */,
+        0x73717368 /* squash */, 0xe0f5e1e2 /* erofs */};
+    static const uint32_t shared[] = {
+        0x6969 /* nfs */,      0x0bd00bd0 /* lustre */, 0x00c36400 /* ceph */, 0x47504653 /* gpfs */,
+        0x19830326 /* beegfs */, 0x7461636f /* ocfs2 */,  0x01161970 /* gfs2 */};
+    const uint32_t type = (uint32_t)fs->f_type;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (local[i] == type)
+            return ORIGINAL_LOCAL;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (shared[i] == type)
+            return ORIGINAL_SHARED;
+    return type == 0x794c7630 ? ORIGINAL_STACKED : ORIGINAL_UNTRUSTED;
+}
+
+void original_look(struct original *out, const char *path, const struct result_image *image)
+{
+    struct statfs fs;
+    struct statx more;
+    size_t length;
+    *out = (struct original){.state = ORIGINAL_GONE};
+    const enum original_state state = check(&out->st, &length, path, image);
+    char *file = strndup(path, length);
+    if (state == ORIGINAL_THERE && file && statfs(file, &fs) == 0) {
+        out->system = system_of(&fs);
+        out->name = original_name(path);
+        if (out->name && length < strlen(path))
+            out->member = strlen(out->name) - (strlen(path) - length) + 1;
+        out->real = out->member ? NULL : realpath(file, NULL);
+        if (out->system == ORIGINAL_UNTRUSTED && statx(AT_FDCWD, file, 0, STATX_MNT_ID, &more) == 0 &&
+            (more.stx_mask & STATX_MNT_ID))
+            out->mount = more.stx_mnt_id;
+    }
+    free(file);
+    if (out->name && (out->real || out->member))
+        out->state = ORIGINAL_THERE;
+    else if (state == ORIGINAL_CHANGED)
+        out->state = state;
+    if (out->real && out->name && strcmp(out->real, out->name) == 0) {
+        free(out->real);
+        out->real = NULL;
+    }
+}
+
+void original_clear(struct original *original)
+{
+    free(original->name);
+    free(original->real);
+    *original = (struct original){.state = ORIGINAL_GONE};
+}
+
+static const char *real_of(const struct original *original)
+{
+    return original->real ? original->real : original->name;
+}
+
+bool original_same(const struct original *before, const struct original *now)
+{
+    const struct stat *a = &before->st, *b = &now->st;
+    return before->state == ORIGINAL_THERE && now->state == ORIGINAL_THERE &&
+           before->member == now->member && a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_nlink == b->st_nlink && a->st_size == b->st_size &&
+           clock_file_time(&a->st_mtim) == clock_file_time(&b->st_mtim) &&
+           clock_file_time(&a->st_ctim) == clock_file_time(&b->st_ctim) &&
+           strcmp(before->name, now->name) == 0 && strcmp(real_of(before), real_of(now)) == 0;
+}
+
+/* --- two files --------------------------------------------------------------------------------- */
+
+/* Could a file system that ignores case take one for the other? Letters beyond ASCII all count alike. */
+static bool may_be_one_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b) && !(*a & *b & 0x80))
+            return false;
+    return *a == *b;
+}
+
+enum originals originals_compare(const struct original *a, const struct original *b)
+{
+    const struct stat *one = &a->st, *two = &b->st;
+    const char *name = real_of(a), *other = real_of(b);
+    const bool untrusted = a->system == ORIGINAL_UNTRUSTED || b->system == ORIGINAL_UNTRUSTED;
+    const bool local = (a->system == ORIGINAL_LOCAL || a->system == ORIGINAL_STACKED) &&
+                       (b->system == ORIGINAL_LOCAL || b->system == ORIGINAL_STACKED);
+    const bool inode = one->st_dev == two->st_dev && one->st_ino == two->st_ino;
+    if (strcmp(name, other) == 0)
+        return ORIGINALS_ONE;
+    if (inode && a->member && b->member && strcmp(name + a->member, other + b->member) != 0)
+        return ORIGINALS_TWO; /* in one archive */
+    if (inode)
+        return untrusted ? ORIGINALS_UNCERTAIN : ORIGINALS_ONE;
+    if (untrusted)
+        return a->mount && a->mount == b->mount && !may_be_one_name(name, other)
+                   ? ORIGINALS_TWO
+                   : ORIGINALS_UNCERTAIN;
+    if (one->st_dev == two->st_dev ||
+        (local && a->system == ORIGINAL_LOCAL && b->system == ORIGINAL_LOCAL))
+        return ORIGINALS_TWO;
+    /* A file of a layer below has the times of the one above. */
+    return local && clock_file_time(&one->st_ctim) != clock_file_time(&two->st_ctim)
+               ? ORIGINALS_TWO
+               : ORIGINALS_UNCERTAIN;
+}
+
+/* --- bytes ------------------------------------------------------------------------------------- */
+
+bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32])
+{
+    struct murmur3 murmur;
+    struct sha256 strong;
+    uint64_t at = 0;
+    ssize_t got = 0;
+    uint8_t *bytes = malloc(READ_BYTES);
+    murmur3_init(&murmur);
+    sha256_init(&strong);
+    while (bytes && (got = blob_read(blob, bytes, READ_BYTES, at)) > 0) {
+        murmur3_update(&murmur, bytes, (size_t)got);
+        if (sha)
+            sha256_update(&strong, bytes, (size_t)got);
+        at += (uint64_t)got;
+    }
+    const bool good = bytes && got == 0;
+    free(bytes);
+    murmur3_final(&murmur, digest);
+    if (sha)
+        sha256_final(&strong, sha);
+    return good;
+}
+
+bool original_has_bytes(const char *path, const struct result_image *image)
+{
+    struct stat st;
+    uint64_t digest[2];
+    const int fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    struct blob blob = blob_of_file(fd, image->bytes, image->mtime_ns);
+    const bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                      (uint64_t)st.st_size == image->bytes && original_digest(&blob, digest, NULL) &&
+                      memcmp(digest, image->digest, sizeof digest) == 0;
+    blob_close(&blob);
+    return same;
+}
