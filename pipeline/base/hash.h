@@ -2,12 +2,16 @@
  *
  * murmur3: MurmurHash3_x64_128 (Austin Appleby, public domain, 2011), seed 0, streaming: the
  * content digest of image files. It finds duplicates and changes and does not resist attacks.
- * sha256 (FIPS 180-4): identities and cache keys. crc32c (Castagnoli; RFC 3720 B.4): records in
- * logs.
+ * sha256 (FIPS 180-4, computed by libcrypto): identities, checksums and cache keys. crc32c
+ * (Castagnoli; RFC 3720 B.4): records in logs.
  *
  * The caller owns the state: init, any number of updates, final once. */
 #ifndef CLPIPE_BASE_HASH_H
 #define CLPIPE_BASE_HASH_H
+
+/* libcrypto's functions on a context of the caller's, which cannot fail; the newer ones allocate. */
+#define OPENSSL_API_COMPAT 10101
+#include <openssl/sha.h>
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,35 +31,17 @@ void murmur3_final(const struct murmur3 *state, uint64_t digest[2]);
 void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length);
 
 struct sha256 {
-    uint32_t h[8];
-    uint64_t length;
-    uint8_t block[64];
+    SHA256_CTX context;
 };
 
 /* The same; the digest has the byte order of the standard. */
 void sha256_init(struct sha256 *state);
 void sha256_update(struct sha256 *state, const void *data, size_t size);
 void sha256_final(struct sha256 *state, uint8_t digest[32]);
+/* Of one message. */
+void sha256_of(uint8_t digest[32], const void *data, size_t size);
 /* 64 lower-case hexadecimal digits and a NUL. */
 void sha256_hex(char hex[65], const uint8_t digest[32]);
-
-/* SHA-256 of up to SHA256_GROUP messages of the same length at once, which a CPU with AVX-512 or without
- * instructions for SHA-256 computes side by side in vectors: twice as fast as with those instructions,
- * and an order of magnitude faster than one by one without them. */
-#define SHA256_GROUP 16
-struct sha256_group {
-    uint32_t h[SHA256_GROUP][8];
-    uint64_t length;
-    unsigned count, lanes;
-};
-/* `lanes`: how many are computed side by side, 0 for what is best here; 1, 8 or 16 as far as the CPU
- * has vectors for it. */
-void sha256_group_init(struct sha256_group *group, unsigned count, unsigned lanes);
-/* The next `size` bytes, a multiple of 64, of each message. */
-void sha256_group_update(struct sha256_group *group, const uint8_t *const data[SHA256_GROUP],
-                         size_t size);
-/* The digests of the first `count` messages, with what was given so far; the state stays as it is. */
-void sha256_group_final(const struct sha256_group *group, uint8_t digest[SHA256_GROUP][32]);
 
 /* CRC-32C of data, continuing from `crc` (0 to start). */
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);

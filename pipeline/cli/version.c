@@ -9,6 +9,8 @@
 #include "ocl/ocl.h"
 #include "version_generated.h"
 #include "walk/archives.h"
+#include <libdeflate.h>
+#include <openssl/crypto.h>
 #include <zlib.h>
 
 static void print_platforms(struct sink *sink)
@@ -39,6 +41,8 @@ enum status print_version(struct error *err)
     sink_printf(&sink, "  built       " CLPIPE_VARIANT ", " CLPIPE_COMPILER " (%s)\n", __VERSION__);
     sink_printf(&sink, "  HDF5        %u.%u.%u\n", hdf5[0], hdf5[1], hdf5[2]);
     sink_printf(&sink, "  zlib        %s\n", zlibVersion());
+    sink_printf(&sink, "  libcrypto   %s\n", OpenSSL_version(OPENSSL_VERSION_STRING));
+    sink_printf(&sink, "  libdeflate  " LIBDEFLATE_VERSION_STRING "\n");
     sink_printf(&sink, "  jansson     %s\n", parameters_library());
     const struct format *format;
     for (unsigned i = 0; (format = format_at(i)); i++)

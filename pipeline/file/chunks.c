@@ -10,10 +10,10 @@
 #include "features/kind.h"
 #include "file/result_internal.h"
 #include <assert.h>
+#include <libdeflate.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #define LEVEL        H5_DEFLATE_LEVEL
 #define CHUNK_BYTES  (256u << 10)
@@ -84,13 +84,16 @@ static size_t most_bytes(const struct chunks *chunks)
 static void deflate_slot(struct slot *slot, uint8_t *shuffled)
 {
     const uint8_t *rows = slot->rows;
-    uLongf size = compressBound(slot->size);
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(LEVEL);
     if (slot->stream->element > 1) {
         shuffle(shuffled, rows, slot->size, slot->stream->element);
         rows = shuffled;
     }
     slot->deflated_size =
-        compress2(slot->deflated, &size, rows, slot->size, LEVEL) == Z_OK ? size : 0;
+        compressor ? libdeflate_zlib_compress(compressor, rows, slot->size, slot->deflated,
+                                              libdeflate_zlib_compress_bound(NULL, slot->size))
+                   : 0;
+    libdeflate_free_compressor(compressor);
 }
 
 /* Deflates the next slot; where there is none, waits for a change. With the lock. */
@@ -178,7 +181,7 @@ static enum status take_slot(struct chunks *chunks, struct stream *stream, struc
         free(slot->rows);
         free(slot->deflated);
         slot->rows = malloc(size);
-        slot->deflated = malloc(compressBound(size));
+        slot->deflated = malloc(libdeflate_zlib_compress_bound(NULL, size));
         slot->room = slot->rows && slot->deflated ? size : 0;
     }
     slot->stream = stream;

@@ -182,14 +182,6 @@ static void put_all(struct writer *writer, const struct feature_set *features)
             put_codebook(writer, &features->feature[i]);
 }
 
-static void seal(uint8_t digest[SEAL_SIZE], const void *bytes, size_t size)
-{
-    struct sha256 sha;
-    sha256_init(&sha);
-    sha256_update(&sha, bytes, size);
-    sha256_final(&sha, digest);
-}
-
 enum status codebooks_write_log(const struct feature_set *features, int directory,
                                 const char *path, struct error *err)
 {
@@ -199,7 +191,7 @@ enum status codebooks_write_log(const struct feature_set *features, int director
     if (!writer.bytes)
         return error_memory(err, size.used + SEAL_SIZE, "codebooks");
     put_all(&writer, features);
-    seal(writer.bytes + writer.used, writer.bytes, writer.used);
+    sha256_of(writer.bytes + writer.used, writer.bytes, writer.used);
     enum status status =
         learned_write(directory, writer.bytes, writer.used + SEAL_SIZE, path, err);
     free(writer.bytes);
@@ -286,7 +278,7 @@ enum status codebooks_read_log(struct codebooks *out, int directory, const char 
     struct reader reader = {bytes, size > SEAL_SIZE ? size - SEAL_SIZE : 0};
     const void *magic = NULL, *number = NULL;
     uint32_t count = 0;
-    seal(digest, bytes, reader.left);
+    sha256_of(digest, bytes, reader.left);
     bool whole = reader.left > 0 && memcmp(digest, bytes + reader.left, SEAL_SIZE) == 0 &&
                  (magic = take(&reader, MAGIC_SIZE)) && memcmp(magic, MAGIC, MAGIC_SIZE) == 0 &&
                  (number = take(&reader, sizeof count));

@@ -685,7 +685,6 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
         return error_memory(err, parts->count * (size_t)PIECE_DIGEST, "checksums");
     for (unsigned i = 0; i < parts->count; i++) {
         struct member *member = &parts->member[i];
-        struct sha256 state;
         const uint64_t rows = extent(&first, member, name);
         if (rows == 0)
             continue;
@@ -695,9 +694,7 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
             h5_damaged(err, member->path, "%s has no checksums", name);
             goto failed;
         }
-        sha256_init(&state);
-        sha256_update(&state, root, strlen(root));
-        sha256_final(&state, pieces->digest[pieces->count++]);
+        sha256_of(pieces->digest[pieces->count++], root, strlen(root));
     }
     return STATUS_OK;
 failed:

@@ -1,5 +1,5 @@
 /* piece_sums.c: a buffer for each dataset. When they hold enough together, threads digest the whole pieces
- * in groups, of whatever datasets, and what is left moves to the front. */
+ * of whatever datasets, and what is left moves to the front. */
 #include "file/piece_sums.h"
 #include "base/threads.h"
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 
 #define ENOUGH       (32u << 20) /* bytes in all buffers */
 #define MOST_THREADS 16
+#define TASKS_EACH   16 /* at least, of a thread */
 
 struct passing {
     uint8_t *data;
@@ -59,28 +60,18 @@ void piece_sums_close(struct piece_sums **out)
 static void *digest_tasks(void *context)
 {
     struct piece_sums *sums = context;
-    unsigned first;
-    while ((first = atomic_fetch_add(&sums->next, SHA256_GROUP)) < sums->tasks) {
-        const unsigned left = sums->tasks - first, count = left < SHA256_GROUP ? left : SHA256_GROUP;
-        const uint8_t *data[SHA256_GROUP];
-        uint8_t digest[SHA256_GROUP][PIECE_DIGEST];
-        struct sha256_group group;
-        for (unsigned i = 0; i < SHA256_GROUP; i++)
-            data[i] = sums->task[first + (i < count ? i : 0)].data;
-        sha256_group_init(&group, count, 0);
-        sha256_group_update(&group, data, PIECE_BYTES);
-        sha256_group_final(&group, digest);
-        for (unsigned i = 0; i < count; i++)
-            memcpy(sums->task[first + i].digest, digest[i], PIECE_DIGEST);
-    }
+    unsigned i;
+    while ((i = atomic_fetch_add(&sums->next, 1)) < sums->tasks)
+        sha256_of(sums->task[i].digest, sums->task[i].data, PIECE_BYTES);
     return NULL;
 }
 
 static void run_tasks(struct piece_sums *sums)
 {
-    const unsigned groups = (sums->tasks + SHA256_GROUP - 1) / SHA256_GROUP;
+    /* A thread for less than this costs more than it saves. */
+    const unsigned wanted = (sums->tasks + TASKS_EACH - 1) / TASKS_EACH;
     atomic_store(&sums->next, 0);
-    threads_run(digest_tasks, sums, groups < sums->threads ? groups : sums->threads);
+    threads_run(digest_tasks, sums, wanted < sums->threads ? wanted : sums->threads);
 }
 
 /* Room for `more` further digests, zeros at first. */
@@ -163,15 +154,11 @@ enum status piece_sums_take(struct piece_sums *sums, unsigned dataset, struct pi
                             struct error *err)
 {
     struct passing *passing = &sums->passing[dataset];
-    struct sha256 last;
     *pieces = (struct pieces){0};
     if (digest_whole(sums, err) != STATUS_OK || make_room(passing, 1, err) != STATUS_OK)
         return STATUS_FAILED;
-    if (passing->filled > 0) {
-        sha256_init(&last);
-        sha256_update(&last, passing->data, passing->filled);
-        sha256_final(&last, passing->pieces.digest[passing->pieces.count++]);
-    }
+    if (passing->filled > 0)
+        sha256_of(passing->pieces.digest[passing->pieces.count++], passing->data, passing->filled);
     *pieces = passing->pieces;
     sums->filled -= passing->filled;
     passing->filled = 0;

@@ -14,11 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GROUP        SHA256_GROUP
-#define GROUP_BYTES  ((uint64_t)GROUP * PIECE_BYTES)
-#define READ_BYTES   (64u << 10) /* of each piece of a group at a time */
-#define FIRST_BYTES  (16u << 10) /* room for a stream, which grows fourfold up to GROUP_BYTES */
-#define MOST_GROUPS  16 /* of chunked values that are in memory: one for each thread */
+#define GROUP       16u /* pieces of chunked values that are read at once */
+#define GROUP_BYTES ((uint64_t)GROUP * PIECE_BYTES)
+#define MOST_GROUPS 16 /* of chunked values that are in memory: one for each thread */
 
 void pieces_clear(struct pieces *pieces)
 {
@@ -38,27 +36,6 @@ void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint6
     *last = ((i + 1) * PIECE_BYTES - 1) / pieces->row_bytes;
     if (*last >= pieces->rows)
         *last = pieces->rows - 1;
-}
-
-/* Digests up to GROUP pieces that follow each other; the last one may be shorter. */
-static void digest_pieces(uint8_t (*digest)[PIECE_DIGEST], const uint8_t *bytes, size_t size)
-{
-    const unsigned whole = (unsigned)(size / PIECE_BYTES);
-    struct sha256_group group;
-    const uint8_t *data[GROUP];
-    if (whole > 0) {
-        sha256_group_init(&group, whole, 0);
-        for (unsigned i = 0; i < GROUP; i++)
-            data[i] = bytes + (size_t)(i < whole ? i : 0) * PIECE_BYTES;
-        sha256_group_update(&group, data, PIECE_BYTES);
-        sha256_group_final(&group, digest);
-    }
-    if (size % PIECE_BYTES > 0) {
-        struct sha256 last;
-        sha256_init(&last);
-        sha256_update(&last, bytes + (size_t)whole * PIECE_BYTES, size % PIECE_BYTES);
-        sha256_final(&last, digest[whole]);
-    }
 }
 
 /* --- past HDF5 ------------------------------------------------------------------------------- */
@@ -91,63 +68,21 @@ static bool read_exactly(struct parallel *p, uint64_t at, uint8_t *data, size_t 
     return true;
 }
 
-/* A piece of any length. */
-static bool digest_one(struct parallel *p, uint64_t piece, uint8_t *buffer)
-{
-    struct sha256 state;
-    const uint64_t start = piece * PIECE_BYTES, left = p->bytes - start;
-    const uint64_t end = start + (left < PIECE_BYTES ? left : PIECE_BYTES);
-    sha256_init(&state);
-    for (uint64_t at = start; at < end;) {
-        const size_t size =
-            end - at < GROUP * READ_BYTES ? (size_t)(end - at) : (size_t)GROUP * READ_BYTES;
-        if (!read_exactly(p, at, buffer, size))
-            return false;
-        sha256_update(&state, buffer, size);
-        at += size;
-    }
-    sha256_final(&state, p->pieces->digest[piece]);
-    return true;
-}
-
-/* `count` whole pieces. */
-static bool digest_group(struct parallel *p, uint64_t first, unsigned count, uint8_t *buffer)
-{
-    struct sha256_group group;
-    const uint8_t *data[GROUP];
-    sha256_group_init(&group, count, 0);
-    for (unsigned i = 0; i < GROUP; i++)
-        data[i] = buffer + (size_t)i * READ_BYTES;
-    for (uint64_t at = 0; at < PIECE_BYTES; at += READ_BYTES) {
-        for (unsigned i = 0; i < count; i++)
-            if (!read_exactly(p, (first + i) * PIECE_BYTES + at, buffer + (size_t)i * READ_BYTES,
-                              READ_BYTES))
-                return false;
-        sha256_group_update(&group, data, READ_BYTES);
-    }
-    sha256_group_final(&group, p->pieces->digest + first);
-    return true;
-}
-
-static void *digest_groups(void *context)
+static void *digest_pieces(void *context)
 {
     struct parallel *p = context;
-    const size_t most = (size_t)GROUP * READ_BYTES;
-    uint8_t *buffer = malloc(p->bytes < most ? (size_t)p->bytes : most);
-    uint64_t first;
+    uint8_t *buffer = malloc(p->bytes < PIECE_BYTES ? (size_t)p->bytes : PIECE_BYTES);
+    uint64_t piece;
     if (!buffer)
         atomic_store(&p->failed, ENOMEM);
     while (buffer && !atomic_load(&p->failed) &&
-           (first = atomic_fetch_add(&p->next, 1) * GROUP) < p->pieces->count) {
-        const uint64_t whole = p->bytes / PIECE_BYTES - first;
-        const unsigned count = whole < GROUP ? (unsigned)whole : GROUP;
-        posix_fadvise(p->fd, (off_t)(p->start + first * PIECE_BYTES), (off_t)GROUP_BYTES,
-                      POSIX_FADV_WILLNEED);
-        if (count > 0 && !digest_group(p, first, count, buffer))
+           (piece = atomic_fetch_add(&p->next, 1)) < p->pieces->count) {
+        const uint64_t start = piece * PIECE_BYTES, left = p->bytes - start;
+        const size_t size = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+        posix_fadvise(p->fd, (off_t)(p->start + start + size), PIECE_BYTES, POSIX_FADV_WILLNEED);
+        if (!read_exactly(p, start, buffer, size))
             break;
-        if (count < GROUP && first + count < p->pieces->count &&
-            !digest_one(p, first + count, buffer))
-            break;
+        sha256_of(p->pieces->digest[piece], buffer, size);
     }
     free(buffer);
     return NULL;
@@ -164,7 +99,10 @@ static void digest_rows(struct parallel *p, uint64_t first, uint64_t count, uint
     struct error error = ERROR_INIT;
     if (hdf5_chunks_read_stored(p->chunks, row_first, row_end - row_first, buffer, &error) ==
         STATUS_OK) {
-        digest_pieces(p->pieces->digest + first, buffer + (start - row_first * row), size);
+        const uint8_t *at = buffer + (start - row_first * row);
+        for (uint64_t i = 0; i * PIECE_BYTES < size; i++)
+            sha256_of(p->pieces->digest[first + i], at + i * PIECE_BYTES,
+                      size - i * PIECE_BYTES < PIECE_BYTES ? size - i * PIECE_BYTES : PIECE_BYTES);
         return;
     }
     /* The system has failed, not the file. */
@@ -200,9 +138,10 @@ static void *digest_chunks(void *context)
 
 static enum status digest_in_parallel(struct parallel *p, const char *path, struct error *err)
 {
-    void *(*const digest)(void *context) = p->chunks ? digest_chunks : digest_groups;
+    void *(*const digest)(void *context) = p->chunks ? digest_chunks : digest_pieces;
     unsigned wanted = cpus_available();
     const unsigned most = p->chunks ? MOST_GROUPS : THREADS_MOST;
+    /* A thread for less than a group costs more than it saves. */
     const uint64_t groups = (p->pieces->count + GROUP - 1) / GROUP;
     if (wanted > most)
         wanted = most;
@@ -261,8 +200,8 @@ static enum status find_chunks(struct hdf5_direct *direct, hid_t dataset,
 struct stream {
     struct pieces *pieces;
     uint64_t room; /* for digests */
-    uint8_t *data; /* up to GROUP pieces */
-    size_t filled, capacity;
+    struct sha256 sha;
+    size_t filled; /* bytes of the last piece; 0: none has begun */
 };
 
 static enum status make_room(struct stream *s, uint64_t pieces, struct error *err)
@@ -282,11 +221,10 @@ static enum status make_room(struct stream *s, uint64_t pieces, struct error *er
     return STATUS_OK;
 }
 
-/* Digests what is in the buffer: whole pieces, and at the end the last one. */
-static void flush(struct stream *s)
+static void end_piece(struct stream *s)
 {
-    const uint64_t done = s->pieces->count - (s->filled + PIECE_BYTES - 1) / PIECE_BYTES;
-    digest_pieces(s->pieces->digest + done, s->data, s->filled);
+    if (s->filled > 0)
+        sha256_final(&s->sha, s->pieces->digest[s->pieces->count - 1]);
     s->filled = 0;
 }
 
@@ -296,27 +234,19 @@ static enum status feed(struct stream *s, const void *bytes, size_t size, uint64
 {
     const uint8_t *at = bytes;
     while (size > 0) {
-        if (s->filled == s->capacity && s->capacity < GROUP_BYTES) {
-            const size_t capacity = s->capacity ? 4 * s->capacity : FIRST_BYTES;
-            uint8_t *more = realloc(s->data, capacity);
-            if (!more)
-                return error_memory(err, capacity, "checksums");
-            s->data = more;
-            s->capacity = capacity;
-        }
-        if (s->filled == GROUP_BYTES)
-            flush(s);
-        if (s->filled % PIECE_BYTES == 0) {
+        if (s->filled == 0) {
             if (make_room(s, s->pieces->count + 1, err))
                 return STATUS_FAILED;
             s->pieces->row[s->pieces->count++] = row;
+            sha256_init(&s->sha);
         }
-        const size_t piece = PIECE_BYTES - s->filled % PIECE_BYTES, left = s->capacity - s->filled,
-                     room = piece < left ? piece : left, part = size < room ? size : room;
-        memcpy(s->data + s->filled, at, part);
+        const size_t left = PIECE_BYTES - s->filled, part = size < left ? size : left;
+        sha256_update(&s->sha, at, part);
         s->filled += part;
         at += part;
         size -= part;
+        if (s->filled == PIECE_BYTES)
+            end_piece(s);
     }
     return STATUS_OK;
 }
@@ -366,9 +296,8 @@ static enum status digest_stream(struct pieces *pieces, const struct serial *ser
             status = feed(&s, data, count * row, first, err);
     }
     if (status == STATUS_OK)
-        flush(&s);
+        end_piece(&s);
     free(data);
-    free(s.data);
     return status;
 }
 

@@ -1,9 +1,8 @@
 /* chunk_filters.c: inverses of HDF5's filters, from one buffer to another and back. */
 #include "matrix/chunk_filters.h"
 #include "base/avx2.h"
-#include <limits.h>
+#include <libdeflate.h>
 #include <string.h>
-#include <zlib.h>
 
 #define CHECKSUM_BYTES 4
 
@@ -61,19 +60,22 @@ static void unshuffle(unsigned char *out, const unsigned char *in, size_t size, 
 static const char *inflate_all(unsigned char *out, size_t expected, const unsigned char *in,
                                size_t size)
 {
-    z_stream stream = {.next_in = (unsigned char *)in, .next_out = out};
-    if (size > UINT_MAX || expected > UINT_MAX || inflateInit(&stream) != Z_OK)
+    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    if (!decompressor)
         return chunk_filters_no_memory;
-    stream.avail_in = (unsigned)size;
-    stream.avail_out = (unsigned)expected;
-    const int end = inflate(&stream, Z_FINISH);
-    const size_t made = stream.total_out, left = stream.avail_in;
-    inflateEnd(&stream);
-    if (end == Z_STREAM_END)
-        return made == expected ? NULL : "it has fewer values than its shape";
-    if (end == Z_BUF_ERROR && made == expected && left > 0)
+    const enum libdeflate_result result =
+        libdeflate_zlib_decompress(decompressor, in, size, out, expected, NULL);
+    libdeflate_free_decompressor(decompressor);
+    switch (result) {
+    case LIBDEFLATE_SUCCESS:
+        return NULL;
+    case LIBDEFLATE_SHORT_OUTPUT:
+        return "it has fewer values than its shape";
+    case LIBDEFLATE_INSUFFICIENT_SPACE:
         return "it has more values than its shape";
-    return end == Z_MEM_ERROR ? chunk_filters_no_memory : "its deflate stream is damaged";
+    default:
+        return "its deflate stream is damaged";
+    }
 }
 
 /* --- fletcher32 -------------------------------------------------------------------------------- */

@@ -42,6 +42,8 @@ class Clpipe(SConsPackage):
     depends_on("libjpeg-turbo@2:")
     depends_on("hdf5@1.10: +hl ~mpi")
     depends_on("zlib-api")
+    depends_on("openssl")
+    depends_on("libdeflate")
     depends_on("jansson")
     depends_on("mpi", when="+mpi")
 
