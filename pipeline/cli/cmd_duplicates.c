@@ -10,11 +10,14 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "duplicates/duplicates.h"
-#include "file/locate.h"
+#include "duplicates/removal.h"
+#include "walk/filelist.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHOWN_GROUPS  20u /* to people */
@@ -28,10 +31,12 @@ struct command_state {
     const char *output; /* NULL: standard output */
     int format;         /* enum export_format; -1: a summary for people */
     bool keeps;         /* --keep, or what --to-list implies */
+    struct removal removal;
+    char **listed; /* of --check: names, ascending */
+    uint64_t listed_count;
     struct sink sink;
     struct json json;
     uint64_t by_kind[DUPLICATES_KINDS]; /* groups */
-    uint64_t others, other_bytes;       /* that are not kept */
 };
 
 /* --- what is asked for ------------------------------------------------------------------------- */
@@ -54,43 +59,43 @@ static enum status check_options(const struct command_state *state, struct error
     if (state->format >= 0 && !state->output && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the table and --json - cannot both use standard output: give -o FILE");
-    if (options->to_list && state->output && strcmp(options->to_list, state->output) == 0)
-        return misuse(err, options->command, "-o and --to-list name the same file");
-    const enum status status = options_check_output(options, "-o", state->output, err);
-    return status == STATUS_OK
-               ? options_check_output(options, "--to-list", options->to_list, err)
-               : status;
-}
-
-/* --- groups ------------------------------------------------------------------------------------ */
-
-/* The member of a group that is kept. */
-static enum status choose_kept(uint64_t *kept, struct command_state *state,
-                               const struct duplicates_group *group, struct error *err)
-{
-    const struct duplicates_member *member = state->found.member + group->first;
-    struct result_image image;
-    int64_t newest = 0;
-    *kept = 0; /* the reference is the best */
-    for (uint64_t i = 0; i < group->count && state->options->keep > KEEP_BEST; i++) {
-        if (state->options->keep == KEEP_FIRST) {
-            *kept = member[i].row < member[*kept].row ? i : *kept;
-            continue;
-        }
-        const enum status status = result_image_at(state->result, member[i].row, &image, err);
+    if (options->check && (options->keep >= 0 || options->output || options_given(options, "format")))
+        return misuse(err, options->command,
+                      "--check says what of LIST must stay: leave out --keep, -o and --format");
+    const char *files[] = {state->output, options->to_list, options->to_list_members};
+    static const char *const names[] = {"-o", "--to-list", "--to-list-members"};
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < i; j++)
+            if (files[i] && files[j] && strcmp(files[i], files[j]) == 0)
+                return misuse(err, options->command, "%s and %s name the same file", names[j],
+                              names[i]);
+        const enum status status = options_check_output(options, names[i], files[i], err);
         if (status != STATUS_OK)
             return status;
-        if (i == 0 || image.mtime_ns > newest ||
-            (image.mtime_ns == newest && member[i].row < member[*kept].row)) {
-            newest = image.mtime_ns;
-            *kept = i;
-        }
     }
     return STATUS_OK;
 }
 
+/* --- groups ------------------------------------------------------------------------------------ */
+
+/* 1: its file is kept; 0: it can go; -1: that is not proven. */
+static int keep_of(const struct removal_entry *entry)
+{
+    return entry->verdict == REMOVAL_KEPT || entry->verdict == REMOVAL_SAME ? 1
+           : entry->verdict == REMOVAL_SAFE                                 ? 0
+                                                                            : -1;
+}
+
+static void put_keep(struct json *json, int keep)
+{
+    if (keep >= 0)
+        json_bool(json, "keep", keep);
+    else
+        json_null(json, "keep");
+}
+
 static void put_line(struct command_state *state, uint64_t number,
-                     const struct duplicates_member *member, const char *path, bool kept)
+                     const struct duplicates_member *member, const char *path, int keep)
 {
     struct sink *sink = &state->sink;
     const char *kind = duplicates_kind_name(member->kind);
@@ -105,7 +110,7 @@ static void put_line(struct command_state *state, uint64_t number,
         json_string(&json, "kind", kind);
         json_uint(&json, "distance", member->distance);
         if (state->keeps)
-            json_bool(&json, "keep", kept);
+            put_keep(&json, keep);
         json_close_object(&json);
         const char *text = json_finish(&json);
         sink_text(sink, text ? text : "{}");
@@ -115,16 +120,19 @@ static void put_line(struct command_state *state, uint64_t number,
         sink_field(sink, path, separator);
         sink_printf(sink, "%c%s%c%u", separator, kind, separator, (unsigned)member->distance);
         if (state->keeps)
-            sink_printf(sink, "%c%d", separator, kept);
+            sink_printf(sink, keep < 0 ? "%c" : "%c%d", separator, keep);
     }
     sink_text(sink, "\n");
 }
 
 static void put_person(struct command_state *state, uint64_t number,
-                       const struct duplicates_group *group, uint64_t i, const char *path,
-                       bool kept)
+                       const struct duplicates_group *group, uint64_t i, const char *path)
 {
+    static const char *const notes[REMOVAL_VERDICTS] = {[REMOVAL_SAME] = "  (the same file)",
+                                                        [REMOVAL_GONE] = "  (gone)",
+                                                        [REMOVAL_CHANGED] = "  (changed since)"};
     const struct duplicates_member *member = &state->found.member[group->first + i];
+    const enum removal_verdict verdict = state->removal.entry[group->first + i].verdict;
     struct sink *sink = &state->sink;
     char count[40];
     if (number >= SHOWN_GROUPS)
@@ -133,17 +141,18 @@ static void put_person(struct command_state *state, uint64_t number,
         sink_printf(sink, "\ngroup %" PRIu64 ": %s\n", number,
                     format_number_of(count, sizeof count, group->count, "image"));
     if (i < SHOWN_MEMBERS) {
-        sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ", kept && state->keeps ? "keep" : "",
+        sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ", verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
                     duplicates_kind_name(member->kind), (unsigned)member->distance, member->row);
         sink_clean(sink, path);
-        sink_text(sink, member->mirrored ? "  (mirrored)\n" : "\n");
+        sink_printf(sink, "%s%s\n", member->mirrored ? "  (mirrored)" : "",
+                    notes[verdict] ? notes[verdict] : "");
     } else if (i == SHOWN_MEMBERS) {
         sink_printf(sink, "  ... %" PRIu64 " more\n", group->count - i);
     }
 }
 
 static void put_json(struct command_state *state, const struct duplicates_member *member,
-                     const char *path, bool kept)
+                     const char *path, const struct removal_entry *entry)
 {
     struct json *json = &state->json;
     json_open_object(json, NULL);
@@ -152,8 +161,9 @@ static void put_json(struct command_state *state, const struct duplicates_member
     json_string(json, "kind", duplicates_kind_name(member->kind));
     json_uint(json, "distance", member->distance);
     json_bool(json, "mirrored", member->mirrored);
+    json_string(json, "verdict", removal_names[entry->verdict]);
     if (state->keeps)
-        json_bool(json, "keep", kept);
+        put_keep(json, keep_of(entry));
     json_close_object(json);
 }
 
@@ -161,9 +171,9 @@ static enum status put_group(struct command_state *state, uint64_t number,
                              const struct duplicates_group *group, struct error *err)
 {
     const struct duplicates_member *member = state->found.member + group->first;
+    const struct removal_entry *entry = state->removal.entry + group->first;
     struct result_image image;
-    uint64_t kept;
-    enum status status = choose_kept(&kept, state, group, err);
+    enum status status = STATUS_OK;
     if (state->options->json) {
         json_open_object(&state->json, NULL);
         json_string(&state->json, "kind", duplicates_kind_name(group->kind));
@@ -174,13 +184,11 @@ static enum status put_group(struct command_state *state, uint64_t number,
         if (status != STATUS_OK)
             break;
         if (state->format < 0)
-            put_person(state, number, group, i, image.path, i == kept);
+            put_person(state, number, group, i, image.path);
         else
-            put_line(state, number, &member[i], image.path, i == kept);
+            put_line(state, number, &member[i], image.path, keep_of(&entry[i]));
         if (state->options->json)
-            put_json(state, &member[i], image.path, i == kept);
-        state->others += i != kept;
-        state->other_bytes += i != kept ? image.bytes : 0;
+            put_json(state, &member[i], image.path, &entry[i]);
     }
     if (state->options->json) {
         json_close_array(&state->json);
@@ -215,36 +223,129 @@ static enum status put_groups(struct command_state *state, struct error *err)
 
 /* --- the list of the others -------------------------------------------------------------------- */
 
-static enum status write_list(struct command_state *state, struct error *err)
+static enum status write_list(const struct command_state *state, const char *file, bool members,
+                              struct error *err)
 {
-    const struct duplicates *found = &state->found;
-    struct locator locator = {0};
-    struct result_image image;
     struct sink list;
-    const char *path;
-    enum status status = sink_open(&list, state->options->to_list, err);
+    if (!file)
+        return STATUS_OK;
+    enum status status = sink_open(&list, file, err);
+    for (uint64_t i = 0; i < state->found.members && status == STATUS_OK; i++) {
+        const struct removal_entry *entry = &state->removal.entry[i];
+        if (entry->verdict == REMOVAL_SAFE && !entry->repeated && (entry->file.member > 0) == members)
+            sink_write(&list, entry->file.name, strlen(entry->file.name) + 1);
+    }
+    return status == STATUS_OK ? sink_close(&list, true, err) : status;
+}
+
+static enum status write_lists(const struct command_state *state, struct error *err)
+{
+    const enum status status = write_list(state, state->options->to_list, false, err);
+    return status == STATUS_OK ? write_list(state, state->options->to_list_members, true, err) : status;
+}
+
+/* --- a list that is checked -------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum status take_listed(void *context, const char *path, size_t length, struct error *err)
+{
+    struct command_state *state = context;
+    char **grown = realloc(state->listed, (state->listed_count + 1) * sizeof *grown);
+    char *name = original_name(path);
+    name = name ? name : strdup(path);
+    if (grown)
+        state->listed = grown;
+    if (grown && name)
+        grown[state->listed_count++] = name;
+    return grown && name ? STATUS_OK : error_memory(err, length + sizeof *grown, "a list of paths");
+}
+
+static enum status read_listed(struct command_state *state, struct error *err)
+{
+    const char *list = state->options->check;
+    char *source = NULL;
+    uint64_t repeated;
+    state->listed = malloc(sizeof *state->listed); /* not NULL, whatever the list holds */
+    if (!state->listed || asprintf(&source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
+        return error_memory(err, strlen(list) + 2, "a file name");
+    const enum status status = filelist_read(&repeated, source, "/tmp", state->options->memory / 4,
+                                             signals_stop(), take_listed, state, err);
+    free(source);
+    qsort(state->listed, state->listed_count, sizeof *state->listed, compare_names);
+    return status;
+}
+
+/* Why what is listed must stay, NULL: it is no member of a group. Free it. */
+static const char **find_reasons(const struct command_state *state)
+{
+    const char **why = calloc(state->listed_count + 1, sizeof *why);
+    for (uint64_t i = 0; i < state->found.members && why; i++) {
+        const struct removal_entry *entry = &state->removal.entry[i];
+        char **at = entry->file.name ? bsearch(&entry->file.name, state->listed, state->listed_count,
+                                               sizeof *state->listed, compare_names)
+                                     : NULL;
+        while (at && at > state->listed && strcmp(at[-1], *at) == 0)
+            at--;
+        if (at && (!why[at - state->listed] || entry->verdict != REMOVAL_SAFE))
+            why[at - state->listed] = removal_texts[entry->verdict];
+    }
+    return why;
+}
+
+static enum status print_check(struct command_state *state, struct error *err)
+{
+    struct transcript out;
+    struct stat st;
+    char shown[256];
+    uint64_t safe = 0, paths = 0;
+    const char **why = find_reasons(state);
+    enum status status = why ? write_lists(state, err)
+                             : error_memory(err, state->listed_count * sizeof *why, "a list of paths");
+    if (status == STATUS_OK)
+        status = transcript_open(&out, state->options, err);
+    if (status != STATUS_OK) {
+        free(why);
+        return status;
+    }
+    json_init(&out.json, false);
+    json_open_object(&out.json, NULL);
+    report_bytes(&out.json, "file", state->options->operand[0]);
+    report_bytes(&out.json, "list", state->options->check);
+    json_open_array(&out.json, "unsafe");
+    for (uint64_t i = 0; i < state->listed_count; i++) {
+        const char *name = state->listed[i];
+        if (i > 0 && strcmp(state->listed[i - 1], name) == 0)
+            continue;
+        paths++;
+        if (why[i] == removal_texts[REMOVAL_SAFE]) {
+            safe++;
+            continue;
+        }
+        if (!why[i])
+            why[i] = lstat(name, &st) == 0 ? "no image of the file that has copies"
+                                           : removal_texts[REMOVAL_GONE];
+        sink_clean(&out.sink, name);
+        sink_printf(&out.sink, ": %s\n", why[i]);
+        json_open_object(&out.json, NULL);
+        report_bytes(&out.json, "path", name);
+        json_string(&out.json, "reason", why[i]);
+        json_close_object(&out.json);
+    }
+    free(why);
+    json_close_array(&out.json);
+    json_uint(&out.json, "paths", paths);
+    json_uint(&out.json, "safe", safe);
+    json_close_object(&out.json);
+    status = report_end(state->options, &out.json, &out.sink, status, err);
     if (status != STATUS_OK)
         return status;
-    for (uint64_t g = 0; g < found->groups && status == STATUS_OK; g++) {
-        const struct duplicates_group *group = &found->group[g];
-        uint64_t kept;
-        status = choose_kept(&kept, state, group, err);
-        for (uint64_t i = 0; i < group->count && status == STATUS_OK; i++) {
-            if (i == kept)
-                continue;
-            status =
-                result_image_at(state->result, found->member[group->first + i].row, &image, err);
-            if (status == STATUS_OK)
-                status =
-                    locate_image(&locator, &path, state->result, image.source, image.path_raw, err);
-            if (status == STATUS_OK)
-                sink_write(&list, path, strlen(path) + 1);
-        }
-    }
-    locator_clear(&locator);
-    const enum status closed =
-        sink_close(&list, status == STATUS_OK, status == STATUS_OK ? err : NULL);
-    return status == STATUS_OK ? closed : status;
+    summary_line(state->options, "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once",
+                 safe, paths, path_for_message(shown, sizeof shown, state->options->check));
+    return safe < paths ? STATUS_PARTIAL : STATUS_OK;
 }
 
 /* --- the outcome ------------------------------------------------------------------------------- */
@@ -252,6 +353,7 @@ static enum status write_list(struct command_state *state, struct error *err)
 static void summarise(const struct command_state *state, double seconds)
 {
     const struct duplicates *found = &state->found;
+    const struct removal *removal = &state->removal;
     const struct options *options = state->options;
     char images[40], groups[40], others[40], bytes[32], shown[256];
     if (found->groups == 0)
@@ -268,10 +370,20 @@ static void summarise(const struct command_state *state, double seconds)
                      state->by_kind[DUPLICATES_NEAR], seconds);
     if (found->groups > 0)
         summary_line(options, "  one of each kept, %s (%s) would be left over",
-                     format_number_of(others, sizeof others, state->others, "image"),
-                     format_bytes(bytes, sizeof bytes, state->other_bytes));
+                     format_number_of(others, sizeof others, removal->files, "image"),
+                     format_bytes(bytes, sizeof bytes, removal->bytes));
+    if (removal->members > 0)
+        summary_line(options, "  and %s of archives",
+                     format_number_of(others, sizeof others, removal->members, "member"));
+    for (int v = REMOVAL_SAME; v < REMOVAL_VERDICTS; v++)
+        if (removal->count[v] > 0)
+            summary_line(options, "  left out: %s: %s",
+                         format_number_of(others, sizeof others, removal->count[v], "image"),
+                         removal_texts[v]);
     if (options->to_list)
-        summary_line(options, "  their paths, each ended by NUL, are in %s",
+        summary_line(options,
+                     "  their paths, each ended by NUL, are in %s; directly before they are removed: "
+                     "clpipe duplicates --check",
                      path_for_message(shown, sizeof shown, options->to_list));
 }
 
@@ -306,7 +418,9 @@ static void notices(const struct command_state *state, uint32_t near)
 static enum status print_all(struct command_state *state, uint32_t near, struct error *err)
 {
     const struct duplicates *found = &state->found;
-    enum status status = STATUS_OK;
+    enum status status = write_lists(state, err);
+    if (status != STATUS_OK)
+        return status;
     if (state->format < 0 && (json_owns_stdout(state->options) || state->options->quiet))
         state->sink.closed = true; /* everything is dropped */
     else
@@ -326,14 +440,17 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
         json_uint(&state->json, strcat(key, duplicates_kind_name((enum duplicates_kind)k)),
                   state->by_kind[k]);
     }
-    json_uint(&state->json, "others", state->others);
-    json_uint(&state->json, "others_bytes", state->other_bytes);
+    json_uint(&state->json, "others", state->removal.files);
+    json_uint(&state->json, "others_bytes", state->removal.bytes);
+    json_uint(&state->json, "others_in_archives", state->removal.members);
+    json_open_object(&state->json, "left_out");
+    for (int v = REMOVAL_SAME; v < REMOVAL_VERDICTS; v++)
+        json_uint(&state->json, removal_names[v], state->removal.count[v]);
+    json_close_object(&state->json);
     json_uint(&state->json, "pixels_unknown", found->pixels_unknown);
     json_uint(&state->json, "near_unknown", found->near_unknown);
     json_double(&state->json, "seconds", seconds);
     json_close_object(&state->json);
-    if (status == STATUS_OK && state->options->to_list)
-        status = write_list(state, err);
     status = report_end(state->options, &state->json, &state->sink, status, err);
     if (status == STATUS_OK && (state->format < 0 || state->output))
         summarise(state, seconds);
@@ -361,8 +478,9 @@ static enum status open_device(struct ocl_context **out, struct compute *compute
 
 enum status command_duplicates(const struct options *options, struct error *err)
 {
-    struct command_state state = {.options = options,
-                                  .keeps = options->keep >= 0 || options->to_list != NULL};
+    struct command_state state = {
+        .options = options,
+        .keeps = options->keep >= 0 || options->to_list || options->to_list_members};
     struct compute compute = {0};
     struct progress progress;
     if (options->output && !sink_is_stdout(options->output))
@@ -384,14 +502,27 @@ enum status command_duplicates(const struct options *options, struct error *err)
         .progress = progress_phase,
         .progress_context = &progress,
     };
-    status = result_open(&state.result, options->operand[0], err);
+    status = options->check ? read_listed(&state, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = result_open(&state.result, options->operand[0], err);
     if (status == STATUS_OK)
         status = open_device(&config.context, &compute, &state, config.near, err);
     if (status == STATUS_OK)
         status = duplicates_find(&state.found, state.result, &config, err);
+    const struct removal_config removal = {
+        .keep = options->keep > 0 ? (enum removal_keep)options->keep : REMOVAL_BEST,
+        .prove = state.keeps || options->check,
+        .listed = state.listed,
+        .listed_count = state.listed_count};
+    if (status == STATUS_OK)
+        status = removal_find(&state.removal, state.result, &state.found, &removal, &config, err);
     progress_end(&progress);
     if (status == STATUS_OK)
-        status = print_all(&state, config.near, err);
+        status = options->check ? print_check(&state, err) : print_all(&state, config.near, err);
+    for (uint64_t i = 0; i < state.listed_count; i++)
+        free(state.listed[i]);
+    free(state.listed);
+    removal_clear(&state.removal, &state.found);
     duplicates_clear(&state.found);
     result_close(&state.result);
     ocl_context_close(&config.context);

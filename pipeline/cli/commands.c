@@ -280,12 +280,13 @@ const struct command commands[] = {
          "copies are found by the perceptual codes in F.h5; unless the codes almost agree, the "
          "pictures are decoded again and compared. Each image of a group is a copy of its first. "
          "Columns of the table are group, row, path, kind (bytes, pixels or near) and distance (bits "
-         "of 256 in which the codes differ from that of the first), with --keep also keep (1 or 0). "
-         "Nothing is ever deleted.",
-     .examples = "  clpipe duplicates photos.h5\n"
-                 "  clpipe duplicates photos.h5 --near 0 -o exact.csv\n"
-                 "  clpipe duplicates photos.h5 --keep best --to-list others\n"
-                 "  xargs -0 mv -t /somewhere/else < others",
+         "of 256 in which the codes differ from that of the first), with --keep also keep (1; 0: can go; "
+         "nothing: that is not proven). Lists and keep follow the files as they are now: what can go is a "
+         "file of its own and a proven copy of one that is kept. Nothing is ever deleted.",
+     .examples = "  clpipe duplicates photos.h5 --keep best --to-list others\n"
+                 "  clpipe duplicates --check others photos.h5 && xargs -0r mv --backup=t -t elsewhere < others\n"
+                 "  clpipe duplicates photos.h5\n"
+                 "  clpipe duplicates photos.h5 --near 0 -o exact.csv",
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 1,

@@ -22,6 +22,7 @@
 #include "base/source_name.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
+#include "pictures/original.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -276,14 +277,14 @@ static void index_line(struct tree *tree, const struct result_image *image, int3
     sink_text(&tree->index, "\n");
 }
 
-/* *missing: the image is not where the file says, and there is no entry. */
+/* *missing: the file that was read is not where it was, and there is no entry. */
 static enum status add_image(struct tree *tree, const struct result_image *image, uint64_t row,
                              const char *path, bool *missing, struct error *err)
 {
     const int32_t label = tree->export->labels[row];
     char entry[NAME_MAX + 1], name[NAME_MAX + 100], shown[256];
-    struct stat st;
-    *missing = stat(path, &st) != 0;
+    bool member;
+    *missing = original_check(path, image, &member) != ORIGINAL_THERE || member;
     if (*missing)
         return STATUS_OK;
     entry_name(entry, image->path_raw, tree->rank[row], digits_of(tree->size[label]));
@@ -579,12 +580,12 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
                          "and ingest what was unpacked");
     if (counts->made == 0)
         return error_set(err, STATUS_FAILED,
-                         "none of the images was found (%s is missing): run this in the directory "
-                         "from which clpipe read them",
+                         "none of the images was found (%s is missing or has changed): run this in "
+                         "the directory from which clpipe read them",
                          first[0] ? first : "an image");
     if (counts->missing)
-        log_message(LOG_NOTICE, "%llu image%s missing%s: %s%s", (unsigned long long)counts->missing,
-                    counts->missing == 1 ? " is" : "s are",
+        log_message(LOG_NOTICE, "%llu image%s missing or changed since%s: %s%s",
+                    (unsigned long long)counts->missing, counts->missing == 1 ? " is" : "s are",
                     counts->archived ? " or in archives" : "", first,
                     counts->missing == 1 ? "" : " and others");
     if (counts->unlabelled)

@@ -475,13 +475,21 @@ static const struct option duplicates_rows[] = {
      "largest number of bits, of 256, in which the codes of near pictures may differ; 0: only the "
      "same bytes and the same pixels"},
     {"no-compare", 0, OPTION_FLAG, AT(no_compare), NULL, NULL, NULL, 0, 0,
-     "decode no picture: near ones by their codes alone, and none by pixels"},
+     "decode no picture: near ones by their codes alone, and none by pixels; of these only copies of "
+     "the same bytes get into lists"},
     {"keep", 0, OPTION_CHOICE, AT(keep), "best|first|newest", NULL, NULL, 0, 0,
      "say which image of each group to keep: the one with the most pixels (then the most bytes, then "
-     "the first), the first, or the last modified; nothing is deleted"},
+     "the first), the first, or the last modified; others are told apart by the files as they are now: "
+     "0 may go, nothing is not proven"},
     {"to-list", 0, OPTION_TEXT, AT(to_list), "FILE", NULL, NULL, 0, 0,
-     "write the paths of all other images to FILE, each ended by NUL (for xargs -0); --keep says "
-     "which, default best"},
+     "write the absolute paths of all other images to FILE, each ended by NUL (for xargs -0), as far as "
+     "each is proven to be another file than what is kept and a copy of it; --keep says which, default "
+     "best"},
+    {"to-list-members", 0, OPTION_TEXT, AT(to_list_members), "FILE", NULL, NULL, 0, 0,
+     "the same for members of archives, which are never in the list of files"},
+    {"check", 0, OPTION_TEXT, AT(check), "LIST", NULL, NULL, 0, 0,
+     "prove again that everything in LIST can be removed at once: print what must stay and why, and exit "
+     "with 1 if there is such; --to-list writes what can still go"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl", "csv", "the extension of -o, else csv; "
      "a summary on a terminal", 0, 0, "table of all groups: group,row,path,kind,distance"},
     OUTPUT_ROW(NULL, "standard output", "file to write; - is standard output"),

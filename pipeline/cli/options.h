@@ -79,7 +79,7 @@ struct options {
     uint64_t near;
     int keep;
     bool no_compare;
-    const char *to_list;
+    const char *to_list, *to_list_members, *check;
 
     /* ingest, run, too */
     double max_time, max_decode_seconds;

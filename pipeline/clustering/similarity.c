@@ -7,6 +7,7 @@
 #include "file/graph.h"
 #include "file/locate.h"
 #include "log/workdir.h"
+#include "pictures/original.h"
 #include "search/affinity.h"
 #include "search/comparable.h"
 #include "search/diffusion.h"
@@ -48,6 +49,7 @@ struct name {
     const char *last; /* its last component */
     char *real;       /* where it leads; NULL: to no file */
     uint64_t matches;
+    uint64_t replaced; /* a row of this name, plus one, whose file was another */
 };
 
 static enum status read_row(uint64_t *row, const struct similarity *similarity, const char *text,
@@ -117,6 +119,7 @@ enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
     struct result_image image;
     enum status status = STATUS_OK;
     unsigned open = 0;
+    char shown[256];
     struct name *all = calloc(count, sizeof *all);
     if (!all)
         return error_memory(err, count * sizeof *all, "names");
@@ -139,6 +142,10 @@ enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
             bool named = false;
             if (all[i].text)
                 status = is_named(&named, &locator, similarity, &all[i], &image, err);
+            if (named && all[i].real && original_check(all[i].real, &image, NULL) != ORIGINAL_THERE) {
+                named = false;
+                all[i].replaced = row + 1;
+            }
             if (named && all[i].matches++ == 0)
                 rows[i] = row;
             else if (named && status == STATUS_OK)
@@ -149,8 +156,15 @@ enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
         }
     }
     locator_clear(&locator);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
+        if (all[i].replaced && !all[i].matches && status == STATUS_OK)
+            log_message(LOG_NOTICE,
+                        "notice: %s is not the file that was read by this name: it is described as it "
+                        "is now; row:%llu is the image",
+                        path_for_message(shown, sizeof shown, names[i]),
+                        (unsigned long long)all[i].replaced - 1);
         free(all[i].real);
+    }
     free(all);
     return status;
 }

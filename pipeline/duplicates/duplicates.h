@@ -29,6 +29,7 @@ struct duplicates_member {
     enum duplicates_kind kind;
     uint32_t distance; /* of the codes, 0 to 256, to the reference or its mirror image */
     bool mirrored;     /* the code resembles that of the mirrored reference more */
+    uint32_t pixels;   /* equal where bytes or, with `compare`, pixels are */
 };
 
 struct duplicates_group {

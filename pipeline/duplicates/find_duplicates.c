@@ -380,8 +380,10 @@ static enum status add_class(struct stars *stars, uint32_t class, uint32_t dista
     const struct finding *f = stars->f;
     enum status status = STATUS_OK;
     for (uint32_t i = f->class_first[class]; i < f->class_first[class + 1]; i++) {
-        const struct duplicates_member member = {f->members[i], DUPLICATES_NEAR, distance,
-                                                 mirrored};
+        const struct duplicates_member member = {.row = f->members[i],
+                                                 .kind = DUPLICATES_NEAR,
+                                                 .distance = distance,
+                                                 .mirrored = mirrored};
         if (!stars->taken[f->members[i]] && status == STATUS_OK)
             status = add_member(stars, member, err);
     }
@@ -409,6 +411,7 @@ static void set_kinds(struct stars *stars, struct duplicates_group *group)
         member[i].kind = stars->with_bytes[row->same_bytes] > 1     ? DUPLICATES_BYTES
                          : stars->with_pixels[row->same_pixels] > 1 ? DUPLICATES_PIXELS
                                                                     : DUPLICATES_NEAR;
+        member[i].pixels = row->same_pixels;
         group->kind = member[i].kind > group->kind ? member[i].kind : group->kind;
     }
     for (uint64_t i = 0; i < group->count; i++) {

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/source_name.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +17,20 @@
 
 /* --- one file ---------------------------------------------------------------------------------- */
 
-/* Bytes of `path` that name a file: all, or the archive in front of a member. */
-static size_t file_length(const char *path, const struct result_image *image)
-{
-    const size_t length = strlen(path), prefix = archive_prefix(image->path_raw);
-    return prefix > 0 && image->bytes > 0 ? length - (strlen(image->path_raw) - prefix) - 1 : length;
-}
-
-/* *file: the bytes of `path` that name it. */
-static enum original_state check(struct stat *st, size_t *file, const char *path,
+/* *length: bytes of `path` that name a file: all, or the archive that it leads into. */
+static enum original_state check(struct stat *st, size_t *length, const char *path,
                                  const struct result_image *image)
 {
-    const size_t length = strlen(path);
-    char *archive = strndup(path, *file = file_length(path, image));
-    int failed = archive ? path_stat_at(AT_FDCWD, archive, st, 0) : -1;
-    if (*file < length && !failed && S_ISDIR(st->st_mode)) {
-        *file = length; /* it is only named like an archive */
-        failed = path_stat_at(AT_FDCWD, path, st, 0);
-    }
-    free(archive);
-    if (failed)
+    char *file = strdup(path), *slash;
+    int failed;
+    while (file && (failed = path_stat_at(AT_FDCWD, file, st, 0)) && errno == ENOTDIR &&
+           (slash = strrchr(file, '/')))
+        *slash = 0;
+    *length = file ? strlen(file) : 0;
+    free(file);
+    if (*length == 0 || failed)
         return ORIGINAL_GONE;
-    const bool member = *file < length;
+    const bool member = path[*length] != 0;
     const bool same = image->bytes == 0 || ((member || (uint64_t)st->st_size == image->bytes) &&
                                             clock_file_time(&st->st_mtim) == image->mtime_ns);
     return S_ISREG(st->st_mode) && same ? ORIGINAL_THERE : ORIGINAL_CHANGED;
@@ -50,7 +42,7 @@ enum original_state original_check(const char *path, const struct result_image *
     size_t file;
     const enum original_state state = check(&st, &file, path, image);
     if (member)
-        *member = file < strlen(path);
+        *member = file > 0 && path[file];
     return state;
 }
 
@@ -81,15 +73,13 @@ static enum original_system system_of(const struct statfs *fs)
 {
     /* linux/magic.h, and those of file systems outside the kernel. */
     static const uint32_t local[] = {
-        0xef53 /* ext */,        0x58465342 /* xfs */,      0x9123683e /* btrfs */,
-        0x01021994 /* tmpfs */,  0x858458f6 /* ramfs */,    0xf2f52010 /* f2fs */,
-        0x2fc12fc1 /* zfs */,    0xca451a4e /* bcachefs */, 0x3153464a /* jfs */,
-        0x52654973 /* reiser */, 0x3434 /* nilfs */,        0x7366746e /* ntfs3 */,
-        0x482b /* hfs+ */,       0x9660 /* iso */,          0x15013346 /* udf */,
-        0x73717368 /* squash */, 0xe0f5e1e2 /* erofs */};
+        EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,     TMPFS_MAGIC,
+        RAMFS_MAGIC,          F2FS_SUPER_MAGIC,     NILFS_SUPER_MAGIC,     ISOFS_SUPER_MAGIC,
+        UDF_SUPER_MAGIC,      SQUASHFS_MAGIC,       EROFS_SUPER_MAGIC_V1,  REISERFS_SUPER_MAGIC,
+        0x2fc12fc1 /* ZFS */, 0x3153464a /* JFS */, 0xca451a4e /* bcachefs */};
     static const uint32_t shared[] = {
-        0x6969 /* nfs */,      0x0bd00bd0 /* lustre */, 0x00c36400 /* ceph */, 0x47504653 /* gpfs */,
-        0x19830326 /* beegfs */, 0x7461636f /* ocfs2 */,  0x01161970 /* gfs2 */};
+        NFS_SUPER_MAGIC,         CEPH_SUPER_MAGIC,      OCFS2_SUPER_MAGIC,
+        0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */};
     const uint32_t type = (uint32_t)fs->f_type;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (local[i] == type)
@@ -97,7 +87,7 @@ static enum original_system system_of(const struct statfs *fs)
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if (shared[i] == type)
             return ORIGINAL_SHARED;
-    return type == 0x794c7630 ? ORIGINAL_STACKED : ORIGINAL_UNTRUSTED;
+    return type == OVERLAYFS_SUPER_MAGIC ? ORIGINAL_STACKED : ORIGINAL_UNTRUSTED;
 }
 
 void original_look(struct original *out, const char *path, const struct result_image *image)
@@ -108,10 +98,10 @@ void original_look(struct original *out, const char *path, const struct result_i
     *out = (struct original){.state = ORIGINAL_GONE};
     const enum original_state state = check(&out->st, &length, path, image);
     char *file = strndup(path, length);
+    out->name = original_name(path);
     if (state == ORIGINAL_THERE && file && statfs(file, &fs) == 0) {
         out->system = system_of(&fs);
-        out->name = original_name(path);
-        if (out->name && length < strlen(path))
+        if (out->name && path[length])
             out->member = strlen(out->name) - (strlen(path) - length) + 1;
         out->real = out->member ? NULL : realpath(file, NULL);
         if (out->system == ORIGINAL_UNTRUSTED && statx(AT_FDCWD, file, 0, STATX_MNT_ID, &more) == 0 &&

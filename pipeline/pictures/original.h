@@ -28,8 +28,8 @@ enum original_system {
 };
 
 struct original {
-    enum original_state state; /* the rest is set only if it is THERE */
-    char *name;                /* original_name; NULL: no memory, or not THERE */
+    enum original_state state;
+    char *name; /* original_name; the rest is set only if it is THERE */
     char *real;                /* without any symbolic link; NULL: the same as `name` */
     size_t member;             /* where the name of a member of an archive begins in `name`, 0: it is */
                                /* none; the rest is then about the archive */

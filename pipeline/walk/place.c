@@ -331,6 +331,37 @@ enum status places_update(struct places *out, const char *const *theirs, unsigne
     return status;
 }
 
+unsigned places_nested(const struct places *places, unsigned *inner, unsigned *outer)
+{
+    struct index index;
+    unsigned count = 0;
+    const char **names = calloc(places->count + 1, sizeof *names);
+    for (unsigned i = 0; names && i < places->count; i++)
+        names[i] = places->walked[i] ? places->walked[i] : places->stored[i];
+    const bool opened = index_open(&index, names, names ? places->count : 0);
+    for (unsigned i = 0; opened && i < index.count; i++) {
+        struct place above = {.real = index.place[i].list ? NULL : index.place[i].real};
+        char *path = above.real = above.real ? strdup(above.real) : NULL, *slash;
+        unsigned found = index.count;
+        while (path && found == index.count && (slash = strrchr(path, '/'))) {
+            slash[slash == path && slash[1]] = 0; /* the root is above, too */
+            found = strcmp(path, index.place[i].real) == 0
+                        ? index.count
+                        : search(&index, &above, true, index.count, NULL);
+            if (slash == path)
+                break;
+        }
+        if (found < index.count && count++ == 0) {
+            *inner = i;
+            *outer = found;
+        }
+        free(path);
+    }
+    index_close(&index);
+    free(names);
+    return count;
+}
+
 void places_clear(struct places *places)
 {
     for (unsigned i = 0; places->texts && i < places->count + 1; i++)
