@@ -284,7 +284,8 @@ const struct command commands[] = {
          "nothing: that is not proven). Lists and keep follow the files as they are now: what can go is a "
          "file of its own and a proven copy of one that is kept. Nothing is ever deleted.",
      .examples = "  clpipe duplicates photos.h5 --keep best --to-list others\n"
-                 "  clpipe duplicates --check others photos.h5 && xargs -0r mv --backup=t -t elsewhere < others\n"
+                 "  clpipe duplicates --check others photos.h5 &&\n"
+                 "      xargs -0r mv --backup=t -t elsewhere < others\n"
                  "  clpipe duplicates photos.h5\n"
                  "  clpipe duplicates photos.h5 --near 0 -o exact.csv",
      .operand_name = "F.h5",
