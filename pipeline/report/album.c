@@ -257,19 +257,32 @@ static enum status find_format(uint8_t *number, struct album *album,
     return STATUS_OK;
 }
 
+/* Of the first `length` bytes of a path below a source as the file has it. */
+static uint64_t id_of(const char *source, const char *path, size_t length)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, source, strlen(source) + 1);
+    murmur3_update(&state, path, length);
+    murmur3_final(&state, digest);
+    return digest[0];
+}
+
 static enum status read_row(struct album *album, struct folder_slots *slots, struct result *result,
                             uint64_t row, struct error *err)
 {
     struct picture *picture = &album->row[row];
     struct result_image image;
-    char source[256] = "";
+    char name[256];
     enum status status = result_image_at(result, row, &image, err);
     if (status != STATUS_OK)
         return status;
     const char *shown = album_shown(album, image.path, image.source);
-    if (image.source < album->source_count)
-        album_source(source, sizeof source, result_source(result, image.source));
-    *picture = (struct picture){.bytes = image.bytes,
+    const char *source =
+        image.source < album->source_count ? result_source(result, image.source) : "";
+    *picture = (struct picture){.id = id_of(source, image.path_raw, strlen(image.path_raw)),
+                                .bytes = image.bytes,
                                 .width = image.width,
                                 .height = image.height,
                                 .source = image.source,
@@ -280,7 +293,11 @@ static enum status read_row(struct album *album, struct folder_slots *slots, str
     if (status == STATUS_OK)
         status = find_format(&picture->format, album, &image, err);
     if (status == STATUS_OK)
-        status = find_folder(&picture->folder, album, slots, shown, image.source, source, err);
+        status = find_folder(&picture->folder, album, slots, shown, image.source,
+                             album_source(name, sizeof name, source), err);
+    if (status == STATUS_OK)
+        album->folder[picture->folder].id =
+            id_of(source, image.path_raw, directory_length(image.path_raw));
     return status;
 }
 

@@ -2,7 +2,8 @@
  * pages show them.
  *
  * A picture's place in that order is its number in the pages: groups follow each other, and within a
- * group its members, nearest to the centre first. A group is a cluster; without a clustering, a folder
+ * group its members, nearest to the centre first. The number is another in the next report; the id,
+ * which addresses carry, is a digest of source and path. A group is a cluster; without a clustering, a folder
  * or all pictures. */
 #ifndef CLPIPE_REPORT_ALBUM_H
 #define CLPIPE_REPORT_ALBUM_H
@@ -14,7 +15,7 @@
 
 struct picture {
     uint64_t name; /* where its shown path begins in the names, UTF-8 */
-    uint64_t bytes;
+    uint64_t id, bytes;
     uint32_t width, height, folder;
     int32_t label;  /* its group; -1: none */
     float distance; /* a length, to the centre; 0 without a clustering */
@@ -24,6 +25,7 @@ struct picture {
 
 struct picture_folder {
     uint64_t name; /* shown, in the names */
+    uint64_t id;   /* of its source and path */
     uint64_t count;
 };
 

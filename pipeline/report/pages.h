@@ -2,7 +2,7 @@
  *
  *   result_open ─> album_read ─> thumbs_open, thumbs_sheets ─> neighbours, map ─> duplicates
  *                  order, groups     sheets/NNNNN.jpg              data/similar-N.js   data/...
- *               ─> data/summary.js, images-N.js, failures-N.js ─> index.html, app.js, style.css
+ *               ─> data/summary.js, find-N.js, images-N.js, failures-N.js ─> index.html, app.js, style.css
  *
  * Everything grows in a temporary directory that is renamed when it is whole (output_directory.h). Data
  * is in script files that call one function: browsers load scripts from disk, but no other data. The

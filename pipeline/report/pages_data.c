@@ -7,6 +7,7 @@
 #include "pictures/original.h"
 #include "report/pages_palette.h"
 #include "report/pages_script.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +139,62 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     return status;
 }
 
+/* --- addresses --------------------------------------------------------------------------------- */
+
+static void add_id(struct json *json, const char *key, uint64_t id)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, id);
+    json_string(json, key, text);
+}
+
+struct address {
+    uint64_t file, id, number;
+};
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const struct address *x = a, *y = b;
+    return x->file != y->file ? (x->file > y->file) - (x->file < y->file)
+                              : (x->id > y->id) - (x->id < y->id);
+}
+
+/* data/find-N.js: ids and numbers of the pictures of whose id the upper 32 bits, modulo the number of
+ * these files, are N. */
+enum status pages_make_addresses(struct pages *pages, struct error *err)
+{
+    const struct album *album = &pages->album;
+    const uint64_t n = album->count, files = (n + PAGES_CHUNK - 1) / PAGES_CHUNK;
+    struct address *address = malloc((size_t)n * sizeof *address);
+    enum status status =
+        address ? STATUS_OK : error_memory(err, (size_t)n * sizeof *address, "addresses");
+    for (uint64_t i = 0; address && i < n; i++) {
+        const uint64_t id = album->row[album->order[i]].id;
+        address[i] = (struct address){.file = (id >> 32) % files, .id = id, .number = i};
+    }
+    if (address)
+        qsort(address, (size_t)n, sizeof *address, compare_addresses);
+    for (uint64_t file = 0, first = 0, end = 0; file < files && status == STATUS_OK; file++) {
+        struct json json;
+        open_chunk(&json);
+        while (end < n && address[end].file == file)
+            end++;
+        json_open_array(&json, "id");
+        for (uint64_t i = first; i < end; i++)
+            add_id(&json, NULL, address[i].id);
+        json_close_array(&json);
+        json_open_array(&json, "p");
+        for (; first < end; first++)
+            json_uint(&json, NULL, address[first].number);
+        json_close_array(&json);
+        json_close_object(&json);
+        status = script_write(&json, "find", (int64_t)file, pages->directory,
+                              &pages->counts->bytes, err);
+    }
+    free(address);
+    return status;
+}
+
 /* --- pictures ---------------------------------------------------------------------------------- */
 
 /* One member of an images file: a value for each picture of [first, end). */
@@ -221,6 +278,7 @@ enum status pages_make_images(struct pages *pages, struct error *err)
             return status;
         open_chunk(&json);
         COLUMN(&json, "name", first, end, json_string(&json, NULL, album_name(&pages->album, row)));
+        COLUMN(&json, "id", first, end, add_id(&json, NULL, picture->id));
         COLUMN(&json, "row", first, end, json_uint(&json, NULL, row));
         COLUMN(&json, "width", first, end, json_uint(&json, NULL, picture->width));
         COLUMN(&json, "height", first, end, json_uint(&json, NULL, picture->height));
@@ -418,7 +476,7 @@ static enum status add_swatch(struct json *json, struct pages *pages,
     return STATUS_OK;
 }
 
-/* [name, width and height of the thumbnail, number] of a group's first pictures; returns how many. */
+/* [name, width and height of the thumbnail, id] of a group's first pictures; returns how many. */
 static uint64_t add_strip(struct json *json, const struct pages *pages,
                           const struct picture_group *group, uint64_t cell)
 {
@@ -431,7 +489,7 @@ static uint64_t add_strip(struct json *json, const struct pages *pages,
         json_string(json, NULL, album_name(&pages->album, pages->album.order[picked[i]]));
         json_uint(json, NULL, pages->strip_places[cell + i].width);
         json_uint(json, NULL, pages->strip_places[cell + i].height);
-        json_uint(json, NULL, picked[i]);
+        add_id(json, NULL, pages->album.row[pages->album.order[picked[i]]].id);
         json_close_array(json);
     }
     json_close_array(json);
@@ -458,6 +516,10 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         const struct picture_group *group = &album->group[i];
         json_open_object(json, NULL);
         json_int(json, "label", group->label);
+        if (group->size > 0)
+            add_id(json, "id", pages->grouping == GROUPS_FOLDERS
+                                   ? album->folder[group->label].id
+                                   : album->row[album->order[group->first]].id);
         if (pages->grouping == GROUPS_FOLDERS && group->label >= 0)
             json_string(json, "title", album->names + album->folder[group->label].name);
         json_uint(json, "first", group->first);

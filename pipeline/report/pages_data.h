@@ -42,6 +42,8 @@ struct pages {
 
 /* sheets/NNNNN.jpg: thumbnails. */
 enum status pages_make_sheets(struct pages *pages, struct error *err);
+/* data/find-N.js */
+enum status pages_make_addresses(struct pages *pages, struct error *err);
 /* data/images-N.js */
 enum status pages_make_images(struct pages *pages, struct error *err);
 /* data/similar-N.js, data/map.js */

@@ -61,6 +61,16 @@ def data_of(report, kind, number=None):
     return json.loads(match[3])
 
 
+def address(report, p):
+    """Of the picture with that number."""
+    return f"#/picture/{data_of(report, 'images', p // 1000)['id'][p % 1000]}"
+
+
+def group_address(report, label):
+    groups = data_of(report, "summary")["groups"]
+    return "#/group/" + next(group["id"] for group in groups if group["label"] == label)
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory, program):
     """A file of 50 pictures in ten folders, ten clusters, some failures and awkward names."""
@@ -184,7 +194,7 @@ def test_a_picture_shows_its_data_and_the_most_similar(browser, report, result):
                  f"Cluster {summary['groups'][0]['label']}", "JPEG", "rgb_8x8x8"):
         assert part in text
     shown = browser.run("return [...document.querySelectorAll('#picture .similar .tile')].map(e => e.getAttribute('href'))")
-    assert shown == [f"#/picture/{p}" for p, _ in similar]
+    assert shown == [address(report, p) for p, _ in similar]
     browser.shot(SHOTS / "picture.png")
     # Its neighbours are those of the values themselves.
     with h5py.File(result) as file:
@@ -297,7 +307,7 @@ def test_the_keyboard_reaches_everything(browser, report):
 
 @pytest.mark.deep
 def test_the_dialog_keeps_the_focus_and_names_itself(browser, report):
-    browser.open(report, "#/picture/3")
+    browser.open(report, address(report, 3))
     browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
     for _ in range(12):
         browser.press("TAB")
@@ -308,7 +318,7 @@ def test_the_dialog_keeps_the_focus_and_names_itself(browser, report):
 
 @pytest.mark.deep
 def test_screen_readers_get_names_headings_and_landmarks(browser, report):
-    for view in ("#/", "#/group/0", "#/picture/1", "#/map", "#/failures"):
+    for view in ("#/", group_address(report, 0), address(report, 1), "#/map", "#/failures"):
         browser.open(report, view)
         time.sleep(0.3)
         assert browser.run("return document.documentElement.lang") == "en"
@@ -342,12 +352,13 @@ def test_dark_and_light(browser, report):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("view", ["#/", "#/group/0", "#/picture/1", "#/map", "#/failures", "#/duplicates"])
+@pytest.mark.parametrize("view", ["#/", "group", "picture", "#/map", "#/failures", "#/duplicates", "#/none"])
 def test_a_phone_is_wide_enough(browser, report, view):
-    browser.open(report, view, width=360, height=740)
+    names = {"group": group_address(report, 0), "picture": address(report, 1)}
+    browser.open(report, names.get(view, view), width=360, height=740)
     time.sleep(0.3)
     assert browser.run("return document.documentElement.scrollWidth") <= 360
-    if view == "#/picture/1":
+    if view == "picture":
         assert browser.run("const d = document.getElementById('picture'); return d.scrollWidth - d.clientWidth") <= 0
     browser.shot(SHOTS / f"phone{view.replace('#', '').replace('/', '-')}.png")
     browser.check()
@@ -363,13 +374,226 @@ def test_many_pictures_load_as_one_scrolls(browser, tmp_path, program):
     assert run_clpipe("ingest", "many", "-o", "m.h5", cwd=tmp_path).returncode == 0
     made = run_clpipe("report", "m.h5", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    browser.open(tmp_path / "m-report", "#/group/0", height=300)
+    browser.open(tmp_path / "m-report", "#/group/all", height=300)
     browser.wait("return document.querySelectorAll('.gallery .tile').length >= 120")
     assert browser.run("return document.querySelectorAll('.gallery .tile').length") < 400
     for _ in range(6):
         browser.run("scrollTo(0, document.body.scrollHeight)")
         time.sleep(0.15)
     browser.wait("return document.querySelectorAll('.gallery .tile').length === 400")
+    browser.check()
+
+
+# --- addresses ----------------------------------------------------------------------------------
+
+NOT_HERE = "that is not in this report"
+
+
+def opened(browser, folder, view):
+    """The heading and the sentence of a page, and the name and folder of the picture above it."""
+    browser.open(folder, view)
+    browser.wait("return App.shownView && (document.querySelector('.note') || "
+                 "!location.hash.startsWith('#/picture/') || document.querySelector('#picture dl'))")
+    return browser.run("""const d = document.getElementById('picture');
+        return [location.hash, document.querySelector('h1').textContent, document.querySelector('.note')?.textContent ?? '',
+            d.open ? d.querySelector('h2').textContent : '', d.open ? d.querySelector('dd').textContent : '']""")
+
+
+@pytest.mark.deep
+def test_an_address_stays_with_its_picture(browser, tmp_path, program):
+    """A new report in the same directory has another order, other clusters, further pictures, one less."""
+    draw_set(tmp_path / "p", groups=3, each=4)
+    report = tmp_path / "f-report"
+
+    def make(k, *options):
+        assert run_clpipe("ingest", "p", "-o", "f.h5", "--feature", "rgb:bins=8x8x8", cwd=tmp_path).returncode == 0
+        assert run_clpipe("cluster", "f.h5", "-k", k, *options, cwd=tmp_path).returncode == 0
+        assert run_clpipe("report", "f.h5", cwd=tmp_path).returncode == 0
+
+    make(3)
+    images, groups = data_of(report, "images", 0), data_of(report, "summary")["groups"]
+    pictures = {name: f"#/picture/{one}" for name, one in zip(images["name"], images["id"])}
+    centres = {group["label"]: group["strip"][0][0] for group in groups}
+    links = {group["label"]: f"#/group/{group['id']}" for group in groups}
+    (tmp_path / "p" / "a first folder").mkdir()
+    for i in range(9):
+        shutil.copy(tmp_path / "p" / "folder 1" / f"picture {i % 4}.jpg", tmp_path / "p" / "a first folder" / f"{i}.jpg")
+    (tmp_path / "p" / "folder 2" / "picture 3.jpg").unlink()
+    gone = pictures.pop("folder 2/picture 3.jpg")
+    make(4, "--force")
+    assert data_of(report, "images", 0)["name"] != images["name"]
+    for name, link in pictures.items():
+        there, _, note, shown, folder = opened(browser, report, link)
+        assert (there, f"{folder}/{shown}", note) == (link, name, "")
+    by_name = {one["strip"][0][0]: one for one in data_of(report, "summary")["groups"]}
+    for label, link in links.items():
+        if f"#/picture/{link[8:]}" == gone:
+            continue
+        browser.open(report, link)
+        browser.wait("return document.querySelectorAll('.gallery .tile').length")
+        assert centres[label] in browser.run("return [...document.querySelectorAll('.gallery .tile')].map(e => e.title)")
+    assert by_name
+    # What is not there: pictures and clusters that are gone, and the numbers of earlier versions.
+    for link in (gone, gone.replace("picture", "map"), gone.replace("picture", "group"), "#/picture/3", "#/group/0", "#/map/7",
+                 "#/picture/", "#/group", "#/picture/constructor", "#/picture/0000000000000000"):
+        there, heading, note, shown, _ = opened(browser, report, link)
+        assert there == "#/" and "pictures in 4 clusters" in heading and NOT_HERE in note and not shown, link
+    # The map marks the picture.
+    name, link = next(iter(pictures.items()))
+    assert opened(browser, report, link.replace("picture", "map"))[1:3] == ["Map", ""]
+    # Back and forward.
+    browser.open(report)
+    browser.go(link)
+    browser.wait("return document.querySelector('#picture dl')")
+    browser.driver.back()
+    browser.wait("return !document.getElementById('picture').open")
+    browser.driver.forward()
+    browser.wait("return document.getElementById('picture').open && document.querySelector('#picture dl')")
+    assert browser.run("return document.querySelector('#picture h2').textContent") == name.split("/")[-1]
+    browser.check()
+
+
+@pytest.mark.deep
+def test_an_address_knows_the_source(browser, tmp_path, program):
+    """Equal paths in two sources of a merged file, whichever comes first; and folders by their path."""
+    for name, seed in (("one", 0), ("two", 1)):
+        draw_set(tmp_path / name, groups=2, each=2)
+        (tmp_path / name / "folder 1" / f"only in {name}.jpg").write_bytes(
+            (tmp_path / name / "folder 0" / f"picture {seed}.jpg").read_bytes())
+        assert run_clpipe("ingest", name, "-o", f"{name}.h5", cwd=tmp_path).returncode == 0
+    seen = []
+    for order in (("one.h5", "two.h5"), ("two.h5", "one.h5")):
+        assert run_clpipe("merge", *order, "-o", f"m-{order[0]}", cwd=tmp_path).returncode == 0
+        assert run_clpipe("report", f"m-{order[0]}", "-o", "r", cwd=tmp_path).returncode == 0
+        summary, images = data_of(tmp_path / "r", "summary"), data_of(tmp_path / "r", "images", 0)
+        sources = [name for name, _ in summary["sources"]]
+        seen.append({one: (sources[source], name) for one, source, name in zip(images["id"], images["source"], images["name"])})
+        assert summary["grouping"] == "folders"
+        seen.append({group["id"]: sorted(sources[images["source"][p]] + "/" + images["name"][p] for p in range(group["first"], group["first"] + group["size"]))
+                     for group in summary["groups"]})
+    assert seen[0] == seen[2] and seen[1] == seen[3]
+    assert len(seen[0]) == 10 and len(seen[1]) == 4
+    for one, (source, name) in list(seen[0].items())[::3]:
+        there, _, _, shown, _ = opened(browser, tmp_path / "r", f"#/picture/{one}")
+        assert (there, shown) == (f"#/picture/{one}", name.split("/")[-1])
+        assert source in browser.run("return document.getElementById('picture').innerText")
+    for one, members in seen[1].items():
+        browser.open(tmp_path / "r", f"#/group/{one}")
+        browser.wait("return document.querySelectorAll('.gallery .tile').length === arguments[0]", len(members))
+    browser.check()
+
+
+@pytest.mark.deep
+def test_pages_that_are_not_there(browser, report, tmp_path, program):
+    from PIL import Image
+    for view in ("#/constructor", "#/__proto__", "#/toString", "#/hasOwnProperty/x", "#/Map", "#elsewhere"):
+        there, heading, note, _, _ = opened(browser, report, view)
+        assert there == "#/" and "51 pictures" in heading and NOT_HERE in note, view
+        assert browser.find(".card")
+    # The sentence goes with the next page.
+    browser.go("#/failures")
+    assert not browser.find(".note")
+    for view in ("#/duplicates/constructor", "#/failures/__proto__"):
+        assert opened(browser, report, view)[2] == ""
+    assert browser.find(".failures tbody tr")
+    browser.check()
+    (tmp_path / "p").mkdir()
+    for i in range(2):
+        Image.new("RGB", (30, 20), (100 * i, 9, 99)).save(tmp_path / "p" / f"{i}.png")
+    assert run_clpipe("ingest", "p", "-o", "f.h5", cwd=tmp_path).returncode == 0
+    assert run_clpipe("report", "f.h5", cwd=tmp_path).returncode == 0
+    browser.open(tmp_path / "f-report", "#/map")
+    assert "without a map" in browser.find("main")[0].text and "missing" not in browser.find("main")[0].text
+    browser.check()
+
+
+# --- paper and high contrast ---------------------------------------------------------------------
+
+def pictures_of_pdf(data):
+    """The mean colours of the pictures in a PDF."""
+    from io import BytesIO
+    from PIL import Image
+    import zlib
+    means = []
+    for head, body in re.findall(rb"obj\s*<<(.*?)>>\s*stream\r?\n(.*?)endstream", data, re.S):
+        if b"/Subtype /Image" not in head or b"/DeviceGray" in head:
+            continue
+        if b"DCTDecode" in head:
+            pixels = numpy.asarray(Image.open(BytesIO(body)).convert("RGB")).reshape(-1, 3)
+        else:
+            pixels = numpy.frombuffer(zlib.decompressobj().decompress(body), "u1").reshape(-1, 3)
+        means.append(pixels.mean(0))
+    return numpy.array(means).reshape(-1, 3)
+
+
+def printed(browser, background=False):
+    import base64
+    made = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": background})
+    return pictures_of_pdf(base64.b64decode(made["data"]))
+
+
+@pytest.mark.deep
+def test_printed_pages_have_their_pictures(browser, tmp_path, program):
+    """Those that were never near the window, too, and of groups that were not yet added."""
+    from PIL import Image
+    random = numpy.random.default_rng(4)
+    colours = random.permutation(numpy.stack(numpy.meshgrid([20, 100, 180, 250], [20, 120, 230], [30, 130, 240]), -1).reshape(-1, 3))[:30]
+    for i, colour in enumerate(colours):
+        (tmp_path / "p" / f"{i:02}").mkdir(parents=True)
+        for name in "ab":
+            Image.new("RGB", (90, 60), tuple(int(c) for c in colour)).save(tmp_path / "p" / f"{i:02}" / f"{name}.png")
+    assert run_clpipe("ingest", "p", "-o", "f.h5", cwd=tmp_path).returncode == 0
+    assert run_clpipe("report", "f.h5", cwd=tmp_path).returncode == 0
+    report = tmp_path / "f-report"
+    for dark in (False, True):
+        browser.open(report, width=800, height=600, dark=dark)
+        assert len(browser.find(".card")) < 30
+        means = printed(browser)
+        assert len(means) >= 60
+        for colour in colours:
+            assert (numpy.abs(means - colour).max(1) < 12).any(), colour
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [
+        {"name": "prefers-color-scheme", "value": "dark"}]})
+    colour_of = "return getComputedStyle(document.querySelector(arguments[0])).color.match(/\\d+/g).slice(0, 3).map(Number)"
+    assert max(browser.run(colour_of, "h1")) < 60 and max(browser.run(colour_of, "h2")) < 60
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    # An open picture is printed with those that are similar; a map with its legend.
+    browser.open(report, address(report, 3))
+    browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 3")
+    assert len(printed(browser)) >= 13
+    browser.open(report, "#/map")
+    browser.wait("return document.querySelectorAll('.legend button').length === 30")
+    assert len(printed(browser)) >= 1
+    browser.check()
+
+
+@pytest.mark.deep
+def test_colours_that_say_something_are_kept_in_high_contrast(browser, report):
+    colour = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e).backgroundColor)"
+    for view, selector in (("#/", ".card .swatch span"), ("#/map", ".legend .dot")):
+        browser.open(report, view)
+        browser.wait("return document.querySelectorAll(arguments[0]).length >= 10", selector)
+        before = browser.run(colour, selector)
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]})
+        assert browser.run("return matchMedia('(forced-colors: active)').matches")
+        assert browser.run(colour, selector) == before and len(set(before)) >= 10
+        assert browser.run("return getComputedStyle(document.querySelector('[aria-current]')).outlineStyle") == "solid"
+    browser.check()
+
+
+@pytest.mark.deep
+def test_the_legend_has_every_cluster(browser, tmp_path, program):
+    from PIL import Image
+    random = numpy.random.default_rng(5)
+    (tmp_path / "p").mkdir()
+    for i in range(150):
+        Image.fromarray(random.integers(0, 256, (9, 12, 3)).astype("u1")).save(tmp_path / "p" / f"{i:03}.png")
+    assert run_clpipe("run", "p", "-k", 90, "-o", "f.h5", cwd=tmp_path).returncode == 0
+    browser.open(tmp_path / "f-report", "#/map")
+    browser.wait("return document.querySelectorAll('.legend button').length === 90")
+    assert "90 clusters" in browser.find(".legend")[0].text
+    browser.run("document.querySelectorAll('.legend button')[89].click()")
+    assert browser.run("return [...document.querySelectorAll('.legend button')].findIndex(e => e.ariaPressed === 'true')") == 89
     browser.check()
 
 
@@ -401,8 +625,8 @@ def test_names_do_no_harm(browser, tmp_path, program):
             text.decode("utf-8")
     browser.open(tmp_path / "out")
     seen = ""
-    views = ["#/", "#/failures", "#/map"] + [f"#/group/{i}" for i in range(3)] + \
-            [f"#/picture/{i}" for i in range(len(ATTACKS) + 1)]
+    views = ["#/", "#/failures", "#/map"] + [group_address(tmp_path / "out", i) for i in range(3)] + \
+            [address(tmp_path / "out", i) for i in range(len(ATTACKS) + 1)]
     for view in views:
         browser.go(view)
         time.sleep(0.25)
@@ -452,7 +676,7 @@ def test_originals_are_linked_on_request(browser, tmp_path, program):
     made = run_clpipe("report", tmp_path / "f.h5", "-o", tmp_path / "r", "--link-originals")
     assert made.returncode == 0, made.stderr
     for p in range(4):
-        browser.open(tmp_path / "r", f"#/picture/{p}")
+        browser.open(tmp_path / "r", address(tmp_path / "r", p))
         size = browser.wait("const i = document.querySelector('#picture img.original'); return i && i.complete && i.naturalWidth")
         assert size == data_of(tmp_path / "r", "images", 0)["width"][p]
         complaints, asked = browser.logs()
@@ -546,7 +770,7 @@ def test_images_without_values(browser, photos, clpipe, tmp_path):
     assert all(p != 12 for row in similar for p, _ in row)
     browser.open(tmp_path / "f-report")
     assert "Not in a cluster" in browser.find("main")[0].text
-    browser.go("#/picture/12")
+    browser.go(address(tmp_path / "f-report", 12))
     browser.wait("return document.getElementById('picture').innerText.includes('no values')")
     browser.go("#/map")
     browser.wait("return document.querySelector('canvas').width > 100")
@@ -613,7 +837,7 @@ def test_pictures_that_are_gone(browser, clpipe, tmp_path):
     assert len(browser.find(".card")) == 3
     assert browser.run("return document.querySelectorAll('.thumb.gone').length") >= 9
     assert browser.run("return [...document.querySelectorAll('.swatch')].length") == 3
-    browser.go("#/picture/0")
+    browser.go(address(tmp_path / "f-report", 0))
     browser.wait("return document.querySelectorAll('#picture .similar .tile').length > 0")
     browser.check()
 

@@ -4,7 +4,10 @@
  * Everything that comes from a file is put into the page as text, never as markup. */
 "use strict";
 
-const App = { summary: null, data: new Map(), waiting: new Map(), views: {}, last: "#/" };
+/* What a name of an address or of the data is looked up in: names of JavaScript's own are not in it. */
+const table = entries => Object.assign(Object.create(null), entries);
+
+const App = { summary: null, data: new Map(), waiting: new Map(), known: new Map(), views: table(), last: "#/", turn: 0, notice: null };
 
 /* --- data -------------------------------------------------------------------------------------- */
 
@@ -41,18 +44,34 @@ App.load = (kind, number) => {
     return App.waiting.get(key);
 };
 
-/* What is known of picture p, by its number in the pages. */
-App.picture = async p => {
-    const chunk = App.summary.chunk, i = p % chunk;
-    const images = await App.load("images", Math.floor(p / chunk));
+/* What is known of picture p, by its number in the pages; null: that was not loaded yet. */
+App.record = p => {
+    const chunk = App.summary.chunk, i = p % chunk, images = App.data.get("images" + Math.floor(p / chunk));
+    if (!images)
+        return null;
     const value = name => images[name] ? images[name][i] : undefined;
+    App.known.set(value("id"), p);
     return {
-        p, name: value("name"), row: value("row"), width: value("width"), height: value("height"),
+        p, id: value("id"), name: value("name"), row: value("row"), width: value("width"), height: value("height"),
         bytes: value("bytes"), format: App.summary.formats[value("format")]?.[0] ?? "",
         source: value("source"), distance: value("distance"), link: value("link"),
         place: App.place(App.summary.sheets.first + p, value("w"), value("h")),
     };
 };
+App.picture = async p => {
+    await App.load("images", Math.floor(p / App.summary.chunk));
+    return App.record(p);
+};
+
+/* The number of the picture with a digest, as addresses have them; -1: it is not in this report. */
+App.find = async id => {
+    if (App.known.has(id) || !/^[0-9a-f]{16}$/.test(id))
+        return App.known.get(id) ?? -1;
+    const { images, chunk } = App.summary;
+    const found = await App.load("find", parseInt(id.slice(0, 8), 16) % Math.ceil(images / chunk));
+    return found.p[found.id.indexOf(id)] ?? -1;
+};
+App.pictureLink = one => `#/picture/${one.id}`;
 
 App.group = p => {
     const groups = App.summary.groups;
@@ -103,8 +122,9 @@ const folder = name => name.includes("/") ? shown(name.slice(0, name.lastIndexOf
 App.groupTitle = group => group.label < 0 ? "Not in a cluster" :
     App.summary.grouping === "clusters" ? `Cluster ${count(group.label)}` :
     App.summary.grouping === "folders" ? shown(group.title || "This folder") : "All pictures";
-App.groupLink = group => `#/group/${group.label}`;
-App.groupWord = n => App.summary.grouping === "folders" ? counted(n, "folder") : counted(n, "cluster");
+/* A folder by its path, a cluster by the picture nearest to its centre: numbers change from report to report. */
+App.groupLink = group => `#/group/${group.label < 0 ? "none" : App.summary.grouping === "none" ? "all" : group.id}`;
+App.groupWord = () => App.summary.grouping === "folders" ? counted(App.summary.groups.length, "folder") : counted(App.summary.clustering.k, "cluster");
 
 /* --- elements ---------------------------------------------------------------------------------- */
 
@@ -146,13 +166,14 @@ App.sheet = n => `sheets/${String(n).padStart(5, "0")}.jpg`;
 App.aspect = place => place.w && place.h ? Math.min(2.2, Math.max(0.55, place.w / place.h)) : 1;
 
 /* Sheets are fetched when their thumbnails come near the window. */
-const near = new IntersectionObserver(entries => {
-    for (const entry of entries)
-        if (entry.isIntersecting) {
-            near.unobserve(entry.target);
-            entry.target.style.backgroundImage = `url("${App.sheet(entry.target.dataset.sheet)}")`;
-        }
-}, { rootMargin: "300px" });
+const fetchSheet = thumb => {
+    near.unobserve(thumb);
+    thumb.style.backgroundImage = `url("${App.sheet(thumb.dataset.sheet)}")`;
+};
+const near = new IntersectionObserver(entries => entries.forEach(entry => {
+    if (entry.isIntersecting)
+        fetchSheet(entry.target);
+}), { rootMargin: "300px" });
 
 /* A thumbnail that fills a box, its middle visible. */
 App.thumb = (place, alt) => {
@@ -177,9 +198,9 @@ App.fit = (element, place, width, height) => {
 };
 
 /* A link to a picture's view. */
-App.tile = (p, name, place, extra) =>
-    h("a.tile", { href: `#/picture/${p}`, title: shown(name), tabindex: -1 },
-        App.thumb(place, base(name)), extra);
+App.tile = (one, extra) =>
+    h("a.tile", { href: App.pictureLink(one), title: shown(one.name), tabindex: -1 },
+        App.thumb(one.place, base(one.name)), extra);
 
 /* Tiles in rows that fill the width. Arrow keys move between them; one of them is in the tab order. */
 class Gallery {
@@ -281,24 +302,55 @@ App.moved = (elements, at, key) => {
     return best;
 };
 
-/* Calls more() whenever `element` comes near the window, until it returns false. */
+/* Calls more(), which may give a promise, whenever `element` comes near the window, until it is false. */
 App.whenNear = (element, more) => {
     let busy = false;
-    const observer = new IntersectionObserver(async entries => {
-        if (busy || !entries.some(entry => entry.isIntersecting))
-            return;
-        busy = true;
-        let again = true;
-        while (again && element.isConnected && element.getBoundingClientRect().top < innerHeight + 800)
-            again = await more();
+    const done = again => {
         busy = false;
         if (!again) {
             observer.disconnect();
             element.remove();
         }
+        return again;
+    };
+    const step = () => {
+        if (busy || !element.isConnected)
+            return false;
+        const again = more();
+        busy = again instanceof Promise;
+        return busy ? again.then(done) : done(again);
+    };
+    const observer = new IntersectionObserver(async entries => {
+        if (entries.some(entry => entry.isIntersecting))
+            while (element.getBoundingClientRect().top < innerHeight + 800 && await step())
+                ;
     }, { rootMargin: "800px" });
     observer.observe(element);
+    element.className = "rest";
+    element.textContent = "What follows is not printed.";
+    /* As far as possible at once: not every browser waits for promises. */
+    element.steps = (count, then) => {
+        let again = true;
+        while (count-- > 0 && again === true)
+            again = step();
+        if (again instanceof Promise)
+            again.then(next => next ? element.steps(count, then) : then());
+        then();
+    };
 };
+
+/* Paper is not scrolled: what would come later comes now, within reason, and with its pictures. */
+const PRINTED_STEPS = 50;
+addEventListener("beforeprint", () => {
+    const finish = () => {
+        document.querySelectorAll(".strip").forEach(one => one.layout());
+        document.querySelectorAll(".thumb[data-sheet]").forEach(fetchSheet);
+    };
+    document.documentElement.classList.add("printing");
+    document.querySelectorAll(".rest").forEach(one => one.steps(PRINTED_STEPS, finish));
+    finish();
+});
+addEventListener("afterprint", () => document.documentElement.classList.remove("printing"));
 
 App.missing = what => h("p.note", { role: "alert" },
     `${what} could not be loaded: a file of this report is missing. Make it again with clpipe report.`);
@@ -326,47 +378,80 @@ function showTheme(theme) {
 
 /* --- routes ------------------------------------------------------------------------------------ */
 
-/* The view of a hash is App.views[first part](rest, main); a picture opens above the view of before. */
+/* What the first two parts of an address name: the argument of their view; null: nothing in this report. */
+App.named = async (view, name = "") => {
+    const { groups, grouping } = App.summary;
+    if (view === "picture" || (view === "map" && name)) {
+        const p = await App.find(name);
+        return p < 0 ? null : p;
+    }
+    if (view === "group") {
+        const group = groups.find(one => one.size > 0 && App.groupLink(one) === `#/group/${name}`);
+        const p = group || grouping !== "clusters" ? -1 : await App.find(name);
+        return group ?? (p < 0 ? null : App.group(p));
+    }
+    return view === "" || view in App.views ? name : null;
+};
+
+/* A picture opens above the view of before; what is unknown leads to the overview. */
 App.route = async () => {
-    const hash = location.hash.startsWith("#/") ? location.hash : "#/";
-    const [view, ...rest] = hash.slice(2).split("/");
+    const turn = ++App.turn, hash = location.hash || "#/";
+    const [view, name] = hash.startsWith("#/") ? hash.slice(2).split("/") : [hash];
     const dialog = document.getElementById("picture");
+    let named = null, notice = `This address leads to a ${["picture", "map"].includes(view) ? "picture" : view === "group" ? "group" : "page"} that is not in this report.`;
+    try {
+        named = await App.named(view, name);
+    } catch {
+        notice = "The address could not be looked up: a file of this report is missing. Make it again with clpipe report.";
+    }
+    if (turn !== App.turn)
+        return;
+    if (named === null) {
+        App.notice = notice;
+        location.replace("#/");
+        return;
+    }
     if (view === "picture") {
-        if (!App.shownView)
-            await App.show(App.groupLink(App.group(Number(rest[0]))));
-        await App.views.picture(rest, dialog);
+        if (!App.shownView) {
+            const group = App.group(named);
+            await App.show(App.groupLink(group), "group", group);
+        }
+        await App.views.picture(named, dialog);
         return;
     }
     if (dialog.open)
         dialog.close();
-    if (App.shownView === hash) {
+    if (App.shownView === hash && !App.notice) {
         App.returnFocus?.focus();
         App.returnFocus = null;
         return;
     }
-    await App.show(hash);
+    await App.show(hash, view || "overview", named);
 };
 
-App.show = async hash => {
-    const [view, ...rest] = hash.slice(2).split("/");
+App.show = async (hash, view, named) => {
     const main = document.getElementById("main");
     const first = !App.shownView;
     App.shownView = App.last = hash;
     App.leave?.();
     App.leave = null;
-    main.className = `view-${view || "overview"}`;
+    main.className = `view-${view}`;
     main.replaceChildren();
+    if (App.notice)
+        main.append(h("div.page.notice", {}, h("p.note", { role: "alert" }, App.notice)));
+    App.notice = null;
     for (const link of document.querySelectorAll("#nav a")) {
-        const current = link.getAttribute("href") === hash || (!view && link.getAttribute("href") === "#/");
-        if (current)
+        if (link.getAttribute("href").split("/")[1] === hash.split("/")[1])
             link.setAttribute("aria-current", "page");
         else
             link.removeAttribute("aria-current");
     }
     scrollTo(0, 0);
-    await (App.views[view || "overview"] ?? App.views.overview)(rest, main);
+    await App.views[view](named, main);
+    if (App.shownView !== hash)
+        return;
     const heading = main.querySelector("h1");
-    document.title = heading && view ? `${heading.textContent} · ${shown(App.summary.title)}` : shown(App.summary.title);
+    document.title = heading && view !== "overview" ? `${heading.textContent} · ${shown(App.summary.title)}` : shown(App.summary.title);
     if (!first && heading) {
         heading.tabIndex = -1;
         heading.focus({ preventScroll: true });

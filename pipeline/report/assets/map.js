@@ -7,11 +7,16 @@ App.colour = i => HUES[i] ?? `hsl(${(i * 137.508) % 360} 55% ${i % 2 ? 48 : 60}%
 /* Pictures in view up to which thumbnails are drawn, and their size. */
 const THUMBS_BELOW = 2500, THUMB = 58, SHEETS_AT_ONCE = 32;
 
-App.views.map = async ([wanted], main) => {
+App.views.map = async (wanted, main) => {
     const summary = App.summary, groups = summary.groups;
     const page = h("div.page.wide");
     main.append(page);
-    page.append(h("h1", {}, "Map"), h("p", {}, "Similar pictures lie close together. Drag to move, scroll or pinch to zoom, click a picture to open it."));
+    page.append(h("h1", {}, "Map"));
+    if (!summary.map) {
+        page.append(h("p", {}, "This report was made without a map."), ...summary.notes.filter(note => note.includes("the map")).map(note => h("p", {}, note)));
+        return;
+    }
+    page.append(h("p", {}, "Similar pictures lie close together. Drag to move, scroll or pinch to zoom, click a picture to open it."));
     let data;
     try {
         data = await App.load("map");
@@ -19,20 +24,27 @@ App.views.map = async ([wanted], main) => {
         page.append(App.missing("The map"));
         return;
     }
+    if (!page.isConnected)
+        return;
+    const open = async p => { location.hash = App.pictureLink(await App.picture(p)); };
     const canvas = h("canvas", { tabindex: 0, role: "application",
         "aria-label": `Map of ${counted(summary.images, "picture")}. Arrow keys move, plus and minus zoom, 0 shows all, Enter opens the picture in the middle. The same pictures are in the lists of the overview.` });
     const tip = h("div.tip", { hidden: true, role: "status" });
     const button = (label, text, act) => h("button.icon", { type: "button", "aria-label": label, title: label, onclick: act }, text);
-    const legend = h("ul.legend", {}, groups.slice(0, 60).map((group, i) => {
-        const dot = h("span.dot");
-        dot.style.backgroundColor = App.colour(i);
-        return h("li", {}, h("button", { type: "button", "aria-pressed": "false", onclick: event => {
-            only = only === i ? -1 : i;
-            legend.querySelectorAll("button").forEach((one, j) => one.setAttribute("aria-pressed", String(j === only)));
-            event.stopPropagation();
-            draw();
-        } }, dot, h("span", {}, App.groupTitle(group)), h("span.n", {}, count(group.size))));
-    }));
+    const list = h("ul", { "aria-label": "Groups" }), rest = h("div"), legend = h("div.legend", {}, groups.length > 1 ? h("h2", {}, App.groupWord()) : null, list, rest);
+    const more = () => {
+        const from = list.children.length;
+        list.append(...groups.slice(from, from + 2000).map((group, j) => {
+            const i = from + j, dot = h("span.dot");
+            dot.style.backgroundColor = App.colour(i);
+            return h("li", {}, h("button", { type: "button", "aria-pressed": String(i === only), onclick: () => {
+                only = only === i ? -1 : i;
+                list.querySelectorAll("button").forEach((one, at) => one.setAttribute("aria-pressed", String(at === only)));
+                draw();
+            } }, dot, h("span", {}, App.groupTitle(group)), h("span.n", {}, count(group.size))));
+        }));
+        return list.children.length < groups.length;
+    };
     page.append(h("div.map", {}, h("div.stage", {}, canvas, tip,
         h("div.zoom", {}, button("Zoom in", "+", () => zoom(1.5)), button("Zoom out", "−", () => zoom(1 / 1.5)), button("Show all", "⤢", () => all()))),
     groups.length > 1 ? legend : null));
@@ -42,6 +54,8 @@ App.views.map = async ([wanted], main) => {
     const context = canvas.getContext("2d");
     const sheets = new Map();
     let width = 0, height = 0, ratio = 1, scale = 1, cx = 32768, cy = 32768, only = -1, hover = -1, pending = false, winners = [];
+    if (more())
+        App.whenNear(rest, more);
     const fitted = () => Math.min((width - 80) / Math.max(1, data.width), (height - 80) / Math.max(1, data.height));
     const sx = p => (X[p] - cx) * scale + width / 2, sy = p => (Y[p] - cy) * scale + height / 2;
 
@@ -255,7 +269,7 @@ App.views.map = async ([wanted], main) => {
         if (pointers.delete(event.pointerId) && event.type === "pointerup" && moved < 5 && pointers.size === 0) {
             const p = at(...place(event), 14);
             if (p >= 0)
-                location.hash = `#/picture/${p}`;
+                open(p);
         }
     };
     canvas.addEventListener("pointerup", up);
@@ -266,15 +280,15 @@ App.views.map = async ([wanted], main) => {
         draw();
     });
     canvas.addEventListener("keydown", event => {
-        const step = 60 / scale, acts = {
+        const step = 60 / scale, acts = table({
             ArrowLeft: () => { cx -= step; }, ArrowRight: () => { cx += step; }, ArrowUp: () => { cy -= step; }, ArrowDown: () => { cy += step; },
             "+": () => zoom(1.4), "=": () => zoom(1.4), "-": () => zoom(1 / 1.4), "0": all,
             Enter: () => {
                 const p = at(width / 2, height / 2, 1e9);
                 if (p >= 0)
-                    location.hash = `#/picture/${p}`;
+                    open(p);
             },
-        };
+        });
         if (!acts[event.key] || event.ctrlKey || event.altKey || event.metaKey)
             return;
         event.preventDefault();
@@ -294,11 +308,10 @@ App.views.map = async ([wanted], main) => {
         canvas.height = Math.round(height * ratio);
         if (first) {
             all();
-            const p = Number(wanted);
-            if (wanted !== undefined && Number.isInteger(p) && p >= 0 && p < n) {
-                mark = p;
-                cx = X[p];
-                cy = Y[p];
+            if (wanted !== "") {
+                mark = wanted;
+                cx = X[mark];
+                cy = Y[mark];
                 scale *= 6;
             }
         }

@@ -42,7 +42,7 @@ function bars(rows, whole, link) {
     }));
 }
 
-const REASONS = {
+const REASONS = table({
     "unreadable": "could not be read",
     "vanished": "was removed while clpipe ran",
     "changed": "changed while it was read",
@@ -56,7 +56,7 @@ const REASONS = {
     "timeout": "took too long to decode",
     "out-of-memory": "needs too much memory",
     "decoder-crashed": "crashed its decoder",
-};
+});
 
 /* --- the first page ---------------------------------------------------------------------------- */
 
@@ -71,9 +71,9 @@ function stripHeight() {
 /* As many pictures of a group as fit its card. */
 function strip(group) {
     const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${App.groupTitle(group)}` });
-    const tiles = group.strip.map(([name, w, height, p], i) => {
+    const tiles = group.strip.map(([name, w, height, id], i) => {
         const place = App.place(group.cell + i, w, height);
-        const tile = App.tile(p, name, place);
+        const tile = App.tile({ id, name, place });
         return { tile, place, item: h("span", { role: "listitem" }, tile) };
     });
     let shownTiles = [];
@@ -107,6 +107,7 @@ function strip(group) {
         shownTiles = fitting.map(([one]) => one.tile);
     };
     new ResizeObserver(layout).observe(element);
+    element.layout = layout;
     element.addEventListener("keydown", event => {
         const at = shownTiles.indexOf(document.activeElement), to = at < 0 ? null : App.moved(shownTiles, at, event.key);
         if (to === null || event.key === "ArrowUp" || event.key === "ArrowDown")
@@ -123,18 +124,16 @@ function card(group) {
     const title = App.groupTitle(group);
     return h("section.card", { "aria-labelledby": `group-${group.label}` },
         h("div.head", {},
-            h("h2", { id: `group-${group.label}` }, h("a", { href: App.groupLink(group) }, title)),
+            h("h2", { id: `group-${group.label}` }, group.size ? h("a", { href: App.groupLink(group) }, title) : title),
             h("span.size", {}, counted(group.size, "picture"), h("span.part", {}, ` · ${share(group.size, App.summary.images)}`)),
             swatch(group)),
         folders(group),
         group.size ? strip(group) : h("p.folders", {}, "No pictures."));
 }
 
-App.views.overview = (rest, main) => {
+App.views.overview = (none, main) => {
     const summary = App.summary;
-    const what = summary.grouping === "none" ? null : summary.grouping === "clusters"
-        ? [" in ", h("strong", {}, App.groupWord(summary.clustering.k))]
-        : [" in ", h("strong", {}, App.groupWord(summary.groups.length))];
+    const what = summary.grouping === "none" ? null : [" in ", h("strong", {}, App.groupWord())];
     const cards = h(summary.groups.length <= 4 ? "div.cards.few" : "div.cards");
     const sentinel = h("div");
     let next = 0;
@@ -236,13 +235,8 @@ function panel(values, key, title, better, k, large) {
 
 /* --- a group ----------------------------------------------------------------------------------- */
 
-App.views.group = async ([label], main) => {
-    const groups = App.summary.groups, at = groups.findIndex(one => String(one.label) === label);
-    if (at < 0) {
-        put(main, h("div.page", {}, h("h1", {}, "There is no such group"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))));
-        return;
-    }
-    const group = groups[at], clustered = App.summary.grouping === "clusters" && group.label >= 0;
+App.views.group = async (group, main) => {
+    const groups = App.summary.groups, at = groups.indexOf(group), clustered = App.summary.grouping === "clusters" && group.label >= 0;
     const beside = (to, text, rel) => groups[to]?.size ? h("a.button", { href: App.groupLink(groups[to]), rel }, text) : null;
     /* Small thumbnails are not blown up. */
     const height = Math.min(128, Math.round(App.summary.sheets.size * 1.25));
@@ -262,36 +256,36 @@ App.views.group = async ([label], main) => {
         gallery.element, far, sentinel));
     let next = group.first;
     const end = group.first + group.size, border = end - group.outliers;
-    const more = async () => {
-        if (next >= end)
-            return false;
-        const limit = Math.min(end, next < border ? Math.min(border, next + 120) : next + 120);
-        let pictures;
-        try {
-            pictures = await Promise.all(Array.from({ length: limit - next }, (_, i) => App.picture(next + i)));
-        } catch {
-            sentinel.before(App.missing("Some pictures"));
-            return false;
-        }
+    const add = pictures => {
         const target = next < border ? gallery : outliers;
         if (target === outliers)
             far.hidden = false;
-        target.add(pictures.map(one => [App.tile(one.p, one.name, one.place), one.place]));
-        next = limit;
+        target.add(pictures.map(one => [App.tile(one), one.place]));
+        next += pictures.length;
         return next < end;
     };
-    await more();
-    App.whenNear(sentinel, more);
+    const more = () => {
+        const limit = Math.min(end, next < border ? Math.min(border, next + 120) : next + 120);
+        const numbers = Array.from({ length: limit - next }, (_, i) => next + i), pictures = numbers.map(App.record);
+        return pictures.every(Boolean) ? add(pictures) : Promise.all(numbers.map(App.picture)).then(add, () => {
+            sentinel.before(App.missing("Some pictures"));
+            return false;
+        });
+    };
+    if (await more())
+        App.whenNear(sentinel, more);
 };
 
 /* --- a picture --------------------------------------------------------------------------------- */
 
-App.views.picture = async ([number], dialog) => {
-    const p = Number(number), summary = App.summary;
-    if (!Number.isInteger(p) || p < 0 || p >= summary.images) {
-        location.hash = "#/";
-        return;
-    }
+App.views.picture = async (p, dialog) => {
+    const summary = App.summary;
+    /* The picture `step` further in the order of the pages takes the place of this one. */
+    const go = async step => {
+        const to = App.onPage + step;
+        if (to >= 0 && to < summary.images)
+            location.replace(App.pictureLink(await App.picture(to)));
+    };
     if (!dialog.open) {
         App.returnFocus = document.activeElement;
         dialog.onclose = () => {
@@ -306,18 +300,16 @@ App.views.picture = async ([number], dialog) => {
             const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
             if (!step || event.target.closest(".gallery") || event.altKey || event.ctrlKey || event.metaKey)
                 return;
-            const to = App.onPage + step;
-            if (to >= 0 && to < summary.images) {
-                event.preventDefault();
-                location.replace(`#/picture/${to}`);
-            }
+            event.preventDefault();
+            go(step);
         };
         dialog.showModal();
     }
     App.onPage = p;
-    let one;
+    let one, beside;
     try {
         one = await App.picture(p);
+        beside = await Promise.all([p - 1, p + 1].map(to => to < 0 || to >= summary.images ? null : App.picture(to)));
     } catch {
         dialog.replaceChildren(h("h2", { id: "picture-name" }, "Picture"), App.missing("This picture"),
             h("button.button", { type: "button", onclick: () => dialog.close() }, "Close"));
@@ -327,9 +319,9 @@ App.views.picture = async ([number], dialog) => {
         return;
     const group = App.group(p), rank = p - group.first, clustered = summary.grouping === "clusters" && group.label >= 0;
     const keep = document.activeElement?.dataset?.keep;
-    const step = (to, text, label) => to < 0 || to >= summary.images ? h("span.step")
-        : h("a.step", { href: `#/picture/${to}`, "aria-label": label, "data-keep": text,
-            onclick: event => { event.preventDefault(); location.replace(`#/picture/${to}`); } }, text);
+    const step = (to, text, label) => !to ? h("span.step")
+        : h("a.step", { href: App.pictureLink(to), "aria-label": label, "data-keep": text,
+            onclick: event => { event.preventDefault(); location.replace(App.pictureLink(to)); } }, text);
     const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
     const close = h("button.icon", { type: "button", "aria-label": "Close", title: "Close (Escape)", onclick: () => dialog.close() },
         svg("svg", { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": true }, svg("path", { d: "M4 4l12 12M16 4L4 16" })));
@@ -337,7 +329,7 @@ App.views.picture = async ([number], dialog) => {
     dialog.replaceChildren(
         h("div.top", {}, h("h2", { id: "picture-name", tabindex: -1 }, h("bdi", {}, base(one.name))), close),
         h("div.body", {},
-            h("div.large", {}, step(p - 1, "‹", "Previous picture"), large(one), step(p + 1, "›", "Next picture")),
+            h("div.large", {}, step(beside[0], "‹", "Previous picture"), large(one), step(beside[1], "›", "Next picture")),
             h("dl", {},
                 folder(one.name) ? fact("Folder", h("bdi", {}, folder(one.name))) : null,
                 fact("Size", `${count(one.width)} × ${count(one.height)} pixels`),
@@ -347,7 +339,7 @@ App.views.picture = async ([number], dialog) => {
                     clustered ? `, ${count(rank + 1)} of ${count(group.size)} from the centre` : ""),
                 clustered ? fact("Distance", digits(one.distance)) : null,
                 fact("Row", count(one.row)),
-                summary.map ? fact("Map", h("a", { href: `#/map/${p}` }, "Show it on the map")) : null,
+                summary.map ? fact("Map", h("a", { href: `#/map/${one.id}` }, "Show it on the map")) : null,
                 one.link ? fact("Original", h("a", { href: one.link, target: "_blank", rel: "noopener" }, "Open the file"))
                     : one.link === null ? fact("Original", "not linked: gone, changed since it was read, or in an archive") : null)),
         similar);
@@ -398,7 +390,7 @@ async function mostSimilar(section, p) {
     const gallery = new App.Gallery(92, "Most similar pictures");
     section.append(h("p.by", {}, "By ", h("code", {}, similar.feature), ", nearest first."), gallery.element);
     gallery.add(pictures.map((one, i) => {
-        const tile = App.tile(one.p, one.name, one.place, h("span.caption", {}, found[i][1] === 0 ? "the same" : digits(found[i][1], 3)));
+        const tile = App.tile(one, h("span.caption", {}, found[i][1] === 0 ? "the same" : digits(found[i][1], 3)));
         tile.title += `, at distance ${digits(found[i][1])}`;
         return [tile, one.place];
     }));
@@ -406,18 +398,18 @@ async function mostSimilar(section, p) {
 
 /* --- duplicates -------------------------------------------------------------------------------- */
 
-const KINDS = {
+const KINDS = table({
     bytes: ["Same file", "The files have the same bytes."],
     pixels: ["Same picture", "The files differ, but every pixel is the same."],
     near: ["Nearly the same", "Scaled, re-encoded, cropped, mirrored or brightened."],
-};
+});
 
 /* What makes a member a copy of the first. */
 const relation = ([, kind, distance, mirrored]) => kind === "near"
     ? (distance ? `${counted(distance, "bit")} of the code differ${distance === 1 ? "s" : ""}` : "the same code") + (mirrored ? ", mirrored" : "")
     : kind === "pixels" ? "every pixel the same" : "the same bytes";
 
-App.views.duplicates = async ([kind], main) => {
+App.views.duplicates = async (kind, main) => {
     const about = App.summary.duplicates;
     const page = h("div.page");
     main.append(page);
@@ -441,7 +433,7 @@ App.views.duplicates = async ([kind], main) => {
             h("code", {}, "clpipe duplicates"), " also compares the pictures themselves, and finds more."),
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
             [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
-                h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (kind ?? "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
+                h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (KINDS[kind] ? kind : "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
     const list = h("div.groups"), sentinel = h("div");
     put(page, list, sentinel);
     let next = 0;
@@ -462,7 +454,7 @@ App.views.duplicates = async ([kind], main) => {
             h("ul.paths", {}, pictures.map((one, i) => h("li", {}, h("bdi", {}, shown(one.name)),
                 h("span.n", {}, ` ${count(one.width)} × ${count(one.height)}, ${size(one.bytes)}${i ? `, ${relation(group.members[i])}` : ""}`)))),
             group.members.length > pictures.length ? h("p", {}, `and ${count(group.members.length - pictures.length)} more`) : null));
-            gallery.add(pictures.map(one => [App.tile(one.p, one.name, one.place), one.place]));
+            gallery.add(pictures.map(one => [App.tile(one), one.place]));
         }
         next += 20;
         return next < wanted.length;
@@ -473,7 +465,7 @@ App.views.duplicates = async ([kind], main) => {
 
 /* --- failures ---------------------------------------------------------------------------------- */
 
-App.views.failures = async ([reason], main) => {
+App.views.failures = async (reason, main) => {
     const { failed, chunk, reasons } = App.summary;
     const page = h("div.page");
     main.append(page);
@@ -488,7 +480,7 @@ App.views.failures = async ([reason], main) => {
         return;
     }
     const state = { reason: reasons.some(([name]) => name === reason) ? reason : "", text: "", column: 0, down: false };
-    const body = h("tbody"), sentinel = h("div"), told = h("p.told", { role: "status" });
+    const body = h("tbody"), told = h("p.told", { role: "status" });
     const select = h("select", { id: "reason", onchange: () => { state.reason = select.value; show(); } },
         h("option", { value: "" }, "all reasons"), reasons.map(([name, n]) => h("option", { value: name }, `${name} (${count(n)})`)));
     select.value = state.reason;
@@ -522,16 +514,16 @@ App.views.failures = async ([reason], main) => {
         told.textContent = wanted.length === rows.length ? "" : `${count(wanted.length)} of ${count(rows.length)}`;
         body.replaceChildren();
         next = 0;
-        const again = h("div");
-        page.querySelector(".sentinel")?.remove();
-        again.className = "sentinel";
-        put(page, again);
-        if (more())
+        page.querySelector(".rest")?.remove();
+        if (more()) {
+            const again = h("div");
+            put(page, again);
             App.whenNear(again, more);
+        }
     };
     put(page, h("form.filters", { onsubmit: event => event.preventDefault() },
         h("label", { for: "filter" }, "Find"), input, h("label", { for: "reason" }, "Reason"), select, told),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Files that failed" }, h("table.failures", {},
-        h("thead", {}, h("tr", {}, heads)), body)), sentinel);
+        h("thead", {}, h("tr", {}, heads)), body)));
     show();
 };
