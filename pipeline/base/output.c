@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,6 +156,17 @@ static enum status open_directory(struct output *output, const char *path, struc
     }
 }
 
+/* Whether another program has locked the file to write to it, as HDF5 does (h5py, for one). What has no
+ * locks is not held. */
+static bool is_held(int directory, const char *base)
+{
+    const int fd = openat(directory, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool held = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return held;
+}
+
 /* Checks the file under the final name; *mode gets the permissions to keep, or 0. */
 static enum status check_final(struct output *output, mode_t *mode, const char *path,
                                struct error *err)
@@ -185,6 +197,11 @@ static enum status check_final(struct output *output, mode_t *mode, const char *
     if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
         return explain(err, EACCES, "faccessat", path,
                        "the file is write-protected; make it writable or name another file");
+    if (is_held(output->directory, base))
+        return explain(
+            err, EWOULDBLOCK, "flock", path,
+            "another program has it open for writing; close it there, and run the command "
+            "again");
     /* In a sticky directory rename() over another user's file fails: report that now. */
     if (fstat(output->directory, &directory) == 0 && (directory.st_mode & S_ISVTX) &&
         geteuid() != 0 && st.st_uid != geteuid() && directory.st_uid != geteuid())

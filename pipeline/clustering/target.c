@@ -64,11 +64,8 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
     path_for_message(shown, sizeof shown, wanted);
     if (stat(wanted, &st) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK; /* output_open tells what is wrong with it */
-    if (result_open(&out->holder, wanted, NULL) != STATUS_OK)
-        return error_set(err, STATUS_FAILED,
-                         "%s exists and is not a clpipe file, so it is not overwritten; name "
-                         "another file",
-                         shown);
+    if (result_open(&out->holder, wanted, err) != STATUS_OK)
+        return error_remedy(err, REMEDY_OTHER_OUTPUT);
     if (!result_is_named(out->holder) &&
         (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0))
         return error_set(err, STATUS_USAGE,

@@ -134,38 +134,9 @@ static hid_t make_type(enum value_type type, bool stored)
     return text;
 }
 
-static herr_t keep_first(unsigned n, const H5E_error2_t *entry, void *text)
-{
-    if (n == 0 && entry->desc)
-        snprintf(text, 400, "%s", entry->desc);
-    return 0;
-}
-
-/* A system call that HDF5 made has failed. */
-static enum status system_failed(struct error *err, int native, const char *call, const char *what,
-                                 const char *path)
-{
-    char shown[256];
-    path_for_message(shown, sizeof shown, path);
-    if (native == ENOSPC || native == EDQUOT || native == EFBIG) {
-        error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
-                  native == ENOSPC ? "the disk is full; free some space and run the command again"
-                  : native == EDQUOT
-                      ? "your disk quota is used up; free some space and run the command again"
-                      : "the file would be larger than the file system or ulimit -f allows");
-        if (err) {
-            err->native = native;
-            snprintf(err->name, sizeof err->name, "%s", errno_name(native));
-            snprintf(err->call, sizeof err->call, "%s", call);
-        }
-        return STATUS_FAILED;
-    }
-    return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
-}
-
 static enum status check_written(int failed, const char *path, struct error *err)
 {
-    return failed ? system_failed(err, failed, "pwrite", "write", path) : STATUS_OK;
+    return failed ? h5_system_failed(err, failed, "pwrite", "write", path) : STATUS_OK;
 }
 
 enum status h5_check_reads(struct error *err)
@@ -174,29 +145,7 @@ enum status h5_check_reads(struct error *err)
     const int failed = h5_driver_read_failed(&path);
     if (failed == H5_DRIVER_DAMAGE)
         return h5_damaged(err, path, "an object that it names cannot be read");
-    return failed ? system_failed(err, failed, "pread", "read", path) : STATUS_OK;
-}
-
-enum status h5_fail(struct error *err, const char *call, const char *what, const char *path)
-{
-    char description[400] = "", shown[256];
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, description);
-    H5Eclear2(H5E_DEFAULT);
-    /* A failed system call is described with its number, followed by pointers and offsets. */
-    const char *number = strstr(description, "errno = ");
-    if (number)
-        return system_failed(err, atoi(number + strlen("errno = ")), call, what, path);
-    path_for_message(shown, sizeof shown, path);
-    unsigned long long there, base, wanted;
-    if (sscanf(description, "truncated file: eof = %llu, sblock->base_addr = %llu, stored_eof = %llu",
-               &there, &base, &wanted) == 3)
-        snprintf(description, sizeof description, "the file is truncated (%llu of %llu bytes)",
-                 there, base + wanted);
-    enum status status = error_set(err, STATUS_FAILED, "cannot %s %s: %s", what, shown,
-                                   *description ? description : "HDF5 gives no reason");
-    if (err)
-        snprintf(err->call, sizeof err->call, "%s", call);
-    return status;
+    return failed ? h5_system_failed(err, failed, "pread", "read", path) : STATUS_OK;
 }
 
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
@@ -213,7 +162,7 @@ enum status h5_damaged(struct error *err, const char *path, const char *format, 
 /* The file access properties of everything that clpipe opens or creates. */
 static hid_t access_list(void)
 {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    h5_quiet();
     hid_t list = H5Pcreate(H5P_FILE_ACCESS);
     h5_driver_use(list);
     H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
@@ -262,10 +211,7 @@ enum status h5_open_file(hid_t *file, const char *path, bool writable, struct er
     if (!writable)
         /* Readers take what newer libraries wrote. */
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
-    *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
-    /* Before any other call, which would clear the reason. */
-    const enum status status =
-        *file > 0 ? STATUS_OK : h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
+    const enum status status = h5_open(file, path, writable, access, err);
     h5_close(&access);
     return status;
 }
@@ -407,6 +353,7 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
 {
     if (count == 0)
         return STATUS_OK;
+    h5_quiet();
     hsize_t size[2] = {0}, start[2] = {first, 0};
     hid_t type_id = make_type(type, false);
     if (to && h5_is_virtual(dataset)) {

@@ -1,7 +1,7 @@
 /* h5.h: the few things that the store does with HDF5, each with one line of error.
  *
- * HDF5 keeps global state and its error stack is its own: only one thread uses it at a time. Its
- * own printing of errors is turned off; the most specific line of its stack becomes our sentence.
+ * HDF5 keeps global state: only one thread uses it at a time. Its errors become our sentences
+ * (matrix/h5_error.h).
  * Everything that is written can be read by HDF5 1.8 and holds no time stamps. */
 #ifndef CLPIPE_FILE_H5_H
 #define CLPIPE_FILE_H5_H
@@ -10,6 +10,7 @@
 #include <hdf5.h>
 
 #include "base/error.h"
+#include "matrix/h5_error.h"
 #include <stdint.h>
 
 /* The element types that clpipe's files have. */
@@ -38,9 +39,6 @@ hid_t h5_float16(void);
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);
-
-/* Turns the top of HDF5's error stack into STATUS_FAILED "cannot WHAT PATH: ...". */
-enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
 
 /* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)

@@ -345,9 +345,11 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
     *file = H5I_INVALID_HID;
     if (stat(output, &out) || (S_ISREG(out.st_mode) && out.st_size == 0))
         return STATUS_OK;
-    if (S_ISREG(out.st_mode) && h5_open_file(file, output, false, NULL) == STATUS_OK &&
+    if (S_ISREG(out.st_mode) && h5_open_file(file, output, false, err) == STATUS_OK &&
         H5Aexists(*file, "clpipe_format") > 0)
         return STATUS_OK;
+    if (*file < 0 && H5Fis_hdf5(output) > 0)
+        return STATUS_FAILED;
     h5_close(file);
     return error_set(err, STATUS_FAILED, "%s is no clpipe file and is not overwritten",
                      path_for_message(shown, sizeof shown, output));

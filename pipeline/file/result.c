@@ -477,12 +477,7 @@ enum status result_open(struct result **out, const char *path, struct error *err
         error_memory(err, sizeof *result, "a result");
         goto out;
     }
-    if (h5_open_file(&result->file, path, false, err)) {
-        if (H5Fis_hdf5(path) == 0)
-            error_set(err, STATUS_FAILED, "%s is not an HDF5 file", shown);
-        goto out;
-    }
-    if (open_root(result, err) || parts_attach(result->file, path, err))
+    if (h5_open_file(&result->file, path, false, err) || open_root(result, err) || parts_attach(result->file, path, err))
         goto out;
     const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
     if (images < 0) {

@@ -1,5 +1,6 @@
 /* h5_driver.c: the functions of HDF5's default driver, with some of them wrapped. */
 #include "matrix/h5_driver.h"
+#include "matrix/h5_error.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -196,6 +197,7 @@ void h5_driver_copy(bool begin)
 
 void h5_driver_lock(void)
 {
+    h5_quiet();
     pthread_mutex_lock(&library);
 }
 

@@ -2,7 +2,9 @@
 #include "matrix/hdf5_matrix.h"
 #include "base/path.h"
 #include "matrix/h5_driver.h"
+#include "matrix/h5_error.h"
 #include "matrix/hdf5_direct.h"
+#include "matrix/hdf5_sources.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +22,6 @@ struct hdf5_matrix {
     char shown[256]; /* the path, for messages */
     struct hdf5_direct direct;
 };
-
-/* HDF5 prints its error stack to standard error unless told not to; one line is enough. */
-static void silence(void)
-{
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-}
 
 /* What a dataset is, in words; true if it is a matrix of numbers with at least one column. */
 static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64_t *rows,
@@ -62,19 +58,23 @@ struct listing {
     char *text;
     size_t size, used;
     unsigned named, visited, most;
+    const char *path;
+    struct error *unreadable; /* the first object that is */
 };
 
-static herr_t list_object(hid_t at, const char *name, const H5O_info_t *info, void *context)
+/* H5Ovisit would end at the first object that cannot be read. */
+static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, void *context)
 {
     struct listing *listing = context;
     if (listing->visited++ == MOST_VISITED || listing->named == listing->most)
         return 1;
-    if (info->type != H5O_TYPE_DATASET)
-        return 0;
-    hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+    hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(at, name, H5P_DEFAULT) : 0;
     char text[64], shown[160];
     uint64_t rows, columns;
-    if (dataset >= 0 && describe(text, sizeof text, dataset, false, &rows, &columns) &&
+    if (object < 0 && listing->unreadable->status == STATUS_OK)
+        h5_fail(listing->unreadable, "H5Oopen", "read", listing->path);
+    if (object > 0 && H5Iget_type(object) == H5I_DATASET &&
+        describe(text, sizeof text, object, false, &rows, &columns) &&
         listing->used < listing->size) {
         path_for_message(shown, sizeof shown, name);
         listing->used +=
@@ -82,43 +82,44 @@ static herr_t list_object(hid_t at, const char *name, const H5O_info_t *info, vo
                              listing->named ? ", " : "", shown);
         listing->named++;
     }
-    if (dataset >= 0)
-        H5Dclose(dataset);
+    if (object > 0)
+        H5Oclose(object);
     return 0;
 }
 
-/* The first matrices in the file, separated by commas. */
-static void list_matrices(char *text, size_t size, hid_t file, unsigned most)
+/* The first matrices in the file, separated by commas. *unreadable: why an object could not be read. */
+static void list_matrices(char *text, size_t size, hid_t file, unsigned most, const char *path,
+                          struct error *unreadable)
 {
-    struct listing listing = {text, size, 0, 0, 0, most};
+    struct listing listing = {text, size, 0, 0, 0, most, path, unreadable};
     text[0] = 0;
-    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
+    H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
 }
 
 /* HDF5 locks what it reads, so that a file that somebody writes is refused. Parallel file systems
  * often have no locks: there the file is read all the same. */
-static hid_t open_file(const char *path)
+static enum status open_file(hid_t *file, const char *path, struct error *err)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     h5_driver_use(access);
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(access, true, true);
 #endif
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    const enum status status = h5_open(file, path, false, access, err);
     H5Pclose(access);
-    return file;
+    return status;
 }
 
 bool hdf5_is_foreign(const char *path, char *example, size_t size)
 {
-    silence();
+    struct error ignored = ERROR_INIT;
+    hid_t file;
     example[0] = 0;
-    hid_t file = open_file(path);
-    if (file < 0)
+    if (open_file(&file, path, NULL) != STATUS_OK)
         return false;
     bool foreign = H5Aexists(file, "clpipe_format") <= 0;
     if (foreign)
-        list_matrices(example, size, file, 1);
+        list_matrices(example, size, file, 1, path, &ignored);
     H5Fclose(file);
     return foreign;
 }
@@ -129,12 +130,25 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     char shown[256], shown_name[160], text[700];
     path_for_message(shown, sizeof shown, matrix->path);
     path_for_message(shown_name, sizeof shown_name, name);
-    matrix->file = open_file(matrix->path);
-    if (matrix->file < 0)
-        return error_set(err, STATUS_FAILED, "%s is not an HDF5 file, or is damaged", shown);
+    enum status status = open_file(&matrix->file, matrix->path, err);
+    if (status != STATUS_OK)
+        return status;
     matrix->dataset = H5Dopen2(matrix->file, name, H5P_DEFAULT);
     if (matrix->dataset < 0) {
-        list_matrices(text, sizeof text, matrix->file, MOST_NAMED);
+        struct error unreadable = ERROR_INIT;
+        hid_t object = H5Lexists(matrix->file, name, H5P_DEFAULT) > 0
+                           ? H5Oopen(matrix->file, name, H5P_DEFAULT)
+                           : 0;
+        if (object < 0)
+            return h5_fail(err, "H5Oopen", "read", matrix->path);
+        if (object > 0)
+            H5Oclose(object);
+        list_matrices(text, sizeof text, matrix->file, MOST_NAMED, matrix->path, &unreadable);
+        if (!text[0] && unreadable.status != STATUS_OK) {
+            if (err)
+                *err = unreadable;
+            return unreadable.status;
+        }
         if (!text[0])
             return error_set(err, STATUS_FAILED, "%s holds no dataset %s and no other matrix",
                              shown, shown_name);
@@ -148,7 +162,7 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     if (matrix->space < 0)
         return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
     matrix->flat = H5Sget_simple_extent_ndims(matrix->space) == 1;
-    return STATUS_OK;
+    return hdf5_sources_check(matrix->dataset, matrix->path, open_file, err);
 }
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
@@ -156,21 +170,22 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
 {
     struct hdf5_matrix *matrix = context;
     hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->columns};
+    char what[80];
+    h5_quiet();
     hid_t memory = H5Screate_simple(matrix->flat ? 1 : 2, extent, NULL);
     bool good =
         memory >= 0 &&
         H5Sselect_hyperslab(matrix->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
         H5Dread(matrix->dataset, H5T_NATIVE_FLOAT, memory, matrix->space, H5P_DEFAULT, rows) >= 0;
+    enum status status = STATUS_OK;
+    if (!good) {
+        snprintf(what, sizeof what, "read rows %llu to %llu of", (unsigned long long)first,
+                 (unsigned long long)(first + count - 1));
+        status = h5_fail(err, "H5Dread", what, matrix->path);
+    }
     if (memory >= 0)
         H5Sclose(memory);
-    char shown[256];
-    if (!good)
-        return error_set(err, STATUS_FAILED,
-                         "%s: rows %llu to %llu cannot be read: the file is damaged, or compressed "
-                         "with a filter that this HDF5 library lacks",
-                         path_for_message(shown, sizeof shown, matrix->path),
-                         (unsigned long long)first, (unsigned long long)(first + count - 1));
-    return STATUS_OK;
+    return status;
 }
 
 static enum status read_direct(void *context, uint64_t first, uint64_t count, float *rows,
@@ -199,7 +214,6 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
 {
     enum status status = STATUS_FAILED;
     *out = (struct matrix_source){0};
-    silence();
     struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
     if (!matrix)
         return error_memory(err, sizeof *matrix, "an HDF5 dataset");

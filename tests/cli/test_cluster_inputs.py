@@ -388,10 +388,12 @@ def test_outputs_that_are_not_overwritten(clpipe, tmp_path, rows):
     (tmp_path / "notes.txt").write_text("mine")
     with h5py.File(tmp_path / "foreign.h5", "w") as file:
         file["mine"] = [1]
-    for name in ("notes.txt", "foreign.h5", "x.npy"):
+    for name, code, words in (("notes.txt", 3, "is not an HDF5 file; name another output"),
+                              ("foreign.h5", 3, "not a clpipe file; name another output"),
+                              ("x.npy", 2, "the file is h5, not npy")):
         before = (tmp_path / name).read_bytes()
         result = clpipe("cluster", "x.npy", "-k", 4, "-o", name, "--force")
-        check_one_error(result, 3, name, "not a clpipe file")
+        check_one_error(result, code, name, words)
         assert (tmp_path / name).read_bytes() == before
     check_one_error(clpipe("cluster", "x.npy", "-k", 4, "-o", "no/r.h5"), 3, "no/r.h5")
     nothing_written(tmp_path, "x.npy", "notes.txt", "foreign.h5")

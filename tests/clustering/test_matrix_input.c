@@ -107,7 +107,7 @@ static void test_refusals(void **state)
     expect_refusal(".", NULL, STATUS_FAILED, "is a directory");
     expect_refusal("text.npy", NULL, STATUS_FAILED, "text.npy is not a .npy file");
     expect_refusal("text.txt", NULL, STATUS_FAILED, "neither HDF5 nor .npy");
-    expect_refusal("text.txt:/x", NULL, STATUS_FAILED, "is not an HDF5 file, or is damaged");
+    expect_refusal("text.txt:/x", NULL, STATUS_FAILED, "text.txt is not an HDF5 file");
     expect_refusal("rows.npy", "rgb", STATUS_USAGE,
                    "a feature can be chosen only in a clpipe file");
     write_npy("rows.npy", 0, COLUMNS);
