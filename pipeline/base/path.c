@@ -146,10 +146,10 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
 }
 
 /* Writes the first character of bytes, or its escape, to unit; returns how many bytes it was. */
-static size_t take_unit(char unit[8], size_t *written, const char *bytes, size_t length)
+static size_t take_unit(char unit[16], size_t *written, const char *bytes, size_t length)
 {
     size_t n = utf8_sequence(bytes, length);
-    if (n == 0 || utf8_is_control(bytes, n)) {
+    if (n == 0 || utf8_is_hidden(bytes, n)) {
         n = n ? n : 1;
         *written = escape(unit, bytes, n);
     } else {
@@ -163,7 +163,7 @@ char *path_for_message(char *out, size_t size, const char *path)
 {
     static const char dots[] = "...";
     size_t length = strlen(path), total = 0, at = 0, written;
-    char unit[8];
+    char unit[16];
     if (size == 0)
         return out;
     for (size_t i = 0; i < length;) {

@@ -22,7 +22,7 @@ bool utf8_valid(const char *bytes, size_t length);
  * the length without the NUL; size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
-/* For messages: like path_to_utf8, but escapes control characters too and replaces the middle by
+/* For messages: like path_to_utf8, but escapes hidden characters (text.h), too, and replaces the middle by
  * "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);
 

@@ -1,6 +1,7 @@
 /* text.c: UTF-8 sequences and texts that are safe to print. */
 #include "base/text.h"
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,13 +40,24 @@ size_t utf8_sequence(const char *bytes, size_t length)
     return need;
 }
 
-bool utf8_is_control(const char *sequence, size_t length)
+bool utf8_is_hidden(const char *sequence, size_t length)
 {
+    static const struct {
+        uint32_t first, last;
+    } hidden[] = {{0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},       {0x600, 0x605},
+                  {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},
+                  {0x8e2, 0x8e2},     {0x180e, 0x180e},   {0x200b, 0x200f},   {0x2028, 0x202e},
+                  {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd},
+                  {0x110cd, 0x110cd}, {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+                  {0xe0000, 0xe007f}};
     const unsigned char *b = (const unsigned char *)sequence;
-    if (length == 1)
-        return b[0] < 0x20 || b[0] == 0x7f;
-    /* U+0080 to U+009F: some terminals treat U+009B as the start of an escape sequence. */
-    return length == 2 && b[0] == 0xc2 && b[1] < 0xa0;
+    uint32_t point = length == 1 ? b[0] : b[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++)
+        point = point << 6 | (b[i] & 0x3f);
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+        if (point <= hidden[i].last)
+            return point >= hidden[i].first;
+    return false;
 }
 
 size_t text_clean(char *text, bool keep_layout)
@@ -54,7 +66,7 @@ size_t text_clean(char *text, bool keep_layout)
     for (size_t in = 0; in < length;) {
         size_t n = utf8_sequence(text + in, length - in);
         bool layout = keep_layout && (text[in] == '\n' || text[in] == '\t');
-        if (n == 0 || (utf8_is_control(text + in, n) && !layout)) {
+        if (n == 0 || (utf8_is_hidden(text + in, n) && !layout)) {
             text[out++] = '?';
             in += n ? n : 1;
         } else {

@@ -1,5 +1,5 @@
 /* text.h: text for the messages of errors, failures and the log: valid UTF-8 that cannot garble a
- * terminal, whatever the input. */
+ * terminal or read as something else, whatever the input. */
 #ifndef CLPIPE_BASE_TEXT_H
 #define CLPIPE_BASE_TEXT_H
 
@@ -12,10 +12,12 @@
  * if it is a NUL. RFC 3629: no surrogates, no overlong forms. */
 size_t utf8_sequence(const char *bytes, size_t length);
 
-/* True if the sequence of that length is a control character: C0, DEL or C1. */
-bool utf8_is_control(const char *sequence, size_t length);
+/* True if the valid sequence of that length shows nothing and can change how the text around it is
+ * shown: controls (C0, DEL, C1), format characters (Unicode's Cf: marks of direction, zero-width
+ * ones), line and paragraph separators. */
+bool utf8_is_hidden(const char *sequence, size_t length);
 
-/* Replaces control characters and bytes that are not UTF-8 by '?', in place. keep_layout: keeps
+/* Replaces hidden characters and bytes that are not UTF-8 by '?', in place. keep_layout: keeps
  * newlines and tabs. Returns the new length, at most the old one. */
 size_t text_clean(char *text, bool keep_layout);
 

@@ -4,7 +4,7 @@
 
 #include "cli/sink.h"
 
-/* Writes `text` whole, control characters and bytes that are not UTF-8 escaped. */
+/* Writes `text` whole, hidden characters (base/text.h) and bytes that are not UTF-8 escaped. */
 void sink_clean(struct sink *sink, const char *text);
 
 /* Writes `text` as a field of a table with this separator: quoted as RFC 4180 says where it holds

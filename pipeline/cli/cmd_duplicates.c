@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SHOWN_GROUPS  20u /* to people */
 #define SHOWN_MEMBERS 8u
@@ -40,18 +39,6 @@ struct command_state {
 };
 
 /* --- what is asked for ------------------------------------------------------------------------- */
-
-static int format_of(const struct options *options, const char *output)
-{
-    static const char *const extensions[] = {".csv", ".tsv", ".jsonl"};
-    const char *dot = output ? strrchr(output, '.') : NULL;
-    if (options_given(options, "format"))
-        return options->format;
-    for (int i = 0; dot && i <= FORMAT_JSONL; i++)
-        if (strcmp(dot, extensions[i]) == 0)
-            return i;
-    return output || options_given(options, "output") ? FORMAT_CSV : -1;
-}
 
 static enum status check_options(const struct command_state *state, struct error *err)
 {
@@ -485,8 +472,11 @@ enum status command_duplicates(const struct options *options, struct error *err)
     struct progress progress;
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
-    state.format = format_of(options, state.output);
-    enum status status = check_options(&state, err);
+    enum status status = options_table_format(
+        &state.format, options, state.output,
+        state.output || options_given(options, "output") ? FORMAT_CSV : -1, err);
+    if (status == STATUS_OK)
+        status = check_options(&state, err);
     if (status != STATUS_OK)
         return status;
     signals_install(0);

@@ -33,25 +33,6 @@ static enum status read_clusters(struct export *export, struct error *err)
                                 export->distances, NULL, NULL, err);
 }
 
-/* The format that was chosen, or the one that the extension of the file names. */
-static enum export_format format_of(const struct options *options, const char *output)
-{
-    static const char *const extensions[] = {".csv", ".tsv", ".jsonl", ".npy"};
-    const char *dot = output ? strrchr(output, '.') : NULL;
-    char shown[256];
-    for (int i = 0; dot && i <= FORMAT_NPY; i++) {
-        if (strcmp(dot, extensions[i]) != 0)
-            continue;
-        if (!options_given(options, "format"))
-            return (enum export_format)i;
-        if (i != options->format)
-            log_message(LOG_NOTICE, "notice: %s is written as %s, as --format says",
-                        path_for_message(shown, sizeof shown, output),
-                        extensions[options->format] + 1);
-    }
-    return (enum export_format)options->format;
-}
-
 static enum status check_options(const struct export *export, struct error *err)
 {
     const struct options *options = export->options;
@@ -137,10 +118,12 @@ enum status command_export(const struct options *options, struct error *err)
         export.output = options->output;
     export.threads = compute_threads(options);
     export.progress.phase = "";
-    export.format = format_of(options, export.output);
-    export.separator = export.format == FORMAT_TSV ? '\t' : ',';
     signals_install(0);
-    enum status status = check_options(&export, err);
+    enum status status =
+        options_table_format(&export.format, options, export.output, FORMAT_CSV, err);
+    export.separator = export.format == FORMAT_TSV ? '\t' : ',';
+    if (status == STATUS_OK)
+        status = check_options(&export, err);
     if (status != STATUS_OK)
         return status;
     status = result_open(&export.result, options->operand[0], err);

@@ -38,18 +38,6 @@ struct similar {
 
 /* --- what is asked for ------------------------------------------------------------------------- */
 
-static int format_of(const struct options *options, const char *output)
-{
-    static const char *const extensions[] = {".csv", ".tsv", ".jsonl", ".npy"};
-    const char *dot = output ? strrchr(output, '.') : NULL;
-    if (options_given(options, "format"))
-        return options->format;
-    for (int i = 0; dot && i <= FORMAT_NPY; i++)
-        if (strcmp(dot, extensions[i]) == 0)
-            return i;
-    return !output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
-}
-
 static enum status check_options(struct similar *similar, struct error *err)
 {
     const struct options *options = similar->options;
@@ -407,8 +395,10 @@ enum status command_similar(const struct options *options, struct error *err)
                                        .replace = options->force};
     if (options->output && !sink_is_stdout(options->output))
         similar.output = options->output;
-    similar.format = format_of(options, similar.output);
-    enum status status = check_options(&similar, err);
+    const int usual = !similar.output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
+    enum status status = options_table_format(&similar.format, options, similar.output, usual, err);
+    if (status == STATUS_OK)
+        status = check_options(&similar, err);
     if (status != STATUS_OK)
         return status;
     signals_install(0);

@@ -12,7 +12,7 @@
 struct export {
     const struct options *options;
     const char *output;        /* of -o; NULL: standard output */
-    enum export_format format; /* of --format, or what the name of the output says */
+    int format;                /* enum export_format */
     struct result *result;
     struct sidecar_reader *sidecars; /* images; NULL: the file has none */
     struct matrix_source matrix; /* features */

@@ -12,7 +12,7 @@ static const struct option general_rows[] = {
     {"progress", 0, OPTION_CHOICE, AT(progress), "auto|always|never", "auto", NULL, 0, 0,
      "auto: a live line on a terminal, otherwise a plain line every few seconds; always: even with "
      "-q, and every second without a terminal"},
-    {"json", 0, OPTION_TEXT, AT(json), "FILE", NULL, NULL, 0, 0,
+    {"json", 0, OPTION_OUTPUT, AT(json), "FILE.json", NULL, NULL, 0, 0,
      "write the result as JSON; - is standard output, which then holds nothing else"},
     {"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, NULL, NULL, 0, 0, "print errors only"},
     {"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, NULL, NULL, 0, 0, "print more detail"},
@@ -29,7 +29,7 @@ static const struct option compute_rows[] = {
      0, "limit on clpipe's own host buffers"},
     {"device-memory", 0, OPTION_SIZE, AT(device_memory), "SIZE", NULL, "the memory of the device",
      0, 0, "limit on the buffers on each device"},
-    {"profile", 0, OPTION_TEXT, AT(profile), "TRACE.json", NULL, NULL, 0, 0,
+    {"profile", 0, OPTION_OUTPUT, AT(profile), "TRACE.json", NULL, NULL, 0, 0,
      "record a timeline, for ui.perfetto.dev"},
     END};
 const struct option_group group_compute = {"Device and machine", compute_rows};
@@ -138,7 +138,7 @@ static const struct option image_rows[] = {
 const struct option_group group_images = {"Images", image_rows};
 
 static const struct option list_rows[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0, "file to write; required"},
+    {"output", 'o', OPTION_OUTPUT, AT(output), "FILE", NULL, NULL, 0, 0, "file to write; required"},
     WALK_ROWS,
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
      "limit on clpipe's own host buffers"},
@@ -146,9 +146,19 @@ static const struct option list_rows[] = {
     END};
 const struct option_group group_list = {"What to list", list_rows};
 
+#define OUTPUT_ROW(initial, note, help)                                                            \
+    {                                                                                              \
+        "output", 'o', OPTION_OUTPUT, AT(output), "F.h5", initial, note, 0, 0, help                 \
+    }
+
+#define TABLE_ROW                                                                                  \
+    {                                                                                              \
+        "output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, "standard output", 0, 0,             \
+            "file to write; - is standard output"                                                  \
+    }
+
 static const struct option codebook_rows[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, NULL, 0, 0,
-     "HDF5 file to write; required"},
+    OUTPUT_ROW(NULL, NULL, "HDF5 file to write; required"),
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, NULL, 0, 0,
      "feature to learn a codebook for, repeatable; required, or --preset"},
     {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
@@ -175,11 +185,6 @@ static const struct option tuning_rows[] = {
 const struct option_group group_tuning = {"Tuning and tests (affect speed, never results)",
                                           tuning_rows};
 
-#define OUTPUT_ROW(initial, note, help)                                                            \
-    {                                                                                              \
-        "output", 'o', OPTION_TEXT, AT(output), "FILE", initial, note, 0, 0, help                  \
-    }
-
 static const struct option ingest_output_rows[] = {
     OUTPUT_ROW(NULL, NULL, "HDF5 file to write or update; required unless --dry-run is given"),
     END};
@@ -199,7 +204,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
     }
 #define PLOT_ROW                                                                                   \
     {                                                                                              \
-        "plot", 0, OPTION_TEXT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,                            \
+        "plot", 0, OPTION_OUTPUT, AT(plot), "FILE.svg", NULL, NULL, 0, 0,                          \
             "plot the quality measures of each k of A:B"                                           \
     }
 #define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
@@ -382,7 +387,7 @@ static const struct option similar_rows[] = {
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
      "the extension of -o, else csv, on a terminal a table to read", 0, 0,
      "table format; npy: the rows alone, a line for each PICTURE"},
-    OUTPUT_ROW(NULL, "standard output", "file to write"),
+    TABLE_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace neighbours that are stored already, or an existing -o FILE"},
     END};
@@ -446,7 +451,7 @@ static const struct option export_rows[] = {
      "feature to export, if the file has several"},
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one", 0, 0,
      "clustering to export, if the file has several"},
-    OUTPUT_ROW(NULL, "standard output", "file to write; - is standard output"),
+    TABLE_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
     {"absolute-paths", 0, OPTION_FLAG, AT(absolute_paths), NULL, NULL, NULL, 0, 0,
      "write the absolute path of each image in the column path, and absolute symbolic links in a "
@@ -481,18 +486,18 @@ static const struct option duplicates_rows[] = {
      "say which image of each group to keep: the one with the most pixels (then the most bytes, then "
      "the first), the first, or the last modified; others are told apart by the files as they are now: "
      "0 may go, nothing is not proven"},
-    {"to-list", 0, OPTION_TEXT, AT(to_list), "FILE", NULL, NULL, 0, 0,
+    {"to-list", 0, OPTION_OUTPUT, AT(to_list), "FILE", NULL, NULL, 0, 0,
      "write the absolute paths of all other images to FILE, each ended by NUL (for xargs -0), as far as "
      "each is proven to be another file than what is kept and a copy of it; --keep says which, default "
      "best"},
-    {"to-list-members", 0, OPTION_TEXT, AT(to_list_members), "FILE", NULL, NULL, 0, 0,
+    {"to-list-members", 0, OPTION_OUTPUT, AT(to_list_members), "FILE", NULL, NULL, 0, 0,
      "the same for members of archives, which are never in the list of files"},
     {"check", 0, OPTION_TEXT, AT(check), "LIST", NULL, NULL, 0, 0,
      "prove again that everything in LIST can be removed at once: print what must stay and why, and exit "
      "with 1 if there is such; --to-list writes what can still go"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl", "csv", "the extension of -o, else csv; "
      "a summary on a terminal", 0, 0, "table of all groups: group,row,path,kind,distance"},
-    OUTPUT_ROW(NULL, "standard output", "file to write; - is standard output"),
+    TABLE_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace existing files"},
     END};
 const struct option_group group_duplicates = {"Duplicates", duplicates_rows};

@@ -1,11 +1,13 @@
 /* options.c: the parser of the command line. */
 #include "cli/options.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/quote.h"
 #include "cli/shard_option.h"
 #include "cli/source_range.h"
 #include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +194,49 @@ static int choice_index(const char *words, const char *word)
     }
 }
 
+/* Extensions that say what is in a file, of what clpipe writes and of what it does not. */
+static const char known_formats[] =
+    "csv|tsv|tab|jsonl|ndjson|json|geojson|npy|npz|h5|parquet|feather|arrow|orc|avro|xls|xlsx|xlsm|"
+    "ods|sqlite|sqlite3|db|duckdb|pkl|pickle|pt|safetensors|mat|rds|dta|sav|xml|yaml|yml|toml|html|"
+    "htm|md|tex|pdf|svg|png|jpg|jpeg|gif|webp|zip|tar|tgz|gz|bz2|xz|zst|lz4|7z";
+
+/* The extension of a file's name in lower case; "" for one that is not in known_formats. */
+static const char *known_extension(char buffer[16], const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    snprintf(buffer, 16, "%s", dot ? dot + 1 : "");
+    for (char *at = buffer; *at; at++)
+        *at = (char)tolower((unsigned char)*at);
+    if (strcmp(buffer, "hdf5") == 0)
+        strcpy(buffer, "h5");
+    if (choice_index(known_formats, buffer) < 0)
+        *buffer = 0;
+    return buffer;
+}
+
+enum status options_table_format(int *format, const struct options *options, const char *output,
+                                 int usual, struct error *err)
+{
+    const struct option *row = option_find(options->command, "format", strlen("format"));
+    char buffer[16], word[32], shown[256];
+    const char *extension = known_extension(buffer, output ? output : "");
+    const int named = choice_index(row->value, extension);
+    path_for_message(shown, sizeof shown, output ? output : "");
+    if (options_given(options, "format")) {
+        *format = options->format;
+        if (*extension && named != *format)
+            log_message(LOG_NOTICE, "notice: %s is written as %s, as --format says", shown,
+                        option_choice(word, sizeof word, options, "format"));
+        return STATUS_OK;
+    }
+    *format = named >= 0 ? named : usual;
+    return named >= 0 || !*extension
+               ? STATUS_OK
+               : misuse(err, options->command,
+                        "-o %s: the formats are %s, not %s; --format chooses one for any name",
+                        shown, row->value, extension);
+}
+
 /* "A", "A:B" or "A:B:STEP" with A < B. */
 static bool parse_range(struct number_range *out, const char *text, uint64_t min, uint64_t max)
 {
@@ -235,6 +280,15 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_TEXT:
         *(const char **)place = text;
         return STATUS_OK;
+    case OPTION_OUTPUT: {
+        char buffer[16];
+        const char *own = strrchr(row->value, '.'), *extension = known_extension(buffer, text);
+        if (*extension && !(own && strcmp(own + 1, extension) == 0))
+            return misuse(err, command, "%s %s: the file is %s, not %s: choose another name", typed,
+                          shown, own ? own + 1 : "a list of paths", extension);
+        *(const char **)place = text;
+        return STATUS_OK;
+    }
     case OPTION_LIST: {
         struct text_list *list = place;
         const char **grown = realloc(list->text, (list->count + 1u) * sizeof *grown);

@@ -142,6 +142,7 @@ struct options {
 enum option_type {
     OPTION_FLAG,    /* bool */
     OPTION_TEXT,    /* const char *, not empty */
+    OPTION_OUTPUT,  /* the same: a file to write, in the format that `value` has as its extension */
     OPTION_LIST,    /* struct text_list */
     OPTION_NUMBER,  /* uint64_t from min to max */
     OPTION_NUMBERS, /* struct number_range from min to max: A, A:B or A:B:STEP */
@@ -238,5 +239,11 @@ const struct command *command_find(const char *name, const char **nearest);
  * STATUS_USAGE: it is the input. STATUS_FAILED: it exists. */
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);
+
+/* The format of the table that a command writes: that of --format, else the one that the extension of
+ * `output` (NULL: none) names, else `usual`. STATUS_USAGE: the extension is of a format that the
+ * command does not write. */
+enum status options_table_format(int *format, const struct options *options, const char *output,
+                                 int usual, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* quote.c: words for a shell, so that a command in a message can be copied and run. */
 #include "cli/quote.h"
-#include "base/path.h"
+#include "base/text.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,11 @@ char *quote_word(char *buffer, size_t size, const char *word)
         snprintf(buffer, size, "%s", word);
         return buffer;
     }
-    bool text = utf8_valid(word, strlen(word));
-    for (const unsigned char *at = (const unsigned char *)word; *at; at++)
-        text = text && *at >= ' ' && *at != 127;
+    bool text = true;
+    for (size_t i = 0, length = strlen(word), n; text && i < length; i += n) {
+        n = utf8_sequence(word + i, length - i);
+        text = n > 0 && !utf8_is_hidden(word + i, n);
+    }
     size_t used = (size_t)snprintf(buffer, size, "%s", text ? "'" : "$'");
     for (const unsigned char *at = (const unsigned char *)word; *at && used + 8 < size; at++) {
         char *put = buffer + used;

@@ -31,7 +31,7 @@ ATTACKS = [
     b"'; window.hacked = 1; '.png",
     b"line\nbreak\r\ttab.png",
     "separators \u2028 and \u2029.png".encode(),
-    "turned \u202egnp.exe".encode() + b".png",
+    "turned \u202egnp.exe".encode() + b".png", "marks \u061c\u00ad\U000e0041".encode() + b".png",
     b"not UTF-8 \xff\xfe\x80.png",
     b"back\\slash ${window.hacked=1} {{1}} %3Cb%3E.png",
     b"__proto__.png",
@@ -634,7 +634,7 @@ def test_names_do_no_harm(browser, tmp_path, program):
         assert browser.run("return window.hacked") is None
         assert browser.run("return document.querySelectorAll('main img, main script, main svg[onload], main b, dialog img, dialog script').length") == 0
     for part in ("<img src=x onerror=window.hacked=1>.png", "line␊break␍␉tab.png", "not UTF-8 \\xff\\xfe\\x80.png",
-                 "separators \\u2028 and \\u2029.png", "turned \\u202egnp.exe.png", "bad __proto__.png"):
+                 "separators \\u2028 and \\u2029.png", "turned \\u202egnp.exe.png", "marks \\u061c\\u00ad\\ue0041.png", "bad __proto__.png"):
         assert part in seen
     browser.check()
 

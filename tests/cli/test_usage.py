@@ -2,10 +2,13 @@
 
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
+import unicodedata
 
 import pytest
 
@@ -211,6 +214,28 @@ def test_version(clpipe):
     (["export", "x", "--what", "images", "--to", "d"], ["--what tree"]),
     (["export", "x", "--what", "images", "--format", "npy"], ["csv, tsv or jsonl"]),
     (["export", "x", "--what", "images", "--format", "xml"], ["csv|tsv|jsonl|npy"]),
+    (["export", "x", "--what", "labels", "-o", "l.json"],
+     ["-o l.json: the formats are csv|tsv|jsonl|npy, not json; --format chooses one"]),
+    (["export", "x", "--what", "labels", "-o", "d.json/l.ndjson"], ["not ndjson"]),
+    (["export", "x", "--what", "features", "-o", "f.parquet"], ["not parquet"]),
+    (["export", "x", "--what", "images", "-o", "i.XLSX"], ["not xlsx"]),
+    (["export", "x", "--what", "images", "-o", "i.csv.gz"], ["not gz"]),
+    (["export", "x", "--what", "images", "-o", "i.hdf5"], ["not h5"]),
+    (["similar", "x", "row:1", "-o", "s.json"], ["csv|tsv|jsonl|npy, not json"]),
+    (["duplicates", "x", "-o", "d.json"], ["csv|tsv|jsonl, not json"]),
+    (["duplicates", "x", "-o", "d.npy"], ["csv|tsv|jsonl, not npy"]),
+    (["duplicates", "x", "--to-list", "d.csv"], ["--to-list d.csv: the file is a list of paths, not csv"]),
+    (["list", "x", "-o", "files.json"], ["-o files.json: the file is a list of paths, not json"]),
+    (["cluster", "x", "-k", "2", "--plot", "k.png"], ["--plot k.png: the file is svg, not png"]),
+    (["cluster", "x", "-k", "2", "-o", "labels.csv"], ["-o labels.csv: the file is h5, not csv"]),
+    (["assign", "x", "y", "-o", "labels.npy"], ["the file is h5, not npy"]),
+    (["run", "x", "-o", "photos.csv"], ["the file is h5, not csv"]),
+    (["ingest", "x", "-o", "photos.json"], ["the file is h5, not json"]),
+    (["merge", "x", "y", "-o", "all.zip"], ["the file is h5, not zip"]),
+    (["codebook", "x", "-o", "c.npz"], ["the file is h5, not npz"]),
+    (["repair", "x", "-o", "c.tar.gz"], ["the file is h5, not gz"]),
+    (["info", "x", "--json", "i.csv"], ["--json i.csv: the file is json, not csv"]),
+    (["run", "x", "--profile", "t.json.gz"], ["the file is json, not gz"]),
     (["run", "x", "--max-time", "1-25:00:00"], ["--max-time expects a time such as", "1-12:00:00"]),
     (["run", "x", "--allow-failures", "few"], ["a number or a percentage such as 0.5%"]),
     (["run", "x", "--allow-failures", "101%"], ["a number or a percentage such as 0.5%"]),
@@ -307,6 +332,45 @@ def test_control_characters_do_not_reach_the_terminal(clpipe):
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_hidden_characters_of_names(clpipe, photos, tmp_path):
+    """What turns or hides text, so that a file reads as another name, is shown; not in tables and JSON."""
+    hidden = [chr(c) for c in range(1, 0x110000) if unicodedata.category(chr(c)) in ("Cc", "Cf", "Zl", "Zp")]
+    shown = "\u00e9\u4e2d\u05d0\u0634\u200a\u0301\ufe0f\U0001f600"
+    os.mkdir(tmp_path / "p\u202eq")
+    for i, character in enumerate([*hidden, shown]):
+        (tmp_path / "p\u202eq" / f"{i}{character}.jpg").touch()
+    shutil.copy(photos / "red" / "00.png", tmp_path / "p\u202eq" / "a\u202egnp.png")
+    said = clpipe("ingest", "p\u202eq", "-o", "f.h5")
+    assert said.returncode == 1
+    printed = [said.stdout, said.stderr]
+    for arguments in (["info", "f.h5", "--failures"], ["info", "f.h5"], ["verify", "f.h5"],
+                      ["info", "p\u202eq"], ["cluster", "f.h5", "-k", 1], ["ingest", "p\u202eq/none", "-o", "x.h5"],
+                      ["ingest", "p\u202eq", "-o", "f.h5", "--feature", "a\u2066b"]):
+        result = clpipe(*arguments)
+        printed += [result.stdout, result.stderr]
+    everything = "".join(printed)
+    assert not set(everything) & set(hidden) - {"\n", "\t"}
+    assert all(f"{i}{''.join(f'{chr(92)}x{byte:02x}' for byte in character.encode())}.jpg" in everything
+               for i, character in enumerate(hidden))
+    assert f"{shown}.jpg" in everything
+    table = clpipe("export", "f.h5", "--what", "failures", "--format", "jsonl").stdout
+    assert {json.loads(line)["path"] for line in table.rstrip("\n").split("\n")} == {
+        f"{i}{character}.jpg" for i, character in enumerate([*hidden, shown])}
+    assert "a\u202egnp.png,p\u202eq," in clpipe("export", "f.h5", "--what", "images").stdout
+
+
+def test_formats_and_names_of_tables(clpipe, finished, tmp_path):
+    """An extension in any case is a format; --format chooses one for any name, and says so."""
+    for name, start in (("a.TSV", "path\tsource"), ("b.txt", "path,source"), ("c.JsonL", '{"path":')):
+        assert clpipe("export", finished, "--what", "images", "-o", name).returncode == 0
+        assert (tmp_path / name).read_text().startswith(start)
+    for command in (["export", finished, "--what", "images"], ["duplicates", finished],
+                    ["similar", finished, "row:0", "--feature", "counts"]):
+        result = clpipe(*command, "-o", "d.json", "--format", "jsonl", "--force")
+        assert result.returncode == 0 and "notice: d.json is written as jsonl, as --format says" in result.stderr
+    assert clpipe("info", finished, "--json", "/dev/null").returncode == 0
+
+
 def test_ways_to_write_an_option(clpipe, photos, tmp_path):
     shapes = [["--threads", "1"], ["--threads=1"], ["-qv"], ["-q", "-v"]]
     for shape in shapes:
@@ -375,6 +439,55 @@ def test_bash_completion(help_options, documents):
     assert complete("clpipe", "run", "--metric", "c") == {"cosine"}
     assert complete("clpipe", "run", "--metric", "=", "h") == {"hellinger"}
     assert complete("clpipe", "run", "--metric", "=") == {"euclidean", "cosine", "hellinger"}
+
+
+COMPLETED = [
+    ("info my", ["info", "my photos.h5"]), ("info my\\ ph", ["info", "my photos.h5"]),
+    ("info 'my p", ["info", "my photos.h5"]), ('info "my p', ["info", "my photos.h5"]),
+    ("info ./my", ["info", "./my photos.h5"]), ("info q", ["info", "q$u'o\"te&;.h5"]),
+    ("ingest ~/my", ["ingest", "HOME/my photos.h5"]), ("ingest x -o my", ["ingest", "x", "-o", "my photos.h5"]),
+    ("ingest x --codebook my", ["ingest", "x", "--codebook", "my photos.h5"]),
+    ("ingest x --codebook=my", ["ingest", "x", "--codebook=my photos.h5"]),
+    ("export f --to e", ["export", "f", "--to", "empty directory/"]),
+    ("export f --to=e", ["export", "f", "--to=empty directory/"]),
+    ("report f -o e", ["report", "f", "-o", "empty directory/"]), ("clu", ["cluster"]),
+    ("run x --metr", ["run", "x", "--metric"]), ("run x --metric=c", ["run", "x", "--metric=cosine"]),
+    ("ingest @al", ["ingest", "@all.list"]), ("ingest @d", ["ingest", "@d/"]),
+    ("ingest @two\\ ", ["ingest", "@two lists"]), ("ingest @two\\ l", ["ingest", "@two lists"]),
+    ("ingest x @d/", ["ingest", "x", "@d/in it"]), ("info two@", ["info", "two@2x.h5"]),
+    ("cluster x -k 2 --paths al", ["cluster", "x", "-k", "2", "--paths", "all.list"])]
+
+
+@pytest.mark.parametrize("breaks", ["", "COMP_WORDBREAKS=${COMP_WORDBREAKS//[@:]/}"])
+def test_bash_completes_names(documents, tmp_path, breaks):
+    """As they are typed, in a bash with a terminal; with and without @ and : among COMP_WORDBREAKS."""
+    for name in ("my photos.h5", "q$u'o\"te&;.h5", "all.list", "two lists", "two@2x.h5", "d/in it", "empty directory/one"):
+        (tmp_path / "n" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "n" / name).touch()
+    lines = [f"source {documents / 'clpipe.bash'}", breaks,
+             f"clpipe() {{ printf '%s\\0' \"$@\" $'\\n' >> {tmp_path}/said; }}",
+             *(f"clpipe {typed}\t" for typed, _ in COMPLETED), "cd d", "clpipe ingest @\t", "exit", ""]
+    main, other = pty.openpty()
+    shell = subprocess.Popen(["bash", "--norc", "--noprofile", "-i"], stdin=other, stdout=other, stderr=other,
+                             cwd=tmp_path / "n", start_new_session=True,
+                             env={**os.environ, "HOME": str(tmp_path / "n"), "TERM": "dumb", "INPUTRC": "/dev/null"})
+    os.close(other)
+    written = "\n".join(lines).encode()
+    seen = b""
+    while shell.poll() is None or select.select([main], [], [], 0)[0]:
+        ready = select.select([main], [main] if written else [], [], 1)
+        try:
+            if ready[0]:
+                seen += os.read(main, 65536)
+            elif ready[1]:
+                written = written[os.write(main, written[:100]):]
+        except OSError:
+            break
+    shell.wait()
+    os.close(main)
+    said = [line.split("\0")[:-1] for line in (tmp_path / "said").read_text().replace("\0\n\0", "\0\n").splitlines()]
+    wanted = [[word.replace("HOME", str(tmp_path / "n")) for word in words] for _, words in COMPLETED]
+    assert said == [*wanted, ["ingest", "@in it"]], seen.decode(errors="replace")
 
 
 def test_zsh_completion(help_options, documents):

@@ -112,10 +112,9 @@ const fixed = x => x === null || x === undefined ? "not defined" : x.toFixed(3);
 const fine = (x, n = 3) => x === null || x === undefined ? "not defined" :
     new Intl.NumberFormat("en", { maximumSignificantDigits: n }).format(x);
 
-/* A name as one line: control characters and marks that change the direction of text are shown. */
+/* A name as one line: control and format characters (marks of direction, zero-width ones) are shown. */
 const shown = name => name.replace(/[\u0000-\u001f]/g, c => String.fromCharCode(0x2400 + c.charCodeAt(0)))
-    .replace(/[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
-        c => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, c => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
 const base = name => shown(name.slice(name.lastIndexOf("/") + 1) || name);
 const folder = name => name.includes("/") ? shown(name.slice(0, name.lastIndexOf("/"))) : "";
 
