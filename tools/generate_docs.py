@@ -32,7 +32,7 @@ def words_of(option, command):
 
 
 def takes_file(option):
-    return re.search(r"FILE|IN\b|PREFIX|\.json|\.svg", option.get("value", "")) is not None
+    return re.search(r"FILE|LIST|IN\b|PREFIX|\.json|\.svg|\.h5", option.get("value", "")) is not None
 
 
 def takes_directory(option):
@@ -41,46 +41,92 @@ def takes_directory(option):
 
 # --- bash -------------------------------------------------------------------------------------------
 
+BASH = """# clpipe.bash: completion of clpipe's commands, options and values. Generated.
+
+# Adds the lines that compgen prints: names have spaces.
+_clpipe_add()
+{
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$line")
+    done < <(compgen "$@")
+}
+
+# Files (-f) or directories (-d); a list of files has a @ before its name, which would be quoted, too.
+_clpipe_files()
+{
+    local i name
+    if [[ $current != @* ]]; then
+        compopt -o filenames 2> /dev/null
+        _clpipe_add "$1" -- "$current"
+        COMPREPLY=("${COMPREPLY[@]#"$before"}")
+        return
+    fi
+    _clpipe_add "$1" -- "${current#@}"
+    for i in "${!COMPREPLY[@]}"; do
+        printf -v name %q "${COMPREPLY[i]}"
+        [[ -d ${COMPREPLY[i]} ]] && name+=/ && compopt -o nospace 2> /dev/null
+        COMPREPLY[i]=@$name
+    done
+}
+
+_clpipe()
+{
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    local command=${COMP_WORDS[1]} words= before=
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        _clpipe_add -W "@COMMANDS@ --version --help" -- "$current"
+        return
+    fi
+    # bash splits --option=value at the equals sign.
+    if [[ $current == "=" ]]; then
+        current=
+    elif [[ $previous == "=" ]]; then
+        previous=${COMP_WORDS[COMP_CWORD-2]}
+    elif [[ $2 == @* && $COMP_WORDBREAKS == *@* ]]; then
+        # And at a @, as if a host's name began there: what comes before it stays as it is.
+        before=${COMP_LINE:0:COMP_POINT-${#2}}
+        before=${before##*[[:space:]]}
+        current=$before$2
+    fi
+    case "$command $previous" in
+@VALUES@
+    esac
+    case $command in
+@OPTIONS@
+    esac
+    if [[ $current == -* ]]; then
+        _clpipe_add -W "$words" -- "$current"
+    else
+        _clpipe_files -f
+    fi
+}
+
+complete -F _clpipe clpipe
+"""
+
+
 def bash(tables):
-    lines = ["# clpipe.bash: completion of clpipe's commands, options and values. Generated.", "",
-             "_clpipe()", "{",
-             "    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}",
-             "    local command=${COMP_WORDS[1]} words=",
-             "    COMPREPLY=()",
-             "    if ((COMP_CWORD == 1)); then",
-             '        COMPREPLY=($(compgen -W "%s --version --help" -- "$current"))' %
-             " ".join(c["name"] for c in tables["commands"]),
-             "        return", "    fi",
-             "    # bash splits --option=value at the equals sign.",
-             '    if [[ $current == "=" ]]; then', "        current=",
-             '    elif [[ $previous == "=" ]]; then',
-             "        previous=${COMP_WORDS[COMP_CWORD-2]}", "    fi",
-             '    case "$command $previous" in']
+    values, names = [], []
     for command in tables["commands"]:
-        for option in options_of(command, tables["common"]):
+        options = options_of(command, tables["common"])
+        names.append('    %s) words="%s --help" ;;' %
+                     (command["name"], " ".join("--" + option["name"] for option in options)))
+        for option in options:
             if "value" not in option:
                 continue
-            names = ['"%s --%s"' % (command["name"], option["name"])]
+            given = ['"%s --%s"' % (command["name"], option["name"])]
             if "letter" in option:
-                names.append('"%s -%s"' % (command["name"], option["letter"]))
+                given.append('"%s -%s"' % (command["name"], option["letter"]))
             actions = []
             if words := words_of(option, command["name"]):
-                actions.append('$(compgen -W "%s" -- "$current")' % " ".join(words))
+                actions.append('_clpipe_add -W "%s" -- "$current"' % " ".join(words))
             if takes_file(option) or takes_directory(option):
-                actions.append('$(compgen -%s -- "$current")' % "fd"[takes_directory(option)])
-            files = "compopt -o filenames 2> /dev/null; " if takes_file(option) else ""
-            lines.append("    %s) %sCOMPREPLY=(%s); return ;;" %
-                         (" | ".join(names), files, " ".join(actions)))
-    lines += ["    esac", "    case $command in"]
-    for command in tables["commands"]:
-        names = ["--" + o["name"] for o in options_of(command, tables["common"])]
-        lines.append('    %s) words="%s --help" ;;' % (command["name"], " ".join(names)))
-    lines += ["    esac", "    if [[ $current == -* ]]; then",
-              '        COMPREPLY=($(compgen -W "$words" -- "$current"))', "    else",
-              "        compopt -o filenames 2> /dev/null",
-              '        COMPREPLY=($(compgen -f -- "$current"))', "    fi", "}", "",
-              "complete -F _clpipe clpipe", ""]
-    return "\n".join(lines)
+                actions.append("_clpipe_files -%s" % "fd"[takes_directory(option)])
+            values.append("    %s) %s ;;" % (" | ".join(given), "; ".join([*actions, "return"])))
+    return BASH.replace("@COMMANDS@", " ".join(c["name"] for c in tables["commands"])) \
+        .replace("@VALUES@", "\n".join(values)).replace("@OPTIONS@", "\n".join(names))
 
 
 # --- zsh --------------------------------------------------------------------------------------------
