@@ -1,5 +1,6 @@
 """tools/python: the package clpipe reads what the program wrote, and what it adds is what import adds."""
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -96,8 +97,14 @@ def test_errors(file, tmp_path):
     with pytest.raises(package.Error, match="not a clpipe file"):
         package.open(tmp_path / "other.h5")
     (tmp_path / "text.h5").write_text("text")
-    with pytest.raises(package.Error, match="cannot be read"):
+    with pytest.raises(package.Error, match="text.h5 is not an HDF5 file"):
         package.open(tmp_path / "text.h5")
+    with pytest.raises(package.Error, match="cannot read .*: Is a directory"):
+        package.open(tmp_path)
+    with h5py.File(file, "r+"), pytest.raises(package.Error, match="open for writing; close it there$"):
+        code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import clpipe; clpipe.open({str(file)!r})"
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        raise package.Error(result.stderr.splitlines()[-1])
     with h5py.File(file, "r+") as f:
         f.attrs["clpipe_format"] = numpy.int32(99)
     with pytest.raises(package.Error, match="format 99"):
@@ -112,6 +119,67 @@ def test_names(file):
             f.feature("none")
         with pytest.raises(package.Error, match="no thumbnails"):
             f.thumbnail(0)
+
+
+def test_rows(file):
+    """Row numbers in any order, one of them, masks, slices that go back; a number that no row has."""
+    with package.open(file) as f:
+        whole = f.feature("counts")
+        for rows in ([7, 2, 2, 5], numpy.array([12, 0]), -1, 3, numpy.int64(4), slice(None, None, -2), slice(1, 99),
+                     numpy.arange(13) % 3 == 0, [], range(4, 1, -1)):
+            wanted = whole[list(rows) if isinstance(rows, range) else rows]
+            assert f.feature("counts", rows).shape == wanted.shape and (f.feature("counts", rows) == wanted).all()
+        for rows in (13, -14, [1, 13]):
+            with pytest.raises(package.Error, match="has the rows 0 to 12") as error:
+                f.feature("counts", rows)
+            assert isinstance(error.value, IndexError)
+
+
+def test_after_close(file):
+    f = package.open(file)
+    f.close()
+    f.close()
+    for ask in (f.images, f.paths, f.feature, f.labels, f.codes, f.runs, lambda: len(f), lambda: f.sources,
+                lambda: f.preset, lambda: f.feature_names, lambda: f.thumbnail(0), lambda: f.hdf5):
+        with pytest.raises(package.Error, match="photos.h5 is closed$"):
+            ask()
+
+
+def test_preset(photos, tmp_path):
+    """It is named among the features that it joins."""
+    made = run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "color", feature=None)
+    assert made.returncode == 0, made.stderr
+    with package.open(tmp_path / "f.h5") as f:
+        assert f.feature_names == [*(part["name"] for part in f.preset["features"]), "preset"]
+        whole = f.feature("preset")
+        assert (f.feature() == whole).all() and (f.feature("preset", [3, 1]) == whole[[3, 1]]).all()
+        assert numpy.allclose(f.feature("preset", 2), whole[2])
+
+
+def test_merged_file_without_a_part(photos, tmp_path):
+    """HDF5 would give fill values for its rows."""
+    for name, source in (("a.h5", "red"), ("b.h5", "green")):
+        assert run_clpipe("ingest", photos / source, "-o", tmp_path / name, "--feature", "gray:bins=4").returncode == 0
+    assert run_clpipe("merge", "a.h5", "b.h5", "-o", "all.h5", cwd=tmp_path).returncode == 0
+    with package.open(tmp_path / "all.h5") as f:
+        assert f.feature().sum() > 0
+    (tmp_path / "b.h5").rename(tmp_path / "c.h5")
+    with pytest.raises(package.Error, match="all.h5 was merged from .*b.h5, which is missing or has changed"):
+        package.open(tmp_path / "all.h5")
+
+
+def test_docs():
+    """docs/python.md has every public name, and methods as they are defined."""
+    text = (ROOT / "docs" / "python.md").read_text()
+    names = {name: getattr(package, name) for name in package.__all__ if name not in ("Error", "File")}
+    names.update((name, value) for name, value in vars(package.File).items() if not name.startswith("_"))
+    for name, value in names.items():
+        assert f"`{name}" in text, name
+        if not callable(value):
+            continue
+        parameters = [parameter.replace(annotation=parameter.empty) for parameter in
+                      inspect.signature(value).parameters.values() if parameter.name != "self"]
+        assert f"{name}{str(inspect.Signature(parameters)).replace('()', '(')}" in text, name
 
 
 def test_format_1(file):
@@ -141,8 +209,10 @@ def test_write_feature(file):
         assert (f.feature("y") == f.feature("x")).all()
     assert run_clpipe("verify", file).returncode == 0
     before = open(file, "rb").read()
+    masked = numpy.ma.masked_array(rows, rows > 1)
     for arguments, code, text in (
-            ((file, "x", rows), 2, "already has an imported feature"),
+            ((file, "x", rows), 2, "already has an imported feature.*replace=True"),
+            ((file, "z", masked), 2, "values are masked"), ((file, "z", list(masked)), 2, "values are masked"),
             ((file, "z", rows[1:]), 3, "12 rows"), ((file, "z", rows[0]), 3, "1 dimension"),
             ((file, "z", [[None]]), 2, "objects"), ((file, "a/b", rows), 2, "a/b"),
             (("none.h5", "z", rows), 2, "there is no file")):
@@ -151,6 +221,10 @@ def test_write_feature(file):
         assert error.value.code == code
     assert open(file, "rb").read() == before
     package.write_feature(file, "x", rows + 1, replace=True)
+    package.write_feature(file, "w", numpy.ma.masked_array(rows))
+    with pytest.raises(package.Error, match="allow_missing=True gives"):
+        package.write_feature(file, "z", rows[2:], paths=names[2:])
+    assert "--" not in str(pytest.raises(package.Error, package.write_feature, file, "x", rows).value)
     package.write_feature(file, "z", rows[2:], paths=names[2:], allow_missing=True)
     with package.open(file) as f:
         assert numpy.isnan(f.feature("z")[:2]).all() and not numpy.isnan(f.feature("z")[2:]).any()
@@ -236,6 +310,32 @@ def test_neighbours(pandas, file):
         paths = f.paths()
         assert list(frame["neighbour_path"]) == [paths[row] for row in frame["neighbour"]]
         assert not (frame["row"] == frame["neighbour"]).any()
+
+
+def test_names_that_are_not_utf8(pandas, photos, tmp_path):
+    """In every table, whatever pandas makes of text."""
+    os.makedirs(tmp_path / "p")
+    odd = os.fsencode(tmp_path / "p") + b"/r\xe9d.png"
+    shutil.copy(photos / "red" / "00.png", odd)
+    shutil.copy(photos / "red" / "00.png", tmp_path / "p" / "a\u202e.png")
+    for name in (b"/\xff.png", b"/plain.png"):
+        open(os.fsencode(tmp_path / "p") + name, "wb").close()
+    assert run_clpipe("ingest", "p", "-o", "f.h5", "--feature", "gray:bins=4", cwd=tmp_path).returncode == 1
+    assert run_clpipe("cluster", "f.h5", "-k", 1, cwd=tmp_path).returncode == 0
+    assert run_clpipe("similar", "f.h5", "--all", "-n", 1, cwd=tmp_path).returncode == 0
+    with package.open(tmp_path / "f.h5", root=tmp_path) as f:
+        files = f.paths(absolute=True)
+        assert odd in [os.fsencode(path) for path in files]
+        for frame in (f.images(True), f.labels(absolute=True)):
+            assert list(frame["file"]) == files and frame["path"][1] == "r\\xe9d.png"
+        assert [os.fsencode(path)[-5:] for path in f.failures(True)["file"]] == [b"n.png", b"\xff.png"]
+        assert list(f.features(absolute=True).index) == files
+        assert set(f.clusters(absolute=True)["nearest_1"]) <= set(files)
+        assert set(f.clusters(absolute=True)["nearest_3"]) == {None}
+        assert list(f.neighbours(absolute=True)["path"]) == files
+        assert set(f.neighbours(absolute=True)["neighbour_path"]) <= set(files)
+        for what in package._reader.TABLES:
+            assert len(f.table(what, absolute=True))
 
 
 def test_runs(pandas, file):

@@ -7,3 +7,7 @@ class Error(Exception):
     def __init__(self, message: str, code: int = 3) -> None:
         super().__init__(message)
         self.code = code
+
+
+class RowError(Error, IndexError):
+    """A number that no row has."""

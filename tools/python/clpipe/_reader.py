@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Type, Union
 
 import h5py
 import numpy
 import numpy.typing
 
-from clpipe._errors import Error
+from clpipe._errors import Error, RowError
 
 if TYPE_CHECKING:
     import pandas
 
 PathLike = Union[str, "os.PathLike[str]"]
 Array = numpy.typing.NDArray[Any]
+Rows = Union[slice, int, Sequence[int], Array]
 
 FORMATS = (1, 2)
 TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", "runs")
@@ -28,12 +29,29 @@ def open(file: PathLike, root: Optional[PathLike] = None) -> "File":
     return File(file, root)
 
 
+def _unreadable(name: str, error: OSError) -> str:
+    """In the words of the program."""
+    if error.errno and not isinstance(error, BlockingIOError):
+        return f"cannot read {name}: {os.strerror(error.errno)}"
+    for sign, words in (("unable to lock file", "another program has it open for writing; close it there"),
+                        ("h5clear", "a program that had it open for writing did not close it, or still has it "
+                                    "open; if none has, h5clear -s makes it readable")):
+        if sign in str(error):
+            return f"cannot read {name}: {words}"
+    return f"cannot read {name}: {error}" if h5py.is_hdf5(name) else f"{name} is not an HDF5 file"
+
+
 def _pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
         raise ImportError("data frames require pandas: pip install pandas") from error
     return pandas
+
+
+def _names(names: Iterable[Any]) -> Any:
+    """A column of file names as Python has them: pandas 3 takes no text with bytes that are not UTF-8."""
+    return _pandas().Series(names, dtype=object)
 
 
 def _texts(dataset: Any) -> List[str]:
@@ -54,17 +72,34 @@ class File:
         self.name = os.fspath(file)
         self._root = os.path.abspath(os.fspath(root) if root is not None else ".")
         try:
-            self._file = h5py.File(self.name, "r")
+            self._opened = h5py.File(self.name, "r")
         except FileNotFoundError:
             raise Error(f"there is no file {self.name}", 2) from None
         except OSError as error:
-            raise Error(f"{self.name} cannot be read: {error}") from error
+            raise Error(_unreadable(self.name, error)) from error
         version = self._file.attrs.get("clpipe_format")
-        if version is None or int(version) not in FORMATS:
-            self._file.close()
-            raise Error(f"{self.name} is an HDF5 file, but not a clpipe file" if version is None else
-                        f"{self.name} has format {int(version)}; this package reads {FORMATS}")
+        wrong = f"{self.name} is an HDF5 file, but not a clpipe file" if version is None else \
+            f"{self.name} has format {int(version)}; this package reads {FORMATS}" \
+            if int(version) not in FORMATS else self._missing_part()
+        if wrong:
+            self.close()
+            raise Error(wrong)
         self.format = int(version)
+
+    def _missing_part(self) -> Optional[str]:
+        """What is wrong with the parts of a merged file: HDF5 would give fill values for their rows."""
+        if "parts" in self._file:
+            for path, size in zip(_texts(self._file["parts/path"]), self._file["parts/bytes"][:]):
+                part = os.path.join(os.path.dirname(self.name), path)
+                if not os.path.isfile(part) or os.path.getsize(part) != size:
+                    return f"{self.name} was merged from {part}, which is missing or has changed"
+        return None
+
+    @property
+    def _file(self) -> Any:
+        if not self._opened:
+            raise Error(f"{self.name} is closed", 2)
+        return self._opened
 
     def __enter__(self) -> "File":
         return self
@@ -81,7 +116,7 @@ class File:
         return f"<clpipe file {self.name!r}>"
 
     def close(self) -> None:
-        self._file.close()
+        self._opened.close()
 
     @property
     def hdf5(self) -> Any:
@@ -144,7 +179,7 @@ class File:
         sources = self.sources
         columns: Dict[str, Any] = {"path": _texts(table["path"])}
         if absolute:
-            columns["file"] = self._locate(group)
+            columns["file"] = _names(self._locate(group))
         columns["source"] = [sources[int(i)] for i in table["source"][:]]
         for name in table:
             item = table[name]
@@ -189,9 +224,15 @@ class File:
     # --- features ------------------------------------------------------------------------------
 
     @property
-    def feature_names(self) -> List[str]:
-        """Those of clpipe, computed or imported; other programs' datasets have no `spec`."""
+    def _stored_features(self) -> List[str]:
         return [name for name, item in self._file.get("features", {}).items() if "spec" in item.attrs]
+
+    @property
+    def feature_names(self) -> List[str]:
+        """Those of clpipe, computed or imported, and "preset", which joins some of them; other programs'
+        datasets have no `spec`."""
+        stored = self._stored_features
+        return [*stored, "preset"] if self.preset and "preset" not in stored else stored
 
     def _choose(self, kind: str, names: List[str], name: Optional[str]) -> str:
         if name is None and len(names) == 1:
@@ -210,7 +251,20 @@ class File:
             found = json.loads(_attribute(self._file, "preset"))
         return found
 
-    def _joined(self, rows: Union[slice, None]) -> Array:
+    def _read_rows(self, dataset: Any, rows: Optional[Rows]) -> Array:
+        """Rows of a dataset, in the order asked for; h5py takes increasing numbers only."""
+        if rows is None or isinstance(rows, slice) and rows.step in (None, 1):
+            whole: Array = dataset[rows if rows is not None else slice(None)]
+            return whole
+        try:
+            wanted = numpy.arange(len(dataset))[rows]
+        except IndexError as error:
+            raise RowError(f"{self.name} has the rows 0 to {len(dataset) - 1}: {error}", 2) from None
+        order, place = numpy.unique(wanted, return_inverse=True)
+        found: Array = dataset[order][place.reshape(wanted.shape)]
+        return found
+
+    def _joined(self, rows: Optional[Rows]) -> Array:
         """The features of the preset side by side, in rows of length 1."""
         assert self.preset is not None
         parts, total = [], 0.0
@@ -218,7 +272,7 @@ class File:
             part = self.feature(feature["name"], rows).astype(numpy.float64)
             if _attribute(self._file["features"][feature["name"]], "normalize") == "l1":
                 part = numpy.sqrt(part)
-            squares = numpy.cumsum(part * part, axis=1)[:, -1:]
+            squares = numpy.cumsum(part * part, axis=-1)[..., -1:]
             scale = numpy.divide(feature["weight"], numpy.sqrt(squares), where=squares > 0,
                                  out=numpy.zeros_like(squares))
             parts.append(part * scale)
@@ -226,13 +280,14 @@ class File:
         joined: Array = (numpy.hstack(parts) / numpy.sqrt(numpy.maximum(total, 1e-300))).astype(numpy.float32)
         return joined
 
-    def feature(self, name: Optional[str] = None, rows: Union[slice, None] = None) -> Array:
-        """The rows of a feature (None: those of the preset, joined, else the only one), or those of a
-        slice; N x D. float32, whatever they are stored as, or uint32 counts."""
-        if self.preset and name in (None, "preset") and "preset" not in self.feature_names:
+    def feature(self, name: Optional[str] = None, rows: Optional[Rows] = None) -> Array:
+        """A feature (None: the preset, joined, else the only one), N x D: all rows, those of a slice, of
+        numbers in any order or of a mask; of one number, D values. float32, whatever they are stored as, or
+        uint32 counts."""
+        if self.preset and name in (None, "preset") and "preset" not in self._stored_features:
             return self._joined(rows)
         stored = self._file["features"][self._choose("feature", self.feature_names, name)]
-        found: Array = stored[rows if rows is not None else slice(None)]
+        found = self._read_rows(stored, rows)
         if "zero" in stored.attrs and found.dtype == "u1":
             root = (numpy.arange(256.0) - stored.attrs["zero"]) / stored.attrs["scale"]
             found = (root * abs(root)).astype("f4")[found]
@@ -242,10 +297,11 @@ class File:
         """A feature as a data frame: a column for each value, named NAME_0..., indexed by path."""
         library = _pandas()
         values = self.feature(name)
-        name = name or ("preset" if self.preset else self.feature_names[0])
+        name = name or self.feature_names[-1]
         paths = self._locate("images") if absolute else _texts(self._file["images/path"])
         frame: "pandas.DataFrame" = library.DataFrame(
-            values, index=library.Index(paths, name="file" if absolute else "path"),
+            values, index=library.Index(paths, name="file" if absolute else "path",
+                                        dtype=object if absolute else None),
             columns=[f"{name}_{i}" for i in range(values.shape[1])])
         return frame
 
@@ -271,7 +327,9 @@ class File:
         if "thumbnails" not in self._file:
             raise Error(f"{self.name} holds no thumbnails: clpipe ingest --thumbnails adds them", 2)
         group = self._file["thumbnails"]
-        row = range(len(self))[row]
+        if not -len(self) <= row < len(self):
+            raise RowError(f"{self.name} has the rows 0 to {len(self) - 1}, not {row}", 2)
+        row %= len(self)
         start = int(group["end"][row - 1]) if row else 0
         return bytes(group["data"][start:int(group["end"][row])].tobytes())
 
@@ -311,7 +369,7 @@ class File:
             sources = self.sources
             columns["path"] = _texts(table["path"])
             if absolute:
-                columns["file"] = self._locate("images")
+                columns["file"] = _names(self._locate("images"))
             columns["source"] = [sources[int(i)] for i in table["source"][:]]
         else:
             columns["row"] = numpy.arange(len(squared))
@@ -330,8 +388,8 @@ class File:
         columns: Dict[str, Any] = {"cluster": numpy.arange(len(sizes)), "size": sizes,
                                    "share": sizes / max(int(sizes.sum()), 1)}
         for i, rows in enumerate(group["nearest"][:].T, 1):
-            columns[f"nearest_{i}"] = [None if row < 0 else names[row] if names else int(row)
-                                       for row in rows]
+            nearest = [None if row < 0 else names[row] if names else int(row) for row in rows]
+            columns[f"nearest_{i}"] = _names(nearest) if absolute and names else nearest
         frame: "pandas.DataFrame" = _pandas().DataFrame(columns)
         return frame
 
@@ -362,9 +420,9 @@ class File:
         there = rows.ravel() >= 0
         neighbour, length = rows.ravel()[there], squared.ravel()[there]
         frame: "pandas.DataFrame" = _pandas().DataFrame(
-            {"row": own[there], "path": paths[own[there]], "rank": rank[there], "neighbour": neighbour,
-             "neighbour_path": paths[neighbour], "distance": numpy.sqrt(length),
-             "squared_distance": length})
+            {"row": own[there], "path": _names(paths[own[there]]), "rank": rank[there],
+             "neighbour": neighbour, "neighbour_path": _names(paths[neighbour]),
+             "distance": numpy.sqrt(length), "squared_distance": length})
         return frame
 
     # --- Parquet -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Optional, Sequence, Union
 
 import numpy
 
@@ -16,7 +16,8 @@ from clpipe._errors import Error
 PathLike = Union[str, "os.PathLike[str]"]
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str], words: Dict[str, str]) -> None:
+    """words: what options that messages advise are called here."""
     program = os.environ.get("CLPIPE") or shutil.which("clpipe")
     if not program:
         raise Error("the program clpipe is not on the PATH; the environment variable CLPIPE can name it")
@@ -27,8 +28,10 @@ def _run(arguments: Sequence[str]) -> None:
         raise Error(f"cannot run {program}: {error.strerror}") from error
     if result.returncode != 0:
         lines = os.fsdecode(result.stderr).splitlines() or [f"exit status {result.returncode}"]
-        raise Error(lines[-1][len("clpipe: "):] if lines[-1].startswith("clpipe: ") else lines[-1],
-                    result.returncode)
+        line = lines[-1][len("clpipe: "):] if lines[-1].startswith("clpipe: ") else lines[-1]
+        for option, word in words.items():
+            line = line.replace(option, word)
+        raise Error(line, result.returncode)
 
 
 def _operand(file: PathLike) -> str:
@@ -42,7 +45,8 @@ def write_feature(file: PathLike, name: str, values: Union[PathLike, Any], *,
                   allow_missing: bool = False, replace: bool = False) -> None:
     """Stores rows as the feature `name` (clpipe import).
 
-    values: a two-dimensional array, float32 or what float32 can hold; or FILE.npy or FILE.h5:/dataset.
+    values: a two-dimensional array, float32 or what float32 can hold, without masked values; or FILE.npy
+    or FILE.h5:/dataset.
     paths: of each row (relative to the source, with the source, or absolute); None: row i is image i.
     allow_missing: images without a row get NaN. replace: an imported feature of that name.
     Raises Error; the file is then as it was.
@@ -52,7 +56,12 @@ def write_feature(file: PathLike, name: str, values: Union[PathLike, Any], *,
             matrix = os.fspath(values)
         else:
             matrix = str(Path(scratch) / "array.npy")
-            array = numpy.asarray(values)
+            masks: Any = numpy.ma
+            array = masks.asarray(values)  # of a list of masked arrays, too
+            if masks.is_masked(array):
+                raise Error("values are masked, and what lies under a mask is no value: fill them, or give "
+                            "the other rows with paths and allow_missing=True", 2)
+            array = numpy.asarray(array)
             if array.dtype == object:
                 raise Error("the values are objects, not numbers", 2)
             numpy.save(matrix, array)
@@ -65,16 +74,18 @@ def write_feature(file: PathLike, name: str, values: Union[PathLike, Any], *,
             arguments.append("--allow-missing")
         if replace:
             arguments.append("--force")
-        _run(arguments)
+        _run(arguments, {"--force": "replace=True", "--allow-missing": "allow_missing=True",
+                         "--paths": "paths"})
 
 
 def remove(file: PathLike, *names: str, dependents: bool = False) -> None:
     """Removes clusterings, imported features or neighbours: "clusters/NAME", "features/NAME",
     "neighbours/NAME" (clpipe remove). dependents: also what was made from a removed feature."""
     if names:
-        _run(["remove", _operand(file), *names, "-q", *(["--force"] if dependents else [])])
+        _run(["remove", _operand(file), *names, "-q", *(["--force"] if dependents else [])],
+             {"--force": "dependents=True"})
 
 
 def rename(file: PathLike, old: str, new: str) -> None:
     """Gives a clustering another name (clpipe rename)."""
-    _run(["rename", _operand(file), old, new, "-q"])
+    _run(["rename", _operand(file), old, new, "-q"], {})
