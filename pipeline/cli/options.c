@@ -214,6 +214,13 @@ static const char *known_extension(char buffer[16], const char *path)
     return buffer;
 }
 
+bool option_fits_name(const struct option *row, const char *path)
+{
+    char buffer[16];
+    const char *own = strrchr(row->value, '.'), *extension = known_extension(buffer, path);
+    return !*extension || (own && strcmp(own + 1, extension) == 0);
+}
+
 enum status options_table_format(int *format, const struct options *options, const char *output,
                                  int usual, struct error *err)
 {
@@ -281,11 +288,10 @@ static enum status set_value(struct options *options, const struct option *row, 
         *(const char **)place = text;
         return STATUS_OK;
     case OPTION_OUTPUT: {
-        char buffer[16];
-        const char *own = strrchr(row->value, '.'), *extension = known_extension(buffer, text);
-        if (*extension && !(own && strcmp(own + 1, extension) == 0))
+        const char *own = strrchr(row->value, '.');
+        if (!option_fits_name(row, text))
             return misuse(err, command, "%s %s: the file is %s, not %s: choose another name", typed,
-                          shown, own ? own + 1 : "a list of paths", extension);
+                          shown, own ? own + 1 : "a list of paths", strrchr(text, '.') + 1);
         *(const char **)place = text;
         return STATUS_OK;
     }

@@ -240,6 +240,10 @@ const struct command *command_find(const char *name, const char **nearest);
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);
 
+/* Whether a file of that name can be what an option of type OPTION_OUTPUT writes: not where its
+ * extension is that of another format. */
+bool option_fits_name(const struct option *row, const char *path);
+
 /* The format of the table that a command writes: that of --format, else the one that the extension of
  * `output` (NULL: none) names, else `usual`. STATUS_USAGE: the extension is of a format that the
  * command does not write. */

@@ -126,7 +126,8 @@ void report_misuse(const struct command *command, int argc, char *const *argv, s
         else /* it may be an input or output */
             options.operand[options.operand_count++] = argv[i];
     }
-    if (report_check(&options, NULL) == STATUS_OK)
+    if (options.json && option_fits_name(option_find(command, "json", 4), options.json) &&
+        report_check(&options, NULL) == STATUS_OK)
         report_failure(&options, err);
     free(options.operand);
 }

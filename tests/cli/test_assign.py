@@ -83,7 +83,7 @@ def test_refused(made, tmp_path, photos):
             (made / "new.npy", [], 2, ["-o R.h5"]),
             ("narrow.npy", ["-o", "r.h5"], 3, ["18", "19"]),
             ("nan.npy", ["-o", "r.h5"], 3, ["row 0", "NaN"]),
-            (made / "new.npy", ["-o", "mine.txt"], 3, ["mine.txt", "not a clpipe file"]),
+            (made / "new.npy", ["-o", "mine.txt"], 3, ["mine.txt", "not an HDF5 file; name another output"]),
             (made / "new.npy", ["-o", "p.h5"], 2, ["holds other images"]),
             (made / "new.npy", ["-o", "r.h5", "--feature", "x"], 2, ["--feature"]),
             ("absent.npy", ["-o", "r.h5"], 2, ["no file absent.npy"])]:

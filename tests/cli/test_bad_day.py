@@ -161,7 +161,7 @@ def test_json_overwrites_nothing(clpipe, photos, tmp_path):
     before = contents(tmp_path)
     check = ["ingest", photos, "-o", "y.h5", "--json"]
     last_line(clpipe(*check, "thesis.txt"), 3, "thesis.txt", "not JSON")
-    last_line(clpipe(*check, "x.h5"), 3, "x.h5")
+    last_line(clpipe(*check, "x.h5"), 2, "x.h5")
     last_line(clpipe(*check, "y.h5"), 2, "y.h5")
     last_line(clpipe(*check, "no/report.json"), 3, "no/")
     last_line(clpipe("info", "x.h5", "--json", "x.h5"), 2, "x.h5")

@@ -373,7 +373,7 @@ def test_misuse(clpipe, file, mixed):
     check_one_error(clpipe("similar", file, "row:x", *common), 2, "row:x")
     check_one_error(clpipe("similar", file, "row:1", "--all", *common), 2, "--all")
     check_one_error(clpipe("similar", file, "--all", "-o", "a.csv", *common), 2, "--all")
-    check_one_error(clpipe("similar", file, "row:1", "-o", file, *common), 2, "is the input")
+    check_one_error(clpipe("similar", file, "row:1", "-o", file, *common), 2, "not h5")
     check_one_error(clpipe("similar", file, "row:1", "-n", 0, *common), 2, "-n")
     check_one_error(clpipe("similar", file, "--all", "--diffuse", *common), 2, "leave out --diffuse")
     check_one_error(clpipe("similar", file, "--all", "--expand", 2, *common), 2, "leave out --expand")
