@@ -65,49 +65,60 @@ static enum status check_options(const struct command_state *state, struct error
 
 /* --- groups ------------------------------------------------------------------------------------ */
 
-/* 1: its file is kept; 0: it can go; -1: that is not proven. */
-static int keep_of(const struct removal_entry *entry)
+/* Is the file of an entry kept? Else it can go, or, unknown, neither is proven. */
+static bool is_kept(const struct removal_entry *entry)
 {
-    return entry->verdict == REMOVAL_KEPT || entry->verdict == REMOVAL_SAME ? 1
-           : entry->verdict == REMOVAL_SAFE                                 ? 0
-                                                                            : -1;
+    return entry->verdict == REMOVAL_KEPT || entry->verdict == REMOVAL_SAME;
 }
 
-static void put_keep(struct json *json, int keep)
+static bool is_known(const struct removal_entry *entry)
 {
-    if (keep >= 0)
-        json_bool(json, "keep", keep);
-    else
+    return is_kept(entry) || entry->verdict == REMOVAL_SAFE;
+}
+
+/* An object; number: of the group, or NULL. */
+static void put_json(struct json *json, const struct command_state *state, const uint64_t *number,
+                     uint64_t i, const char *path)
+{
+    const struct duplicates_member *member = &state->found.member[i];
+    const struct removal_entry *entry = &state->removal.entry[i];
+    json_open_object(json, NULL);
+    if (number)
+        json_uint(json, "group", *number);
+    json_uint(json, "row", member->row);
+    json_string(json, "path", path);
+    json_string(json, "kind", duplicates_kind_name(member->kind));
+    json_uint(json, "distance", member->distance);
+    json_bool(json, "mirrored", member->mirrored);
+    json_string(json, "verdict", removal_names[entry->verdict]);
+    if (state->keeps && is_known(entry))
+        json_bool(json, "keep", is_kept(entry));
+    else if (state->keeps)
         json_null(json, "keep");
+    json_close_object(json);
 }
 
-static void put_line(struct command_state *state, uint64_t number,
-                     const struct duplicates_member *member, const char *path, int keep)
+static void put_line(struct command_state *state, uint64_t number, uint64_t i, const char *path)
 {
     struct sink *sink = &state->sink;
-    const char *kind = duplicates_kind_name(member->kind);
+    const struct duplicates_member *member = &state->found.member[i];
+    const struct removal_entry *entry = &state->removal.entry[i];
     const char separator = state->format == FORMAT_TSV ? '\t' : ',';
     if (state->format == FORMAT_JSONL) {
         struct json json;
         json_init(&json, true);
-        json_open_object(&json, NULL);
-        json_uint(&json, "group", number);
-        json_uint(&json, "row", member->row);
-        json_string(&json, "path", path);
-        json_string(&json, "kind", kind);
-        json_uint(&json, "distance", member->distance);
-        if (state->keeps)
-            put_keep(&json, keep);
-        json_close_object(&json);
+        put_json(&json, state, &number, i, path);
         const char *text = json_finish(&json);
         sink_text(sink, text ? text : "{}");
         json_clear(&json);
     } else {
         sink_printf(sink, "%" PRIu64 "%c%" PRIu64 "%c", number, separator, member->row, separator);
         sink_field(sink, path, separator);
-        sink_printf(sink, "%c%s%c%u", separator, kind, separator, (unsigned)member->distance);
+        sink_printf(sink, "%c%s%c%u", separator, duplicates_kind_name(member->kind), separator,
+                    (unsigned)member->distance);
         if (state->keeps)
-            sink_printf(sink, keep < 0 ? "%c" : "%c%d", separator, keep);
+            sink_printf(sink, "%c%s", separator,
+                        !is_known(entry) ? "" : is_kept(entry) ? "1" : "0");
     }
     sink_text(sink, "\n");
 }
@@ -138,27 +149,9 @@ static void put_person(struct command_state *state, uint64_t number,
     }
 }
 
-static void put_json(struct command_state *state, const struct duplicates_member *member,
-                     const char *path, const struct removal_entry *entry)
-{
-    struct json *json = &state->json;
-    json_open_object(json, NULL);
-    json_uint(json, "row", member->row);
-    json_string(json, "path", path);
-    json_string(json, "kind", duplicates_kind_name(member->kind));
-    json_uint(json, "distance", member->distance);
-    json_bool(json, "mirrored", member->mirrored);
-    json_string(json, "verdict", removal_names[entry->verdict]);
-    if (state->keeps)
-        put_keep(json, keep_of(entry));
-    json_close_object(json);
-}
-
 static enum status put_group(struct command_state *state, uint64_t number,
                              const struct duplicates_group *group, struct error *err)
 {
-    const struct duplicates_member *member = state->found.member + group->first;
-    const struct removal_entry *entry = state->removal.entry + group->first;
     struct result_image image;
     enum status status = STATUS_OK;
     if (state->options->json) {
@@ -166,16 +159,16 @@ static enum status put_group(struct command_state *state, uint64_t number,
         json_string(&state->json, "kind", duplicates_kind_name(group->kind));
         json_open_array(&state->json, "images");
     }
-    for (uint64_t i = 0; i < group->count && status == STATUS_OK; i++) {
-        status = result_image_at(state->result, member[i].row, &image, err);
+    for (uint64_t i = group->first; i < group->first + group->count && status == STATUS_OK; i++) {
+        status = result_image_at(state->result, state->found.member[i].row, &image, err);
         if (status != STATUS_OK)
             break;
         if (state->format < 0)
-            put_person(state, number, group, i, image.path);
+            put_person(state, number, group, i - group->first, image.path);
         else
-            put_line(state, number, &member[i], image.path, keep_of(&entry[i]));
+            put_line(state, number, i, image.path);
         if (state->options->json)
-            put_json(state, &member[i], image.path, &entry[i]);
+            put_json(&state->json, state, NULL, i, image.path);
     }
     if (state->options->json) {
         json_close_array(&state->json);

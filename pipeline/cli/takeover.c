@@ -674,17 +674,14 @@ static const char *list_places(char *text, size_t size, const struct places *pla
 void takeover_tell(const struct takeover *t, const struct options *options)
 {
     char output[256], added[640], kept[640];
-    unsigned inner, outer;
     const struct places *places = &t->places;
     if (places->repeated > 0)
         log_message(LOG_NOTICE, "notice: a source that is given more than once counts once");
-    const unsigned nested = places_nested(places, &inner, &outer);
+    const unsigned nested = places_nested(added, kept, places);
     if (nested > 0)
         log_message(LOG_NOTICE,
-                    "notice: the source %s lies below %s%s: a file below both is an image twice",
-                    path_for_message(added, 256, places->stored[inner]),
-                    path_for_message(kept, 256, places->stored[outer]),
-                    nested > 1 ? " (and others likewise)" : "");
+                    "notice: the source %s lies below %s%s: a file below both is an image twice", added,
+                    kept, nested > 1 ? " (and others likewise)" : "");
     if (!t->file)
         return;
     path_for_message(output, sizeof output, options->output);

@@ -20,9 +20,11 @@ const char *const removal_texts[REMOVAL_VERDICTS] = {
     "the same file as one that is kept, by another path or link: removing it frees nothing",
     "perhaps the same file as one that is kept: its file system does not tell",
     "gone",
-    "changed since it was read",
+    "changed since it was read, or unreadable",
     "no proven copy of one that is kept",
     "no copy is kept that is certainly another file"};
+
+#define PICTURES_EACH 64u /* that one is compared with, at most */
 
 struct finding {
     struct removal_entry *entry;
@@ -165,6 +167,8 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
             const bool equal = has_bytes_of(entry, &f->entry[kept[k]]) || !f->config->prove ||
                                (f->how->compare && member[i].pixels == member[kept[k]].pixels);
             entry->verdict = equal ? REMOVAL_SAFE : REMOVAL_UNPROVEN;
+            if (pairs->count - before >= 2 * PICTURES_EACH)
+                continue;
             struct code_pair *grown =
                 equal ? pairs->pair : realloc(pairs->pair, (pairs->count + 2) * sizeof *grown);
             if (!equal && !grown)

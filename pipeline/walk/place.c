@@ -331,34 +331,36 @@ enum status places_update(struct places *out, const char *const *theirs, unsigne
     return status;
 }
 
-unsigned places_nested(const struct places *places, unsigned *inner, unsigned *outer)
+static int compare_paths(const void *a, const void *b)
 {
-    struct index index;
-    unsigned count = 0;
-    const char **names = calloc(places->count + 1, sizeof *names);
-    for (unsigned i = 0; names && i < places->count; i++)
-        names[i] = places->walked[i] ? places->walked[i] : places->stored[i];
-    const bool opened = index_open(&index, names, names ? places->count : 0);
-    for (unsigned i = 0; opened && i < index.count; i++) {
-        struct place above = {.real = index.place[i].list ? NULL : index.place[i].real};
-        char *path = above.real = above.real ? strdup(above.real) : NULL, *slash;
-        unsigned found = index.count;
-        while (path && found == index.count && (slash = strrchr(path, '/'))) {
-            slash[slash == path && slash[1]] = 0; /* the root is above, too */
-            found = strcmp(path, index.place[i].real) == 0
-                        ? index.count
-                        : search(&index, &above, true, index.count, NULL);
-            if (slash == path)
-                break;
-        }
-        if (found < index.count && count++ == 0) {
-            *inner = i;
-            *outer = found;
-        }
+    return compare_names(*(char *const *)a, *(char *const *)b);
+}
+
+unsigned places_nested(char inner[256], char outer[256], const struct places *places)
+{
+    char **real = calloc(places->count + 1, sizeof *real);
+    unsigned count = 0, above = 0;
+    for (unsigned i = 0; real && i < places->count; i++) {
+        const char *name = places->walked[i] ? places->walked[i] : places->stored[i];
+        char *path = is_special(name) ? NULL : realpath(name, NULL);
+        if (!path || asprintf(&real[i], "%s/", strcmp(path, "/") == 0 ? "" : path) < 0)
+            real[i] = NULL;
         free(path);
     }
-    index_close(&index);
-    free(names);
+    /* With slashes at their ends, what lies below a directory follows it. */
+    if (real)
+        qsort(real, places->count, sizeof *real, compare_paths);
+    for (unsigned i = 1; real && i < places->count; i++) {
+        if (!real[above] || strncmp(real[i], real[above], strlen(real[above])) != 0)
+            above = i;
+        else if (count++ == 0) {
+            path_for_message(inner, 256, real[i]);
+            path_for_message(outer, 256, real[above]);
+        }
+    }
+    for (unsigned i = 0; real && i < places->count; i++)
+        free(real[i]);
+    free(real);
     return count;
 }
 

@@ -37,7 +37,7 @@ enum status places_update(struct places *out, const char *const *theirs, unsigne
                           unsigned drop_count, struct error *err);
 void places_clear(struct places *places);
 
-/* How many of the sources lie below another one, and, if any, the numbers of such two. */
-unsigned places_nested(const struct places *places, unsigned *inner, unsigned *outer);
+/* How many of the sources lie below another one, and, if any, the names of such two for a message. */
+unsigned places_nested(char inner[256], char outer[256], const struct places *places);
 
 #endif
