@@ -7,8 +7,9 @@
  * The tree grows under DIR.tmp-clpipe-PID and takes the name DIR when it is whole. DIR must be new,
  * empty, or an earlier tree that holds nothing but what its .clpipe-tree lists; so nothing of anybody's
  * can be lost. Copies, and hard links that are the last name of an image, are not replaced. The name of
- * an entry is a number and the image's path with its slashes turned into underscores: a path in a file
- * is not trusted, and with "/" gone nothing can leave the folder.
+ * an entry is a number, which no other of its folder has, and the image's path, in which underscores
+ * stand for slashes and for whatever exFAT, FAT and NTFS refuse in names: a path in a file is not
+ * trusted, and with "/" gone nothing can leave the folder.
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
@@ -20,6 +21,7 @@
 #include "base/output_directory.h"
 #include "base/path.h"
 #include "base/source_name.h"
+#include "base/text.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
 #include "pictures/original.h"
@@ -36,12 +38,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of what an entry's name has of the path: NAME_MAX, less a number before it. */
-#define ENTRY_MAX 230
-#define INDEX     "index.csv"
-#define MARKER    ".clpipe-tree"
-#define VERSION   "clpipe-tree 1"
-#define STAMP     64
+#define INDEX   "index.csv"
+#define MARKER  ".clpipe-tree"
+#define VERSION "clpipe-tree 1"
+#define STAMP   64
 
 struct tree {
     const struct export *export;
@@ -49,6 +49,7 @@ struct tree {
     char *temporary;
     char *place;          /* absolute, without symbolic links: of a folder of the finished tree */
     int root;             /* descriptor of `temporary`, locked */
+    size_t name_max;      /* bytes of a name there */
     char (*folder)[96];   /* of each cluster */
     uint64_t *size, *rank; /* of each cluster; of each row in its cluster, from 1 */
     char *directory, *real; /* of the last image, as it was found and without symbolic links */
@@ -74,23 +75,39 @@ static unsigned digits_of(uint64_t number)
     return digits;
 }
 
-/* The entry's name: its number, and the path without "/", without leading "./" and "../", not too
- * long. */
-static void entry_name(char out[NAME_MAX + 1], const char *path, uint64_t rank, unsigned digits)
+/* The entry's name: its number, and the path without leading "/", "./" and "../". Of a name of more than
+ * `most` bytes a digest of the path and its end are left, which says more than its beginning. */
+static void entry_name(char out[NAME_MAX + 1], const char *path, uint64_t rank, unsigned digits,
+                       size_t most)
 {
-    while (path[0] == '/' || strncmp(path, "./", 2) == 0 || strncmp(path, "../", 3) == 0)
-        path += path[0] == '/' ? 1 : strcspn(path, "/") + 1;
-    size_t length = strlen(path);
-    /* The end says more than the beginning; do not begin inside a character. */
-    if (length > ENTRY_MAX) {
-        path += length - ENTRY_MAX;
-        while (((unsigned char)*path & 0xc0) == 0x80)
-            path++;
+    const char *from = path;
+    while (from[0] == '/' || strncmp(from, "./", 2) == 0 || strncmp(from, "../", 3) == 0)
+        from += from[0] == '/' ? 1 : strcspn(from, "/") + 1;
+    size_t length = strlen(from);
+    int used = snprintf(out, NAME_MAX + 1, "%0*" PRIu64 "_", (int)digits, rank);
+    if ((size_t)used + length > most) {
+        uint64_t digest[2];
+        murmur3_of_path(digest, 0, path, strlen(path));
+        used += snprintf(out + used, NAME_MAX + 1 - (size_t)used, "%08" PRIx32 "_",
+                         (uint32_t)digest[0]);
+        from += length - (most > (size_t)used ? most - (size_t)used : 0);
+        while (((unsigned char)*from & 0xc0) == 0x80) /* do not begin inside a character */
+            from++;
+        length = strlen(from);
     }
-    snprintf(out, NAME_MAX + 1, "%0*" PRIu64 "_%s", (int)digits, rank, path);
-    for (char *at = out; *at; at++)
-        if (*at == '/')
-            *at = '_';
+    char *to = out + used;
+    for (size_t n; length > 0; from += n, length -= n) {
+        const size_t valid = utf8_sequence(from, length);
+        n = valid ? valid : 1;
+        if (valid > 1 ||
+            (valid == 1 && *from >= 0x20 && *from < 0x7f && !strchr("/\\:?*\"<>|", *from)))
+            to = mempcpy(to, from, n);
+        else
+            *to++ = '_';
+    }
+    *to = 0;
+    while (*--to == '.' || *to == ' ')
+        *to = '_';
 }
 
 struct member {
@@ -287,14 +304,22 @@ static enum status add_image(struct tree *tree, const struct result_image *image
     *missing = original_check(path, image, &member) != ORIGINAL_THERE || member;
     if (*missing)
         return STATUS_OK;
-    entry_name(entry, image->path_raw, tree->rank[row], digits_of(tree->size[label]));
+    entry_name(entry, image->path_raw, tree->rank[row], digits_of(tree->size[label]),
+               tree->name_max);
     snprintf(name, sizeof name, "%s/%s", tree->folder[label], entry);
     const int failed = make_entry(tree, path, name);
-    if (failed == EXDEV || failed == EPERM)
+    const bool unable = failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS;
+    if (unable && tree->export->options->link == LINK_SYMBOLIC)
         return error_set(err, STATUS_FAILED,
-                         "%s cannot be hard-linked here (another file system, or not yours): use "
-                         "--link symlink or copy",
-                         path_for_message(shown, sizeof shown, path));
+                         "the file system of %s has no symbolic links: use --link copy",
+                         path_for_message(shown, sizeof shown, tree->target));
+    if ((unable || failed == EXDEV || failed == EMLINK) &&
+        tree->export->options->link == LINK_HARD)
+        return error_set(err, STATUS_FAILED,
+                         "%s cannot be hard-linked there (another file system, one without links, or "
+                         "not yours): use --link %scopy",
+                         path_for_message(shown, sizeof shown, path),
+                         symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
     if (failed)
         return trouble(err, failed, tree->export->options->link == LINK_COPY ? "copy" : "link",
                        name);
@@ -520,6 +545,8 @@ static enum status begin(struct tree *tree, struct error *err)
     if (tree->root < 0)
         return trouble(err, errno, "open", target);
     flock(tree->root, LOCK_EX | LOCK_NB);
+    const long most = fpathconf(tree->root, _PC_NAME_MAX);
+    tree->name_max = most > 0 && most < NAME_MAX ? (size_t)most : NAME_MAX;
     for (uint32_t i = 0; i < tree->export->clusters->k; i++)
         if (mkdirat(tree->root, tree->folder[i], 0777) != 0)
             return trouble(err, errno, "mkdir", tree->folder[i]);

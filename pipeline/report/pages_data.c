@@ -188,8 +188,8 @@ enum status pages_make_addresses(struct pages *pages, struct error *err)
             json_uint(&json, NULL, address[first].number);
         json_close_array(&json);
         json_close_object(&json);
-        status = script_write(&json, "find", (int64_t)file, pages->directory,
-                              &pages->counts->bytes, err);
+        status = script_write(&json, "find", (int64_t)file, pages->directory, &pages->counts->bytes,
+                              err);
     }
     free(address);
     return status;
@@ -517,9 +517,9 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         json_open_object(json, NULL);
         json_int(json, "label", group->label);
         if (group->size > 0)
-            add_id(json, "id", pages->grouping == GROUPS_FOLDERS
-                                   ? album->folder[group->label].id
-                                   : album->row[album->order[group->first]].id);
+            add_id(json, "id",
+                   pages->grouping == GROUPS_FOLDERS ? album->folder[group->label].id
+                                                     : album->row[album->order[group->first]].id);
         if (pages->grouping == GROUPS_FOLDERS && group->label >= 0)
             json_string(json, "title", album->names + album->folder[group->label].name);
         json_uint(json, "first", group->first);

@@ -11,7 +11,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, run_clpipe
+from conftest import CLPIPE, check_one_error, run_clpipe
 
 
 def text(dataset):
@@ -401,6 +401,105 @@ def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
     assert result.returncode == 1
     assert "1 image is missing" in result.stderr and "red/00.png" in result.stderr
     assert len(list((tmp_path / "tree").glob("*/*"))) == len(sorted_photos) - 1
+
+
+# Names that exFAT, FAT and NTFS refuse, with what stands for them in an entry.
+ODD = {"a:b?.png": "a_b_.png", "tab\t.png": "tab_.png", 'quote".png': "quote_.png", "p|<*>.png": "p____.png",
+       "back\\slash.png": "back_slash.png", "not UTF-8 \udcff.png": "not UTF-8 _.png", "dot..": "dot__", "space ": "space_",
+       "line\n.png": "line_.png", "del\x7f.png": "del_.png", "A.png": "A.png", "a.png": "a.png", "é.png": "é.png"}
+LONG = ["x" * 250 + ".png", "sub/" + "y" * 250 + ".jpeg", "é" * 125 + ".png", "\U0001f600" * 61 + ".emoji.png"]
+
+
+@pytest.fixture
+def oddly_named(clpipe, tmp_path):
+    """Images of such and of long names, in two clusters."""
+    from PIL import Image
+    (tmp_path / "p" / "sub").mkdir(parents=True)
+    for i, name in enumerate([*ODD, *LONG]):
+        with open(os.path.join(os.fsencode(tmp_path / "p"), os.fsencode(name)), "wb") as file:
+            Image.new("RGB", (40, 30), (12 * i, 240 - 14 * i, 77)).save(file, "PNG")
+    result = clpipe("run", "--no-report", "p", "-k", 2, "-o", "r.h5")
+    assert result.returncode == 0, result.stderr
+
+
+def check_odd_tree(tree, photos):
+    entries, made = {}, set()
+    for row in csv.DictReader(open(tree / "index.csv", newline="")):
+        path = row["path"].replace("\\xff", "\udcff")
+        assert len(os.fsencode(row["entry"])) <= 255
+        assert (tree / row["folder"] / row["entry"]).read_bytes() == (photos / path).read_bytes()
+        entries[path] = row["entry"].split("_", 1)[1]
+        made.add(f"{row['folder']}/{row['entry']}")
+    assert {path: entries[path] for path in ODD} == ODD
+    for path in LONG:
+        assert entries[path].endswith(os.path.splitext(path)[1])
+        assert len(entries[path].split("_")[0]) == 8, "a digest"
+    assert {str(entry.relative_to(tree)) for entry in tree.glob("*/*")} == made
+
+
+@pytest.mark.parametrize("link", ["symlink", "copy"])
+def test_a_tree_of_odd_names(clpipe, tmp_path, oddly_named, link):
+    result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree", "--link", link)
+    assert result.returncode == 0, result.stderr
+    check_odd_tree(tmp_path / "tree", tmp_path / "p")
+
+
+NO_LINKS = """
+#include <errno.h>
+int symlinkat(const char *from, int at, const char *to) { (void)from, (void)at, (void)to; errno = WHY; return -1; }
+int linkat(int a, const char *b, int c, const char *d, int e) { (void)a, (void)b, (void)c, (void)d, (void)e; errno = WHY; return -1; }
+"""
+
+
+@pytest.mark.parametrize("why", ["EPERM", "EOPNOTSUPP", "ENOSYS"])
+def test_a_tree_where_links_are_impossible(clpipe, tmp_path, sorted_photos, why):
+    """As on FAT, exFAT and many network file systems; a copy is what can be made there."""
+    if any(name in CLPIPE.read_bytes() for name in (b"__asan_init", b"__tsan_init")):
+        pytest.skip("the sanitizers want to be loaded first")
+    (tmp_path / "links.c").write_text(NO_LINKS)
+    subprocess.run(["cc", "-shared", "-fPIC", f"-DWHY={why}", "-o", tmp_path / "links.so", tmp_path / "links.c"], check=True)
+    ask = ["export", "r.h5", "--what", "tree", "--to", "tree", "--link"]
+    env = {"LD_PRELOAD": str(tmp_path / "links.so")}
+    for link in ("symlink", "hard"):
+        result = clpipe(*ask, link, env=env)
+        check_one_error(result, 3, "--link copy")
+        assert "--link symlink" not in result.stderr
+        assert not (tmp_path / "tree").exists() and not list(tmp_path.glob("*.tmp*"))
+    assert clpipe(*ask, "copy", env=env).returncode == 0
+    check_tree(tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5")
+
+
+@pytest.fixture
+def exfat(tmp_path):
+    """A file system in a file, if this machine can mount one."""
+    image, place = tmp_path / "disk", tmp_path / "exfat"
+    if os.geteuid() or not shutil.which("mkfs.exfat"):
+        pytest.skip("needs root and exfatprogs")
+    place.mkdir()
+    image.write_bytes(bytes(8 << 20))
+    subprocess.run(["mkfs.exfat", image], check=True, capture_output=True)
+    loop = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
+    device = loop.stdout.strip()
+    if loop.returncode:
+        pytest.skip("no loop device")
+    try:
+        if all(subprocess.run([*how, device, place], capture_output=True).returncode
+               for how in (["mount", "-t", "exfat"], ["mount.exfat-fuse"]) if shutil.which(how[0])):
+            pytest.skip("exFAT cannot be mounted here")
+        yield place
+        subprocess.run(["umount", place], check=True)
+    finally:
+        subprocess.run(["losetup", "-d", device], check=True)
+
+
+def test_a_tree_on_exfat(clpipe, tmp_path, oddly_named, exfat):
+    ask = ["export", "r.h5", "--what", "tree", "--to", exfat / "tree", "--link"]
+    for link in ("symlink", "hard"):
+        check_one_error(clpipe(*ask, link), 3, "use --link copy")
+    result = clpipe(*ask, "copy")
+    assert result.returncode == 0, result.stderr
+    check_odd_tree(exfat / "tree", tmp_path / "p")
+    assert os.listdir(exfat) == ["tree"]
 
 
 # --- info, verify -------------------------------------------------------------------------------
