@@ -27,6 +27,7 @@ struct similar {
     const char *const *names;
     unsigned count;
     uint64_t *rows; /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
+    struct error *failed; /* of each name: why it has no answer */
     /* For each name, n of them. */
     int64_t *neighbours;
     double *squared, *scores; /* scores: NULL unless by diffusion */
@@ -70,24 +71,22 @@ static enum status check_options(struct similar *similar, struct error *err)
 
 /* --- searching --------------------------------------------------------------------------------- */
 
-/* Takes over the neighbours of the names that have rows in the file, or those that have none. */
-static void take(struct similar *similar, bool outside)
+/* Takes over the neighbours that were found for a query as those of name i. */
+static void take(struct similar *similar, unsigned i, uint32_t query)
 {
     const struct neighbours *found = &similar->similarity.found;
-    uint64_t query = 0;
-    for (unsigned i = 0; i < similar->count; i++) {
-        if ((similar->rows[i] == SIMILARITY_OUTSIDE) != outside)
-            continue;
-        memcpy(similar->neighbours + (size_t)i * found->n, found->rows + query * found->n,
-               found->n * sizeof *found->rows);
-        memcpy(similar->squared + (size_t)i * found->n, found->squared + query * found->n,
-               found->n * sizeof *found->squared);
-        if (similar->scores)
-            memcpy(similar->scores + (size_t)i * found->n,
-                   similar->similarity.scores + query * found->n,
-                   found->n * sizeof *similar->scores);
-        query++;
-    }
+    const size_t from = (size_t)query * found->n, to = (size_t)i * found->n;
+    memcpy(similar->neighbours + to, found->rows + from, found->n * sizeof *found->rows);
+    memcpy(similar->squared + to, found->squared + from, found->n * sizeof *found->squared);
+    if (similar->scores)
+        memcpy(similar->scores + to, similar->similarity.scores + from,
+               found->n * sizeof *similar->scores);
+}
+
+static bool is_open(const struct similar *similar, unsigned i, bool outside)
+{
+    return similar->failed[i].status == STATUS_OK &&
+           (similar->rows[i] == SIMILARITY_OUTSIDE) == outside;
 }
 
 static enum status search_rows(struct similar *similar, struct error *err)
@@ -97,14 +96,99 @@ static enum status search_rows(struct similar *similar, struct error *err)
     if (!rows)
         return error_memory(err, similar->count * sizeof *rows, "rows");
     for (unsigned i = 0; i < similar->count; i++)
-        if (similar->rows[i] != SIMILARITY_OUTSIDE)
+        if (is_open(similar, i, false))
             rows[count++] = similar->rows[i];
     enum status status =
         count ? similarity_of_rows(&similar->similarity, rows, count, err) : STATUS_OK;
-    if (status == STATUS_OK && count)
-        take(similar, false);
+    for (unsigned i = 0, query = 0; status == STATUS_OK && i < similar->count; i++)
+        if (is_open(similar, i, false))
+            take(similar, i, query++);
     free(rows);
     return status;
+}
+
+/* Pictures that are not in the file: each file once, whatever it is called. */
+struct outside {
+    const char **path;
+    struct stat *file;
+    struct error *failed;
+    unsigned count;
+    uint32_t *of_name; /* of each name: its place among them */
+    float *values;
+};
+
+static enum status find_files(struct outside *outside, struct similar *similar, struct error *err)
+{
+    char shown[256], file[256];
+    const size_t names = similar->count;
+    outside->path = malloc(names * sizeof *outside->path);
+    outside->file = malloc(names * sizeof *outside->file);
+    outside->failed = calloc(names, sizeof *outside->failed);
+    outside->of_name = malloc(names * sizeof *outside->of_name);
+    if (!outside->path || !outside->file || !outside->failed || !outside->of_name)
+        return error_memory(err, names * sizeof *outside->failed, "pictures");
+    for (unsigned i = 0; i < names; i++) {
+        struct stat st;
+        uint32_t at = 0;
+        if (!is_open(similar, i, true))
+            continue;
+        if (stat(similar->names[i], &st) != 0 || !S_ISREG(st.st_mode)) {
+            error_set(&similar->failed[i], STATUS_USAGE,
+                      "%s is neither an image of %s nor a file: give a path as clpipe export --what "
+                      "images lists them, row:N, or a picture's file",
+                      path_for_message(shown, sizeof shown, similar->names[i]),
+                      path_for_message(file, sizeof file, similar->options->operand[0]));
+            continue;
+        }
+        while (at < outside->count && (outside->file[at].st_dev != st.st_dev ||
+                                       outside->file[at].st_ino != st.st_ino))
+            at++;
+        outside->of_name[i] = at;
+        outside->path[at] = at < outside->count ? outside->path[at] : similar->names[i];
+        outside->file[at] = st;
+        outside->count += at == outside->count;
+    }
+    return STATUS_OK;
+}
+
+/* Searches for the pictures that have values; where some of these cannot be compared, one by one. */
+static enum status search_values(struct outside *outside, struct similar *similar, struct error *err)
+{
+    const uint32_t dimension = similar->similarity.input.source.dimension;
+    struct error why = ERROR_INIT;
+    uint32_t good = 0;
+    for (uint32_t at = 0; at < outside->count; at++)
+        if (outside->failed[at].status == STATUS_OK)
+            memmove(outside->values + (size_t)good++ * dimension,
+                    outside->values + (size_t)at * dimension, dimension * sizeof *outside->values);
+    const bool together =
+        good > 0 && similarity_of_values(&similar->similarity, outside->values, good, &why) ==
+                        STATUS_OK;
+    for (uint32_t at = 0, query = 0; at < outside->count; at++) {
+        char shown[256];
+        if (outside->failed[at].status != STATUS_OK)
+            continue;
+        if (!together && why.status != STATUS_FAILED) {
+            *err = why;
+            return why.status;
+        }
+        if (!together) {
+            struct error own = ERROR_INIT;
+            const float *values = outside->values + (size_t)query * dimension;
+            if (similarity_of_values(&similar->similarity, values, 1, &own) != STATUS_OK)
+                error_set(&outside->failed[at], own.status, "%s cannot be compared: %s",
+                          path_for_message(shown, sizeof shown, outside->path[at]), own.sentence);
+        }
+        for (unsigned i = 0; i < similar->count; i++)
+            if (is_open(similar, i, true) && outside->of_name[i] == at &&
+                outside->failed[at].status == STATUS_OK)
+                take(similar, i, together ? query : 0);
+        query++;
+    }
+    for (unsigned i = 0; i < similar->count; i++)
+        if (is_open(similar, i, true))
+            similar->failed[i] = outside->failed[outside->of_name[i]];
+    return STATUS_OK;
 }
 
 static enum status search_outside(struct similar *similar, struct error *err)
@@ -112,39 +196,22 @@ static enum status search_outside(struct similar *similar, struct error *err)
     const struct matrix_input *input = &similar->similarity.input;
     const uint32_t dimension = input->source.dimension;
     const char *name = similar->options->feature ? similar->options->feature : input->about.name;
-    char shown[256], file[256];
-    unsigned count = 0;
-    struct stat st;
-    const char **pictures = malloc(similar->count * sizeof *pictures);
-    if (!pictures)
-        return error_memory(err, similar->count * sizeof *pictures, "pictures");
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < similar->count && status == STATUS_OK; i++) {
-        if (similar->rows[i] != SIMILARITY_OUTSIDE)
-            continue;
-        pictures[count++] = similar->names[i];
-        if (stat(similar->names[i], &st) != 0 || !S_ISREG(st.st_mode))
-            status = error_set(err, STATUS_USAGE,
-                               "%s is neither an image of %s nor a file: give a path as clpipe "
-                               "export --what images lists them, row:N, or a picture's file",
-                               path_for_message(shown, sizeof shown, similar->names[i]),
-                               path_for_message(file, sizeof file, similar->options->operand[0]));
+    struct outside outside = {.count = 0};
+    enum status status = find_files(&outside, similar, err);
+    if (status == STATUS_OK && outside.count > 0) {
+        outside.values = malloc((size_t)outside.count * dimension * sizeof *outside.values);
+        status = outside.values
+                     ? describe_pictures(outside.values, outside.failed, dimension, outside.path,
+                                         outside.count, input->result, name, similar->options, err)
+                     : error_memory(err, (size_t)outside.count * dimension * 4, "pictures");
+        if (status == STATUS_OK)
+            status = search_values(&outside, similar, err);
     }
-    float *values = NULL;
-    if (status == STATUS_OK && count > 0) {
-        values = malloc((size_t)count * dimension * sizeof *values);
-        if (!values)
-            status = error_memory(err, (size_t)count * dimension * sizeof *values, "pictures");
-    }
-    if (status == STATUS_OK && count > 0)
-        status = describe_pictures(values, dimension, pictures, count, input->result, name,
-                                   similar->options, err);
-    if (status == STATUS_OK && count > 0)
-        status = similarity_of_values(&similar->similarity, values, count, err);
-    if (status == STATUS_OK && count > 0)
-        take(similar, true);
-    free(values);
-    free(pictures);
+    free(outside.values);
+    free(outside.of_name);
+    free(outside.failed);
+    free(outside.file);
+    free(outside.path);
     return status;
 }
 
@@ -220,6 +287,14 @@ static void put_person(struct similar *similar, const struct place *place)
     sink_text(&similar->sink, "\n");
 }
 
+static unsigned count_failed(const struct similar *similar)
+{
+    unsigned failed = 0;
+    for (unsigned i = 0; i < similar->count; i++)
+        failed += similar->failed[i].status != STATUS_OK;
+    return failed;
+}
+
 static enum status print_neighbours(struct similar *similar, struct error *err)
 {
     struct result *result = similar->similarity.input.result;
@@ -235,15 +310,17 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
     }
     if (similar->options->json)
         json_open_array(&similar->json, "neighbours");
-    for (unsigned i = 0; i < similar->count; i++) {
+    for (unsigned i = 0, shown = 0; i < similar->count; i++) {
         const char *name = similar->names[i];
         const size_t length = strlen(name);
+        if (similar->failed[i].status != STATUS_OK)
+            continue;
         char *query = malloc(4 * length + 1);
         if (!query)
             return error_memory(err, 4 * length + 1, "a file name");
         path_to_utf8(query, 4 * length + 1, name, length);
         if (similar->format < 0) {
-            sink_printf(&similar->sink, "%s", i ? "\n" : "");
+            sink_printf(&similar->sink, "%s", shown++ ? "\n" : "");
             sink_clean(&similar->sink, query);
             sink_text(&similar->sink, similar->rows[i] == SIMILARITY_OUTSIDE
                                           ? " (not in the file)\n"
@@ -287,6 +364,18 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
     }
     if (similar->options->json)
         json_close_array(&similar->json);
+    if (similar->options->json && count_failed(similar) > 0) {
+        json_open_array(&similar->json, "failed");
+        for (unsigned i = 0; i < similar->count; i++) {
+            if (similar->failed[i].status == STATUS_OK)
+                continue;
+            json_open_object(&similar->json, NULL);
+            report_bytes(&similar->json, "query", similar->names[i]);
+            json_string(&similar->json, "message", similar->failed[i].sentence);
+            json_close_object(&similar->json);
+        }
+        json_close_array(&similar->json);
+    }
     if (similar->format != FORMAT_NPY)
         return STATUS_OK;
     enum status status = npy_write_header(similar->sink.fd, "<i8", similar->count, n,
@@ -311,24 +400,40 @@ static void json_begin(struct similar *similar)
         json_bool(&similar->json, "diffuse", true);
 }
 
+static void tell_failed(const struct similar *similar)
+{
+    for (unsigned i = 0; i < similar->count; i++)
+        if (similar->failed[i].status != STATUS_OK)
+            log_error(&similar->failed[i]);
+}
+
 static enum status answer(struct similar *similar, struct error *err)
 {
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
     similar->rows = malloc(similar->count * sizeof *similar->rows);
+    similar->failed = calloc(similar->count, sizeof *similar->failed);
     similar->neighbours = malloc(places * sizeof *similar->neighbours);
     similar->squared = malloc(places * sizeof *similar->squared);
     if (similar->options->diffuse)
         similar->scores = malloc(places * sizeof *similar->scores);
-    if (!similar->rows || !similar->neighbours || !similar->squared ||
+    if (!similar->rows || !similar->failed || !similar->neighbours || !similar->squared ||
         (similar->options->diffuse && !similar->scores))
         return error_memory(err, places * 16, "neighbours");
-    enum status status =
-        similarity_locate(similar->rows, &similar->similarity, similar->names, similar->count, err);
+    for (size_t i = 0; i < places; i++)
+        similar->neighbours[i] = -1;
+    enum status status = similarity_locate(similar->rows, similar->failed, &similar->similarity,
+                                           similar->names, similar->count, err);
     if (status == STATUS_OK)
         status = search_outside(similar, err);
     if (status == STATUS_OK)
         status = search_rows(similar, err);
-    return status;
+    if (status != STATUS_OK || count_failed(similar) < similar->count)
+        return status;
+    *err = similar->failed[0];
+    if (similar->count == 1)
+        return err->status;
+    tell_failed(similar);
+    return error_set(err, STATUS_FAILED, "none of the %u pictures has an answer", similar->count);
 }
 
 static enum status print_answer(struct similar *similar, struct error *err)
@@ -412,10 +517,15 @@ enum status command_similar(const struct options *options, struct error *err)
         progress_end(&progress);
         if (status == STATUS_OK)
             status = print_answer(&similar, err);
+        if (status == STATUS_OK) {
+            tell_failed(&similar);
+            status = count_failed(&similar) ? STATUS_PARTIAL : STATUS_OK;
+        }
     }
     progress_end(&progress);
     similarity_close(&similar.similarity);
     free(similar.rows);
+    free(similar.failed);
     free(similar.neighbours);
     free(similar.squared);
     free(similar.scores);

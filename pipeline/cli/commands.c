@@ -211,7 +211,8 @@ const struct command commands[] = {
          "it), or any other picture, which is decoded and described exactly as those of the file "
          "were; row:N is image N. The nearest images are exact, in the order of their distance, "
          "and of their row where it is equal; an image is never its own neighbour. With --all the "
-         "neighbours of every image are stored in the file, which is replaced by a new copy. "
+         "neighbours of every image are stored in the file, which is replaced by a new copy. Of several "
+         "pictures those that cannot be compared are named, and the exit status is 1. "
          "Several files before PICTURE are taken as merge would join them.",
      .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
                  "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"

@@ -2,6 +2,7 @@
 #include "cli/describe.h"
 #include "base/path.h"
 #include "cli/ingest_step.h"
+#include "cli/picture_file.h"
 #include "file/feature_matrix.h"
 #include "file/imported.h"
 #include "file/parameters.h"
@@ -144,54 +145,42 @@ static enum status run_ingest(const struct arguments *a, struct error *err)
     return status;
 }
 
-/* Why a picture has no row. */
-static enum status tell_failure(struct result *result, unsigned source, const char *picture,
-                                struct error *err)
-{
-    char shown[256];
-    struct result_failure failure;
-    path_for_message(shown, sizeof shown, picture);
-    for (uint64_t i = 0; i < result_failures(result); i++) {
-        const enum status status = result_failure_at(result, i, &failure, err);
-        if (status != STATUS_OK)
-            return status;
-        if (failure.source == source)
-            return error_set(err, STATUS_FAILED, "%s cannot be compared: %s", shown,
-                             failure.message);
-    }
-    return error_set(err, STATUS_FAILED, "%s cannot be compared: it is no image", shown);
-}
-
-static enum status read_values(float *values, uint32_t dimension, const char *const *pictures,
-                               unsigned count, const char *file, const char *name,
-                               const char *preset, struct error *err)
+/* Pictures of `count` sources; the one behind them is clpipe's own. */
+static enum status read_values(float *values, struct error *failed, uint32_t dimension,
+                               const char *const *pictures, unsigned count, const char *file,
+                               const char *name, const char *preset, struct error *err)
 {
     struct result *result = NULL;
     struct matrix_source matrix = {0};
     struct result_feature about;
     struct result_image image;
-    bool *have = calloc(count, sizeof *have);
-    if (!have)
-        return error_memory(err, count, "pictures");
+    struct result_failure failure;
+    char shown[256];
     enum status status = result_open(&result, file, err);
     if (status == STATUS_OK)
         status = preset ? feature_matrix_open_preset(&matrix, &about, result, preset, err)
                         : feature_matrix_open(&matrix, &about, result, name, err);
     if (status == STATUS_OK && matrix.dimension != dimension)
         status = error_set(err, STATUS_FAILED, "%s has other dimensions here", name);
+    for (unsigned i = 0; i < count; i++)
+        error_set(&failed[i], STATUS_FAILED, "%s cannot be compared: it is no image",
+                  path_for_message(shown, sizeof shown, pictures[i]));
+    for (uint64_t i = 0; status == STATUS_OK && i < result_failures(result); i++) {
+        status = result_failure_at(result, i, &failure, err);
+        if (status == STATUS_OK && failure.source < count)
+            error_set(&failed[failure.source], STATUS_FAILED, "%s cannot be compared: %s",
+                      path_for_message(shown, sizeof shown, pictures[failure.source]),
+                      failure.message);
+    }
     for (uint64_t row = 0; row < matrix.rows && status == STATUS_OK; row++) {
         status = result_image_at(result, row, &image, err);
         if (status != STATUS_OK || image.source >= count)
             break;
-        have[image.source] = true;
+        failed[image.source] = (struct error)ERROR_INIT;
         status = matrix_read(&matrix, row, 1, values + (size_t)image.source * dimension, err);
     }
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        if (!have[i])
-            status = tell_failure(result, i, pictures[i], err);
     matrix_close(&matrix);
     result_close(&result);
-    free(have);
     return status;
 }
 
@@ -204,17 +193,38 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return 0;
 }
 
-/* An ingest of nothing but failures is an error of its own; its words are about sources. */
-static enum status one_failure(const char *picture, struct error *err)
+/* The sources: links to the pictures, so that no name means a list, an archive or a range; and a picture
+ * that can be decoded, without which an ingest of failures alone would not tell them. */
+static enum status add_sources(struct arguments *a, const char *directory,
+                               const char *const *pictures, unsigned count, struct error *err)
 {
-    char shown[256], why[sizeof err->sentence];
-    snprintf(why, sizeof why, "%s", err->sentence);
-    return error_set(err, STATUS_FAILED, "%s cannot be compared: %s",
-                     path_for_message(shown, sizeof shown, picture), why);
+    enum { SIDE = 64 };
+    struct picture_file own = {calloc(SIDE * SIDE, 3), SIDE, SIDE, 1};
+    char link[4160], shown[256];
+    enum status status =
+        own.pixels ? STATUS_OK : error_memory(err, (size_t)SIDE * SIDE * 3, "a picture");
+    for (unsigned i = 0; i < count; i++) {
+        char *real = realpath(pictures[i], NULL);
+        snprintf(link, sizeof link, "%s/%u.jpg", directory, i);
+        if (status == STATUS_OK && !real)
+            status = error_errno(err, STATUS_FAILED, errno, "realpath", "cannot read the image %s",
+                                 path_for_message(shown, sizeof shown, pictures[i]));
+        if (status == STATUS_OK && symlink(real, link) != 0)
+            status = error_errno(err, STATUS_FAILED, errno, "symlink", "cannot make %s", link);
+        add(a, link);
+        free(real);
+    }
+    snprintf(link, sizeof link, "%s/own.bmp", directory);
+    add(a, link);
+    if (status == STATUS_OK)
+        status = picture_file_write_bmp(link, &own, err);
+    picture_file_clear(&own);
+    return status == STATUS_OK && a->no_memory ? error_memory(err, 4096, "an ingest") : status;
 }
 
-enum status describe_pictures(float *values, uint32_t dimension, const char *const *pictures,
-                              unsigned count, const struct result *result, const char *name,
+enum status describe_pictures(float *values, struct error *failed, uint32_t dimension,
+                              const char *const *pictures, unsigned count,
+                              const struct result *result, const char *name,
                               const struct options *options, struct error *err)
 {
     struct arguments a = {0};
@@ -241,21 +251,12 @@ enum status describe_pictures(float *values, uint32_t dimension, const char *con
     add_parameters(&a, parameters, result);
     add_machine(&a, options);
     add(&a, "--");
-    for (unsigned i = 0; i < count; i++) {
-        char *path = NULL;
-        /* "@..." and "-" are no files to ingest. */
-        if (asprintf(&path, "%s%s", pictures[i][0] == '/' ? "" : "./", pictures[i]) < 0)
-            path = NULL;
-        a.no_memory |= !path;
-        add(&a, path ? path : "");
-        free(path);
-    }
-    status = a.no_memory ? error_memory(err, 4096, "an ingest") : run_ingest(&a, err);
+    status = add_sources(&a, directory, pictures, count, err);
+    if (status == STATUS_OK)
+        status = run_ingest(&a, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL)
-        status = read_values(values, dimension, pictures, count, file, name,
+        status = read_values(values, failed, dimension, pictures, count, file, name,
                              strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);
-    else if (status == STATUS_FAILED && count == 1)
-        status = one_failure(pictures[0], err);
     clear(&a);
     parameters_close(&parameters);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);

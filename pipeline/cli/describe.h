@@ -6,11 +6,12 @@
 #include "file/result.h"
 
 /* values: count x dimension of the feature `name` (as feature_matrix_open takes it) of `result`. The
- * pictures go through an ingest of their own, into a temporary file, with the features and all options
- * that shape values as the file has them; devices, threads and memory are those of `options`.
- * STATUS_USAGE: the feature was imported, or a picture does not exist; STATUS_FAILED: a picture cannot
- * be decoded, and why. */
-enum status describe_pictures(float *values, uint32_t dimension, const char *const *pictures,
+ * pictures, different files, go through an ingest of their own, into a temporary file, with the features
+ * and all options that shape values as the file has them; devices, threads and memory are those of
+ * `options`. failed, as many: why a picture has no values; else they stay. STATUS_USAGE: the feature was
+ * imported. */
+enum status describe_pictures(float *values, struct error *failed, uint32_t dimension,
+                              const char *const *pictures,
                               unsigned count, const struct result *result, const char *name,
                               const struct options *options, struct error *err);
 

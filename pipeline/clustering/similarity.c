@@ -111,7 +111,7 @@ static enum status is_named(bool *named, struct locator *locator, const struct s
     return STATUS_OK;
 }
 
-enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
+enum status similarity_locate(uint64_t *rows, struct error *failed, struct similarity *similarity,
                               const char *const *names, unsigned count, struct error *err)
 {
     struct result *result = similarity->input.result;
@@ -126,7 +126,7 @@ enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         rows[i] = SIMILARITY_OUTSIDE;
         if (strncmp(names[i], "row:", 4) == 0) {
-            status = read_row(&rows[i], similarity, names[i] + 4, err);
+            read_row(&rows[i], similarity, names[i] + 4, &failed[i]);
             continue;
         }
         all[i].text = names[i];
@@ -148,11 +148,11 @@ enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
             }
             if (named && all[i].matches++ == 0)
                 rows[i] = row;
-            else if (named && status == STATUS_OK)
-                status = error_set(err, STATUS_USAGE,
-                                   "'%s' is row %llu and row %llu: say which, as in row:%llu",
-                                   names[i], (unsigned long long)rows[i], (unsigned long long)row,
-                                   (unsigned long long)row);
+            else if (named)
+                error_set(&failed[i], STATUS_USAGE,
+                          "'%s' is row %llu and row %llu: say which, as in row:%llu", names[i],
+                          (unsigned long long)rows[i], (unsigned long long)row,
+                          (unsigned long long)row);
         }
     }
     locator_clear(&locator);

@@ -37,9 +37,9 @@ void similarity_close(struct similarity *similarity);
 #define SIMILARITY_OUTSIDE UINT64_MAX
 
 /* The row of each of `count` names: "row:N", or the path of an image, relative to its source, behind
- * the source as it was given, or any that leads to the same file; else SIMILARITY_OUTSIDE. STATUS_USAGE:
- * no such row, or a path that several images have. */
-enum status similarity_locate(uint64_t *rows, struct similarity *similarity,
+ * the source as it was given, or any that leads to the same file; else SIMILARITY_OUTSIDE. failed, as
+ * many: STATUS_USAGE where there is no such row, or several images have the path; else they stay. */
+enum status similarity_locate(uint64_t *rows, struct error *failed, struct similarity *similarity,
                               const char *const *names, unsigned count, struct error *err);
 
 /* Searches for rows of the file, or for `count` rows of values of the feature. */

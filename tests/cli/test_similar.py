@@ -169,13 +169,58 @@ def test_pictures_that_cannot_be_described(clpipe, file, mixed, tmp_path):
     check_one_error(clpipe("similar", file, "nothing.jpg", *common), 2, "nothing.jpg", "neither")
     check_one_error(clpipe("similar", file, mixed / "bad" / "cut.jpg", *common), 3, "cut.jpg",
                     "cannot be compared")
-    check_one_error(clpipe("similar", file, mixed / "green" / "01.jpg", mixed / "bad" / "text.jpg",
-                           *common), 3, "text.jpg", "cannot be compared")
     numpy.save(tmp_path / "clip.npy", numpy.eye(13, 7, dtype="f4") + 1)
     assert clpipe("import", file, "clip=clip.npy").returncode == 0
     shutil.copy(mixed / "green" / "01.jpg", tmp_path / "copy.jpg")
     check_one_error(clpipe("similar", file, "copy.jpg", "--feature", "clip"), 2, "clip was imported")
     assert clpipe("similar", file, "row:1", "--feature", "clip").returncode == 0
+
+
+def test_each_of_several_pictures_has_its_answer(clpipe, file, mixed, tmp_path):
+    """One file by several names, odd names, images of the file and of none, and failures among them."""
+    values, paths = read(file)
+    points = space(values, "hellinger")
+    new, bad = tmp_path / "new", mixed / "bad"
+    new.mkdir()
+    one = shutil.copy(mixed / "green" / "01.jpg", new / "one.jpg")
+    os.symlink(one, new / "link")
+    os.link(one, new / "hard.png")
+    for name in ("x.tar", "a{1..3}.png", "row", "@list", "line\n.jpg"):
+        shutil.copy(one, new / name)
+    good = [one, one, "new/../new/one.jpg", new / "link", "new/hard.png", "new/x.tar", "new/a{1..3}.png", "new/@list",
+            "new/line\n.jpg", "row:3", paths[5], mixed / paths[7]]
+    wrong = {"nothing.jpg": "neither", bad / "cut.jpg": "cannot be compared", "row:99": "no row 99", bad / "text.jpg": "cannot be compared",
+             "row:x": "a row is a number", "new": "neither"}
+    names = [name for pair in zip(good, wrong) for name in pair] + good[len(wrong):]
+    green = paths.index("green/01.jpg")
+    queries, own = [green] * 9 + [3, 5, 7], [-1] * 9 + [3, 5, 7]
+    common = ["-n", 4, "--feature", FEATURE]
+
+    def check_failures(result):
+        assert result.returncode == 1
+        lines = result.stderr.splitlines()
+        assert len(lines) == len(wrong)
+        for line, (name, why) in zip(lines, wrong.items()):
+            assert str(name).split(":")[-1] in line and why in line and "written" not in line
+
+    alone = clpipe("similar", file, *good, *common)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    result = clpipe("similar", file, *names, *common)
+    check_failures(result)
+    assert result.stdout == alone.stdout
+    check_table(table(result.stdout), [str(name) for name in good], *nearest(points, points[queries], own, 4), paths)
+    report = clpipe("similar", file, *names, *common, "--json", "-")
+    check_failures(report)
+    told = json.loads(report.stdout)
+    assert [place["query"] for place in told["neighbours"]] == [str(name) for name in good for _ in range(4)]
+    assert [one["query"] for one in told["failed"]] == [str(name) for name in wrong]
+    check_failures(clpipe("similar", file, *names, *common, "-o", "rows.npy", "-q"))
+    rows = numpy.load(tmp_path / "rows.npy")
+    assert [i for i, name in enumerate(names) if (rows[i] < 0).all()] == [i for i, name in enumerate(names) if name in wrong]
+    # No answer at all.
+    result = clpipe("similar", file, "nothing.jpg", bad / "cut.jpg", *common)
+    assert (result.returncode, result.stdout, len(result.stderr.splitlines())) == (3, "", 3)
+    check_one_error(clpipe("similar", file, "row:99", *common), 2, "no row 99")
 
 
 # --- all of them -----------------------------------------------------------------------------------
