@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,21 @@
 
 struct output {
     char *final;     /* after links */
-    char *temporary; /* final with a suffix; the same directory */
+    char *temporary; /* final with a suffix; the same directory. NULL: a claim */
     int directory, file;
-    bool exists; /* the temporary file, which is ours to remove */
+    bool exists;       /* the temporary file, which is ours to remove */
+    struct stat began; /* the file under the final name; zeros: none */
+    /* Of a claim. */
+    enum status (*check)(const void *context, struct error *err);
+    const void *context;
+    struct output *next; /* under claims_lock */
 };
+
+static pthread_mutex_t claims_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct output *claims;
+
+static const char appeared[] = "a file with this name has appeared since the run began; move it "
+                               "away and run the command again";
 
 /* An error about `path` from a failed call, with a sentence that says what to do in place of the
  * system's text. */
@@ -167,20 +179,30 @@ static bool is_held(int directory, const char *base)
     return held;
 }
 
-/* Checks the file under the final name; *mode gets the permissions to keep, or 0. */
-static enum status check_final(struct output *output, mode_t *mode, const char *path,
+/* Follows the links of `path` and opens its directory. */
+static enum status open_final(struct output *output, const char *path, struct error *err)
+{
+    output->directory = output->file = -1;
+    enum status status = output_resolve(&output->final, path, err);
+    return status ? status : open_directory(output, path, err);
+}
+
+/* Checks the file under the final name; *found gets what it is, also if it is refused, or zeros. */
+static enum status check_final(const struct output *output, struct stat *found, const char *path,
                                struct error *err)
 {
     const char *base = output->final + directory_length(output->final);
-    *mode = 0;
+    memset(found, 0, sizeof *found);
     if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
         return explain(err, EISDIR, "", path, "it is a directory; name a file inside it");
     struct stat st, directory;
-    if (fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW)) {
-        if (errno == ENOENT)
-            return STATUS_OK;
-        return explain_errno(err, errno, "fstatat", path);
-    }
+    int failed = fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW);
+    const bool held = !failed && S_ISREG(st.st_mode) && is_held(output->directory, base);
+    /* A network file system asks its server where a file is opened: is_held has done so. */
+    failed = failed ? failed : fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW);
+    if (failed)
+        return errno == ENOENT ? STATUS_OK : explain_errno(err, errno, "fstatat", path);
+    *found = st;
     const char *kind = S_ISDIR(st.st_mode)                          ? NULL
                        : S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ? "a device node"
                        : S_ISFIFO(st.st_mode)                       ? "a named pipe"
@@ -197,7 +219,7 @@ static enum status check_final(struct output *output, mode_t *mode, const char *
     if (faccessat(output->directory, base, W_OK, AT_EACCESS) && errno == EACCES)
         return explain(err, EACCES, "faccessat", path,
                        "the file is write-protected; make it writable or name another file");
-    if (is_held(output->directory, base))
+    if (held)
         return explain(
             err, EWOULDBLOCK, "flock", path,
             "another program has it open for writing; close it there, and run the command "
@@ -208,7 +230,6 @@ static enum status check_final(struct output *output, mode_t *mode, const char *
         return explain(err, EPERM, "", path,
                        "the file belongs to another user, in a directory where only its owner may "
                        "replace it; name another file");
-    *mode = st.st_mode & 0777;
     return STATUS_OK;
 }
 
@@ -323,7 +344,7 @@ static enum status create_temporary(struct output *output, const char *path, str
 /* A file that is replaced keeps its permissions, if the file system has any. */
 static enum status set_mode(struct output *output, mode_t mode, const char *path, struct error *err)
 {
-    if (fchmod(output->file, mode) == 0 || errno == EPERM || errno == ENOTSUP)
+    if (fchmod(output->file, mode & 0777) == 0 || errno == EPERM || errno == ENOTSUP)
         return STATUS_OK;
     return explain_errno(err, errno, "fchmod", path);
 }
@@ -336,21 +357,17 @@ enum status output_open(struct output **out, const char *path, struct error *err
     struct output *output = calloc(1, sizeof *output);
     if (!output)
         return error_memory(err, sizeof *output, "an output file");
-    output->directory = output->file = -1;
-    mode_t mode = 0;
-    enum status status = output_resolve(&output->final, path, err);
+    enum status status = open_final(output, path, err);
     if (!status)
-        status = open_directory(output, path, err);
-    if (!status)
-        status = check_final(output, &mode, path, err);
+        status = check_final(output, &output->began, path, err);
     if (!status) {
         remove_all_abandoned(output);
         status = create_temporary(output, path, err);
     }
     /* Users who may not read the file that is replaced may not read this one either, but we must,
      * until it is finished. */
-    if (!status && mode)
-        status = set_mode(output, mode | 0600, path, err);
+    if (!status && output->began.st_mode)
+        status = set_mode(output, output->began.st_mode | 0600, path, err);
     if (status)
         output_close(&output);
     *out = output;
@@ -374,42 +391,92 @@ bool output_sync(int descriptor)
     return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF;
 }
 
+/* ctime changes also with the permissions, the owner and the number of links. */
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           memcmp(&a->st_mtim, &b->st_mtim, sizeof a->st_mtim) == 0 &&
+           (memcmp(&a->st_ctim, &b->st_ctim, sizeof a->st_ctim) == 0 || a->st_mode != b->st_mode ||
+            a->st_uid != b->st_uid || a->st_gid != b->st_gid || a->st_nlink != b->st_nlink);
+}
+
+/* Whether this process may replace what is under the final name, *now. */
+static enum status check_claims(const struct output *output, const struct stat *now,
+                                struct error *err)
+{
+    struct stat began = output->began;
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&claims_lock);
+    for (const struct output *claim = claims; claim && !status; claim = claim->next) {
+        if (claim->check)
+            status = claim->check(claim->context, err);
+        if (strcmp(claim->final, output->final) == 0)
+            began = claim->began;
+    }
+    pthread_mutex_unlock(&claims_lock);
+    if (status || same_file(&began, now))
+        return status;
+    if (!began.st_mode)
+        return explain(err, EEXIST, "", output->final, appeared);
+    return explain(err, 0, "", output->final,
+                   "another process has replaced, changed or removed it since the run began; run "
+                   "the command again");
+}
+
+/* Where there was no file, none is replaced, if the file system can do that. */
+static enum status rename_to_final(const struct output *output, int directory, const char *from,
+                                   bool replace, struct error *err)
+{
+    const char *base = output->final + directory_length(output->final);
+    int failed = replace ? renameat(directory, from, output->directory, base)
+                         : renameat2(directory, from, output->directory, base, RENAME_NOREPLACE);
+    if (failed && !replace && (errno == EINVAL || errno == ENOSYS)) {
+        failed = linkat(directory, from, output->directory, base, 0);
+        if (!failed)
+            unlinkat(directory, from, 0);
+        else if (errno != EEXIST) /* nor has it links */
+            failed = renameat(directory, from, output->directory, base);
+    }
+    if (!failed)
+        return STATUS_OK;
+    return errno == EEXIST ? explain(err, EEXIST, "", output->final, appeared)
+                           : explain_errno(err, errno, "renameat", output->final);
+}
+
 enum status output_commit(struct output *output, struct error *err)
 {
-    size_t prefix = directory_length(output->final);
-    const char *base = output->final + prefix;
-    mode_t mode;
+    const char *temporary = output->temporary + directory_length(output->final);
+    struct stat st;
     if (!output_sync(output->file))
         return explain_errno(err, errno, "fsync", output->final);
     /* Hours may have passed: rename() would replace a FIFO created meanwhile. */
-    enum status status = check_final(output, &mode, output->final, err);
-    if (!status && mode)
-        status = set_mode(output, mode, output->final, err);
+    enum status status = check_final(output, &st, output->final, err);
+    if (!status && st.st_mode)
+        status = set_mode(output, st.st_mode, output->final, err);
+    if (!status)
+        status = check_claims(output, &st, err);
+    if (!status)
+        status = rename_to_final(output, output->directory, temporary, st.st_mode != 0, err);
     if (status)
         return status;
-    if (renameat(output->directory, output->temporary + prefix, output->directory, base))
-        return explain_errno(err, errno, "renameat", output->final);
     output->exists = false;
     if (!output_sync(output->directory))
         return explain_errno(err, errno, "fsync", output->final);
     return STATUS_OK;
 }
 
-/* Follows the links of `path`, opens its directory, and fails if the name is taken. */
+/* open_final, which fails also if the name is taken. */
 static enum status open_free(struct output *output, const char *path, struct error *err)
 {
     struct stat st;
-    enum status status = output_resolve(&output->final, path, err);
-    if (!status)
-        status = open_directory(output, path, err);
+    enum status status = open_final(output, path, err);
     if (status)
         return status;
     if (fstatat(output->directory, output->final + directory_length(output->final), &st,
                 AT_SYMLINK_NOFOLLOW) == 0)
-        return explain(err, EEXIST, "", path,
-                       "a file with this name has appeared since the run began; move it away and "
-                       "run the command again");
-    return errno == ENOENT ? STATUS_OK : explain_errno(err, errno, "fstatat", path);
+        return explain(err, EEXIST, "", path, appeared);
+    return errno == ENOENT ? check_claims(output, &output->began, err)
+                           : explain_errno(err, errno, "fstatat", path);
 }
 
 static void close_free(struct output *output)
@@ -421,7 +488,7 @@ static void close_free(struct output *output)
 
 enum status output_check_free(const char *path, struct error *err)
 {
-    struct output output = {.directory = -1, .file = -1};
+    struct output output = {.final = NULL};
     enum status status = open_free(&output, path, err);
     close_free(&output);
     return status;
@@ -429,15 +496,38 @@ enum status output_check_free(const char *path, struct error *err)
 
 enum status output_place(const char *from, const char *path, struct error *err)
 {
-    struct output output = {.directory = -1, .file = -1};
+    struct output output = {.final = NULL};
     enum status status = open_free(&output, path, err);
-    if (!status && renameat(AT_FDCWD, from, output.directory,
-                            output.final + directory_length(output.final)))
-        status = explain_errno(err, errno, "renameat", path);
+    if (!status)
+        status = rename_to_final(&output, AT_FDCWD, from, false, err);
     if (!status && !output_sync(output.directory))
         status = explain_errno(err, errno, "fsync", path);
     close_free(&output);
     return status;
+}
+
+enum status output_claim(struct output **out, const char *path,
+                         enum status (*check)(const void *context, struct error *err),
+                         const void *context, struct error *err)
+{
+    struct output *claim = calloc(1, sizeof *claim);
+    *out = claim;
+    if (!claim)
+        return error_memory(err, sizeof *claim, "an output file");
+    claim->check = check;
+    claim->context = context;
+    enum status status = open_final(claim, path, err);
+    if (status) {
+        output_close(out);
+        return status;
+    }
+    /* What keeps it from being written output_open tells. */
+    check_final(claim, &claim->began, path, NULL);
+    pthread_mutex_lock(&claims_lock);
+    claim->next = claims;
+    claims = claim;
+    pthread_mutex_unlock(&claims_lock);
+    return STATUS_OK;
 }
 
 void output_close(struct output **output)
@@ -446,6 +536,13 @@ void output_close(struct output **output)
         return;
     struct output *o = *output;
     *output = NULL;
+    pthread_mutex_lock(&claims_lock);
+    for (struct output **at = &claims; *at; at = &(*at)->next)
+        if (*at == o) {
+            *at = o->next;
+            break;
+        }
+    pthread_mutex_unlock(&claims_lock);
     if (o->exists)
         unlinkat(o->directory, o->temporary + directory_length(o->temporary), 0);
     if (o->file >= 0)

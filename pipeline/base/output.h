@@ -4,7 +4,10 @@
  * if that exists), fsynced, renamed over it, and the directory is fsynced. Temporary files of
  * killed processes are removed when the same file is written again. A device node, FIFO, socket or
  * directory under the final name is refused; a symbolic link is kept, and its target is written. A
- * file that is replaced keeps its permissions. */
+ * file that is replaced keeps its permissions.
+ *
+ * Directly before the rename it is checked that the final name has what it had when the work began: the
+ * same file, unchanged (device, inode, size and times; not its permissions, owner and links), or none. */
 #ifndef CLPIPE_BASE_OUTPUT_H
 #define CLPIPE_BASE_OUTPUT_H
 
@@ -29,10 +32,17 @@ enum status output_open(struct output **out, const char *path, struct error *err
 const char *output_temporary(const struct output *output);
 /* Its descriptor, open for reading and writing; owned by the output. */
 int output_descriptor(const struct output *output);
-/* fsync, rename, fsync of the directory. */
+/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name has another file by now. */
 enum status output_commit(struct output *output, struct error *err);
-/* Removes the temporary file if it was not committed. Accepts NULL and NULLs. */
+/* Removes the temporary file if it was not committed; ends a claim. Accepts NULL and NULLs. */
 void output_close(struct output **output);
+
+/* For work on `path` that begins long before its output_open: until output_close, what is under the final
+ * name now is what output_commit may replace, once. check, unless NULL, is called before each rename of
+ * this process, to any name, and forbids it by an error. Any thread. */
+enum status output_claim(struct output **out, const char *path,
+                         enum status (*check)(const void *context, struct error *err),
+                         const void *context, struct error *err);
 
 /* STATUS_FAILED if there is a file of that name, or it cannot be known. */
 enum status output_check_free(const char *path, struct error *err);

@@ -1,6 +1,7 @@
 /* options.c: the parser of the command line. */
 #include "cli/options.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/quote.h"
@@ -553,8 +554,12 @@ void options_clear(struct options *options)
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err)
 {
+    struct output *claim;
     struct stat st, input;
     char shown[256];
+    /* Until the process ends; what prevents it is told where the file is written. */
+    if (path)
+        output_claim(&claim, path, NULL, NULL, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK;
     path_for_message(shown, sizeof shown, path);

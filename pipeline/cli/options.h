@@ -235,7 +235,8 @@ enum status misuse(struct error *err, const struct command *command, const char 
 const struct command *command_find(const char *name, const char **nearest);
 
 /* The file that `option` names may be written: an existing one is replaced only with --force, and the
- * command's input, its first operand, never; an empty one is nobody's work. path NULL: no file.
+ * command's input, its first operand, never; an empty one is nobody's work. From now on it must stay as
+ * it is until it is written (output_claim). path NULL: no file.
  * STATUS_USAGE: it is the input. STATUS_FAILED: it exists. */
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);

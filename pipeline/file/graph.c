@@ -111,8 +111,6 @@ enum status graph_write(struct result *result, const struct graph_values *values
     if (status == STATUS_OK)
         status = write_graph(amend_file(amend), values, result->path, err);
     if (status == STATUS_OK)
-        status = result_check_current(result, err);
-    if (status == STATUS_OK)
         status = amend_commit(amend, err);
     amend_close(&amend);
     return status;

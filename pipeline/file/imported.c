@@ -150,8 +150,6 @@ enum status imported_write(struct result *result, const struct imported_feature 
     if (status == STATUS_OK)
         status = write_feature(amend_file(amend), feature, result->path, err);
     if (status == STATUS_OK)
-        status = result_check_current(result, err);
-    if (status == STATUS_OK)
         status = amend_commit(amend, err);
     amend_close(&amend);
     return status;

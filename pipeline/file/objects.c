@@ -185,8 +185,6 @@ enum status objects_remove(struct result *result, const struct objects *objects,
             status = h5_fail(err, "H5Ldelete", "write", result->path);
     }
     if (status == STATUS_OK)
-        status = result_check_current(result, err);
-    if (status == STATUS_OK)
         status = amend_commit(amend, err);
     amend_close(&amend);
     return status;
@@ -215,8 +213,6 @@ enum status objects_rename(struct result *result, const struct result_clusters *
     /* What has a name of its own now is kept by `run`. */
     if (status == STATUS_OK && result->run_clusters)
         status = clusters_note_run(amend_file(amend), NULL, result->path, err);
-    if (status == STATUS_OK)
-        status = result_check_current(result, err);
     if (status == STATUS_OK)
         status = amend_commit(amend, err);
     amend_close(&amend);

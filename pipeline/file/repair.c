@@ -409,7 +409,7 @@ static enum status write_output(struct repair *r, struct error *err)
         build.carry = &carry;
     }
     enum status status = STATUS_FAILED;
-    if (config->output || !keep_damaged(r, err))
+    if (config->output ? !output_check_free(output, err) : !keep_damaged(r, err))
         status = build_file(&build, err);
     row_map_clear(&map);
     if (status && r->report->kept[0]) {

@@ -194,7 +194,8 @@ enum status store_begin(struct store *store, const struct content *content, stru
     config->content.thumbnail_size = thumbnail_size;
     for (unsigned i = 0; i < content->features->count; i++)
         store->has_learned |= content->features->feature[i].codebook != NULL;
-    if ((status = journal_open(&store->journal, store->work, content->features->values, err)) ||
+    if ((status = workdir_check(store->work, err)) ||
+        (status = journal_open(&store->journal, store->work, content->features->values, err)) ||
         (status = begin_journal(store, err)))
         return status;
     struct result *finished = usable(store);

@@ -25,6 +25,7 @@ struct buffer {
 
 struct appender {
     int fd;
+    const struct workdir *workdir;
     char *path;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -72,13 +73,16 @@ static void *append_thread(void *context)
         pthread_mutex_unlock(&a->lock);
 
         struct error error = ERROR_INIT;
-        enum status status = write_all(a->fd, a->writing.data, a->writing.length, a->path, &error);
+        enum status status = workdir_check(a->workdir, &error);
+        const bool ours = status == STATUS_OK;
+        if (ours)
+            status = write_all(a->fd, a->writing.data, a->writing.length, a->path, &error);
         if (!status && sync && fdatasync(a->fd) && errno != EINVAL && errno != ENOTSUP) {
             char shown[256];
             status = error_errno(&error, STATUS_FAILED, errno, "fdatasync", "cannot write %s",
                                  path_for_message(shown, sizeof shown, a->path));
         }
-        if (status) {
+        if (status && ours) {
             /* What was written before is worth keeping all the same. */
             fdatasync(a->fd);
             size_t length = strlen(error.sentence);
@@ -111,14 +115,15 @@ static void appender_free(struct appender *a)
     free(a);
 }
 
-enum status appender_open(struct appender **out, int fd, uint64_t offset, const char *path,
-                          struct error *err)
+enum status appender_open(struct appender **out, int fd, uint64_t offset,
+                          const struct workdir *workdir, const char *path, struct error *err)
 {
     *out = NULL;
     struct appender *a = calloc(1, sizeof *a);
     if (!a)
         return error_memory(err, sizeof *a, "the log's writer");
     a->fd = fd;
+    a->workdir = workdir;
     a->added = a->durable = offset;
     a->path = strdup(path);
     a->filling.data = malloc(BUFFER_BYTES);

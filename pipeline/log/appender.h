@@ -6,16 +6,16 @@
 #ifndef CLPIPE_LOG_APPENDER_H
 #define CLPIPE_LOG_APPENDER_H
 
-#include "base/error.h"
+#include "log/workdir.h"
 #include <stddef.h>
 #include <stdint.h>
 
 struct appender;
 
-/* Appends to `fd` at its current position, which is `offset`. The descriptor stays the caller's;
- * `path` is for messages. */
-enum status appender_open(struct appender **out, int fd, uint64_t offset, const char *path,
-                          struct error *err);
+/* Appends to `fd` at its current position, which is `offset`, as long as `workdir` is this process's. Both
+ * stay the caller's; `path` is for messages. */
+enum status appender_open(struct appender **out, int fd, uint64_t offset,
+                          const struct workdir *workdir, const char *path, struct error *err);
 
 /* Takes `size` bytes, waiting while the buffer is full; *offset is where in the file they come to
  * lie. */

@@ -53,6 +53,7 @@ struct mark {
 _Static_assert(sizeof(struct mark) == 16, "a mark of a handover");
 
 struct handover {
+    const struct workdir *workdir;
     int directory, file;
     char *path, *result, *log; /* of WORK/handover, WORK/result and WORK/records */
     bool begun;
@@ -86,6 +87,7 @@ static enum status allocate(struct handover **out, const struct workdir *workdir
     *out = handover;
     if (!handover)
         return error_memory(err, sizeof *handover, "a handover");
+    handover->workdir = workdir;
     handover->directory = workdir_descriptor(workdir);
     handover->file = -1;
     handover->begun = begun;
@@ -170,7 +172,7 @@ void handover_close(struct handover **out)
     if (!handover)
         return;
     *out = NULL;
-    if (!handover->begun) {
+    if (!handover->begun && workdir_check(handover->workdir, NULL) == STATUS_OK) {
         /* It may be there after a rename that was said to have failed; the log is whole. */
         unlinkat(handover->directory, WORKDIR_HANDOVER, 0);
         unlinkat(handover->directory, WORKDIR_HANDOVER_NEW, 0);
@@ -370,6 +372,10 @@ static enum status skip_image(struct rows *rows, const struct step *step, unsign
     const struct handover *handover = step->handover;
     const struct handover_plan *plan = &handover->head.plan;
     char shown[256];
+    /* Another process that goes on with the handover releases the log. */
+    enum status status = workdir_check(handover->workdir, err);
+    if (status)
+        return status;
     if (!handover->skip)
         return error_set(err, STATUS_FAILED,
                          "%s is damaged: clpipe repair finishes the result without the images whose "
@@ -488,6 +494,8 @@ static enum status mark_step(struct step *step, struct error *err)
     mark.crc = mark_crc(&mark);
     if (!output_sync(step->result))
         return fail(err, "fsync", "write", handover->result);
+    if (workdir_check(handover->workdir, err))
+        return STATUS_FAILED;
     if (write_at(handover->file, &mark, sizeof mark,
                  marks_begin(&handover->head) + handover->marks * sizeof mark, handover->path,
                  err) != STATUS_OK)

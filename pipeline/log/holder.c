@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@
 #define LINE   256
 
 struct holder {
-    int lock;
+    int lock, directory;
+    const char *name;
     char who[LINE]; /* the line up to the count */
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -121,6 +123,22 @@ enum status holder_watch(bool *works, int directory, const char *name, bool lock
     return STATUS_OK;
 }
 
+bool holder_keeps(const struct holder *h)
+{
+    struct stat mine, named;
+    char line[LINE];
+    /* Opening is what makes a network file system ask its server. */
+    const int lock = h ? openat(h->directory, h->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (lock < 0)
+        return !h || (errno != ENOENT && errno != ESTALE);
+    const bool same = fstat(lock, &named) == 0 && fstat(h->lock, &mine) == 0 &&
+                      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    read_line(line, lock);
+    close(lock);
+    /* A full disk has left no line. */
+    return same && (!*line || strncmp(line, h->who, strlen(h->who)) == 0);
+}
+
 static void *count_on(void *argument)
 {
     struct holder *h = argument;
@@ -133,14 +151,15 @@ static void *count_on(void *argument)
         if (h->ending)
             break;
         pthread_mutex_unlock(&h->mutex);
-        write_count(h, count);
+        if (holder_keeps(h))
+            write_count(h, count);
         pthread_mutex_lock(&h->mutex);
     }
     pthread_mutex_unlock(&h->mutex);
     return NULL;
 }
 
-void holder_begin(struct holder **out, int lock)
+void holder_begin(struct holder **out, int lock, int directory, const char *name)
 {
     struct holder *h = calloc(1, sizeof *h);
     char host[65] = "", boot[64];
@@ -151,6 +170,8 @@ void holder_begin(struct holder **out, int lock)
     gethostname(host, sizeof host - 1);
     snprintf(h->who, sizeof h->who, "%ld %s %s", (long)getpid(), *host ? host : "?", boot);
     h->lock = lock;
+    h->directory = directory;
+    h->name = name;
     write_count(h, 0);
     pthread_mutex_init(&h->mutex, NULL);
     cond_init_monotonic(&h->wake);
@@ -174,7 +195,8 @@ void holder_end(struct holder **holder)
     pthread_cond_signal(&h->wake);
     pthread_mutex_unlock(&h->mutex);
     pthread_join(h->thread, NULL);
-    write_line(h->lock, "-\n");
+    if (holder_keeps(h))
+        write_line(h->lock, "-\n");
     pthread_cond_destroy(&h->wake);
     pthread_mutex_destroy(&h->mutex);
     free(h);

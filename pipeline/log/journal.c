@@ -108,6 +108,8 @@ enum status journal_read_signature(const char **signature, struct journal *journ
 /* Cuts the log back to `size`, where it is to go on. */
 static enum status cut_log(struct journal *journal, uint64_t size, struct error *err)
 {
+    if (workdir_check(journal->workdir, err))
+        return STATUS_FAILED;
     if (ftruncate(journal->log, (off_t)size) == 0 &&
         lseek(journal->log, (off_t)size, SEEK_SET) == (off_t)size)
         return STATUS_OK;
@@ -144,7 +146,8 @@ enum status journal_begin(struct journal *journal, const char *signature, bool r
     journal->holds_work = earlier->records > 0;
     if (status)
         return status;
-    if (appender_open(&journal->appender, journal->log, journal->earlier.end, journal->path, err) ||
+    if (appender_open(&journal->appender, journal->log, journal->earlier.end, journal->workdir,
+                      journal->path, err) ||
         records_encode_start(&mark, err) ||
         appender_add(journal->appender, mark.data, mark.size, &offset, err))
         status = STATUS_FAILED;

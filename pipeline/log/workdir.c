@@ -2,8 +2,11 @@
  *
  * The lock is flock()'s, so the kernel takes it away from a process that dies; what the file says
  * is for messages and for other machines (holder.h). The one race is with a process that finishes
- * and removes the directory between our open() and our flock(): then the lock we hold is on a file
- * that has no name any more, and we begin again. */
+ * and removes the directory, or takes it over, between our open() and our flock(): then the lock we hold
+ * is on a file that has no name any more, and we begin again.
+ *
+ * Who takes over removes the lock file and makes another. If the former holder was not dead but paused,
+ * it sees that its file has no name any more, and what it writes there disturbs nobody. */
 #include "log/workdir.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -21,12 +24,14 @@
 #include <unistd.h>
 
 #define SUFFIX     ".partial"
+#define LOCK       "lock"
 #define MOST_TRIES 100
 
 struct workdir {
     char *path;
     int directory, lock;
     struct holder *holder;
+    struct output *claim;
 };
 
 static enum status fail(struct error *err, const char *call, const char *path, int errno_value)
@@ -55,7 +60,7 @@ static enum status refuse(const struct workdir *workdir, const char *output, str
     return STATUS_FAILED;
 }
 
-/* STATUS_END: another process has just removed the directory. */
+/* STATUS_END: another process has just removed the directory, or its lock file has been removed. */
 static enum status workdir_lock(struct workdir *workdir, const char *output, struct stop *stop,
                                 struct error *err)
 {
@@ -63,10 +68,10 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
     workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (workdir->directory < 0)
         return errno == ENOENT ? STATUS_END : fail(err, "open", workdir->path, errno);
-    workdir->lock = openat(workdir->directory, "lock", flags | O_EXCL, 0666);
+    workdir->lock = openat(workdir->directory, LOCK, flags | O_EXCL, 0666);
     const bool created = workdir->lock >= 0;
     if (!created && errno == EEXIST)
-        workdir->lock = openat(workdir->directory, "lock", flags, 0666);
+        workdir->lock = openat(workdir->directory, LOCK, flags, 0666);
     if (workdir->lock < 0)
         return errno == ENOENT ? STATUS_END : fail(err, "openat", workdir->path, errno);
     /* Where the file system has no locks, what the file says must do. */
@@ -74,14 +79,17 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
     if (!locked && errno == EWOULDBLOCK)
         return refuse(workdir, output, err);
     struct stat mine, named;
-    if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, "lock", &named, 0) ||
+    if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, LOCK, &named, 0) ||
         mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
         return STATUS_END;
     bool works = false;
-    enum status status = STATUS_OK;
-    if (!created)
-        status = holder_watch(&works, workdir->directory, "lock", locked, output, stop, err);
-    return works ? refuse(workdir, output, err) : status;
+    if (created)
+        return STATUS_OK;
+    enum status status = holder_watch(&works, workdir->directory, LOCK, locked, output, stop, err);
+    if (works)
+        return refuse(workdir, output, err);
+    /* Where it cannot be removed, its line tells whose it is. */
+    return status || unlinkat(workdir->directory, LOCK, 0) ? status : STATUS_END;
 }
 
 /* Removes the files without a name that a kill caught before they had lost it, and what was not
@@ -112,12 +120,18 @@ static void remove_scratch(const struct workdir *workdir)
 
 static void workdir_unlock(struct workdir *workdir)
 {
+    output_close(&workdir->claim);
     holder_end(&workdir->holder);
     if (workdir->lock >= 0)
         close(workdir->lock);
     if (workdir->directory >= 0)
         close(workdir->directory);
     workdir->lock = workdir->directory = -1;
+}
+
+static enum status check_claim(const void *workdir, struct error *err)
+{
+    return workdir_check(workdir, err);
 }
 
 enum status workdir_name(char **name, const char *output, struct error *err)
@@ -157,7 +171,10 @@ enum status workdir_open(struct workdir **out, const char *output, struct stop *
         status = fail(err, "open", workdir->path, EBUSY);
     if (status)
         goto out;
-    holder_begin(&workdir->holder, workdir->lock);
+    holder_begin(&workdir->holder, workdir->lock, workdir->directory, LOCK);
+    status = output_claim(&workdir->claim, output, check_claim, workdir, err);
+    if (status)
+        goto out;
     remove_scratch(workdir);
     *out = workdir;
     workdir = NULL;
@@ -168,6 +185,21 @@ out:
         free(workdir);
     }
     return status;
+}
+
+enum status workdir_check(const struct workdir *workdir, struct error *err)
+{
+    char shown[256], holder[128];
+    if (holder_keeps(workdir->holder))
+        return STATUS_OK;
+    const int lock = openat(workdir->directory, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    holder_name(holder, sizeof holder, lock);
+    if (lock >= 0)
+        close(lock);
+    return error_set(err, STATUS_FAILED,
+                     "%s took over %s while this process was paused: run the command again "
+                     "when that one has ended",
+                     holder, path_for_message(shown, sizeof shown, workdir->path));
 }
 
 const char *workdir_path(const struct workdir *workdir)
@@ -211,7 +243,7 @@ void workdir_close(struct workdir **workdir, bool keep)
         return;
     struct workdir *w = *workdir;
     *workdir = NULL;
-    if (!keep) {
+    if (!keep && holder_keeps(w->holder)) {
         unlinkat(w->directory, WORKDIR_RESULT, 0);
         unlinkat(w->directory, WORKDIR_LOG, 0);
         /* After the log, which may have holes. */
@@ -220,7 +252,7 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
         /* Last: while it has its name no other process can begin here. */
-        unlinkat(w->directory, "lock", 0);
+        unlinkat(w->directory, LOCK, 0);
         rmdir(w->path);
     }
     workdir_unlock(w);

@@ -27,10 +27,16 @@ struct workdir;
 enum status workdir_name(char **name, const char *output, struct error *err);
 
 /* Creates or takes over the directory, after 15 s where another machine's process has left it
- * unfinished, unless `stop` comes, which may be NULL (STATUS_INTERRUPTED). STATUS_FAILED: another
- * process has it (its number is named; err->native is EWOULDBLOCK), or it cannot be made. */
+ * unfinished, unless `stop` comes, which may be NULL (STATUS_INTERRUPTED), and claims the output
+ * (output.h). STATUS_FAILED: another process has it (its number is named; err->native is EWOULDBLOCK), or
+ * it cannot be made. */
 enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
                          struct error *err);
+
+/* Whether the directory is still this process's: before it writes there, and by output.h before each of its
+ * renames. STATUS_FAILED: it was paused for so long that another process has taken over; then workdir_close
+ * and workdir_release remove nothing. Any thread. */
+enum status workdir_check(const struct workdir *workdir, struct error *err);
 
 /* Its name, and its descriptor for openat(). */
 const char *workdir_path(const struct workdir *workdir);

@@ -346,6 +346,90 @@ static void closed_doors(void)
     output_close(&output);
 }
 
+static void assert_not_committed(struct output *output, const char *words)
+{
+    struct error err = ERROR_INIT;
+    assert_int_equal(output_commit(output, &err), STATUS_FAILED);
+    if (!strstr(err.sentence, words))
+        fail_msg("\"%s\" is not in \"%s\"", words, err.sentence);
+    output_close(&output);
+}
+
+static void replaces_what_it_began_from(void **state)
+{
+    (void)state;
+    struct output *output;
+    struct stat st;
+    assert_int_equal(mkdir("began", 0777), 0);
+    assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
+    put("began/a", "other");
+    assert_not_committed(output, "has appeared");
+    assert_content("began/a", "other");
+
+    /* Of the same size and time. */
+    assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
+    assert_int_equal(stat("began/a", &st), 0);
+    put("began/a", "OTHER");
+    const struct timespec times[] = {st.st_atim, st.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, "began/a", times, 0), 0);
+    assert_not_committed(output, "replaced, changed or removed");
+    assert_content("began/a", "OTHER");
+
+    assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
+    assert_int_equal(unlink("began/a"), 0);
+    assert_not_committed(output, "replaced, changed or removed");
+    assert_int_equal(entries("began"), 0);
+
+    /* Another mode and another name do not change what is in it. */
+    put("began/a", "old");
+    assert_int_equal(output_open(&output, "began/a", NULL), STATUS_OK);
+    assert_int_equal(chmod("began/a", 0600), 0);
+    assert_int_equal(link("began/a", "began/b"), 0);
+    assert_int_equal(output_commit(output, NULL), STATUS_OK);
+    output_close(&output);
+    assert_content("began/a", "");
+    assert_content("began/b", "old");
+}
+
+static enum status ask(const void *context, struct error *err)
+{
+    return *(const bool *)context ? STATUS_OK : error_set(err, STATUS_FAILED, "it is not ours");
+}
+
+static void claims_last_until_they_end(void **state)
+{
+    (void)state;
+    struct output *output, *claim, *other;
+    struct error err = ERROR_INIT;
+    bool ours = true;
+    put("claimed", "old");
+    assert_int_equal(output_claim(&claim, "./claimed", NULL, NULL, NULL), STATUS_OK);
+    put("claimed", "theirs");
+    assert_int_equal(output_open(&output, "./claimed", NULL), STATUS_OK);
+    assert_not_committed(output, "replaced, changed or removed");
+    output_close(&claim);
+    assert_null(claim);
+    output_close(&claim);
+    write_output("./claimed", "ours");
+
+    /* Whoever may not replace one file replaces none. */
+    assert_int_equal(output_claim(&claim, "claimed", ask, &ours, NULL), STATUS_OK);
+    assert_int_equal(output_claim(&other, "unrelated", NULL, NULL, NULL), STATUS_OK);
+    write_output("claimed", "asked");
+    ours = false;
+    assert_int_equal(output_open(&output, "unrelated", NULL), STATUS_OK);
+    assert_not_committed(output, "it is not ours");
+    assert_int_equal(output_check_free("unrelated", &err), STATUS_FAILED);
+    assert_int_equal(output_place("claimed", "unrelated", &err), STATUS_FAILED);
+    output_close(&claim);
+    assert_int_equal(output_check_free("unrelated", &err), STATUS_OK);
+    assert_int_equal(output_place("claimed", "unrelated", &err), STATUS_OK);
+    assert_int_equal(output_place("unrelated", "unrelated", &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "has appeared"));
+    output_close(&other);
+    assert_content("unrelated", "asked");
+}
+
 static void permissions_are_explained(void **state)
 {
     (void)state;
@@ -456,6 +540,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(links_stay_links),
     cmocka_unit_test(refuses_what_is_no_file),
     cmocka_unit_test(looks_again_at_commit),
+    cmocka_unit_test(replaces_what_it_began_from),
+    cmocka_unit_test(claims_last_until_they_end),
     cmocka_unit_test(permissions_are_explained),
     cmocka_unit_test(a_full_disk_is_explained),
     cmocka_unit_test(a_file_size_limit_is_explained),

@@ -347,6 +347,9 @@ SIMPLE(CALL_SYNC, int, fdatasync, (int fd), (fd))
 SIMPLE(CALL_RENAME, int, rename, (const char *from, const char *to), (from, to))
 SIMPLE(CALL_RENAME, int, renameat, (int at, const char *from, int there, const char *to),
        (at, from, there, to))
+SIMPLE(CALL_RENAME, int, renameat2,
+       (int at, const char *from, int there, const char *to, unsigned flags),
+       (at, from, there, to, flags))
 SIMPLE(CALL_TRUNCATE, int, ftruncate, (int fd, off_t size), (fd, size))
 SIMPLE(CALL_TRUNCATE, int, ftruncate64, (int fd, off64_t size), (fd, size))
 SIMPLE(CALL_MKDIR, int, mkdir, (const char *path, mode_t mode), (path, mode))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define COUNTERS 6
@@ -162,8 +163,45 @@ static void test_stopped_and_resumed(void **state)
     journal_close(&journal);
 }
 
+/* Another process has replaced the lock file: nothing more is written or removed. */
+static void test_taken_over(void **state)
+{
+    static const char *const files[] = {"lock", "records"};
+    struct place *place = *state;
+    struct journal *journal = open_journal(place, false);
+    struct error err = ERROR_INIT;
+    char path[2][128];
+    struct stat before, after;
+    for (int i = 0; i < 2; i++)
+        snprintf(path[i], sizeof path[i], "%s/%s", workdir_path(place->workdir), files[i]);
+    assert_int_equal(put(journal, 0, "a", true, 0), STATUS_OK);
+    assert_int_equal(journal_seal(journal, NULL), STATUS_OK);
+    assert_int_equal(workdir_check(place->workdir, NULL), STATUS_OK);
+    assert_int_equal(unlink(path[0]), 0);
+    FILE *lock = fopen(path[0], "w");
+    assert_non_null(lock);
+    assert_true(fputs("4321 elsewhere 00000000-aaaa 0000000000\n", lock) >= 0);
+    assert_int_equal(fclose(lock), 0);
+    assert_int_equal(stat(path[1], &before), 0);
+    assert_int_equal(put(journal, 1, "b", true, 0), STATUS_OK);
+    assert_int_equal(journal_seal(journal, &err), STATUS_FAILED);
+    assert_non_null(strstr(err.sentence, "process 4321 on elsewhere took over "));
+    journal_close(&journal);
+    assert_int_equal(journal_open(&journal, place->workdir, COUNTERS, NULL), STATUS_OK);
+    assert_int_equal(journal_begin(journal, "{}", false, NULL, NULL), STATUS_FAILED);
+    journal_close(&journal);
+    workdir_close(&place->workdir, false);
+    assert_int_equal(stat(path[1], &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(unlink(path[i]), 0);
+    *strrchr(path[0], '/') = 0;
+    assert_int_equal(rmdir(path[0]), 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_order, place_open, place_close),
     cmocka_unit_test_setup_teardown(test_stopped_and_resumed, place_open, place_close),
+    cmocka_unit_test_setup_teardown(test_taken_over, place_open, place_close),
 };
 TEST_GROUP(journal, NULL, NULL)
