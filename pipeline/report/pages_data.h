@@ -3,6 +3,7 @@
 #define CLPIPE_REPORT_PAGES_DATA_H
 
 #include "base/output_directory.h"
+#include "cluster/cluster_types.h"
 #include "report/album.h"
 #include "report/pages_config.h"
 #include "thumbs/thumbs.h"
@@ -54,6 +55,11 @@ enum status pages_make_duplicates(struct pages *pages, struct error *err);
 enum status pages_make_failures(struct pages *pages, struct error *err);
 /* data/summary.js */
 enum status pages_make_summary(struct pages *pages, struct error *err);
+
+/* Whether all rows are compared with each other, for similar pictures, and all codes, for near copies: not
+ * where it would take more than minutes on two cores. */
+bool pages_compare_rows(uint64_t rows, uint32_t dimension, const struct cluster_devices *devices);
+bool pages_compare_codes(uint64_t images);
 
 /* Frees everything but the result and the directory. */
 void pages_clear(struct pages *pages);

@@ -5,6 +5,7 @@
 #include "file/feature_matrix.h"
 #include "file/graph.h"
 #include "layout/layout.h"
+#include "ocl/ocl.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
 #include "search/comparable.h"
@@ -15,8 +16,8 @@
 
 /* Neighbours that are shown. */
 #define SHOWN 12u
-/* Products of values of all pairs of rows, above which the search is left out where there is no GPU:
- * ten minutes or so on two cores, 150,000 rows of 512 values. */
+/* Products of values of all pairs of rows, above which the search is left out where there is no GPU (an
+ * OpenCL device that is a CPU is none): some minutes on two cores, 150,000 rows of 512 values. */
 #define MOST_PRODUCTS 6e12
 /* Below so many, a device is not worth its opening. */
 #define DEVICE_PRODUCTS 2e10
@@ -107,23 +108,27 @@ static enum status read_graph(struct similar *similar, bool *found, struct error
     return status == STATUS_END ? STATUS_OK : status;
 }
 
+static double products_of(uint64_t rows, uint32_t dimension)
+{
+    return 0.5 * (double)rows * (double)rows * dimension;
+}
+
+bool pages_compare_rows(uint64_t rows, uint32_t dimension, const struct cluster_devices *devices)
+{
+    bool gpu = false;
+    for (uint32_t i = 0; i < devices->count; i++)
+        gpu |= ocl_context_device(devices->contexts[i])->type != CL_DEVICE_TYPE_CPU;
+    return gpu || products_of(rows, dimension) <= MOST_PRODUCTS;
+}
+
 static enum status search_comparable(struct similar *similar, const struct comparable *comparable,
                                      struct neighbours_config *search, struct error *err)
 {
-    const struct pages_config *config = similar->pages->config;
     const uint64_t rows = comparable->source.rows;
-    const double products = 0.5 * (double)rows * (double)rows * comparable->source.dimension;
     if (rows < 2)
         return error_set(err, STATUS_FAILED, "fewer than two pictures have values of %s",
                          similar->pages->similar_feature);
     search->n = (uint32_t)min_u64(LAYOUT_NEIGHBOURS, rows - 1);
-    if (products > DEVICE_PRODUCTS && config->find_contexts)
-        config->find_contexts(config->find_contexts_context, &search->devices.contexts,
-                              &search->devices.count);
-    if (products > MOST_PRODUCTS && search->devices.count == 0)
-        return error_set(err, STATUS_FAILED,
-                         "comparing %llu rows with each other would take too long without a GPU",
-                         (unsigned long long)rows);
     return comparable_of_all(&similar->found, comparable, search, err);
 }
 
@@ -137,8 +142,17 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
                                        .stop = config->stop,
                                        .phase = search_progress,
                                        .progress_context = (void *)config};
+    const uint64_t rows = similar->matrix.rows;
+    const uint32_t dimension = similar->matrix.dimension;
     struct comparable comparable;
     struct neighbours *found = &similar->found;
+    if (products_of(rows, dimension) > DEVICE_PRODUCTS && config->find_contexts)
+        config->find_contexts(config->find_contexts_context, &search.devices.contexts,
+                              &search.devices.count);
+    if (!pages_compare_rows(rows, dimension, &search.devices))
+        return error_set(err, STATUS_FAILED,
+                         "comparing %llu rows with each other would take too long without a GPU",
+                         (unsigned long long)rows);
     enum status status = comparable_open(&comparable, &similar->matrix, &search, err);
     if (status == STATUS_OK)
         status = search_comparable(similar, &comparable, &search, err);
