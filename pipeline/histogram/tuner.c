@@ -14,7 +14,6 @@
  * medians of the same kernel differ by a percent or two. */
 #define STEP_GAIN   1.01
 #define CHOICE_GAIN 1.03
-#define DUELS       3
 
 static const struct {
     enum bench_shape shape;
@@ -150,8 +149,7 @@ static enum status try_shapes(struct best *best, const struct tuner *tuner,
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* The second largest of three: other programs slow single ones down. */
-static double middle(const double ratio[DUELS])
+double tuner_middle(const double ratio[TUNER_DUELS])
 {
     const double a = fmin(ratio[0], ratio[1]), b = fmax(ratio[0], ratio[1]);
     return fmax(a, fmin(b, ratio[2]));
@@ -167,8 +165,8 @@ static enum status compare_with_usual(double *gain, const struct best *best,
     double sum = 0;
     *gain = 0;
     for (size_t c = 0; c < CASES; c++) {
-        double ratio[DUELS];
-        for (int duel = 0; duel < DUELS; duel++) {
+        double ratio[TUNER_DUELS];
+        for (int duel = 0; duel < TUNER_DUELS; duel++) {
             struct tuner_trial one = {.spec = spec, .choice = *usual};
             struct tuner_trial other = {.spec = spec, .choice = best->choice};
             struct error reason;
@@ -185,7 +183,7 @@ static enum status compare_with_usual(double *gain, const struct best *best,
                 return STATUS_OK;
             ratio[duel] = best_rate / usual_rate;
         }
-        sum += log(middle(ratio));
+        sum += log(tuner_middle(ratio));
     }
     *gain = exp(sum / (double)CASES);
     return STATUS_OK;

@@ -33,6 +33,10 @@ struct tuner {
     void *context;
 };
 
+/* The second largest of the ratios of three duels: other programs slow single ones down. */
+#define TUNER_DUELS 3
+double tuner_middle(const double ratio[TUNER_DUELS]);
+
 /* Tries variants and shapes for `spec` and fills the tuning's entry of its class: the fastest one if
  * it is clearly faster than the default when both are timed alternately, else the default.
  * STATUS_INTERRUPTED: stopped. STATUS_FAILED: no variant counts correctly. */

@@ -3,6 +3,7 @@
 import struct
 
 import cv2
+import h5py
 import numpy
 import pytest
 from PIL import Image
@@ -92,6 +93,9 @@ def test_bmp(tmp_path, program):
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
     check(decoded(tmp_path), wanted)
+    with h5py.File(tmp_path / "sizes.h5") as file:
+        channels = dict(zip(file["images/path"].asstr()[:], file["images/channels"][:].tolist()))
+    assert channels == {name: 4 if name.startswith("alpha") else 3 for name in files}
     # Pillow reads the same (but RLE4 with an odd number of literal pixels), and so does OpenCV.
     for name in files:
         if name.startswith(("24", "1", "4", "8 ", "8.", "32", "rle8")) and "10 bits" not in name:

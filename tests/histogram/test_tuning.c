@@ -2,6 +2,7 @@
  * trusted. */
 #include "runner.h"
 
+#include "histogram/tuner.h"
 #include "histogram/tuning.h"
 
 #include <stdio.h>
@@ -138,7 +139,16 @@ static int teardown(void **state)
     return system(command);
 }
 
+static void test_one_slow_duel_does_not_decide(void **state)
+{
+    (void)state;
+    const double orders[][3] = {{1, 2, 4}, {1, 4, 2}, {2, 1, 4}, {2, 4, 1}, {4, 1, 2}, {4, 2, 1}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        assert_true(tuner_middle(orders[i]) == 2);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_one_slow_duel_does_not_decide),
     cmocka_unit_test(classes),
     cmocka_unit_test(choices),
     cmocka_unit_test(kept_and_forgotten),

@@ -1,5 +1,6 @@
 /* test_layout.c: maps of drawn data: their neighbours, their bits, and graphs that are hardly any. */
 #include "base/random.h"
+#include "layout/affinities.h"
 #include "layout/layout.h"
 #include "runner.h"
 
@@ -252,7 +253,28 @@ static void test_stops(void **state)
     assert_int_equal(layout_map(xy, &graph, NULL, &config, &err), STATUS_INTERRUPTED);
 }
 
+/* 0 and 1 are each other's neighbour, 0 is that of 2: the pair that is one twice weighs twice as much. */
+static void test_mutual_neighbours_count_twice(void **state)
+{
+    (void)state;
+    struct error err = ERROR_INIT;
+    struct affinities found;
+    const int64_t neighbour[3] = {1, 0, 0};
+    const struct layout_graph graph = {.rows = 3, .neighbours = 1, .neighbour = neighbour};
+    assert_int_equal(affinities_open(&found, &graph, &err), STATUS_OK);
+    assert_int_equal(found.begin[1], 2);
+    assert_int_equal(found.begin[3], 4);
+    assert_int_equal(found.target[0], 1);
+    assert_int_equal(found.target[1], 2);
+    assert_float_equal(found.weight[0], 1. / 3, 1e-7);
+    assert_float_equal(found.weight[1], 1. / 6, 1e-7);
+    assert_float_equal(found.weight[2], 1. / 3, 1e-7); /* 1 attracts 0 */
+    assert_float_equal(found.weight[3], 1. / 6, 1e-7); /* 2 attracts 0 */
+    affinities_close(&found);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_mutual_neighbours_count_twice),
     cmocka_unit_test(test_neighbours_stay_neighbours),
     cmocka_unit_test(test_principal_components),
     cmocka_unit_test(test_small_graphs),
