@@ -49,6 +49,8 @@ void remedy_append(struct error *err)
     const size_t used = strlen(err->sentence);
     if (text[err->remedy])
         snprintf(err->sentence + used, sizeof err->sentence - used, "; %s", text[err->remedy]);
+    else if (err->status == STATUS_INTERRUPTED && !strstr(err->sentence, "same command"))
+        snprintf(err->sentence + used, sizeof err->sentence - used, "; run the same command again");
     err->remedy = REMEDY_NONE;
 }
 

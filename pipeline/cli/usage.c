@@ -202,7 +202,7 @@ enum status usage_program(struct error *err)
     enum status status = sink_open(&sink, NULL, err);
     if (status != STATUS_OK)
         return status;
-    sink_text(&sink, "clpipe: extract colour features from images and cluster them with OpenCL\n"
+    sink_text(&sink, "clpipe: extract features from images and cluster them with OpenCL\n"
                      "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
     const char *goal = "";
     for (const struct command *command = commands; command->name; command++) {

@@ -50,8 +50,8 @@ struct cluster_config {
     void (*progress)(void *context, uint32_t iteration, double inertia, uint64_t moved,
                      double pruned, double seconds);
     /* Called now and then by what comes before the iterations, and by cluster_assign; may be NULL.
-     * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 while it is not known
-     * it. */
+     * `phase` is "rows read", "first centroids" or "rows labelled"; total is 0 as long as it is
+     * unknown. */
     void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;                     /* of both */
     const struct checkpoint_config *checkpoint; /* NULL: no state is kept */

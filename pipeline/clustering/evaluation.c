@@ -81,8 +81,7 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         struct matrix_source rows;
         *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
-        if (machine->progress.step)
-            machine->progress.step(machine->progress.context, one->name);
+        machine->progress.step(machine->progress.context, one->name);
         status = open_rows(&rows, &metric, &input.source, config, err);
         if (status != STATUS_OK)
             break;

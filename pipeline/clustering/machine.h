@@ -19,7 +19,7 @@ struct clustering_devices {
     struct trace *trace; /* may be NULL */
 };
 
-/* What a person sees while it runs; every call comes from the calling thread. */
+/* What a person sees while it runs; every call comes from the calling thread. `step` is never NULL. */
 struct clustering_progress {
     void (*step)(void *context, const char *text); /* a step without a measure: "reading rows" */
     /* Before each value of k, where there are several. */

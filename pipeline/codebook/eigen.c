@@ -72,8 +72,7 @@ static void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
     }
 }
 
-/* Makes the tridiagonal matrix diagonal. false: it does not converge, as with values that are no
- * numbers. */
+/* Makes the tridiagonal matrix diagonal. false: it does not converge, as with NaN. */
 static bool iterate(double *q, double *d, double *e, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
@@ -157,7 +156,7 @@ enum status eigen_symmetric(double *vectors, double *values, uint32_t n, struct 
     if (iterate(q, d, e, n))
         arrange(vectors, values, q, d, n);
     else
-        status = error_set(err, STATUS_FAILED, "the eigenvalues of a covariance do not converge");
+        status = error_set(err, STATUS_FAILED, "computing the eigenvalues of the covariance did not converge");
     free(q);
     return status;
 }

@@ -238,7 +238,7 @@ static enum reason crashed(struct isolated *isolated, int code, struct failure *
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the decoder's process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         return failure_set(failure, REASON_DECODER_CRASHED,
-                           "the decoder was killed (SIGKILL): by somebody, or for its memory");
+                           "the decoder was killed (SIGKILL): by a user, or because memory ran out");
     if (WIFSIGNALED(status))
         return failure_set(failure, REASON_DECODER_CRASHED, "the decoder crashed: %s (signal %d)",
                            strsignal(WTERMSIG(status)), WTERMSIG(status));

@@ -284,7 +284,7 @@ static enum status prove(struct ocl_context *context, struct error *err)
         status = find(&got, context, &config, err);
     if (status == STATUS_OK &&
         (got.count != want.count || memcmp(got.pair, want.pair, got.count * sizeof *got.pair) != 0))
-        status = error_set(err, STATUS_FAILED, "kernel code_pairs finds wrong pairs on %s",
+        status = error_set(err, STATUS_FAILED, "the kernel code_pairs gives wrong results on %s",
                            ocl_context_device(context)->name);
     code_pairs_clear(&got);
     code_pairs_clear(&want);

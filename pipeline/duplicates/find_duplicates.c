@@ -542,7 +542,7 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
     memset(out, 0, sizeof *out);
     out->limit = config->near;
     if (rows >= NONE)
-        return error_set(err, STATUS_FAILED, "more than %u images cannot be compared", NONE - 1);
+        return error_set(err, STATUS_FAILED, "the file has too many images to compare: at most %u", NONE - 1);
     if (!result_has_codes(result)) {
         error_set(err, STATUS_FAILED, "%s has no perceptual codes", result_path(result));
         return error_remedy(err, REMEDY_ADD_CODES);

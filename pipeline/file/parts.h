@@ -51,8 +51,8 @@ struct part parts_at(hid_t file, unsigned i);
 enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
                       const char *const *name, unsigned count, struct error *err);
 
-/* In place of the digests of a virtual dataset's pieces: those of its roots in the parts (SHA-256 of their text), one
- * for each part that has rows of it. */
+/* In place of the digests of a virtual dataset's pieces: those of its roots in the parts (SHA-256 of
+ * their text), one for each part that has rows of it. */
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err);
 
 /* The attribute `identity` of /checksums of a file, into a text of 65 bytes; false: it has none. */

@@ -33,12 +33,16 @@ enum status preset_join_read(struct preset_join *out, const char *json, struct e
 const char *preset_join_title(char *text, size_t size, const struct result *result,
                               const char *feature)
 {
-    struct parameters *parameters = NULL;
     const char *json = result && strcmp(feature, RESULT_PRESET) == 0 ? result_preset(result) : NULL;
-    const char *name = NULL;
-    if (json && parameters_open(&parameters, json, NULL) == STATUS_OK)
-        name = parameters_member(parameters, "name");
-    snprintf(text, size, "%s%s%s", feature, name ? " " : "", name ? name : "");
-    parameters_close(&parameters);
+    struct preset_join join;
+    char name[32] = "";
+    size_t used = 0;
+    if (json)
+        parameters_text(name, sizeof name, json, "name");
+    snprintf(text, size, "%s%s%s", feature, *name ? " " : "", name);
+    /* Nobody can ask for the preset of few images: its features say more. */
+    if (strcmp(name, "few") == 0 && preset_join_read(&join, json, NULL) == STATUS_OK)
+        for (unsigned i = 0; i < join.count && used < size; i++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", join.name[i]);
     return text;
 }

@@ -36,7 +36,7 @@ enum status serial_refuse(const struct serial *serial, struct error *err, const 
                           const char *why)
 {
     char shown[256];
-    return error_set(err, STATUS_FAILED, "%s has no identity: %s %s",
+    return error_set(err, STATUS_FAILED, "%s has contents that cannot be digested: %s %s",
                      path_for_message(shown, sizeof shown, serial->path), name, why);
 }
 

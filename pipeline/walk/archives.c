@@ -441,7 +441,7 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else if (members->stored < out->bytes) {
         /* What is behind it belongs to others. */
-        failure_set(failure, REASON_CORRUPT, "the archive says %llu bytes, and has fewer",
+        failure_set(failure, REASON_CORRUPT, "the archive gives the size as %llu bytes, but holds fewer",
                     (unsigned long long)out->bytes);
     } else {
         out->where |= offset;
@@ -681,7 +681,7 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
     if (got < 0)
         reader_failure(&item->failure, reader, DAMAGED);
     else
-        failure_set(&item->failure, REASON_CORRUPT, "the archive says %llu bytes, and has %s",
+        failure_set(&item->failure, REASON_CORRUPT, "the archive gives the size as %llu bytes, but holds %s",
                     (unsigned long long)size, filled > size ? "more" : "fewer");
     free(item->memory);
     item->memory = NULL;

@@ -17,8 +17,10 @@ struct place {
 static int place_open(void **state)
 {
     struct place *place = calloc(1, sizeof *place);
+    if (!place)
+        return -1;
     strcpy(place->folder, "/tmp/clpipe-journal-XXXXXX");
-    if (!place || !mkdtemp(place->folder))
+    if (!mkdtemp(place->folder))
         return -1;
     snprintf(place->output, sizeof place->output, "%s/f.h5", place->folder);
     *state = place;
