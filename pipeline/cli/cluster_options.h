@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "clustering/clustering.h"
+#include "file/parameters.h"
 
 /* What a job needs of the machine. The search and the progress must live as long as the job; the
  * search's compute is opened when devices are needed, if it is not open by then. */
@@ -15,6 +16,16 @@ void options_machine(struct clustering_machine *out, struct compute_search *sear
 /* Everything but input, feature, output and lower_k, which differ between `run` and `cluster`. */
 void options_clustering(struct clustering_config *out, struct compute_search *search,
                         struct progress *progress);
+
+/* The options of a run, completed by those of the clustering that the file has under the name; their
+ * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
+ * file. */
+struct stored_clustering {
+    struct options options;
+    struct parameters *parameters;
+};
+void options_stored_clustering(struct stored_clustering *out, const struct options *options,
+                               const char *wanted);
 
 /* STATUS_USAGE unless --whiten is from 0 to 1 and has --pca. */
 enum status options_check_projection(const struct options *options, struct error *err);

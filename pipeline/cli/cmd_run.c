@@ -1,4 +1,5 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
+#include "base/path.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
@@ -42,21 +43,40 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
-static enum status cluster_and_tell(struct clustering_report *out, const char *feature,
+static enum status cluster_and_tell(struct clustering_report *out, const struct ingest_plan *plan,
                                     struct compute_search *search, struct progress *progress,
                                     struct error *err)
 {
     const struct options *options = search->options;
     struct clustering_config config;
-    options_clustering(&config, search, progress);
+    struct stored_clustering stored;
+    const char *usual =
+        plan->preset && options->features.count == 0 ? RESULT_PRESET : plan->first;
+    const bool named = options->features.count > 0 || (options_given(options, "preset") && plan->redo);
+    options_stored_clustering(&stored, options, options->feature ? options->feature
+                                                : named          ? usual
+                                                                 : NULL);
+    struct compute_search completed = {search->compute, &stored.options};
+    options_clustering(&config, &completed, progress);
     config.input = options->output;
-    config.feature = feature;
-    config.lower_k = !options_given(options, "k");
+    config.feature = stored.options.feature ? stored.options.feature : usual;
+    config.lower_k = !options_given(options, "k") && config.k.first == config.k.last;
+    config.usual_k = !options_given(&stored.options, "k");
+    config.usual_pca = !options_given(options, "pca");
+    config.restarts = true;
     config.by_run = !options_given(options, "name");
     enum status status = clustering_run(out, &config, err);
     progress_end(progress);
-    if (status != STATUS_OK)
+    parameters_close(&stored.parameters);
+    if (status != STATUS_OK) {
+        const size_t used = strlen(err->sentence);
+        char shown[256];
+        if (status != STATUS_INTERRUPTED)
+            snprintf(err->sentence + used, sizeof err->sentence - used,
+                     " (the features are kept in %s)",
+                     path_for_message(shown, sizeof shown, options->output));
         return status;
+    }
     summary_clusters(out, options);
     return options->plot ? sweep_plot_svg(options->plot, &out->sweep, out->k, err) : STATUS_OK;
 }
@@ -75,11 +95,8 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
     if (ingested != STATUS_OK)
         summary_stopped(err, report);
     enum status status = ingested;
-    const char *feature = options->feature                               ? options->feature
-                          : plan->preset && options->features.count == 0 ? RESULT_PRESET
-                                                                         : plan->first;
     if (whole)
-        status = cluster_and_tell(&clusters, feature, search, progress, err);
+        status = cluster_and_tell(&clusters, plan, search, progress, err);
     const bool clustered = whole && status == STATUS_OK;
     if (clustered && directory) {
         progress_init(progress, options);
@@ -154,6 +171,7 @@ enum status command_run(const struct options *options, struct error *err)
         goto out;
     progress_init(&progress, options);
     plan.remade = options->name;
+    plan.most_clusters = options_given(options, "k") ? options->k.last : 0;
     status = ingest_step(&report, &plan, &search, isolate, &progress, NULL, err);
     isolate_close(&isolate);
     if (status == STATUS_USAGE || status == STATUS_FAILED)

@@ -157,13 +157,13 @@ static bool learns(const struct feature_set *features, const struct options *opt
     return false;
 }
 
-/* Whether the file has the features of that preset, or those for few images. */
+/* Whether the file has the features of that preset; NULL: there is none. */
 static bool has_preset(const struct takeover *t, const struct preset *preset)
 {
     char name[32] = "";
     if (t->preset)
         parameters_text(name, sizeof name, t->preset, "name");
-    return strcmp(name, preset->name) == 0 || (preset->few && strcmp(name, preset->few->name) == 0);
+    return t->file && preset && strcmp(name, preset->name) == 0;
 }
 
 /* The features of the file to be, of SPECs or of the preset that *out is set to, and how they are
@@ -186,7 +186,8 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
                           preset->name);
     }
     *out = preset;
-    if (preset && !(t->file && has_preset(t, preset))) {
+    plan->keeps_few = preset && has_preset(t, preset->few) && !options->add;
+    if (preset && !has_preset(t, preset) && !plan->keeps_few) {
         count = preset_count(preset);
         for (unsigned i = 0; i < count; i++)
             specs[i] = preset->feature[i].spec;
@@ -435,6 +436,32 @@ void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_
                     format_number_of(number, sizeof number, paths_repeated, "repetition"));
 }
 
+/* What only the number of files decides: too many clusters are asked for, or features that learn of a file
+ * that began with too few images for them. */
+static enum status check_count(void *context, uint64_t files, struct error *err)
+{
+    const struct ingest_plan *plan = context;
+    const struct takeover *t = &plan->takeover;
+    char shown[256], number[40], preset[32];
+    if (plan->most_clusters > files && files > 0)
+        return error_set(err, STATUS_FAILED, "k is %llu, but there %s only %s; choose a smaller k",
+                         (unsigned long long)plan->most_clusters, files == 1 ? "is" : "are",
+                         format_number_of(number, sizeof number, files, "file"));
+    if (!plan->keeps_few)
+        return STATUS_OK;
+    option_choice(preset, sizeof preset, &t->options, "preset");
+    path_for_message(shown, sizeof shown, t->options.output);
+    if (files < INGEST_FEW || t->too_alike) {
+        log_message(LOG_NOTICE, "notice: %s keeps the features of few images; --add adds those of "
+                                "preset %s", shown, preset);
+        return STATUS_OK;
+    }
+    error_set(err, STATUS_USAGE, "%s has the features of few images, not those of preset %s", shown,
+              preset);
+    takeover_advise_add(err, &t->options);
+    return STATUS_USAGE;
+}
+
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct compute_search *search, struct isolate *isolate,
                         struct progress *progress, struct ingest_ranks *ranks, struct error *err)
@@ -489,6 +516,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .progress = progress_ingest,
         .progress_context = progress,
         .command_line = options->command_line,
+        .check_count = takeover->share.count > 1 ? NULL : check_count,
+        .check_context = (void *)(uintptr_t)plan,
     };
     if (options->memory < INGEST_MEMORY_MIN)
         log_message(LOG_NOTICE, "notice: --memory is less than an ingest needs; 16M is used");

@@ -20,6 +20,8 @@ struct ingest_plan {
     struct ingest_few few; /* of a preset that learns; it owns its texts */
     char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
     const char *remade;           /* a clustering that is made anew afterwards, or NULL */
+    uint64_t most_clusters; /* that are asked for; 0: none */
+    bool keeps_few;         /* a preset is asked for, and the file has the features of few images */
     bool redo; /* features are added, or learned anew: every image is decoded again */
     struct takeover takeover;
 };

@@ -239,12 +239,12 @@ const struct option_group group_run_output = {"Result", run_output_rows};
          OPTION_REAL,                                                                              \
          AT(tol),                                                                                  \
          "X",                                                                                      \
-         "0",                                                                                      \
+         "1e-4",                                                                                   \
          NULL,                                                                                     \
          0,                                                                                        \
          0,                                                                                        \
          "stop when the squared centroid shift is at most X times the mean variance of the "       \
-         "columns; 0: when no label changes"},                                                     \
+         "columns; 0: when no label changes, the default of --mini-batch"},                           \
         {"metric",                                                                                 \
          0,                                                                                        \
          OPTION_CHOICE,                                                                            \
@@ -320,7 +320,8 @@ const struct option_group group_cluster = {"Clustering", cluster_rows};
 
 static const struct option cluster_run_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10",
-     "10; for fewer than 50 images a fifth of their number", 1, INT32_MAX,
+     "10; for fewer than 50 images a fifth of their number; for an existing file, what it has", 1,
+     INT32_MAX,
      "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best"},
     PLOT_ROW,
     {"cluster-feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the first", 0, 0,

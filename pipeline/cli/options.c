@@ -319,7 +319,7 @@ static enum status set_value(struct options *options, const struct option *row, 
             return STATUS_OK;
         return misuse(
             err, command,
-            "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP of them, not '%s'",
+            "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP with A below B, not '%s'",
             typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
     case OPTION_SIZE:
         if (parse_size(place, text))
@@ -361,6 +361,15 @@ static enum status mark_given(struct options *options, const struct option *row,
         return misuse(err, options->command, "more than %d different options", OPTIONS_MAX_GIVEN);
     options->given[options->given_count++] = row;
     return STATUS_OK;
+}
+
+bool options_take(struct options *options, const char *name, const char *text)
+{
+    const struct option *row = option_find(options->command, name, strlen(name));
+    struct error ignored = ERROR_INIT;
+    return row && !options_given(options, name) &&
+           set_value(options, row, name, text, &ignored) == STATUS_OK &&
+           mark_given(options, row, &ignored) == STATUS_OK;
 }
 
 bool options_given(const struct options *options, const char *name)

@@ -220,6 +220,10 @@ void options_clear(struct options *options);
 /* True if the option with this long name stood on the command line. */
 bool options_given(const struct options *options, const char *name);
 
+/* Takes `text`, which outlives the options, for an option as if it were given, unless it was. False: it
+ * was, or the option has no such value. */
+bool options_take(struct options *options, const char *name, const char *text);
+
 /* True if --json - : standard output belongs to the JSON. */
 bool json_owns_stdout(const struct options *options);
 

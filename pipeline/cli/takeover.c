@@ -7,6 +7,7 @@
 #include "features/kind.h"
 #include "file/result.h"
 #include "file/signature.h"
+#include "ingest/ingest_config.h"
 #include "log/handover.h"
 #include "log/repair_log.h"
 #include "steps/blur_step.h"
@@ -71,8 +72,21 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
     return error_remedy(err, REMEDY_RETRAIN);
 }
 
-static enum status read_file(struct takeover *t, struct result *result, bool retrain,
-                             struct error *err)
+/* Whether one run made the file, with the same --preset, of enough images to learn from. */
+static bool found_too_alike(struct result *result, const struct options *options)
+{
+    char asked[32], word[32];
+    struct store_run run;
+    if (options->preset < 0 || result_run_count(result) != 1 || result_images(result) < INGEST_FEW ||
+        result_run_at(result, 0, &run, NULL) != STATUS_OK)
+        return false;
+    snprintf(asked, sizeof asked, "%s", option_choice(word, sizeof word, options, "preset"));
+    const char *at = strstr(run.command, "--preset");
+    return at && strncmp(at + strlen("--preset="), asked, strlen(asked)) == 0;
+}
+
+static enum status read_file(struct takeover *t, struct result *result,
+                             const struct options *options, struct error *err)
 {
     const unsigned count = result_source_count(result);
     t->text = strdup(result_parameters(result));
@@ -85,12 +99,13 @@ static enum status read_file(struct takeover *t, struct result *result, bool ret
     t->old.decode_scale =
         result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
     t->old.share = *result_share(result);
+    t->too_alike = found_too_alike(result, options);
     if (result_preset(result) && !(t->preset = strdup(result_preset(result))))
         return error_memory(err, 256, "the preset");
     enum status status = parameters_open(&t->parameters, t->text, err);
     if (status == STATUS_OK)
         status = read_features(t, result, err);
-    return status == STATUS_OK && !retrain ? read_codebooks(t, result, err) : status;
+    return status == STATUS_OK && !options->retrain ? read_codebooks(t, result, err) : status;
 }
 
 /* The beginning of the log of a run that was interrupted; false: there is none. */
@@ -159,7 +174,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
         t->unfinished = read_log(t, options->output);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
                result_source_count(result) > 0) {
-        status = read_file(t, result, options->retrain, err);
+        status = read_file(t, result, options, err);
         t->file = status == STATUS_OK;
     }
     t->old.sources = (const char *const *)t->sources;
@@ -481,8 +496,7 @@ static enum status check_without_specs(const struct takeover *t, const struct op
     return STATUS_OK;
 }
 
-/* The command as it was typed, with --add. */
-static void advise_add(struct error *err, const struct options *options)
+void takeover_advise_add(struct error *err, const struct options *options)
 {
     const size_t used = strlen(err->sentence);
     const bool whole = strlen(options->command_line) < 400;
@@ -509,7 +523,7 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
                          "name, --feature NAME=KIND..., and add it with --add",
                          asked->name, shown, theirs->spec, asked->spec);
     error_set(err, STATUS_USAGE, "%s does not have the feature %s", shown, missing);
-    advise_add(err, options);
+    takeover_advise_add(err, options);
     return STATUS_USAGE;
 }
 

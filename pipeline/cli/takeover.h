@@ -17,6 +17,7 @@ struct takeover {
     struct content old;
     struct feature_set features;
     char **sources, *text, *preset;
+    bool too_alike; /* the file's images were, or too small, to learn the features of the preset */
     struct codebooks codebooks; /* of these features */
     /* Of the files that SPECs of the command name (codebook=FILE). */
     struct codebooks given[FEATURE_MAX];
@@ -45,6 +46,9 @@ void takeover_close(struct takeover *takeover);
 enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_MAX],
                               struct takeover *t, const char *const *specs, unsigned count,
                               const struct options *options, struct error *err);
+
+/* Appends to an error: the command as it was typed, with --add. */
+void takeover_advise_add(struct error *err, const struct options *options);
 
 /* Whether the command raises a limit on files that the file was made with (--max-pixels...). */
 bool takeover_raises_limits(const struct takeover *t);

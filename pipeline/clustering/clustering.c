@@ -52,6 +52,7 @@ struct job {
     char init[48], metric[16];
     char weights_digest[48];
     char *parameters; /* canonical JSON */
+    char *asked;      /* the same, but for what nobody asked as the file has it; NULL: it has nothing */
     char content[65]; /* identity of the rows; "" until known */
     char *state;      /* the file that keeps the state of an unfinished run */
     struct checkpoint_config checkpoint;
@@ -109,13 +110,13 @@ static void set_k(struct job *job, uint32_t k)
     job->k = (struct number_range){k, k, 1};
 }
 
-/* Lowers k for few images, and to the number of different rows. */
+/* Lowers k for few images, unless the file has it, and to the number of different rows. */
 static enum status lower_k(struct job *job, struct error *err)
 {
     uint32_t distinct = 0;
     char images[40];
     const uint32_t wanted = job->cluster.k, usual = clustering_usual_k(job->input.source.rows);
-    if (usual < wanted)
+    if (usual < wanted && job->config->usual_k)
         set_k(job, usual);
     enum status status = matrix_distinct(&distinct, &job->input.source, job->cluster.k,
                                          job->cluster.metric == METRIC_HELLINGER, err);
@@ -253,31 +254,31 @@ static enum status write_parameters(struct job *job, struct error *err)
     return job->parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
 }
 
-/* Where nobody asks for a number of restarts, a clustering that was made with another one, but else with
- * the same parameters, is the same. */
-static enum status take_stored_restarts(struct job *job, struct error *err)
+/* Where nobody asks for a number of restarts or a tolerance, a clustering that was made with others, but
+ * else with the same parameters, is the same. */
+static enum status take_stored(struct job *job, struct error *err)
 {
     struct result *holder = target_holder(&job->target, &job->input);
     const struct result_clusters *old =
         holder ? result_clusters_find(holder, job->config->name) : NULL;
     struct parameters *stored = NULL;
-    const uint32_t usual = job->cluster.n_init;
+    const struct cluster_config usual = job->cluster;
+    char *parameters = job->parameters;
     if (!old || parameters_open(&stored, old->parameters, NULL) != STATUS_OK)
         return STATUS_OK;
-    const uint32_t restarts = parameters_number(stored, "n_init", 0);
+    if (job->config->n_init == 0)
+        job->cluster.n_init = parameters_number(stored, "n_init", usual.n_init);
+    if (job->config->tol < 0)
+        parameters_real(stored, "tol", &job->cluster.tol);
     parameters_close(&stored);
-    if (restarts == 0 || restarts == usual)
-        return STATUS_OK;
-    char *parameters = job->parameters;
-    job->cluster.n_init = restarts;
     enum status status = write_parameters(job, err);
     if (status == STATUS_OK && strcmp(job->parameters, old->parameters) == 0) {
         free(parameters);
         return STATUS_OK;
     }
-    free(job->parameters);
+    job->asked = job->parameters;
     job->parameters = parameters;
-    job->cluster.n_init = usual;
+    job->cluster = usual;
     return status;
 }
 
@@ -308,7 +309,7 @@ static enum status read_options(struct job *job, struct error *err)
     job->cluster.seed = config->seed;
     job->cluster.n_init = config->n_init;
     job->cluster.max_iter = config->max_iter;
-    job->cluster.tol = config->tol;
+    job->cluster.tol = config->tol >= 0 ? config->tol : config->mini_batch ? 0 : CLUSTERING_TOL;
     job->cluster.mini_batch = config->mini_batch;
     job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
     job->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
@@ -328,7 +329,7 @@ static enum status read_options(struct job *job, struct error *err)
     const uint32_t columns = job->input.source.dimension;
     if (job->cluster.n_init == 0)
         job->cluster.n_init =
-            job->cluster.init == INIT_GIVEN || config->mini_batch
+            job->cluster.init == INIT_GIVEN || config->mini_batch || !config->restarts
                 ? 1
                 : clustering_usual_restarts(
                       job->input.source.rows,
@@ -337,7 +338,7 @@ static enum status read_options(struct job *job, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = write_parameters(job, err);
-    return status == STATUS_OK && config->n_init == 0 ? take_stored_restarts(job, err) : status;
+    return status == STATUS_OK ? take_stored(job, err) : status;
 }
 
 /* --- the state of an unfinished run ---------------------------------------------------------- */
@@ -413,7 +414,7 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     if (status != STATUS_OK)
         return status;
     const struct target_claim claim = {.name = config->name,
-                                       .parameters = job->parameters,
+                                       .parameters = job->asked ? job->asked : job->parameters,
                                        .replace = config->replace,
                                        .replace_by_run = config->by_run,
                                        .verify = config->verify_input,
@@ -482,16 +483,19 @@ static enum status project_rows(struct job *job, struct error *err)
     const struct pca_config pca = {.space = (enum projection_space)job->space,
                                    .components = job->pca,
                                    .whiten = job->whiten,
+                                   .optional = config->usual_pca,
                                    .threads = config->machine.threads,
                                    .stop = config->machine.stop};
     job->rows = job->input.source;
     job->rows.close = NULL; /* the input closes it */
     if (!is_projected(job))
         return STATUS_OK;
-    if (config->machine.progress.step)
-        config->machine.progress.step(config->machine.progress.context,
-                                      "computing principal components");
+    config->machine.progress.step(config->machine.progress.context,
+                                  "computing principal components");
     const enum status status = pca_fit(&job->projection, &job->rows, &pca, err);
+    if (status == STATUS_OK && job->pca > 0 && !job->projection.components && is_first(job))
+        log_message(LOG_NOTICE, "notice: all rows are alike: they have no principal components, and are "
+                                "clustered without");
     const struct matrix_source plain = job->rows;
     job->rows = (struct matrix_source){0};
     return status == STATUS_OK ? projected_open(&job->rows, &plain, &job->projection, err) : status;
@@ -693,6 +697,7 @@ out:
     free(job.initial);
     free(job.weights);
     free(job.parameters);
+    free(job.asked);
     free(job.state);
     return status;
 }

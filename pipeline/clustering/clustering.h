@@ -7,24 +7,30 @@
 #include "clustering/machine.h"
 #include "file/result.h"
 
+/* The tolerance of those who ask for none, as in scikit-learn. */
+#define CLUSTERING_TOL 1e-4
+
 struct clustering_config {
     const char *input, *feature; /* as matrix_input_open takes them */
     const char *output;          /* a file of its own, or NULL: the input */
     const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
     const char *name;            /* of the result: /clusters/NAME */
     struct number_range k;       /* several: the best one is kept, and the measures of all */
-    bool lower_k;                /* nobody asked for k: to clustering_usual_k and to the number of
-                                    different rows, with a notice */
+    bool lower_k;                /* nobody asked for k: to the number of different rows, and with */
+    bool usual_k;                /* to clustering_usual_k, with a notice */
     int metric;                  /* enum cluster_metric; -1: the one that suits the rows */
     bool as_preset;              /* the preset's rows are projected as it says; else: */
     bool center;                 /* rows are taken from their mean, to unit length */
+    bool usual_pca;              /* nobody asked for components: none where all rows are alike */
     uint32_t pca;                /* the same, on that many principal components; 0: on none */
     double whiten;               /* which are divided by their variance to the power of whiten / 2 */
     const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
     const char *weights;         /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
-    uint32_t n_init;               /* 0: as clustering_usual_restarts says, or as the stored clustering
-                                      that differs in nothing else has it */
+    /* n_init 0: 1, or with `restarts` as clustering_usual_restarts says. tol below 0: CLUSTERING_TOL, of
+     * mini-batches 0. Both: or as the stored clustering that differs in nothing else has them. */
+    uint32_t n_init;
+    bool restarts;
     uint32_t max_iter, mini_batch; /* mini_batch: rows of a batch; 0: all rows */
     double tol;
     double checkpoint_seconds; /* between two states that are kept; 0: none is */

@@ -1,6 +1,7 @@
 /* target.c: whether clusters go into their input or into a file of their own, and whether they are
  * there already. */
 #include "clustering/target.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
 #include "clustering/origin.h"
@@ -126,6 +127,8 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
     const struct result *holder = target_holder(target, input);
     const struct result_clusters *old = holder ? result_clusters_find(holder, claim->name) : NULL;
     char difference[640], shown[256];
+    bool other = true;
+    path_for_message(shown, sizeof shown, target->output);
     if (!old)
         return STATUS_OK;
     if (!parameters_difference(difference, sizeof difference, old->parameters, claim->parameters,
@@ -137,13 +140,19 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         if (!target->found)
             content[0] = 0;
         snprintf(difference, sizeof difference, "it was made from other rows");
+        other = false;
     }
     target->replace = !target->found;
-    if (target->found || claim->replace ||
-        (claim->replace_by_run && result_clusters_by_run(holder, old)))
+    if (target->found || claim->replace)
         return STATUS_OK;
-    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)",
-              path_for_message(shown, sizeof shown, target->output), claim->name, difference);
+    if (claim->replace_by_run && result_clusters_by_run(holder, old)) {
+        if (other)
+            log_message(LOG_NOTICE, "notice: /clusters/%s of %s is replaced (%s)", claim->name, shown,
+                        difference);
+        return STATUS_OK;
+    }
+    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)", shown, claim->name,
+              difference);
     error_remedy(err, claim->remedy);
     return STATUS_USAGE;
 }

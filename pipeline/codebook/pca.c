@@ -427,6 +427,11 @@ static enum status take_components(struct pca *pca, struct projection *out,
         out->dimension++;
     }
     free(axis);
+    if (out->dimension == 0 && pca->config->optional) {
+        free(out->components);
+        out->components = NULL;
+        out->dimension = pca->columns;
+    }
     return out->dimension > 0 ? STATUS_OK
                               : error_set(err, STATUS_FAILED,
                                           "all rows are alike: they have no principal components; "

@@ -11,6 +11,7 @@ struct pca_config {
     enum projection_space space;
     uint32_t components; /* at most PCA_COMPONENTS_MAX; 0: only the mean */
     double whiten;       /* 0: not; 1: components get equal variances */
+    bool optional;       /* rows that are all alike have only a mean, instead of an error */
     unsigned threads;
     struct stop *stop; /* may be NULL */
 };
@@ -25,7 +26,8 @@ struct pca_config {
  * in the order of rows (columns), each sum by one thread: a multiplication and an addition each, which
  * all processors do alike. Its eigenvectors come from block power iterations of twice as many vectors,
  * with Rayleigh and Ritz's step, until their residuals are below 1e-10 v_1 (at most 100 steps).
- * Memory: about 200 MiB at most. STATUS_FAILED: rows that the space does not define, or all alike. */
+ * Memory: about 200 MiB at most. STATUS_FAILED: rows that the space does not define, or
+ * all alike, unless `optional`: components are NULL then. */
 enum status pca_fit(struct projection *out, const struct matrix_source *rows,
                     const struct pca_config *config, struct error *err);
 

@@ -161,7 +161,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     const char *temporary = getenv("TMPDIR");
     char *resolved = NULL;
     if (config->store.output && output_resolve(&resolved, config->store.output, err))
-        return STATUS_FAILED;
+        return err->status;
     const char *skip[4];
     unsigned skipped = 0;
     if (config->store.output) {
@@ -404,6 +404,10 @@ static void take_few(struct ingest *ingest, uint32_t pictures)
 {
     const struct ingest_few *few = ingest->config->few;
     char names[512] = "", why[96] = "the images are too small or too much alike";
+    ingest->features = few->features;
+    ingest->report->few = true;
+    if (pictures == 0) /* the end says that there are none */
+        return;
     if (pictures == 1)
         snprintf(why, sizeof why, "1 image is too few");
     else if (pictures < INGEST_FEW)
@@ -415,8 +419,6 @@ static void take_few(struct ingest *ingest, uint32_t pictures)
     }
     log_message(LOG_NOTICE,
                 "notice: %s to learn codebooks from: the features are %s instead", why, names);
-    ingest->features = few->features;
-    ingest->report->few = true;
 }
 
 static enum status learn_from_sample(struct ingest *ingest, struct error *err)
@@ -516,6 +518,8 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     ingest->job.status.directory = ingest->store ? store_work_directory(ingest->store) : NULL;
     const bool learns = ingest->store && feature_set_lacks_codebooks(&ingest->features);
     status = open_walk_and_devices(ingest, err);
+    if (status == STATUS_OK && config->check_count)
+        status = config->check_count(config->check_context, walk_count(ingest->walk), err);
     if (status == STATUS_OK && learns)
         status = learn(ingest, &store.content, err);
     if (status != STATUS_OK)

@@ -72,6 +72,10 @@ struct ingest_config {
     enum status (*open_walk)(void *context, struct walk **out, const struct walk_config *config,
                              struct error *err);
     void *open_walk_context;
+    /* Called after the walk with the number of files, before one is read; an error ends the ingest. May be
+     * NULL. */
+    enum status (*check_count)(void *context, uint64_t files, struct error *err);
+    void *check_context;
     const char *also_skipped[2]; /* files and directories that are no input, beside the output; or NULL */
     struct trace *trace; /* may be NULL */
 

@@ -1,6 +1,7 @@
 """Clustering gives the answer: scikit-learn's Lloyd from the same centroids; what is stored of it.
 test_reference.py and test_same_answer.py have the rest."""
 
+import json
 import os
 import re
 import shutil
@@ -294,6 +295,16 @@ def test_max_iter(mixture, tmp_path, iterations):
         check_against(tmp_path / "r.h5", rows.astype(float), lloyd(rows, rows[::500], iterations))
 
 
+def test_a_row_that_is_alone_is_not_taken_for_an_empty_cluster(tmp_path):
+    """100 is the farthest from its centroid, but the only one of its cluster; 0 comes next."""
+    numpy.save(tmp_path / "rows.npy", numpy.array([[0], [1], [2], [100]], "f4"))
+    numpy.save(tmp_path / "initial.npy", numpy.array([[1], [60], [1000]], "f4"))
+    cluster("rows.npy", "-k", 3, "--init", "initial.npy", "--max-iter", 1, "-o", "r.h5", cwd=tmp_path)
+    arrays, _ = stored(tmp_path / "r.h5")
+    assert arrays["centroids"].ravel().tolist() == [1.5, 100, 0]
+    assert arrays["labels"].tolist() == [2, 0, 0, 1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("tol", [1e-2, 0.2])
 def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
@@ -304,6 +315,23 @@ def test_tol_stops_where_scikit_learn_does(mixture, tmp_path, tol):
     assert 1 < wanted.n_iter_ < lloyd(rows, rows[::500]).n_iter_
     check_against(tmp_path / "r.h5", rows.astype(float), wanted)
     assert stored(tmp_path / "r.h5")[1]["converged"] == 1
+
+
+@pytest.mark.deep
+def test_the_tolerance_without_tol_is_that_of_scikit_learn(mixture, tmp_path):
+    """And of its mini-batches 0; --tol 0 goes on until no label changes."""
+    directory, rows = mixture
+    given = (directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy")
+    cluster(*given, "-o", "r.h5", cwd=tmp_path)
+    default, whole = lloyd(rows, rows[::500], tol=1e-4), lloyd(rows, rows[::500])
+    check_against(tmp_path / "r.h5", rows.astype(float), default)
+    assert json.loads(stored(tmp_path / "r.h5")[1]["parameters"])["tol"] == 1e-4
+    cluster(*given, "--tol", 0, "-o", "zero.h5", cwd=tmp_path)
+    check_against(tmp_path / "zero.h5", rows.astype(float), whole)
+    found = [stored(tmp_path / name)[1]["inertia"] for name in ("r.h5", "zero.h5")]
+    assert found[1] <= found[0] <= 1.001 * found[1]
+    cluster(*given, "--mini-batch", 512, "--max-iter", 3, "-o", "mini.h5", cwd=tmp_path)
+    assert json.loads(stored(tmp_path / "mini.h5")[1]["parameters"])["tol"] == 0
 
 
 def test_cosine_mixture(mixture, tmp_path):

@@ -187,6 +187,142 @@ def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     assert "k is 10" in asked.stderr.splitlines()[-1]
 
 
+def draw_alike(directory, what):
+    """Pictures that are all alike."""
+    directory.mkdir()
+    if what in ("one", "copies"):
+        draw_photos(directory / "drawn", 3)
+        first = sorted(directory.rglob("*.jpg"))[0].read_bytes()
+        shutil.rmtree(directory / "drawn")
+        for i in range(1 if what == "one" else 30):
+            (directory / f"{i}.jpg").write_bytes(first)
+    for i in range(70 if what in ("black", "white") else 0):
+        size = (64, 48) if what == "black" else (60 + i, 90)
+        Image.new("L", size, 0 if what == "black" else 255).save(directory / f"{i}.png")
+
+
+@pytest.mark.parametrize("what", ["one", "copies", pytest.param("black", marks=pytest.mark.deep),
+                                  pytest.param("white", marks=pytest.mark.deep)])
+def test_pictures_that_are_all_alike(clpipe, tmp_path, what):
+    """They have no principal components: one cluster, whoever did not ask for any."""
+    draw_alike(tmp_path / "p", what)
+    result = clpipe("run", "p", "--preset", "fast", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    assert "k is 1 instead of 10" in result.stderr and "no principal components" in result.stderr
+    report = json.loads(result.stdout)
+    assert report["cluster"]["k"] == 1 and report["report"]["written"]
+    assert (tmp_path / "clpipe-report" / "index.html").is_file()
+    again = clpipe("run", "p")
+    assert again.returncode == 0 and "up to date" in again.stdout
+    assert clpipe("cluster", "clpipe.h5", "-k", 1, "--name", "one").returncode == 0
+    asked = clpipe("cluster", "clpipe.h5", "-k", 1, "--pca", 4, "--name", "asked")
+    assert asked.returncode == 3 and "all rows are alike" in asked.stderr
+    more = clpipe("cluster", "clpipe.h5", "-k", 3, "--name", "three")
+    assert more.returncode == 3 and error_lines(more)[-1].startswith("clpipe: k is 3, but")
+    assert "no problems" in clpipe("verify", "clpipe.h5").stdout
+
+
+def parameters_of(path, name="kmeans"):
+    with h5py.File(path, "r") as file:
+        return json.loads(file[f"clusters/{name}"].attrs["parameters"])
+
+
+@pytest.mark.deep
+def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
+    """Of the clustering, too; one that was made otherwise is not replaced without a word."""
+    draw_photos(tmp_path / "p", 13)
+    options = ["-k", 3, "--metric", "cosine", "--seed", 7, "--tol", "0.01", "--max-iter", 50]
+    assert clpipe("run", "p", *options, "-o", "x.h5").returncode == 0
+    before, made = inode(tmp_path / "x.h5"), parameters_of(tmp_path / "x.h5")
+    for same in ([], FEATURE, ["--cluster-feature", "rgb_8x8x8"]):
+        result = clpipe("run", "p", "-o", "x.h5", *same)
+        assert result.returncode == 0 and "up to date" in result.stdout, result.stderr
+        assert inode(tmp_path / "x.h5") == before
+    assert "notice: k is 3, as in x.h5; -k chooses another" in result.stderr
+    # `cluster` finds it without the number of restarts that run has chosen.
+    found = clpipe("cluster", "x.h5", *options)
+    assert found.returncode == 0 and "up to date" in found.stdout, found.stderr
+    # More images: the same clustering of all of them.
+    draw_photos(tmp_path / "p" / "more", 13)
+    assert clpipe("run", "p", "-o", "x.h5").returncode == 0
+    assert parameters_of(tmp_path / "x.h5") == made
+    # Another k is a wish, and told; the rest is as before.
+    other = clpipe("run", "p", "-k", 4, "-o", "x.h5")
+    assert other.returncode == 0
+    assert ("notice: /clusters/kmeans of x.h5 is replaced (k: the file has 3; the command asks for 4)"
+            in other.stderr)
+    assert parameters_of(tmp_path / "x.h5") == {**made, "k": 4}
+    refused = clpipe("cluster", "x.h5", *options)
+    assert refused.returncode == 2 and "(k: the file has 4; the command asks for 3)" in refused.stderr
+    # A k that nobody asked for is chosen anew.
+    draw_photos(tmp_path / "q", 7)
+    assert clpipe("run", "q", "-o", "y.h5").returncode == 0
+    first = parameters_of(tmp_path / "y.h5")["k"]
+    draw_photos(tmp_path / "q" / "more", 31)
+    grown = clpipe("run", "q", "-o", "y.h5")
+    assert parameters_of(tmp_path / "y.h5")["k"] > first and "is replaced (k:" in grown.stderr
+
+
+@pytest.mark.deep
+def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
+    draw_photos(tmp_path / "p", 11)
+    few = len(list((tmp_path / "p").rglob("*.*")))
+    assert few < 64
+    first = clpipe("run", "p", "--preset", "good")
+    assert first.returncode == 0 and "too few to learn" in first.stderr
+    assert f"of {few} images by oplbp, hsv, hog" in first.stdout  # no preset that can be asked for
+    again = clpipe("run", "p", "--preset", "good")
+    assert again.returncode == 0 and "nothing new" in again.stdout
+    assert "keeps the features of few images; --add adds those of preset good" in again.stderr
+    random = numpy.random.default_rng(5)
+    for i in range(64):
+        Image.fromarray(random.integers(0, 256, (40, 40, 3), "u1")).save(tmp_path / "p" / f"{i}.png")
+    before = inode(tmp_path / "clpipe.h5")
+    for command in ("run", "ingest"):
+        refused = clpipe(command, "p", "--preset", "good", "-o", "clpipe.h5")
+        assert refused.returncode == 2 and inode(tmp_path / "clpipe.h5") == before
+        assert error_lines(refused)[-1].endswith(
+            "clpipe.h5 has the features of few images, not those of preset good; to add it: "
+            f"clpipe {command} p --preset good -o clpipe.h5 --add")
+    assert clpipe("run", "p").returncode == 0  # nothing is asked for: as it is
+    assert clpipe("run", "p", "--preset", "good").returncode == 2
+    added = clpipe("run", "p", "--preset", "good", "--add")
+    assert added.returncode == 0, added.stderr
+    assert "by preset good" in added.stdout
+    again = clpipe("run", "p", "--preset", "good")
+    assert again.returncode == 0 and "nothing new" in again.stdout and "up to date" in again.stdout
+
+
+def test_more_clusters_than_files(clpipe, photos, tmp_path):
+    """Before the work."""
+    for k in (500, "2:500"):
+        result = clpipe("run", photos, "-k", k, "--limit", 9)
+        assert result.returncode == 3 and "images" not in result.stdout
+        assert error_lines(result) == ["clpipe: k is 500, but there are only 9 files; choose a smaller k"]
+        assert os.listdir(tmp_path) == []
+    # What only the images show comes after them, and says that their features are kept.
+    (tmp_path / "p").mkdir()
+    for i in range(4):
+        Image.new("RGB", (30, 20), "red" if i else "blue").save(tmp_path / "p" / f"{i}.png")
+    result = clpipe("run", "p", "-k", 3)
+    assert result.returncode == 3
+    assert error_lines(result)[-1] == ("clpipe: k is 3, but there are only 2 different rows; choose a "
+                                       "smaller k (the features are kept in clpipe.h5)")
+    (tmp_path / "empty").mkdir()
+    assert "too few" not in clpipe("run", "empty", "-o", "e.h5").stderr
+
+
+def test_an_interruption_says_what_to_do(clpipe, tmp_path):
+    numpy.save(tmp_path / "rows.npy", numpy.random.default_rng(1).normal(size=(6000, 700)).astype("f4"))
+    result = clpipe("cluster", "rows.npy", "-k", 3, "--pca", 200, "--max-time", "0.05", "-o", "r.h5")
+    assert result.returncode == 4 and error_lines(result)[-1].endswith("; run the same command again")
+
+
+def test_a_range_that_goes_down(clpipe, photos):
+    result = clpipe("run", photos, "-k", "5:2")
+    assert result.returncode == 2 and "A:B:STEP with A below B, not '5:2'" in result.stderr
+
+
 def next_command(result):
     """The words of the command that a summary proposes, without the program's name."""
     line = [line for line in result.stdout.splitlines() if line.startswith("  next ")][-1]
