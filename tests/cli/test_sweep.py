@@ -166,8 +166,8 @@ def sample_of(n, seed):
 def test_mixture(mixture, tmp_path):
     directory, rows = mixture
     space = rows.astype(float)
-    report = cluster(directory / "rows.npy", "-k", "2:9", "--seed", 5, "--n-init", 3, "-o", "r.h5",
-                     cwd=tmp_path)
+    report = cluster(directory / "rows.npy", "-k", "2:9", "--seed", 5, "--n-init", 3, "--tol", 0,
+                     "-o", "r.h5", cwd=tmp_path)
     arrays, attributes, columns, about = stored(tmp_path / "r.h5")
     assert list(columns["k"]) == list(range(2, 10)) and not set(columns) & set(AGREEMENT)
     assert about["sample"] == SAMPLE and report["k"] == attributes["k"] == 6
@@ -176,7 +176,7 @@ def test_mixture(mixture, tmp_path):
     sample = sample_of(len(rows), 5)
     for i in (4, 7):
         k = columns["k"][i]
-        cluster(directory / "rows.npy", "-k", k, "--seed", 5, "--n-init", 3, "-o", f"{k}.h5",
+        cluster(directory / "rows.npy", "-k", k, "--seed", 5, "--n-init", 3, "--tol", 0, "-o", f"{k}.h5",
                 cwd=tmp_path)
         its_arrays, its_attributes = stored(tmp_path / f"{k}.h5")[:2]
         assert columns["inertia"][i] == its_attributes["inertia"]
