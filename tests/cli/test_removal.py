@@ -10,7 +10,6 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import numpy
 import pytest
 from PIL import Image
 
@@ -221,22 +220,33 @@ def test_members_of_archives(place):
 
 
 def chain(directory):
-    """x.png, and two smaller copies of it that have something else on a quarter of it, each on another side."""
-    directory.mkdir()
-    whole = scene(3, 600, 400)
-    whole.save(directory / "x.png")
-    for name, left in (("b.png", 0), ("c.png", 225)):
-        copy = whole.resize((300, 200))
-        copy.paste(scene(43 + left).crop((0, 0, 75, 200)), (left, 0))
-        copy.save(directory / name)
-    return directory
+    """x.png, and two smaller copies of it that are none of each other: one is changed at the left, one at
+    the right, as much as a copy may be."""
+    for left, gain in ((0.25, 1), (0.2, 1), (0.15, 1), (0.1, 1), (0.06, 1), (0, 1.9)):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        whole = scene(3, 600, 400)
+        if gain != 1:
+            whole = whole.point(lambda value: 60 + value // 4)
+        whole.save(directory / "x.png")
+        for name, place in (("b.png", 0), ("c.png", 300 - int(300 * left))):
+            factor = gain if place else 1 / gain
+            copy = whole.resize((300, 200)).point(lambda value: 92 + (value - 92) * factor)
+            other = scene(43 + place).crop((0, 0, int(300 * left), 200 if left > 0.15 else 60))
+            copy.paste(other, (place, 60 if left < 0.2 else 0))
+            copy.save(directory / name)
+        os.utime(directory / "c.png", (2 * 10**9, 2 * 10**9))
+        file = directory.parent / f"{left}.h5"
+        ingest(file, directory)
+        if "1 image: no proven copy" in run_clpipe("duplicates", file, "--keep", "first").stdout:
+            return file
+    pytest.fail("copies of one picture are all copies of each other")
 
 
 @pytest.mark.parametrize("keep", ["best", "first", "newest"])
 def test_each_is_a_copy_of_what_is_kept(tmp_path, keep):
-    directory, file = chain(tmp_path / "p"), tmp_path / "f.h5"
-    os.utime(directory / "c.png", (2 * 10**9, 2 * 10**9))
-    ingest(file, directory)
+    directory = tmp_path / "p"
+    file = chain(directory)
     result = run_clpipe("duplicates", file, "--format", "csv", "--keep", keep, "--to-list", tmp_path / "l")
     rows = list(csv.DictReader(result.stdout.splitlines()))
     assert len(rows) == 3 and {row["kind"] for row in rows} == {"near"}
