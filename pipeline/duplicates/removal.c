@@ -235,6 +235,7 @@ static void read_file(void *context, const struct reopened *reopened)
     uint64_t digest[2];
     const bool good = original_digest(reopened->blob, digest, entry->sha) &&
                       memcmp(digest, entry->image.digest, sizeof digest) == 0;
+    entry->more = original_has_more(reopened->blob);
     original_look(&now, entry->file.name, &entry->image);
     entry->proven = good && original_same(&entry->file, &now);
     original_clear(&now);
@@ -275,6 +276,8 @@ static enum status read_files(struct finding *f, struct error *err)
             (!entry->proven || !kept->proven ||
              (has_bytes_of(entry, kept) && memcmp(entry->sha, kept->sha, sizeof kept->sha) != 0)))
             entry->verdict = REMOVAL_CHANGED;
+        else if (entry->verdict == REMOVAL_SAFE && entry->more && !has_bytes_of(entry, kept))
+            entry->verdict = REMOVAL_UNPROVEN;
     }
     for (uint64_t i = 0; i < f->reads; i++)
         if (!f->entry[f->member[i]].proven)

@@ -4,7 +4,7 @@
  *   - a member counts only if its file is there, with the size, the time and the bytes that were read;
  *   - what goes is certainly another file than all that is kept (pictures/original.h),
  *   - and itself a copy of one that is kept: by all bytes, by all pixels, or because both pictures were
- *     aligned (alignment.h); codes alone prove nothing;
+ *     aligned (alignment.h); codes alone prove nothing, and pictures nothing of animations and pages;
  *   - a file goes only if a file is kept, not just a member of an archive. */
 #ifndef CLPIPE_DUPLICATES_REMOVAL_H
 #define CLPIPE_DUPLICATES_REMOVAL_H
@@ -43,7 +43,7 @@ struct removal_entry {
     struct original file;
     enum removal_verdict verdict;
     bool repeated;             /* SAFE, but with the name of an earlier entry */
-    bool going, read, proven;
+    bool going, read, proven, more; /* more: than the picture that is decoded */
     uint64_t kept;             /* SAFE: the member that it is a copy of */
     struct result_image image; /* without texts */
     uint8_t sha[32];

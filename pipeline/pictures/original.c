@@ -182,6 +182,39 @@ enum originals originals_compare(const struct original *a, const struct original
 
 /* --- bytes ------------------------------------------------------------------------------------- */
 
+static uint32_t number(const uint8_t *bytes, unsigned count, bool big)
+{
+    uint32_t value = 0;
+    for (unsigned i = 0; i < count; i++)
+        value = value << 8 | bytes[big ? i : count - 1 - i];
+    return value;
+}
+
+bool original_has_more(const struct blob *blob)
+{
+    static const struct {
+        unsigned at;
+        const char *magic, *mark;
+    } kinds[] = {{0, "GIF8", "NETSCAPE2.0"}, {1, "PNG", "acTL"},  {8, "WEBP", "ANIM"},
+                 {4, "ftyp", "msf1"},        {4, "ftyp", "avis"}};
+    uint8_t head[1024], entry[4] = {0};
+    const ssize_t size = blob_read(blob, head, sizeof head, 0);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && size > 16; i++)
+        if (memcmp(head + kinds[i].at, kinds[i].magic, strlen(kinds[i].magic)) == 0 &&
+            memmem(head, (size_t)size, kinds[i].mark, strlen(kinds[i].mark)))
+            return true;
+    const bool big = size > 8 && memcmp(head, "MM", 2) == 0;
+    if (size <= 8 || (!big && memcmp(head, "II", 2) != 0))
+        return false;
+    /* TIFF: another directory behind the entries of the first; of BigTIFF that is taken for granted. */
+    if (number(head + 2, 2, big) != 42)
+        return number(head + 2, 2, big) == 43;
+    const uint64_t at = number(head + 4, 4, big);
+    return blob_read(blob, entry, 2, at) == 2 &&
+           blob_read(blob, entry, 4, at + 2 + 12 * number(entry, 2, big)) == 4 &&
+           number(entry, 4, big) != 0;
+}
+
 bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32])
 {
     struct murmur3 murmur;
@@ -193,29 +226,12 @@ bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32
     sha256_init(&strong);
     while (bytes && (got = blob_read(blob, bytes, READ_BYTES, at)) > 0) {
         murmur3_update(&murmur, bytes, (size_t)got);
-        if (sha)
-            sha256_update(&strong, bytes, (size_t)got);
+        sha256_update(&strong, bytes, (size_t)got);
         at += (uint64_t)got;
     }
     const bool good = bytes && got == 0;
     free(bytes);
     murmur3_final(&murmur, digest);
-    if (sha)
-        sha256_final(&strong, sha);
+    sha256_final(&strong, sha);
     return good;
-}
-
-bool original_has_bytes(const char *path, const struct result_image *image)
-{
-    struct stat st;
-    uint64_t digest[2];
-    const int fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return false;
-    struct blob blob = blob_of_file(fd, image->bytes, image->mtime_ns);
-    const bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-                      (uint64_t)st.st_size == image->bytes && original_digest(&blob, digest, NULL) &&
-                      memcmp(digest, image->digest, sizeof digest) == 0;
-    blob_close(&blob);
-    return same;
 }

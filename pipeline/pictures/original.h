@@ -54,10 +54,11 @@ enum originals { ORIGINALS_ONE, ORIGINALS_TWO, ORIGINALS_UNCERTAIN };
 /* Are two that are THERE one file, or certainly two? */
 enum originals originals_compare(const struct original *a, const struct original *b);
 
-/* Reads all bytes; sha may be NULL. False: they cannot be read. Any thread. */
+/* Reads all bytes. False: they cannot be read. Any thread. */
 bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32]);
 
-/* Has the file at `path` the bytes that the row was made from, whatever its time? */
-bool original_has_bytes(const char *path, const struct result_image *image);
+/* Animations and pages, of which only the first is decoded, as far as GIF, PNG, WebP, HEIF and TIFF tell at
+ * their beginning. Any thread. */
+bool original_has_more(const struct blob *blob);
 
 #endif

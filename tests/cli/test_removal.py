@@ -274,6 +274,27 @@ def test_codes_alone_prove_nothing(tmp_path):
     assert [Path(path).name for path in paths] == ["c.png"] and "no proven copy" in said
 
 
+def test_more_than_the_picture_that_is_compared(tmp_path):
+    """Animations and pages: the rest of them is in no other file."""
+    from PIL import features
+    frames = [scene(i).quantize(64).convert("RGB") for i in (1, 2, 3)]
+    kinds = ["tif", "gif", "png"] + (["webp"] if features.check("webp_anim") else [])
+    for kind in kinds:
+        (tmp_path / kind).mkdir()
+        lossless = {"webp": {"lossless": True}}.get(kind, {})
+        frames[0].save(tmp_path / kind / "a.bmp")
+        frames[0].save(tmp_path / kind / f"b.{kind}", **lossless)
+        for name in "cd":
+            frames[0].save(tmp_path / kind / f"{name}.{kind}", save_all=True, append_images=frames[1:],
+                           duration=100, loop=0, **lossless)
+        ingest(tmp_path / f"{kind}.h5", tmp_path / kind)
+        keep = listed(tmp_path / f"{kind}.h5", tmp_path / "l", "--keep", "first")
+        assert [Path(path).name for path in keep[0]] == [f"b.{kind}"], (kind, keep[1])
+        (tmp_path / kind / "a.bmp").unlink(), (tmp_path / kind / f"b.{kind}").unlink()
+        keep = listed(tmp_path / f"{kind}.h5", tmp_path / "l", "--keep", "first")
+        assert [Path(path).name for path in keep[0]] == [f"d.{kind}"], (kind, keep[1])
+
+
 def test_check(place):
     p = place / "p" / "z"
     for name in "abc":
