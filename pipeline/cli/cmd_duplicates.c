@@ -13,11 +13,13 @@
 #include "duplicates/removal.h"
 #include "walk/filelist.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SHOWN_GROUPS  20u /* to people */
 #define SHOWN_MEMBERS 8u
@@ -249,6 +251,10 @@ static enum status read_listed(struct command_state *state, struct error *err)
     const char *list = state->options->check;
     char *source = NULL;
     uint64_t repeated;
+    char shown[256];
+    if (strcmp(list, "-") != 0 && access(list, R_OK) != 0)
+        return error_errno(err, STATUS_USAGE, errno, "access", "cannot read the list %s",
+                           path_for_message(shown, sizeof shown, list));
     state->listed = malloc(sizeof *state->listed); /* not NULL, whatever the list holds */
     if (!state->listed || asprintf(&source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
         return error_memory(err, strlen(list) + 2, "a file name");
@@ -335,7 +341,7 @@ static void summarise(const struct command_state *state, double seconds)
     const struct duplicates *found = &state->found;
     const struct removal *removal = &state->removal;
     const struct options *options = state->options;
-    char images[40], groups[40], others[40], bytes[32], shown[256];
+    char images[256], groups[40], others[40], bytes[32], shown[256];
     if (found->groups == 0)
         summary_line(options, "no duplicates among %s, in %.2f s",
                      format_number_of(images, sizeof images, result_images(state->result), "image"),
@@ -360,11 +366,12 @@ static void summarise(const struct command_state *state, double seconds)
             summary_line(options, "  left out: %s: %s",
                          format_number_of(others, sizeof others, removal->count[v], "image"),
                          removal_texts[v]);
+    path_for_message(shown, sizeof shown, options->to_list ? options->to_list : "");
     if (options->to_list)
         summary_line(options,
                      "  their paths, each ended by NUL, are in %s; directly before they are removed: "
-                     "clpipe duplicates --check",
-                     path_for_message(shown, sizeof shown, options->to_list));
+                     "clpipe duplicates --check %s %s",
+                     shown, shown, path_for_message(images, sizeof images, options->operand[0]));
 }
 
 static void notices(const struct command_state *state, uint32_t near)

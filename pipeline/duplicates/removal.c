@@ -19,7 +19,7 @@ const char *const removal_texts[REMOVAL_VERDICTS] = {
     "safe to remove",
     "the same file as one that is kept, by another path or link: removing it frees nothing",
     "perhaps the same file as one that is kept: its file system does not tell",
-    "gone",
+    "gone, or not to be found from this directory",
     "changed since it was read, or unreadable",
     "no proven copy of one that is kept",
     "no copy is kept that is certainly another file"};
