@@ -42,10 +42,10 @@ struct removal_config {
 struct removal_entry {
     struct original file;
     enum removal_verdict verdict;
-    bool repeated;             /* SAFE, but with the name of an earlier entry */
+    bool repeated;                  /* SAFE, but with the name of an earlier entry */
     bool going, read, proven, more; /* more: than the picture that is decoded */
-    uint64_t kept;             /* SAFE: the member that it is a copy of */
-    struct result_image image; /* without texts */
+    uint64_t kept;                  /* SAFE: the member that it is a copy of */
+    struct result_image image;      /* without texts */
     uint8_t sha[32];
 };
 

@@ -73,13 +73,14 @@ static enum original_system system_of(const struct statfs *fs)
 {
     /* linux/magic.h, and those of file systems outside the kernel. */
     static const uint32_t local[] = {
-        EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,     TMPFS_MAGIC,
-        RAMFS_MAGIC,          F2FS_SUPER_MAGIC,     NILFS_SUPER_MAGIC,     ISOFS_SUPER_MAGIC,
-        UDF_SUPER_MAGIC,      SQUASHFS_MAGIC,       EROFS_SUPER_MAGIC_V1,  REISERFS_SUPER_MAGIC,
+        EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+        TMPFS_MAGIC,          RAMFS_MAGIC,          F2FS_SUPER_MAGIC,
+        NILFS_SUPER_MAGIC,    ISOFS_SUPER_MAGIC,    UDF_SUPER_MAGIC,
+        SQUASHFS_MAGIC,       EROFS_SUPER_MAGIC_V1, REISERFS_SUPER_MAGIC,
         0x2fc12fc1 /* ZFS */, 0x3153464a /* JFS */, 0xca451a4e /* bcachefs */};
-    static const uint32_t shared[] = {
-        NFS_SUPER_MAGIC,         CEPH_SUPER_MAGIC,      OCFS2_SUPER_MAGIC,
-        0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */};
+    static const uint32_t shared[] = {NFS_SUPER_MAGIC,       CEPH_SUPER_MAGIC,
+                                      OCFS2_SUPER_MAGIC,     0x0bd00bd0 /* Lustre */,
+                                      0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */};
     const uint32_t type = (uint32_t)fs->f_type;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (local[i] == type)
@@ -104,8 +105,8 @@ void original_look(struct original *out, const char *path, const struct result_i
         if (out->name && path[length])
             out->member = strlen(out->name) - (strlen(path) - length) + 1;
         out->real = out->member ? NULL : realpath(file, NULL);
-        if (out->system == ORIGINAL_UNTRUSTED && statx(AT_FDCWD, file, 0, STATX_MNT_ID, &more) == 0 &&
-            (more.stx_mask & STATX_MNT_ID))
+        if (out->system == ORIGINAL_UNTRUSTED &&
+            statx(AT_FDCWD, file, 0, STATX_MNT_ID, &more) == 0 && (more.stx_mask & STATX_MNT_ID))
             out->mount = more.stx_mnt_id;
     }
     free(file);
@@ -195,8 +196,11 @@ bool original_has_more(const struct blob *blob)
     static const struct {
         unsigned at;
         const char *magic, *mark;
-    } kinds[] = {{0, "GIF8", "NETSCAPE2.0"}, {1, "PNG", "acTL"},  {8, "WEBP", "ANIM"},
-                 {4, "ftyp", "msf1"},        {4, "ftyp", "avis"}};
+    } kinds[] = {{0, "GIF8", "NETSCAPE2.0"},
+                 {1, "PNG", "acTL"},
+                 {8, "WEBP", "ANIM"},
+                 {4, "ftyp", "msf1"},
+                 {4, "ftyp", "avis"}};
     uint8_t head[1024], entry[4] = {0};
     const ssize_t size = blob_read(blob, head, sizeof head, 0);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && size > 16; i++)

@@ -17,7 +17,8 @@ enum original_state { ORIGINAL_THERE, ORIGINAL_GONE, ORIGINAL_CHANGED };
 
 /* `path` as locate_image has it. Of a member of an archive only the archive is looked at; *member tells,
  * and may be NULL. Where only paths were stored, any regular file counts. Any thread. */
-enum original_state original_check(const char *path, const struct result_image *image, bool *member);
+enum original_state original_check(const char *path, const struct result_image *image,
+                                   bool *member);
 
 /* What an inode number of a file system says. */
 enum original_system {
@@ -29,10 +30,10 @@ enum original_system {
 
 struct original {
     enum original_state state;
-    char *name; /* original_name; the rest is set only if it is THERE */
-    char *real;                /* without any symbolic link; NULL: the same as `name` */
-    size_t member;             /* where the name of a member of an archive begins in `name`, 0: it is */
-                               /* none; the rest is then about the archive */
+    char *name;    /* original_name; the rest is set only if it is THERE */
+    char *real;    /* without any symbolic link; NULL: the same as `name` */
+    size_t member; /* where the name of a member of an archive begins in `name`, 0: it is */
+                   /* none; the rest is then about the archive */
     struct stat st;
     enum original_system system;
     uint64_t mount; /* of an untrusted file system; 0: not known */
