@@ -135,8 +135,14 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     memcpy(info->format, row->name, strnlen(row->name, sizeof info->format - 1));
     local->codec = codec;
     local->current = *state;
-    return codec->begin(*state, &local->input, &local->options, local->input.blob.bytes, info,
-                        failure);
+    struct decode_options options = local->options;
+    if (local->base.for_people) {
+        options.alpha = ALPHA_GREY;
+        options.icc = decode_icc_library() != NULL;
+        options.scale = local->base.for_people;
+        options.coefficients = options.streams = false;
+    }
+    return codec->begin(*state, &local->input, &options, local->input.blob.bytes, info, failure);
 }
 
 static void local_abort(struct decode *decode)
@@ -277,7 +283,22 @@ enum reason decode_begin(struct decode *decode, const struct blob *blob, const c
 {
     *info = (struct image_info){.orientation = 1};
     *failure = (struct failure){0};
-    return decode->ops->begin(decode, blob, path, info, failure);
+    decode->ops->begin(decode, blob, path, info, failure);
+    decode->for_people = 0;
+    return failure->reason;
+}
+
+void decode_for_people(struct decode *decode, unsigned scale)
+{
+    decode->for_people = scale;
+}
+
+unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side)
+{
+    unsigned scale = 8;
+    while (scale > 1 && (width > height ? width : height) / scale < side)
+        scale /= 2;
+    return scale;
 }
 
 enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,

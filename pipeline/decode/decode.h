@@ -26,7 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP };
+/* ALPHA_GREY: of decode_for_people. */
+enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP, ALPHA_GREY };
 
 struct decode_options {
     enum alpha_mode alpha;
@@ -54,8 +55,10 @@ struct image_info {
     uint32_t width, height;         /* stored size, before orientation and scaling */
     uint32_t out_width, out_height; /* of the rows that decode_rows gives: differ when scaled */
     uint8_t orientation;            /* EXIF 1 to 8; 1 where absent or invalid */
-    uint8_t channels;      /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
+    uint8_t channels; /* of the file's pixels: 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA or CMYK;
                               a palette counts as 3, or 4 with transparency */
+    bool profile;     /* there may be an ICC profile that was not applied; of decode_for_people: it
+                              was, and changes colours */
     bool scale_ignored;    /* options.scale > 1 and the format has no scaling */
     bool progressive;      /* a JPEG of several scans that refine each other */
     uint64_t memory;       /* bytes the codec will hold beyond the caller's rows */
@@ -84,6 +87,13 @@ unsigned decode_ahead(const struct decode *decode);
  * takes them in one go. At most decode_ahead() of them, and none while others are left; blobs and
  * paths must last. What becomes of a file is the same with and without. */
 void decode_announce(struct decode *decode, const struct decode_file *files, unsigned count);
+
+/* The next file that decode_begin is called with has pixels for people to look at, whatever the options
+ * say: in sRGB where the build can apply profiles, alpha over the grey 128, which shows both black and
+ * white, and scaled by 1, 2, 4 or 8 as options.scale does. Not while files are announced. */
+void decode_for_people(struct decode *decode, unsigned scale);
+/* The largest scale that leaves the longer side `side` pixels, or all that it has. */
+unsigned decode_scale_for(uint32_t width, uint32_t height, uint32_t side);
 
 /* Starts on a file; the blob must stay open until end or abort. `path` only decides between
  * unknown-format and not-an-image. Fills *info and returns REASON_NONE, or fills *failure. A file

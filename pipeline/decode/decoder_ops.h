@@ -27,6 +27,7 @@ struct decoder_ops {
 
 struct decode {
     const struct decoder_ops *ops;
+    unsigned for_people; /* the scale of the file to begin; 0: by the options */
 };
 
 #endif

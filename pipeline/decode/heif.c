@@ -216,7 +216,11 @@ static enum reason heif_begin(void *state, struct input *input,
     /* The decoder's picture and a converted one, each of up to 4 samples a pixel, and the data. */
     info->memory =
         file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
-    return options->icc ? read_profile(heif, &info->memory, failure) : REASON_NONE;
+    if (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE)
+        return failure->reason;
+    info->profile = options->icc ? heif->managed && icc_differs(heif->icc)
+                                 : heif_image_handle_get_raw_color_profile_size(heif->handle) > 0;
+    return REASON_NONE;
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */

@@ -27,6 +27,7 @@ struct transform {
     uint8_t *profile;        /* NULL: there is none here */
     size_t size;
     enum icc_space space;
+    bool differs;          /* from sRGB */
     uint64_t memory, held; /* bytes that building took at most, and that stayed */
     uint64_t used;         /* when: by icc's clock */
 };
@@ -110,6 +111,22 @@ static bool is_for(cmsHPROFILE profile, enum icc_space space)
             kind == cmsSigColorSpaceClass);
 }
 
+/* Tries colours of 5 levels each. */
+static bool differs(const struct transform *t)
+{
+    bool other = t->space == ICC_CMYK;
+    for (int i = 0; i < 125 && !other; i++) {
+        const bool grey = t->space == ICC_GREY;
+        const uint8_t in[3] = {(uint8_t)(i % 5 * 63), (uint8_t)((grey ? i : i / 5) % 5 * 63),
+                               (uint8_t)((grey ? i % 5 : i / 25) * 63)};
+        uint8_t out[3];
+        cmsDoTransform(t->transform, in, out, 1);
+        for (int c = 0; c < 3; c++)
+            other |= abs(in[c] - out[c]) > 2;
+    }
+    return other;
+}
+
 static void build(struct transform *t)
 {
     static const cmsUInt32Number formats[] = {
@@ -131,6 +148,7 @@ static void build(struct transform *t)
     if (from && to && is_for(from, t->space) && !is_long)
         t->transform = cmsCreateTransformTHR(t->context, from, formats[t->space], to, TYPE_RGB_8,
                                              INTENT_PERCEPTUAL, 0);
+    t->differs = t->transform && differs(t);
     if (from)
         cmsCloseProfile(from);
     if (to)
@@ -206,6 +224,11 @@ enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const v
     *applies = t->transform != NULL;
     *memory += t->memory;
     return REASON_NONE;
+}
+
+bool icc_differs(const struct icc *icc)
+{
+    return icc->now->differs;
 }
 
 void icc_row(const struct icc *icc, uint8_t *dst, const uint8_t *src, const uint8_t *alpha,

@@ -31,6 +31,9 @@ struct icc;
 enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const void *profile,
                       size_t size, enum icc_space space, struct failure *failure);
 
+/* Does the profile that applies make other colours than sRGB, by more than two levels somewhere? */
+bool icc_differs(const struct icc *icc);
+
 /* `count` pixels of src to RGB at dst, which may be src unless that is CMYK. Where alpha is given,
  * one byte a pixel, what comes out is laid over the background of `mode`. */
 void icc_row(const struct icc *icc, uint8_t *dst, const uint8_t *src, const uint8_t *alpha,

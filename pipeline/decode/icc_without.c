@@ -22,6 +22,12 @@ enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const v
     return REASON_NONE;
 }
 
+bool icc_differs(const struct icc *icc)
+{
+    (void)icc;
+    return false;
+}
+
 void icc_row(const struct icc *icc, uint8_t *dst, const uint8_t *src, const uint8_t *alpha,
              uint32_t count, enum alpha_mode mode)
 {

@@ -29,7 +29,8 @@ struct isolate_file {
 };
 
 struct isolate_request {
-    uint32_t op, rows, count, zero;
+    uint32_t op, rows, count;
+    uint32_t for_people; /* of ISOLATE_BEGIN: as decode_for_people was told */
     uint64_t offset;
     struct isolate_file file[DECODE_AHEAD_MAX];
 };

@@ -71,6 +71,7 @@ struct jpeg {
     size_t profile_size; /* of those that are there */
     unsigned chunk_count;
     bool chunks_broken, wants_icc, managed; /* managed: rows go through icc */
+    bool has_profile;
     struct icc *icc;
     struct dct_layout dct;
     struct block_array array[DCT_COMPONENTS];
@@ -283,8 +284,10 @@ static boolean on_app2(j_decompress_ptr info)
 {
     struct jpeg *jpeg = info->client_data;
     size_t size = take_segment(jpeg);
-    if (!jpeg->in_header || !jpeg->wants_icc || size < ICC_HEAD ||
-        memcmp(jpeg->segment, "ICC_PROFILE", 12) != 0)
+    if (!jpeg->in_header || size < ICC_HEAD || memcmp(jpeg->segment, "ICC_PROFILE", 12) != 0)
+        return TRUE;
+    jpeg->has_profile = true;
+    if (!jpeg->wants_icc)
         return TRUE;
     unsigned number = jpeg->segment[12], count = jpeg->segment[13];
     size -= ICC_HEAD;
@@ -425,7 +428,7 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (!create_decompressor(jpeg))
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
     jpeg->failure = failure;
-    jpeg->ended = jpeg->managed = false;
+    jpeg->ended = jpeg->managed = jpeg->has_profile = false;
     jpeg->orientation = 0;
     jpeg->max_scans = UINT32_MAX;
     jpeg->wants_icc = options->icc;
@@ -460,6 +463,7 @@ static enum reason jpeg_begin(void *state, struct input *input,
     info->orientation = jpeg->orientation ? jpeg->orientation : 1;
     info->channels = (uint8_t)jpeg->info.num_components;
     info->progressive = jpeg->info.progressive_mode;
+    info->profile = jpeg->wants_icc ? jpeg->managed && icc_differs(jpeg->icc) : jpeg->has_profile;
     info->memory += memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
     jpeg->dct = (struct dct_layout){0};
     if (options->coefficients && !jpeg->managed)

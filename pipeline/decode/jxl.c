@@ -235,8 +235,10 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     info->memory = PICTURE_MEMORY + (uint64_t)PLANE_MEMORY * basic.num_extra_channels +
                    (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
     jxl->most = MEMORY_TIMES * (info->memory - 3 * pixels);
-    if (options->icc)
-        return read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure);
+    if (options->icc &&
+        read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure) != REASON_NONE)
+        return failure->reason;
+    info->profile = !options->icc || (jxl->managed && icc_differs(jxl->icc));
     return REASON_NONE;
 }
 

@@ -319,6 +319,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->managed = false;
     if (options->icc && read_profile(png, &info->memory, failure) != REASON_NONE)
         return failure->reason;
+    info->profile = options->icc ? png->managed && icc_differs(png->icc) : png->profile_at != 0;
     if (png->managed && alpha) {
         png->alphas = malloc(png->width);
         if (!png->alphas)
@@ -344,7 +345,7 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
     bool alpha_channel = (png->type & PNG_COLOR_MASK_ALPHA) != 0;
     int colours = colour && !palette ? 3 : 1;
     int samples = colours + (alpha_channel ? 1 : 0);
-    uint32_t background = png->alpha == ALPHA_BLACK ? 0 : 255;
+    uint32_t background = pixel_background(png->alpha);
     for (uint32_t x = 0; x < png->width; x++, dst += 3) {
         uint32_t v[4] = {0}, c[3], a = 255;
         for (int s = 0; s < samples; s++, src += bytes)

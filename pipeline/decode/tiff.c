@@ -317,6 +317,10 @@ static enum reason tiff_begin(void *state, struct input *input,
     info->height = info->out_height = tiff->height;
     info->orientation = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;
     info->channels = tiff_channels(&tiff->layout);
+    uint32_t size;
+    void *profile;
+    info->profile = options->icc ? tiff->managed && icc_differs(tiff->icc)
+                                 : TIFFGetField(tiff->file, TIFFTAG_ICCPROFILE, &size, &profile);
     info->scale_ignored = options->scale > 1;
     return REASON_NONE;
 }

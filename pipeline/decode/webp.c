@@ -203,6 +203,7 @@ static enum reason webp_begin(void *state, struct input *input,
     info->width = info->out_width = webp->width;
     info->height = info->out_height = webp->height;
     info->channels = webp->has_alpha ? 4 : 3;
+    info->profile = options->icc ? webp->managed && icc_differs(webp->icc) : flags & VP8X_ICC;
     info->scale_ignored = options->scale > 1;
     /* The file, RGBA, and what the lossless decoder holds. */
     info->memory += webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);

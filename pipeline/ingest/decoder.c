@@ -392,6 +392,59 @@ static void take_thumbnail(struct decoder *decoder, struct picture *picture)
         picture->thumbnail ? (uint16_t)decoder->decoders->config.thumbnail_size : 0;
 }
 
+static bool is_ready(struct ingest_job *job, struct decode *decode)
+{
+    struct error err = ERROR_INIT;
+    if (decode_ready(decode, &err) == STATUS_OK)
+        return true;
+    ingest_job_fail(job, &err);
+    return false;
+}
+
+/* Pixels as features get them are not always those to look at: transparent ones, those with a profile,
+ * and those that are scaled to less than a thumbnail. */
+static void plan_for_people(struct decoder *decoder, struct picture *picture,
+                            const struct image_info *info)
+{
+    const uint32_t size = decoder->decoders->config.thumbnail_size;
+    const uint32_t longest = max_u32(info->width, info->height);
+    const bool alpha = info->channels % 2 == 0 && strcmp(info->format, "jpeg") != 0;
+    const bool small = max_u32(info->out_width, info->out_height) < min_u32(size, longest);
+    picture->for_people = decoder->thumbnail && (info->profile || alpha || small)
+                              ? decode_scale_for(info->width, info->height, size)
+                              : 0;
+    picture->only_profile = !alpha && !small;
+}
+
+/* Decodes a picture again for a thumbnail that people look at; where that fails, the one of the features'
+ * pixels stays. false: the run is over. */
+static bool do_for_people(struct decoder *decoder, struct decode *decode, struct picture *picture)
+{
+    const struct decoders_config *config = &decoder->decoders->config;
+    struct stop *stop = config->job->stop;
+    struct image_info info;
+    struct failure failure;
+    if (picture->for_people == 0 || picture->record.failure.reason != REASON_NONE)
+        return true;
+    if (!is_ready(config->job, decode))
+        return false;
+    const int64_t start = clock_now();
+    decode_for_people(decode, picture->for_people);
+    if (decode_begin(decode, &picture->blob, picture->path, &info, &failure) == REASON_NONE) {
+        const uint64_t memory = info.memory + max_u64(THUMBNAIL_STRIP, 3ull * info.out_width);
+        const bool wanted = info.profile || !picture->only_profile;
+        const bool taken = wanted && budget_take(config->budget, memory);
+        if (taken && thumbnail_decode(decoder->thumbnail, decode, &info, stop))
+            take_thumbnail(decoder, picture);
+        else
+            decode_abort(decode);
+        if (taken)
+            budget_give(config->budget, memory);
+    }
+    decoder->busy += clock_seconds_since(start);
+    return true;
+}
+
 /* Everything behind an open file. false: the run is over. */
 static bool do_file(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
@@ -412,6 +465,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     record->orientation = info.orientation;
     record->channels = info.channels;
     picture->progressive = info.progressive;
+    plan_for_people(decoder, picture, &info);
     picture->pixels = (uint64_t)info.out_width * info.out_height;
     if (ingest->dry_run) {
         decode_abort(decode);
@@ -456,15 +510,6 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     picture->bytes_read = decode_bytes_read(decode);
     decoder->busy += clock_seconds_since(start);
     return going;
-}
-
-static bool is_ready(struct ingest_job *job, struct decode *decode)
-{
-    struct error err = ERROR_INIT;
-    if (decode_ready(decode, &err) == STATUS_OK)
-        return true;
-    ingest_job_fail(job, &err);
-    return false;
 }
 
 /* false: the run is over. */
@@ -542,9 +587,13 @@ static void decode_pictures(struct decoder *decoder)
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
             going = going && do_picture(decoder, decode, pictures[i]);
-            blob_close(&pictures[i]->blob);
             /* Parts already submitted still hold it. */
             pictures[i]->dropped = !going;
+        }
+        /* Behind all that were announced. */
+        for (unsigned i = 0; i < count; i++) {
+            going = going && do_for_people(decoder, decode, pictures[i]);
+            blob_close(&pictures[i]->blob);
             picture_release(pictures[i]);
         }
     }

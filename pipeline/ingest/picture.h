@@ -47,6 +47,9 @@ struct picture {
     struct picture *next; /* in a list of its owner */
     bool handed_back;     /* by a device */
     bool progressive;     /* a JPEG */
+    unsigned
+        for_people;    /* the scale at which it is decoded again, for its thumbnail; 0: it is not */
+    bool only_profile; /* only if its profile changes colours */
     uint64_t pixels, bytes_read;
     atomic_uint holders;
     pthread_mutex_t lock; /* guards counters, counted, lost, host_only, no_stream: several lanes

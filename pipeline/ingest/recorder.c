@@ -93,7 +93,7 @@ static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *ma
 {
     struct store_record *record = &picture->record;
     uint32_t width, height;
-    if (!picture->pixels_of_thumbnail)
+    if (!picture->pixels_of_thumbnail || picture->thumbnail)
         return;
     picture_thumbnail_size(&width, &height, picture);
     record->thumbnail = picture->thumbnail =

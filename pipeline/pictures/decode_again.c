@@ -1,4 +1,4 @@
-/* decode_again.c: a decoder for each scale and thread, and a budget for what they hold. */
+/* decode_again.c: a decoder for each thread, and a budget for what they hold. */
 #include "pictures/decode_again.h"
 
 #include "base/budget.h"
@@ -8,11 +8,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SCALES 4u /* 1, 2, 4, 8 */
-
 /* What a thread decodes with; made when first needed. */
 struct bench {
-    struct decode *decode[SCALES];
+    struct decode *decode;
     struct bench *next;
 };
 
@@ -43,15 +41,6 @@ static void give_bench(struct decode_again *again, struct bench *bench)
     pthread_mutex_unlock(&again->lock);
 }
 
-/* The largest scale, 1 << index, that leaves the longer side's length. */
-static unsigned choose_scale(const struct reopened *picture, uint32_t side)
-{
-    unsigned scale = side > 0 ? SCALES - 1 : 0;
-    while (scale > 0 && max_u32(picture->width, picture->height) >> scale < side)
-        scale--;
-    return scale;
-}
-
 static void decode_picture(void *context, const struct reopened *picture)
 {
     struct decode_again *again = context;
@@ -59,13 +48,13 @@ static void decode_picture(void *context, const struct reopened *picture)
     struct bench *bench = take_bench(again);
     if (!bench)
         return;
-    const unsigned scale = choose_scale(picture, use->side);
-    struct decode **decode = &bench->decode[scale];
-    struct decode_options options = again->options;
+    struct decode **decode = &bench->decode;
     struct failure failure = {.reason = REASON_NONE};
     struct image_info info;
-    options.scale = 1u << scale;
-    if ((*decode || decode_open(decode, &options, NULL) == STATUS_OK) &&
+    const bool open = *decode || decode_open(decode, &again->options, NULL) == STATUS_OK;
+    if (open && use->side > 0)
+        decode_for_people(*decode, decode_scale_for(picture->width, picture->height, use->side));
+    if (open &&
         decode_begin(*decode, picture->blob, picture->path, &info, &failure) == REASON_NONE) {
         const uint64_t memory = info.memory +
                                 max_u64(DECODE_AGAIN_STRIP, (uint64_t)info.out_width * 3) +
@@ -134,8 +123,7 @@ void decode_again_close(struct decode_again **out)
     reopen_close(&again->reopen);
     for (struct bench *bench = again->idle, *next; bench; bench = next) {
         next = bench->next;
-        for (unsigned s = 0; s < SCALES; s++)
-            decode_close(&bench->decode[s]);
+        decode_close(&bench->decode);
         free(bench);
     }
     budget_close(&again->budget);

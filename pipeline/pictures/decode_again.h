@@ -1,5 +1,5 @@
 /* decode_again.h: pictures of rows of a result decoded again, on all threads. Pixels are as the
- * result's own were (alpha, profiles), but scaled only as told here. */
+ * result's own were (alpha, profiles), but not scaled; or for people to look at. */
 #ifndef CLPIPE_PICTURES_DECODE_AGAIN_H
 #define CLPIPE_PICTURES_DECODE_AGAIN_H
 
@@ -19,8 +19,8 @@ void decode_again_close(struct decode_again **again);
 #define DECODE_AGAIN_STRIP (256u << 10)
 
 struct decode_again_use {
-    /* The least length of the longer side: formats that can be scaled are, by 1, 2, 4 or 8; 0:
-     * none. */
+    /* Not 0: pixels for people, where formats that can be scaled are, by 1, 2, 4 or 8, to no less than
+     * this length of the longer side. */
     uint32_t side;
     /* Bytes that `picture` needs beyond a strip of rows; NULL: none. */
     uint64_t (*memory)(void *context, const struct image_info *info);

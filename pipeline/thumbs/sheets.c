@@ -3,7 +3,9 @@
  * A thumbnail and a sheet have the same quantization tables and the same sampling, and cells begin
  * at multiples of 16 pixels: the coefficients of a thumbnail's blocks are copied to their place, and
  * only the entropy code is new. Nothing is lost, and nothing is transformed. A thumbnail of another
- * kind, which another program may have stored, is decoded and made like clpipe's own first. */
+ * kind, which another program may have stored, is decoded and made like clpipe's own first. So are the
+ * large ones of a sheet with small ones, which has no subsampling: decoders take the colours at the
+ * border of a cell from the cell beside it, too, and small pictures are all border. */
 #include "base/minmax.h"
 #include "thumbs/thumbnail.h"
 #include "thumbs/thumbs_internal.h"
@@ -38,6 +40,7 @@ struct codec {
     struct jpeg_decompress_struct in;
     struct jpeg_error_mgr errors;
     jmp_buf escape;
+    bool fine; /* the sheet has no subsampling */
     uint8_t *file;
     unsigned long file_bytes;
     uint8_t *thumbnail; /* as it is stored, or made like clpipe's own */
@@ -68,6 +71,12 @@ static void close_codec(struct codec *codec)
     free(codec->remade);
 }
 
+/* Pixels of a block of component c. */
+static JDIMENSION side_of(const struct codec *codec, int c)
+{
+    return c && !codec->fine ? MCU : DCTSIZE;
+}
+
 /* Begins a sheet of width x height pixels; its blocks are zero, which is grey. */
 static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t width,
                         uint32_t height)
@@ -96,15 +105,18 @@ static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t
     jpeg_set_defaults(out);
     jpeg_set_quality(out, THUMBNAIL_QUALITY, TRUE);
     out->optimize_coding = TRUE;
+    if (codec->fine)
+        out->comp_info[0].h_samp_factor = out->comp_info[0].v_samp_factor = 1;
     for (int c = 0; c < 3; c++) {
-        const JDIMENSION side = c ? MCU : DCTSIZE, v = c ? 1 : 2;
+        const JDIMENSION side = side_of(codec, c);
+        const JDIMENSION v = (JDIMENSION)out->comp_info[c].v_samp_factor;
         array[c] = out->mem->request_virt_barray((j_common_ptr)out, JPOOL_IMAGE, TRUE, width / side,
                                                  height / side, v);
     }
     jpeg_write_coefficients(out, array);
     /* Rows must be touched in their order before any order will do. */
     for (int c = 0; c < 3; c++)
-        for (JDIMENSION row = 0; row < height / (c ? MCU : DCTSIZE); row++)
+        for (JDIMENSION row = 0; row < height / side_of(codec, c); row++)
             out->mem->access_virt_barray((j_common_ptr)out, array[c], row, 1, TRUE);
     return true;
 }
@@ -117,7 +129,7 @@ static bool is_alike(const struct codec *codec)
         return false;
     for (int c = 0; c < 3; c++) {
         const jpeg_component_info *component = &in->comp_info[c];
-        const int sampling = c ? 1 : 2;
+        const int sampling = codec->out.comp_info[c].h_samp_factor;
         const JQUANT_TBL *table = codec->out.quant_tbl_ptrs[c ? 1 : 0];
         if (component->h_samp_factor != sampling || component->v_samp_factor != sampling ||
             !component->quant_table ||
@@ -127,7 +139,7 @@ static bool is_alike(const struct codec *codec)
     return true;
 }
 
-enum outcome { OUTCOME_DONE, OUTCOME_UNLIKE, OUTCOME_BROKEN };
+enum outcome { OUTCOME_DONE, OUTCOME_UNLIKE, OUTCOME_SMALL, OUTCOME_BROKEN };
 
 /* Copies a thumbnail's blocks to the cell at (x, y). What runs under setjmp is all of it: nothing is
  * used afterwards. */
@@ -146,6 +158,10 @@ static enum outcome copy_blocks(struct codec *codec, jvirt_barray_ptr sheet[3],
         jpeg_abort_decompress(in);
         return OUTCOME_UNLIKE;
     }
+    if (!codec->fine && min_u32(in->image_width, in->image_height) <= THUMBNAIL_FINE) {
+        jpeg_abort_decompress(in);
+        return OUTCOME_SMALL;
+    }
     jvirt_barray_ptr *blocks = jpeg_read_coefficients(in);
     if (!is_alike(codec)) {
         jpeg_abort_decompress(in);
@@ -153,7 +169,7 @@ static enum outcome copy_blocks(struct codec *codec, jvirt_barray_ptr sheet[3],
     }
     for (int c = 0; c < 3; c++) {
         const jpeg_component_info *component = &in->comp_info[c];
-        const JDIMENSION side = c ? MCU : DCTSIZE;
+        const JDIMENSION side = side_of(codec, c);
         for (JDIMENSION row = 0; row < component->height_in_blocks; row++) {
             JBLOCKARRAY from =
                 in->mem->access_virt_barray((j_common_ptr)in, blocks[c], row, 1, FALSE);
@@ -178,6 +194,8 @@ static bool remake(struct codec *codec, const uint8_t *jpeg, uint32_t length, ui
     bool volatile done = false;
     free(codec->remade);
     codec->remade = NULL;
+    if (maker && codec->fine)
+        thumbnail_maker_fine(maker);
     if (maker && setjmp(codec->escape) == 0) {
         jpeg_mem_src(in, jpeg, length);
         jpeg_read_header(in, TRUE);
@@ -210,10 +228,13 @@ static bool finish_sheet(struct codec *codec)
     return true;
 }
 
-static enum status fill_sheet(struct sheets *sheets, struct codec *codec, jvirt_barray_ptr array[3],
-                              uint64_t first, uint64_t count, struct error *err)
+/* *small: there is a small one, for which the sheet is not fine enough. */
+static enum status fill_sheet(bool *small, struct sheets *sheets, struct codec *codec,
+                              jvirt_barray_ptr array[3], uint64_t first, uint64_t count,
+                              struct error *err)
 {
     const uint32_t cell = sheets->grid.cell;
+    *small = false;
     for (uint64_t i = 0; i < count; i++) {
         struct thumb_place *place = &sheets->places[first + i];
         const uint64_t row = sheets->config->rows[first + i];
@@ -232,6 +253,9 @@ static enum status fill_sheet(struct sheets *sheets, struct codec *codec, jvirt_
         if (outcome == OUTCOME_UNLIKE &&
             remake(codec, codec->thumbnail, length, sheets->thumbs->size, &length))
             outcome = copy_blocks(codec, array, place, codec->remade, length, cell);
+        *small = outcome == OUTCOME_SMALL;
+        if (*small)
+            return STATUS_OK;
         if (outcome != OUTCOME_DONE) /* as if it were not there */
             place->width = place->height = 0;
     }
@@ -248,11 +272,16 @@ static enum status make_sheet(struct sheets *sheets, uint64_t sheet, struct erro
     struct codec codec = {.file = NULL};
     jvirt_barray_ptr array[3];
     enum status status = STATUS_OK;
-    if (!begin_sheet(&codec, array, columns * grid->cell, rows * grid->cell))
-        status = error_memory(err, (size_t)columns * rows * grid->cell * grid->cell * 3,
-                              "a sheet of thumbnails");
-    if (status == STATUS_OK)
-        status = fill_sheet(sheets, &codec, array, first, count, err);
+    bool small = false;
+    do {
+        close_codec(&codec);
+        codec = (struct codec){.fine = small};
+        if (!begin_sheet(&codec, array, columns * grid->cell, rows * grid->cell))
+            status = error_memory(err, (size_t)columns * rows * grid->cell * grid->cell * 3,
+                                  "a sheet of thumbnails");
+        if (status == STATUS_OK)
+            status = fill_sheet(&small, sheets, &codec, array, first, count, err);
+    } while (status == STATUS_OK && small);
     if (status == STATUS_OK && !finish_sheet(&codec))
         status = error_memory(err, codec.file_bytes, "a sheet of thumbnails");
     if (status == STATUS_OK)

@@ -13,7 +13,7 @@
 
 struct thumbnail_maker {
     uint32_t size;
-    bool active, failed;
+    bool active, failed, fine;
     uint8_t orientation;
     uint32_t to_width, to_height; /* of the thumbnail, as stored */
     struct shrink shrink;
@@ -85,6 +85,11 @@ void thumbnail_maker_free(struct thumbnail_maker *maker)
     free(maker);
 }
 
+void thumbnail_maker_fine(struct thumbnail_maker *maker)
+{
+    maker->fine = true;
+}
+
 /* A JPEG file in maker->file. */
 static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_t width,
                    uint32_t height)
@@ -100,6 +105,8 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
     jpeg_mem_dest(jpeg, &maker->file, &maker->file_bytes);
     jpeg->image_width = width;
     jpeg->image_height = height;
+    jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor =
+        maker->fine || min_u32(width, height) <= THUMBNAIL_FINE ? 1 : 2;
     jpeg_start_compress(jpeg, TRUE);
     while (jpeg->next_scanline < height) {
         JSAMPROW row[16];
@@ -153,6 +160,28 @@ void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficie
     if (maker && maker->active && !maker->failed)
         maker->failed = !shrink_coefficients(&maker->shrink, coefficients, layout, maker->pixels,
                                              maker->to_width, maker->to_height);
+}
+
+bool thumbnail_decode(struct thumbnail_maker *maker, struct decode *decode,
+                      const struct image_info *info, struct stop *stop)
+{
+    const size_t stride = (size_t)info->out_width * 3;
+    const uint32_t at_once =
+        min_u32((uint32_t)max_u64(THUMBNAIL_STRIP / stride, 1), info->out_height);
+    struct failure failure = {.reason = REASON_NONE};
+    uint64_t digest[2];
+    uint8_t *rows = malloc(stride * at_once);
+    bool good = rows && maker;
+    thumbnail_begin(maker, info->out_width, info->out_height, info->orientation);
+    for (uint32_t y = 0; y < info->out_height && good; y += at_once) {
+        const uint32_t count = min_u32(at_once, info->out_height - y);
+        good = !stop_overdue(stop) &&
+               decode_rows(decode, rows, stride, count, &failure) == REASON_NONE;
+        if (good)
+            thumbnail_rows(maker, rows, stride, count);
+    }
+    free(rows);
+    return good && decode_end(decode, digest, &failure) == REASON_NONE;
 }
 
 /* --- the end --------------------------------------------------------------------------------- */

@@ -57,29 +57,6 @@ static enum status put(struct thumbs *thumbs, uint64_t row, const uint8_t *jpeg,
 
 /* --- all rows -------------------------------------------------------------------------------- */
 
-/* All rows of a picture whose header has been read. */
-static bool pass_rows(const struct making *making, struct decode *decode,
-                      struct thumbnail_maker *maker, const struct image_info *info)
-{
-    const size_t stride = (size_t)info->out_width * 3;
-    const uint32_t at_once =
-        min_u32((uint32_t)max_u64(DECODE_AGAIN_STRIP / stride, 1), info->out_height);
-    struct failure failure = {.reason = REASON_NONE};
-    uint64_t digest[2];
-    uint8_t *rows = malloc(stride * at_once);
-    bool good = rows && maker;
-    thumbnail_begin(maker, info->out_width, info->out_height, info->orientation);
-    for (uint32_t y = 0; y < info->out_height && good; y += at_once) {
-        const uint32_t count = min_u32(at_once, info->out_height - y);
-        good = !stop_overdue(making->thumbs->config.stop) &&
-               decode_rows(decode, rows, stride, count, &failure) == REASON_NONE;
-        if (good)
-            thumbnail_rows(maker, rows, stride, count);
-    }
-    free(rows);
-    return good && decode_end(decode, digest, &failure) == REASON_NONE;
-}
-
 /* What goes wrong with a picture leaves the row without a thumbnail. */
 static bool make_one(void *context, uint64_t index, struct decode *decode,
                      const struct image_info *info)
@@ -87,7 +64,7 @@ static bool make_one(void *context, uint64_t index, struct decode *decode,
     struct making *making = context;
     struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size);
     uint32_t length = 0;
-    const bool good = pass_rows(making, decode, maker, info);
+    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.stop);
     uint8_t *jpeg = good ? thumbnail_finish(maker, &length) : NULL;
     if (jpeg) {
         pthread_mutex_lock(&making->lock);

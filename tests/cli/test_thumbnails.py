@@ -45,7 +45,7 @@ def thumbnails(path):
 
 
 def upright(path):
-    """What Pillow makes of it: alpha over white, 16 bits as 8."""
+    """What Pillow makes of it: alpha over grey, 16 bits as 8."""
     image = Image.open(path)
     if image.mode.startswith("I"):
         image = Image.fromarray(((numpy.asarray(image).astype("uint32") * 255 + 32767) // 65535)
@@ -53,7 +53,7 @@ def upright(path):
     image = ImageOps.exif_transpose(image)
     if "A" in image.getbands() or "transparency" in image.info:
         image = image.convert("RGBA")
-        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+        image = Image.alpha_composite(Image.new("RGBA", image.size, (128, 128, 128)), image)
     return image.convert("RGB")
 
 
@@ -167,6 +167,128 @@ def test_ways_of_decoding(tmp_path, pictures, program):
     for name in ("threads", "strips", "isolate", "blur"):
         assert found[name] == found["plain"], name
     check_like(found["device"], pictures, 160, 2 * WORSE)
+
+
+@pytest.mark.deep
+def test_they_are_for_people(tmp_path, program):
+    """In sRGB, on grey, and not smaller than they may be, whatever the features do; made by an ingest, in its
+    ways of decoding, and by a report."""
+    import test_icc
+    image, p = draw(500, 360), tmp_path / "p"
+    p.mkdir()
+    white = Image.new("RGBA", (300, 200), (255, 0, 255, 0))
+    white.paste((255, 255, 255, 255), (60, 50, 240, 150))
+    readable = {row["name"] for row in json.loads(run_clpipe("formats", "--json", "-").stdout)
+                if row["readable"]}
+    srgb = test_icc.ImageCms.ImageCmsProfile(test_icc.SRGB).tobytes()
+    image.save(p / "wide.jpg", quality=95, icc_profile=test_icc.MATRIX)
+    image.save(p / "wide.png", icc_profile=test_icc.MATRIX)
+    image.save(p / "srgb.jpg", quality=95, icc_profile=srgb)
+    image.save(p / "plain.jpg", quality=95)
+    image.convert("CMYK").save(p / "inks.jpg", quality=95, icc_profile=test_icc.INKS)
+    white.save(p / "white.png")
+    wanted = {"wide.jpg": test_icc.shown(image, test_icc.MATRIX), "wide.png": test_icc.shown(image, test_icc.MATRIX),
+              "srgb.jpg": image, "plain.jpg": image,
+              "inks.jpg": test_icc.shown(image.convert("CMYK"), test_icc.INKS)}
+    if "webp" in readable:
+        image.save(p / "wide.webp", quality=95, icc_profile=test_icc.MATRIX)
+        white.save(p / "white.webp", lossless=True)
+        wanted["wide.webp"] = wanted["wide.jpg"]
+    if "tiff" in readable:
+        image.save(p / "wide.tiff", icc_profile=test_icc.MATRIX)
+        wanted["wide.tiff"] = wanted["wide.jpg"]
+    if "lcms2" not in run_clpipe("--version").stdout:
+        pytest.skip("this build applies no profiles")
+
+    def check(made):
+        for name, jpeg in made.items():
+            found = numpy.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB")).astype(int)
+            if name.startswith("white"):
+                assert max(found.shape) == 160
+                assert abs(found[4:20, 4:20] - 128).max() <= 4 and found[45:60, 60:100].min() > 245, name
+                continue
+            assert found.shape == (115, 160, 3), name
+            box = Image.fromarray(numpy.asarray(wanted[name])).resize((160, 115), Image.BOX)
+            assert ratio(found, box) >= 29, name
+        if "wide.jpg" in made:
+            assert ratio(numpy.asarray(Image.fromarray(numpy.asarray(wanted["wide.jpg"])).resize((160, 115))),
+                         image.resize((160, 115))) < 25, "the profile matters"
+
+    found = {}
+    for i, options in enumerate([["--alpha", "black"], ["--alpha", "black", "--isolate"], ["--jpeg-pixels", "device"],
+                                 ["--alpha", "drop", "--decode-scale", 8, "--icc", "apply", "--slot-size", "100K"]]):
+        found[i] = tmp_path / f"{i}.h5"
+        result = run_clpipe("ingest", p, "-o", found[i], "--thumbnails", "-q", *options)
+        assert result.returncode == 0, (options, result.stderr)
+        check(thumbnails(found[i])[1])
+    assert thumbnails(found[0]) == thumbnails(found[1]) and digest(found[0]) == digest(found[1])
+    # A report makes those that a file lacks; its first page has a strip of each cluster.
+    assert run_clpipe("ingest", p, "-o", tmp_path / "b.h5", "-q", "--alpha", "black").returncode == 0
+    assert digest(tmp_path / "b.h5") == digest(found[0]), "the features are as without thumbnails"
+    assert run_clpipe("report", tmp_path / "b.h5", "-o", tmp_path / "r", "-q").returncode == 0
+    check(in_sheets(tmp_path / "r"))
+
+
+def in_sheets(report):
+    """{name: what a report's sheets show of each picture, as PNG}, by its data files."""
+    def data(name):
+        text = (report / "data" / f"{name}.js").read_text()
+        return json.loads(text[text.index(",", text.index(",") + 1) + 1:text.rindex(")")])
+    sheets, images, found = data("summary")["sheets"], data("images-0"), {}
+    each = sheets["columns"] * sheets["rows"]
+    for p, name in enumerate(images["name"]):
+        at, i = divmod(sheets["strips"] * each + p, each)
+        left, top = (side * sheets["cell"] for side in (i % sheets["columns"], i // sheets["columns"]))
+        cell = Image.open(report / "sheets" / f"{at:05}.jpg").crop((left, top, left + images["w"][p], top + images["h"][p]))
+        file = io.BytesIO()
+        cell.save(file, "PNG")
+        found[name] = file.getvalue()
+    return found
+
+
+@pytest.mark.deep
+def test_small_ones_have_their_colours(tmp_path, program):
+    """Of a few pixels, alone in their cells and beside large ones; stored, made for a report, and by earlier
+    versions, which stored them with subsampling."""
+    colours = {"red": (220, 30, 30), "green": (20, 160, 40), "blue": (30, 40, 210), "yellow": (230, 220, 20)}
+    (tmp_path / "p").mkdir()
+    draw(400, 300).save(tmp_path / "p" / "large.png")
+    for side in (1, 2, 3, 5, 8, 9, 15, 16, 17, 31, 32):
+        for name, colour in colours.items():
+            Image.new("RGB", (side, max(1, side * 2 // 3)), colour).save(tmp_path / "p" / f"{name} {side}.png")
+    Image.new("RGB", (200, 2), colours["blue"]).save(tmp_path / "p" / "blue line.png")
+    stripes = Image.new("RGB", (6, 6), colours["red"])
+    stripes.paste(colours["blue"], (3, 0, 6, 6))
+    stripes.save(tmp_path / "p" / "stripes.png")
+
+    def check(made):
+        assert len(made) == 47
+        for name, data in made.items():
+            found = numpy.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+            if name == "stripes.png":
+                assert abs(found[:, :3] - colours["red"]).max() < 40 and abs(found[:, 3:] - colours["blue"]).max() < 40
+            elif name != "large.png":
+                assert abs(found - colours[name.split()[0]]).max() <= 6, name
+
+    for name, options in (("stored", ["--thumbnails"]), ("made", [])):
+        out = tmp_path / f"{name}.h5"
+        assert run_clpipe("ingest", tmp_path / "p", "-o", out, "-q", *options).returncode == 0
+        assert run_clpipe("report", out, "-o", tmp_path / name, "-q").returncode == 0
+        check(in_sheets(tmp_path / name))
+    size, made = thumbnails(tmp_path / "stored.h5")
+    check(made)
+    # As earlier versions stored them.
+    with h5py.File(tmp_path / "stored.h5", "r+") as file:
+        old = []
+        for name in file["images/path"].asstr()[:]:
+            buffer = io.BytesIO()
+            Image.open(io.BytesIO(made[name])).save(buffer, "JPEG", quality=80, subsampling="4:2:0")
+            old.append(buffer.getvalue())
+        del file["thumbnails/data"], file["checksums"]
+        file["thumbnails/data"] = numpy.frombuffer(b"".join(old), "u1")
+        file["thumbnails/end"][...] = numpy.cumsum([len(one) for one in old])
+    assert run_clpipe("report", tmp_path / "stored.h5", "-o", tmp_path / "old", "-q").returncode == 0
+    check({name: data for name, data in in_sheets(tmp_path / "old").items() if name != "stripes.png"} | {"stripes.png": made["stripes.png"]})
 
 
 def test_run_makes_them_and_ingest_on_request(tmp_path, pictures, program):
