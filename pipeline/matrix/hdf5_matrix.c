@@ -4,7 +4,7 @@
 #include "matrix/h5_driver.h"
 #include "matrix/h5_error.h"
 #include "matrix/hdf5_direct.h"
-#include "matrix/hdf5_sources.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 /* Datasets named in an error, and objects looked at to find them. */
 #define MOST_NAMED   6
 #define MOST_VISITED 10000
+#define MOST_NESTED  16 /* virtual datasets of virtual datasets */
 
 struct hdf5_matrix {
     char *path;
@@ -124,6 +125,143 @@ bool hdf5_is_foreign(const char *path, char *example, size_t size)
     return foreign;
 }
 
+/* --- values in other files, for which HDF5 gives fill values where they are missing ------------ */
+
+static enum status lacks(struct error *err, const char *path, const char *source, const char *why)
+{
+    char shown[256], shown_source[256];
+    return error_set(
+        err, STATUS_FAILED,
+        "cannot read %s: it takes values from %s, which %s: HDF5 would give fill values",
+        path_for_message(shown, sizeof shown, path),
+        path_for_message(shown_source, sizeof shown_source, source), why);
+}
+
+/* The place of the file `name`: below the prefix of the environment, beside `path`, or as it is named. */
+static bool find_file(char found[PATH_MAX], const char *name, const char *path, const char *prefix)
+{
+    const char *slash = strrchr(path, '/');
+    const int directory = slash ? (int)(slash - path) + 1 : 0;
+    struct stat st;
+    if (*name != '/' && prefix) {
+        snprintf(found, PATH_MAX, "%s/%s", prefix, name);
+        if (stat(found, &st) == 0)
+            return true;
+    }
+    if (*name != '/') {
+        snprintf(found, PATH_MAX, "%.*s%s", directory, path, name);
+        if (stat(found, &st) == 0)
+            return true;
+    }
+    snprintf(found, PATH_MAX, "%s", name);
+    return stat(found, &st) == 0;
+}
+
+/* One that is missing is an error of HDF5. */
+static enum status check_external(hid_t list, hid_t dataset, const char *path, struct error *err)
+{
+    uint64_t left = H5Dget_storage_size(dataset);
+    const int count = H5Pget_external_count(list);
+    for (int i = 0; i < count; i++) {
+        char name[PATH_MAX] = "", found[PATH_MAX];
+        off_t offset = 0;
+        hsize_t size = 0;
+        struct stat st;
+        H5Pget_external(list, (unsigned)i, sizeof name, name, &offset, &size);
+        const uint64_t taken = size < left ? size : left;
+        if (find_file(found, name, "", getenv("HDF5_EXTFILE_PREFIX")) && stat(found, &st) == 0 &&
+            (uint64_t)st.st_size < (uint64_t)offset + taken)
+            return lacks(err, path, found, "has fewer");
+        left -= taken;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_sources(hid_t dataset, const char *path, unsigned depth,
+                                 struct error *err);
+
+/* Whether a source has all that is selected of it, or, where that is everything, enough for `target`; of
+ * an unlimited selection it has what is there. */
+static bool has_selected(hid_t source, hid_t selected, hid_t target)
+{
+    hsize_t extent[H5S_MAX_RANK], first[H5S_MAX_RANK], last[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(source);
+    const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
+    bool all = rank >= 0;
+    if (H5Sget_select_type(selected) == H5S_SEL_ALL) {
+        all = H5Sget_simple_extent_npoints(space) >= H5Sget_select_npoints(target);
+    } else {
+        all = all && rank == H5Sget_simple_extent_ndims(selected) &&
+              H5Sget_select_bounds(selected, first, last) >= 0;
+        for (int i = 0; all && i < rank; i++)
+            all = last[i] < extent[i] || last[i] > INT64_MAX;
+    }
+    H5Sclose(space);
+    return all;
+}
+
+static enum status check_mapping(hid_t list, size_t i, unsigned depth, hid_t dataset,
+                                 const char *path, struct error *err)
+{
+    char name[PATH_MAX] = "", object[1024] = "", found[PATH_MAX], where[PATH_MAX + 1024];
+    hid_t file = H5I_INVALID_HID, source = H5I_INVALID_HID;
+    hid_t selected = H5Pget_virtual_srcspace(list, i), target = H5Pget_virtual_vspace(list, i);
+    enum status status = STATUS_OK;
+    if (selected < 0 || target < 0 || H5Pget_virtual_filename(list, i, name, sizeof name) < 0 ||
+        H5Pget_virtual_dsetname(list, i, object, sizeof object) < 0) {
+        status = h5_fail(err, "H5Pget_virtual_filename", "read", path);
+        goto out;
+    }
+    snprintf(where, sizeof where, "%s:%s%s", name, *object == '/' ? "" : "/", object);
+    if (strstr(where, "%b")) {
+        status = lacks(err, path, where, "numbers its files: give one of them");
+    } else if (strcmp(name, ".") == 0) {
+        snprintf(found, sizeof found, "%s", path);
+        file = H5Iget_file_id(dataset);
+    } else if (!find_file(found, name, path, getenv("HDF5_VDS_PREFIX"))) {
+        status = lacks(err, path, where, "is missing");
+    } else {
+        status = open_file(&file, found, err);
+    }
+    if (status != STATUS_OK)
+        goto out;
+    source = H5Dopen2(file, object, H5P_DEFAULT);
+    if (source < 0)
+        status = lacks(err, path, where, "is missing");
+    else if (!has_selected(source, selected, target))
+        status = lacks(err, path, where, "has fewer");
+    else
+        status = check_sources(source, found, depth + 1, err);
+out:
+    if (source >= 0)
+        H5Dclose(source);
+    if (file >= 0)
+        H5Fclose(file);
+    if (selected >= 0)
+        H5Sclose(selected);
+    if (target >= 0)
+        H5Sclose(target);
+    return status;
+}
+
+/* The files that a virtual dataset takes values from, and theirs, or external ones. */
+static enum status check_sources(hid_t dataset, const char *path, unsigned depth, struct error *err)
+{
+    size_t count = 0;
+    hid_t list = H5Dget_create_plist(dataset);
+    enum status status = STATUS_OK;
+    if (depth == MOST_NESTED)
+        status = lacks(err, path, path, "takes them from there in a circle");
+    else if (H5Pget_layout(list) == H5D_VIRTUAL)
+        H5Pget_virtual_count(list, &count);
+    else
+        status = check_external(list, dataset, path, err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = check_mapping(list, i, depth, dataset, path, err);
+    H5Pclose(list);
+    return status;
+}
+
 static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool vector,
                               struct error *err)
 {
@@ -162,7 +300,7 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     if (matrix->space < 0)
         return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
     matrix->flat = H5Sget_simple_extent_ndims(matrix->space) == 1;
-    return hdf5_sources_check(matrix->dataset, matrix->path, open_file, err);
+    return check_sources(matrix->dataset, matrix->path, 0, err);
 }
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,

@@ -134,7 +134,7 @@ def test_external_files(ask, tmp_path, rows, monkeypatch):
     os.truncate("x.raw", rows.nbytes - 1)
     check_one_error(ask("x.h5:/m"), 3, "x.raw, which has fewer")
     os.unlink("x.raw")
-    check_one_error(ask("x.h5:/m"), 3, "x.raw, which is missing")
+    check_one_error(ask("x.h5:/m"), 3, "cannot read rows", "unable to open external raw data file")
 
 
 # --- who else has it open --------------------------------------------------------------------------
