@@ -1,7 +1,9 @@
 /* heif.c: HEIF (HEVC) and AVIF (AV1) through libheif: the primary picture.
  *
- * libheif applies the container's own rotation, mirroring and cropping, so rows come out upright
- * and no orientation is reported: the Exif block of such files repeats it. The whole picture is
+ * libheif applies the container's own rotation and cropping, and mirroring comes last, here, so rows
+ * come out upright and no orientation is reported: the Exif block of such files repeats it. The
+ * container's size may be that before the rotation or, as some cameras have it, the one after it:
+ * where there is one, the coded picture is asked, before anything is decoded. The whole picture is
  * decoded at once, on the calling thread; its samples are converted from RGB of their own depth.
  * libheif reads through us at offsets. Its decoders warn where data are missing: strict decoding
  * makes that an error.
@@ -25,6 +27,7 @@ struct heif {
     struct heif_image_handle *handle;
     struct heif_image *image;
     struct input *input;
+    struct heif_items items;
     bool ended; /* libheif wanted more than the file has */
     int64_t position, file_bytes;
     uint32_t width, height, row;
@@ -64,6 +67,11 @@ static int on_read(void *out, size_t size, void *user)
 {
     struct heif *heif = user;
     size_t got = input_at(heif->input, (uint64_t)heif->position, out, size);
+    const struct heif_items *items = &heif->items;
+    const uint64_t at = (uint64_t)heif->position, end = items->at + items->size;
+    const uint64_t first = at > items->at ? at : items->at, last = at + got < end ? at + got : end;
+    if (items->lists && first < last)
+        memcpy((uint8_t *)out + (first - at), items->lists + (first - items->at), last - first);
     heif->position += (int64_t)got;
     heif->ended = heif->ended || got < size;
     return got == size ? 0 : -1;
@@ -132,11 +140,13 @@ static void heif_reset(void *state)
     if (heif->context)
         heif_context_free(heif->context);
     free(heif->alphas);
+    free(heif->items.lists);
     icc_end(heif->icc);
     heif->image = NULL;
     heif->handle = NULL;
     heif->context = NULL;
     heif->alphas = NULL;
+    heif->items.lists = NULL;
 }
 
 static void heif_clear(void *state)
@@ -170,6 +180,23 @@ static enum reason read_profile(struct heif *heif, uint64_t *memory, struct fail
     return failure->reason;
 }
 
+/* Whether the declared size of a turned picture is, against the standard, the one after the turn. */
+static bool is_size_turned(struct heif *heif)
+{
+    struct heif_size coded = {0};
+    struct heif_image *image = NULL;
+    const int width = heif_image_handle_get_ispe_width(heif->handle);
+    const int height = heif_image_handle_get_ispe_height(heif->handle);
+    if (!heif->items.turned || width == height)
+        return false;
+    heif_probe = &coded;
+    heif_decode_image(heif->handle, &image, heif_colorspace_undefined, heif_chroma_undefined, NULL);
+    heif_probe = NULL;
+    if (image)
+        heif_image_release(image);
+    return coded.width != coded.height && (coded.width > coded.height) != (width > height);
+}
+
 static enum reason heif_begin(void *state, struct input *input,
                               const struct decode_options *options, uint64_t file_bytes,
                               struct image_info *info, struct failure *failure)
@@ -185,7 +212,7 @@ static enum reason heif_begin(void *state, struct input *input,
                           .max_pixels = options->max_pixels,
                           .file_bytes = (int64_t)file_bytes,
                           .icc = heif->icc};
-    if (heif_items_check(input, file_bytes, failure) != REASON_NONE)
+    if (heif_items_read(&heif->items, input, file_bytes, failure) != REASON_NONE)
         return failure->reason;
     heif->context = heif_context_alloc();
     if (!heif->context)
@@ -204,8 +231,9 @@ static enum reason heif_begin(void *state, struct input *input,
         return failure_set(failure, REASON_CORRUPT, "a picture without a size");
     if (codec_check_size((uint64_t)width, (uint64_t)height, options, failure) != REASON_NONE)
         return failure->reason;
-    heif->width = (uint32_t)width;
-    heif->height = (uint32_t)height;
+    const bool turned = is_size_turned(heif);
+    heif->width = (uint32_t)(turned ? height : width);
+    heif->height = (uint32_t)(turned ? width : height);
     heif->has_alpha = heif_image_handle_has_alpha_channel(heif->handle) != 0;
     heif->premultiplied = heif_image_handle_is_premultiplied_alpha(heif->handle) != 0;
     heif->bits = bits > 8 ? (uint32_t)bits : 8;
@@ -225,6 +253,22 @@ static enum reason heif_begin(void *state, struct input *input,
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
+/* Swaps the pixels of a plane, of `size` bytes each, from left to right, or from top to bottom. */
+static void mirror(const struct heif *heif, uint8_t *plane, size_t size, bool across)
+{
+    const size_t width = heif->width, height = heif->height;
+    uint8_t kept[8];
+    for (size_t y = 0; y < (across ? height : height / 2); y++)
+        for (size_t x = 0; x < (across ? width / 2 : width); x++) {
+            uint8_t *a = plane + y * heif->stride + x * size;
+            uint8_t *b = across ? plane + y * heif->stride + (width - 1 - x) * size
+                                : plane + (height - 1 - y) * heif->stride + x * size;
+            memcpy(kept, a, size);
+            memcpy(a, b, size);
+            memcpy(b, kept, size);
+        }
+}
+
 static enum reason read_picture(struct heif *heif, struct failure *failure)
 {
     struct heif_decoding_options *options = heif_decoding_options_alloc();
@@ -239,6 +283,13 @@ static enum reason read_picture(struct heif *heif, struct failure *failure)
                                                 : heif_chroma_interleaved_RGB;
     /* Coded pictures are whole blocks of up to 64 pixels a side. */
     heif_most_pixels = heif->max_pixels + (64ull + heif->width + heif->height) * 64;
+    struct heif_color_profile_nclx *nclx = NULL;
+    heif_image_handle_get_nclx_color_profile(heif->handle, &nclx);
+    /* Alpha is grey, too, and in HEVC most often says nothing. */
+    heif_grey_range = heif->has_alpha ? (heif->items.hevc ? 1 : -1)
+                      : nclx          ? nclx->full_range_flag
+                                      : -1;
+    heif_nclx_color_profile_free(nclx);
     struct heif_error error =
         heif_decode_image(heif->handle, &heif->image, heif_colorspace_RGB, chroma, options);
     heif_decoding_options_free(options);
@@ -248,7 +299,8 @@ static enum reason read_picture(struct heif *heif, struct failure *failure)
         return fail(heif, &error, failure);
     int stride = 0,
         bits = heif_image_get_bits_per_pixel_range(heif->image, heif_channel_interleaved);
-    heif->pixels = heif_image_get_plane_readonly(heif->image, heif_channel_interleaved, &stride);
+    uint8_t *plane = heif_image_get_plane(heif->image, heif_channel_interleaved, &stride);
+    heif->pixels = plane;
     if (!heif->pixels || stride <= 0 ||
         heif_image_get_width(heif->image, heif_channel_interleaved) != (int)heif->width ||
         heif_image_get_height(heif->image, heif_channel_interleaved) != (int)heif->height)
@@ -257,6 +309,9 @@ static enum reason read_picture(struct heif *heif, struct failure *failure)
         return failure_set(failure, REASON_CORRUPT, "two depths for one picture");
     heif->bits = (uint32_t)bits;
     heif->stride = (size_t)stride;
+    if (heif->items.mirror >= 0)
+        mirror(heif, plane, (heif->has_alpha ? 4 : 3) * (bits > 8 ? 2 : 1),
+               heif->items.mirror == 1);
     return REASON_NONE;
 }
 

@@ -121,6 +121,13 @@ static int first_picture(struct av1 *av1, Dav1dPicture *picture)
 static struct heif_error decode(void *decoder, struct heif_image **out)
 {
     Dav1dPicture picture = {0};
+    Dav1dSequenceHeader header;
+    const struct av1 *av1 = decoder;
+    if (heif_probe) {
+        if (av1->size > 0 && dav1d_parse_sequence_header(&header, av1->data, av1->size) == 0)
+            *heif_probe = (struct heif_size){header.max_width, header.max_height};
+        return heif_decoder_error(heif_suberror_Unspecified, "only its size was asked for");
+    }
     int result = first_picture(decoder, &picture);
     if (result == DAV1D_ERR(EAGAIN))
         return heif_decoder_error(heif_suberror_End_of_data, "there is no coded picture");

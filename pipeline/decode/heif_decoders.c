@@ -4,6 +4,8 @@
 #include <string.h>
 
 _Thread_local uint64_t heif_most_pixels = UINT64_MAX;
+_Thread_local struct heif_size *heif_probe;
+_Thread_local int heif_grey_range = -1;
 
 struct heif_error heif_decoder_error(enum heif_suberror_code code, const char *text)
 {
@@ -26,15 +28,31 @@ static void set_colours(struct heif_image *image, const struct heif_planes *plan
     heif_nclx_color_profile_set_color_primaries(profile, (uint16_t)planes->primaries);
     heif_nclx_color_profile_set_transfer_characteristics(profile, (uint16_t)planes->transfer);
     heif_nclx_color_profile_set_matrix_coefficients(profile, (uint16_t)planes->matrix);
-    profile->full_range_flag = planes->full_range != 0;
+    profile->full_range_flag = planes->full_range != 0 || planes->chroma == heif_chroma_monochrome;
     heif_image_set_nclx_color_profile(image, profile);
     heif_nclx_color_profile_free(profile);
+}
+
+/* 16 to 235 of 8 bits become 0 to 255, likewise those of more. */
+static void widen(uint8_t *row, int width, int bits)
+{
+    const int most = (1 << bits) - 1, black = 16 << (bits - 8), span = 219 << (bits - 8);
+    for (int x = 0; x < width; x++) {
+        uint16_t *deep = (uint16_t *)(void *)row + x;
+        const int value = ((bits > 8 ? *deep : row[x]) - black) * most;
+        const int wide = value <= 0 ? 0 : value >= span * most ? most : (value + span / 2) / span;
+        if (bits > 8)
+            *deep = (uint16_t)wide;
+        else
+            row[x] = (uint8_t)wide;
+    }
 }
 
 struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_planes *planes)
 {
     static const enum heif_channel channels[] = {heif_channel_Y, heif_channel_Cb, heif_channel_Cr};
     int grey = planes->chroma == heif_chroma_monochrome;
+    const int full = grey && heif_grey_range >= 0 ? heif_grey_range : planes->full_range;
     struct heif_image *image = NULL;
     struct heif_error error = heif_image_create(
         planes->width[0], planes->height[0],
@@ -46,8 +64,11 @@ struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_pl
         uint8_t *to =
             error.code == heif_error_Ok ? heif_image_get_plane(image, channels[i], &stride) : NULL;
         size_t row = (size_t)planes->width[i] * (planes->bits > 8 ? 2 : 1);
-        for (int y = 0; to && y < planes->height[i]; y++)
-            memcpy(to + (size_t)y * (size_t)stride, planes->data[i] + y * planes->stride[i], row);
+        for (int y = 0; to && y < planes->height[i]; y++, to += stride) {
+            memcpy(to, planes->data[i] + y * planes->stride[i], row);
+            if (grey && !full)
+                widen(to, planes->width[i], planes->bits);
+        }
         if (!to && error.code == heif_error_Ok)
             error = heif_no_memory("no memory for a picture");
     }

@@ -14,6 +14,15 @@ extern const struct heif_decoder_plugin heif_hevc_decoder, heif_av1_decoder;
  * about them. Of the calling thread, which is the one that decodes. */
 extern _Thread_local uint64_t heif_most_pixels;
 
+/* Where it is not NULL a decoder notes the size of the first coded picture here, and fails. */
+struct heif_size {
+    int width, height;
+};
+extern _Thread_local struct heif_size *heif_probe;
+
+/* Whether grey pictures are of full range: 1, 0, or -1: as they say themselves. */
+extern _Thread_local int heif_grey_range;
+
 /* A decoded picture: grey in one plane, or Y, Cb and Cr. */
 struct heif_planes {
     enum heif_chroma chroma; /* monochrome, 420, 422, 444 */
@@ -24,7 +33,7 @@ struct heif_planes {
     int primaries, transfer, matrix, full_range;
 };
 
-/* A copy of it for libheif. */
+/* A copy of it for libheif; grey of limited range, which libheif 1.15 takes as it is, becomes full. */
 struct heif_error heif_copy_planes(struct heif_image **out, const struct heif_planes *planes);
 
 /* text: of static storage, NULL for success. */

@@ -53,6 +53,10 @@ static int get_planes(de265_decoder_context *context, struct de265_image_spec *s
     int stride[PLANES] = {0};
     (void)context;
     (void)user;
+    if (heif_probe) {
+        *heif_probe = (struct heif_size){spec->visible_width, spec->visible_height};
+        return 0;
+    }
     for (int i = 0; i < count; i++) {
         plane[i] = make_plane(&stride[i], spec, image, i);
         if (!plane[i]) {

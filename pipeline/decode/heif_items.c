@@ -1,4 +1,5 @@
-/* heif_items.c: reads the item references of ISO/IEC 14496-12 (box 'iref' of a 'meta' box).
+/* heif_items.c: reads the item references and properties of ISO/IEC 14496-12 (boxes 'iref' and 'iprp' of
+ * a 'meta' box).
  *
  * Only what decoding follows counts: a derived picture needs its parts ('dimg'), a picture needs
  * its auxiliary ones ('auxl', which point the other way). What contradicts itself is read as
@@ -10,10 +11,11 @@
 
 /* Bytes of references that are read, and pictures that one picture may take: a grid has at most
  * 65,536 parts. */
-#define MOST_BYTES (300u << 10)
-#define MOST_NEEDS (150u << 10)
-#define MOST_PARTS (1u << 17)
-#define MOST_BOXES 10000u
+#define MOST_BYTES      (300u << 10)
+#define MOST_NEEDS      (150u << 10)
+#define MOST_PARTS      (1u << 17)
+#define MOST_BOXES      10000u
+#define MOST_PROPERTIES 4096u
 
 /* `whole` cannot be decoded without `part`. */
 struct need {
@@ -115,8 +117,87 @@ static bool read_references(struct needs *needs, struct input *input, const stru
     return true;
 }
 
-/* All references of all 'meta' boxes. false: too many of something. */
-static bool read_all(struct needs *needs, struct input *input, uint64_t file_bytes)
+struct property {
+    char type[4];
+    uint8_t value; /* its first byte: of irot and imir all of it */
+};
+
+/* Puts sizes first in each item's list, and reads what is done to the primary one. */
+static void order_lists(struct heif_items *items, const struct property *property, unsigned count,
+                        uint32_t primary)
+{
+    uint8_t *data = items->lists;
+    const unsigned id = data[0] > 0 ? 4 : 2, wide = data[3] & 1 ? 2 : 1;
+    size_t at = 8;
+    for (uint32_t left = get(data + 4, 4); left > 0 && items->size - at > id; left--) {
+        const bool is_primary = get(data + at, id) == primary;
+        const unsigned entries = data[at + id];
+        uint8_t *entry = data + at + id + 1;
+        if ((items->size - at - id - 1) / wide < entries)
+            return;
+        at += id + 1 + (size_t)entries * wide;
+        unsigned sizes = 0;
+        int mirrored = -1; /* the place of what is done last, if it is that */
+        for (unsigned i = 0; i < entries; i++) {
+            uint8_t *own = entry + i * wide, copy[2] = {own[0], own[wide - 1]};
+            const uint32_t index = get(own, wide) & (wide == 2 ? 0x7fff : 0x7f);
+            if (index == 0 || index > count)
+                continue;
+            const struct property *of = &property[index - 1];
+            if (memcmp(of->type, "ispe", 4) == 0) {
+                memmove(entry + wide, entry, i * wide);
+                memcpy(entry, copy, wide);
+                mirrored += mirrored >= 0;
+                sizes++;
+            } else if (memcmp(of->type, "irot", 4) == 0 || memcmp(of->type, "clap", 4) == 0) {
+                items->turned ^= is_primary && of->type[0] == 'i' && (of->value & 1);
+                mirrored = -1;
+            } else if (memcmp(of->type, "imir", 4) == 0) {
+                mirrored = (int)i;
+                items->mirror = is_primary ? of->value & 1 : items->mirror;
+            }
+        }
+        if (is_primary && sizes > 0 && mirrored > 0)
+            memmove(entry + wide, entry, (unsigned)mirrored * wide); /* its size once more */
+        else if (is_primary)
+            items->mirror = -1;
+    }
+}
+
+static void read_properties(struct heif_items *items, struct needs *needs, struct input *input,
+                            const struct box *iprp, uint32_t primary)
+{
+    struct property *property = calloc(MOST_PROPERTIES, sizeof *property);
+    struct box box, inner;
+    unsigned count = 0;
+    needs->no_memory = needs->no_memory || !property;
+    for (uint64_t at = iprp->content; property && read_box(&box, input, at, iprp->end);
+         at = box.end)
+        if (memcmp(box.type, "ipco", 4) == 0) {
+            for (uint64_t in = box.content;
+                 count < MOST_PROPERTIES && read_box(&inner, input, in, box.end); in = inner.end) {
+                memcpy(property[count].type, inner.type, 4);
+                input_at(input, inner.content, &property[count].value, 1);
+                items->hevc |= memcmp(inner.type, "hvcC", 4) == 0;
+                count++;
+            }
+        } else if (memcmp(box.type, "ipma", 4) == 0 && !items->lists &&
+                   box.end - box.content >= 8 && box.end - box.content <= MOST_BYTES) {
+            items->at = box.content;
+            items->lists = malloc((size_t)(box.end - box.content));
+            needs->no_memory = needs->no_memory || !items->lists;
+            if (items->lists)
+                items->size =
+                    input_at(input, box.content, items->lists, (size_t)(box.end - box.content));
+        }
+    if (items->size >= 8)
+        order_lists(items, property, count, primary);
+    free(property);
+}
+
+/* All references and properties of all 'meta' boxes. false: too many of something. */
+static bool read_all(struct needs *needs, struct heif_items *items, struct input *input,
+                     uint64_t file_bytes)
 {
     struct box box, inner;
     unsigned boxes = 0;
@@ -125,6 +206,7 @@ static bool read_all(struct needs *needs, struct input *input, uint64_t file_byt
             return false;
         if (memcmp(box.type, "meta", 4) != 0)
             continue;
+        uint8_t primary[8] = {0};
         /* Behind its version and flags. */
         for (uint64_t in = box.content + 4; in < box.end && read_box(&inner, input, in, box.end);
              in = inner.end) {
@@ -132,6 +214,11 @@ static bool read_all(struct needs *needs, struct input *input, uint64_t file_byt
                 return false;
             if (memcmp(inner.type, "iref", 4) == 0 && !read_references(needs, input, &inner))
                 return false;
+            if (memcmp(inner.type, "pitm", 4) == 0)
+                input_at(input, inner.content, primary, sizeof primary);
+            if (memcmp(inner.type, "iprp", 4) == 0)
+                read_properties(items, needs, input, &inner,
+                                get(primary + 4, primary[0] > 0 ? 4 : 2));
         }
     }
     return !needs->too_many;
@@ -211,11 +298,13 @@ static const char *count_parts(struct needs *needs, struct item *items, struct i
     return done < count ? "pictures are made of each other" : NULL;
 }
 
-enum reason heif_items_check(struct input *input, uint64_t file_bytes, struct failure *failure)
+enum reason heif_items_read(struct heif_items *out, struct input *input, uint64_t file_bytes,
+                            struct failure *failure)
 {
     struct needs needs = {0};
     const char *wrong = NULL;
-    if (!read_all(&needs, input, file_bytes)) {
+    *out = (struct heif_items){.mirror = -1};
+    if (!read_all(&needs, out, input, file_bytes)) {
         wrong = "too many references between pictures";
     } else if (needs.count > 0) {
         struct item *items = calloc(2 * needs.count, sizeof *items);
@@ -228,6 +317,7 @@ enum reason heif_items_check(struct input *input, uint64_t file_bytes, struct fa
     }
     free(needs.need);
     if (needs.no_memory)
-        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for its references");
+        return failure_set(failure, REASON_OUT_OF_MEMORY,
+                           "no memory for its references and properties");
     return wrong ? failure_set(failure, REASON_CORRUPT, "%s", wrong) : REASON_NONE;
 }

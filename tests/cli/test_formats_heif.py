@@ -99,8 +99,9 @@ def box(name, body):
     return struct.pack(">I4s", 8 + len(body), name) + body
 
 
-def with_property(data, added):
-    """The file with one more property of its primary item; the new `meta` stands at its end."""
+def with_property(data, added, before=False):
+    """The file with one more property of its primary item, the last or the first one in its list; the new
+    `meta` stands at its end."""
     _, start, end = next(b for b in boxes(data, 0, len(data)) if b[0] == b"meta")
     parts = {name: data[first + 8:last] for name, first, last in boxes(data, start + 12, end)}
     inner = {name: parts[b"iprp"][first + 8:last]
@@ -113,7 +114,8 @@ def with_property(data, added):
     while left:
         count = left[2]
         if left[:2] == primary:
-            links += left[:2] + bytes([count + 1]) + left[3:3 + count] + bytes([0x80 | index])
+            lists = [left[3:3 + count], bytes([0x80 | index])]
+            links += left[:2] + bytes([count + 1]) + b"".join(reversed(lists) if before else lists)
         else:
             links += left[:3 + count]
         left = left[3 + count:]
@@ -122,15 +124,74 @@ def with_property(data, added):
     return data[:start + 4] + b"free" + data[start + 8:] + box(b"meta", meta)
 
 
+def with_size(data, old, new):
+    before, after = (b"ispe" + bytes(4) + struct.pack(">II", *size) for size in (old, new))
+    assert before in data
+    return data.replace(before, after)
+
+
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_rotation(encode, tmp_path, turns):
-    """The container turns the picture, against the clock, once."""
-    pixels = RGB[:, :32]  # of even size: no cropping of the coded picture
+    """The container turns the picture, against the clock, once: wherever the size stands in its list, and
+    where it is the one after the turn."""
+    # Of whole coded blocks: their shape says what the size is of.
+    pixels = RANDOM.integers(0, 256, (64, 80, 3), dtype="uint8")
     data = encode("plain", pixels, *LOSSLESS).read_bytes()
-    (tmp_path / "turned").write_bytes(with_property(data, box(b"irot", bytes([turns]))))
+    irot = box(b"irot", bytes([turns]))
+    (tmp_path / "turned").write_bytes(with_property(data, irot))
+    (tmp_path / "first").write_bytes(with_property(data, irot, before=True))
+    if turns != 2:
+        swapped = with_size(data, (80, 64), (64, 80))
+        (tmp_path / "after").write_bytes(with_property(swapped, irot))
+        (tmp_path / "after first").write_bytes(with_property(swapped, irot, before=True))
     plain = converted(tmp_path / f"plain.{encode.suffix}")
     (tmp_path / f"plain.{encode.suffix}").unlink()
-    check(decoded(tmp_path), {"turned": numpy.rot90(plain, turns)})
+    found = decoded(tmp_path)
+    assert len(found) == (2 if turns == 2 else 4)
+    check(found, dict.fromkeys(found, numpy.rot90(plain, turns)))
+
+
+def test_crop_before_the_size(encode, tmp_path):
+    pixels = RGB[:, :32]
+    data = encode("plain", pixels, *LOSSLESS).read_bytes()
+    clap = box(b"clap", struct.pack(">8i", 10, 1, 6, 1, -3, 1, 2, 1))
+    for name, before in (("last", False), ("first", True)):
+        (tmp_path / name).write_bytes(with_property(data, clap, before))
+    (tmp_path / f"plain.{encode.suffix}").unlink()
+    found = decoded(tmp_path)
+    assert found["first"].shape == (6, 10, 3) and (found["first"] == found["last"]).all()
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("bits", ["8", "10"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_mirror(encode, tmp_path, bits, axis, turns):
+    """After the rotation; of samples of any depth, which libheif does not mirror."""
+    data = encode("plain", RGB[:, :32], *LOSSLESS, "-b", bits).read_bytes()
+    plain = numpy.rot90(decoded(tmp_path)["plain." + encode.suffix], turns)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for turn in range(turns):
+        data = with_property(data, box(b"irot", bytes([1])))
+    for before in (False, True) if turns == 0 else (False,):
+        (tmp_path / f"mirrored {before}").write_bytes(with_property(data, box(b"imir", bytes([axis])), before))
+    found = decoded(tmp_path)
+    check(found, dict.fromkeys(found, plain[::-1] if axis == 0 else plain[:, ::-1]))
+
+
+@pytest.mark.parametrize("bits", [8, 10])
+@pytest.mark.parametrize("full", [0, 1])
+def test_grey_of_limited_range(encode, tmp_path, full, bits):
+    """16 to 235 are black to white; what the container says of the range counts."""
+    grey = numpy.arange(HEIGHT * 32, dtype="uint8").reshape(HEIGHT, 32)
+    path = encode("grey", grey, "-L", "-b", str(bits))
+    data = path.read_bytes()
+    path.write_bytes(with_property(data, box(b"colr", b"nclx\0\1\0\1\0\1" + bytes([0x80 * full]))))
+    found = decoded(tmp_path)[path.name].astype(int)
+    deep = grey.astype(int) if bits == 8 else grey.astype(int) * 4 + (grey >> 6)
+    low, high = (16 << bits - 8, 235 << bits - 8) if not full else (0, (1 << bits) - 1)
+    wanted = ((deep - low) / (high - low) * 255).clip(0, 255)
+    assert abs(found - wanted[..., None]).max() <= (1 if bits == 8 else 1.5)  # of a tenth bit
 
 
 def test_cut_and_false(encode, tmp_path):
