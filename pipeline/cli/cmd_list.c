@@ -1,5 +1,6 @@
 /* cmd_list.c: clpipe list: walks once, so that later commands need not. */
 #include "base/path.h"
+#include "base/process.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
@@ -60,7 +61,7 @@ enum status command_list(const struct options *options, struct error *err)
     struct listing listing = {.seen = {.phase = "walking"}};
     struct listfile_summary list;
     struct walk *walk = NULL;
-    const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : "/tmp";
+    const char *temporary = process_temporary_directory();
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o LIST");
     const struct walk_config config = {

@@ -1,6 +1,7 @@
 /* describe.c: an ingest of a few pictures. */
 #include "cli/describe.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "cli/ingest_step.h"
 #include "cli/picture_file.h"
 #include "file/feature_matrix.h"
@@ -229,7 +230,6 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
 {
     struct arguments a = {0};
     struct parameters *parameters = NULL;
-    const char *temporary = getenv("TMPDIR");
     char directory[4096], file[4112];
     enum status status = check_feature(result, name, err);
     if (status != STATUS_OK)
@@ -238,7 +238,7 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
     if (status != STATUS_OK)
         return status;
     snprintf(directory, sizeof directory, "%s/clpipe-similar-XXXXXX",
-             temporary && *temporary ? temporary : "/tmp");
+             process_temporary_directory());
     if (!mkdtemp(directory)) {
         parameters_close(&parameters);
         return error_errno(err, STATUS_FAILED, errno, "mkdtemp", "cannot make %s", directory);

@@ -1,6 +1,7 @@
 /* joined_input.c: clpipe merge, but for the name. */
 #include "cli/joined_input.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/unnamed_file.h"
 #include "file/merge.h"
 #include <errno.h>
@@ -24,9 +25,8 @@ static bool is_hdf5(const char *path)
 
 static enum status open_unnamed(int *fd, struct error *err)
 {
-    const char *directory = getenv("TMPDIR");
+    const char *directory = process_temporary_directory();
     char shown[256];
-    directory = directory && *directory ? directory : "/tmp";
     *fd = unnamed_file(directory);
     return *fd >= 0 ? STATUS_OK
                     : error_errno(err, STATUS_FAILED, errno, "open", "cannot create a file in %s",

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "cli/commands.h"
 #include "cli/joined_input.h"
 #include "cli/launch.h"
@@ -11,14 +12,12 @@
 #include "cli/usage.h"
 #include "cluster/processes.h"
 #include "file/h5_library.h"
-#include <fcntl.h>
+#include "ocl/ocl_trial.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* True if -h or --help stands anywhere before "--". */
 static bool wants_help(int argc, char *const *argv)
@@ -119,14 +118,21 @@ out:
     return status;
 }
 
+static int run_command(int argc, char **argv)
+{
+    struct error err = ERROR_INIT;
+    if (argc == 2 && strcmp(argv[1], OCL_TRIAL_ARGUMENT) == 0)
+        return ocl_trial_serve();
+    ocl_trial_enable();
+    enum status status = dispatch(argc, argv, &err);
+    tell(&err);
+    return (int)status;
+}
+
 int main(int argc, char **argv)
 {
     clock_process_start();
-    /* A file that we open must not become somebody's standard output. */
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
-            _exit(STATUS_FAILED);
+    process_repair();
 #ifdef __GLIBC__
     /* What codecs free goes back to the system. Left to itself glibc raises both thresholds to the
      * sizes that it meets and keeps dozens of megabytes for each decode thread, which no bound
@@ -134,12 +140,6 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
 #endif
-    signal(SIGPIPE, SIG_IGN);
-    /* A file size limit is an error like a full disk, not a reason to be killed. */
-    signal(SIGXFSZ, SIG_IGN);
     h5_library_without_exit_handler();
-    struct error err = ERROR_INIT;
-    enum status status = dispatch(argc, argv, &err);
-    tell(&err);
-    return (int)status;
+    return process_run(run_command, argc, argv);
 }

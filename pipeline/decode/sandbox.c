@@ -5,6 +5,8 @@
  * the kernel's own interface: a library for it would be one more to need. */
 #include "decode/sandbox.h"
 
+#include "base/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -19,18 +21,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* The sanitizers' runtimes need more of the system than decoders do. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 #if defined __x86_64__
 #define OUR_ARCH AUDIT_ARCH_X86_64

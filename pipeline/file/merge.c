@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "file/checksums.h"
 #include "file/chunks.h"
 #include "file/codebook_groups.h"
@@ -387,7 +388,7 @@ static enum status write_ends(struct merge *m, struct result *part, uint64_t fir
 static enum status add_sidecars(struct merge *m, struct result *part, bool is_first,
                                 struct error *err)
 {
-    const char *temporary = getenv("TMPDIR"), *text[SIDECAR_COLUMNS];
+    const char *text[SIDECAR_COLUMNS];
     struct sidecar_reader *reader;
     enum status status = sidecar_reader_open(&reader, part, err);
     if (status == STATUS_OK && !is_first && !reader != !m->sidecars)
@@ -395,7 +396,7 @@ static enum status add_sidecars(struct merge *m, struct result *part, bool is_fi
             h5_damaged(err, part->path, "only one has /images/key, cls, json and txt: it or %s",
                        m->inputs.input[0].path);
     if (status == STATUS_OK && reader && !m->sidecars)
-        status = sidecars_open(&m->sidecars, temporary && *temporary ? temporary : "/tmp", err);
+        status = sidecars_open(&m->sidecars, process_temporary_directory(), err);
     for (uint64_t row = 0; reader && row < result_images(part) && status == STATUS_OK; row++) {
         status = sidecar_reader_row(reader, row, text, err);
         if (status == STATUS_OK)

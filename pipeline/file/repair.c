@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "base/process.h"
+#include "base/unnamed_file.h"
 #include "base/source_name.h"
 #include "file/build.h"
 #include "file/carry.h"
@@ -146,14 +148,14 @@ static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t 
  * made the file restores them. */
 static enum status take_sidecars(struct repair *r, struct verify *verify, struct error *err)
 {
-    const char *temporary = getenv("TMPDIR"), *text[SIDECAR_COLUMNS], *path;
+    const char *text[SIDECAR_COLUMNS], *path;
     struct rows *rows = r->result->images;
     struct sidecar_reader *reader;
     struct error why = ERROR_INIT;
     const void *row;
     enum status damaged = sidecar_reader_open(&reader, r->result, &why), status = STATUS_OK;
     if (reader)
-        status = sidecars_open(&r->sidecars, temporary && *temporary ? temporary : "/tmp", err);
+        status = sidecars_open(&r->sidecars, process_temporary_directory(), err);
     for (uint64_t i = 0; reader && !status && !damaged && i < rows_count(rows); i++) {
         if (verify->bad_images[i] || (damaged = sidecar_reader_row(reader, i, text, &why)))
             continue;
@@ -486,10 +488,11 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
             path_for_message(shown, sizeof shown, config->input));
         goto out;
     }
-    r.order = tmpfile();
+    const int order = unnamed_file(process_temporary_directory());
+    r.order = order >= 0 ? fdopen(order, "w+") : NULL;
     if (!r.order) {
-        status =
-            error_errno(err, STATUS_FAILED, errno, "tmpfile", "cannot keep the order of the rows");
+        status = error_errno(err, STATUS_FAILED, errno, "open", "cannot create a file in %s",
+                             process_temporary_directory());
         goto out;
     }
     if (r.work && fstatat(workdir_descriptor(r.work), WORKDIR_LOG, &st, 0) == 0 &&

@@ -2,6 +2,7 @@
 #include "ingest/codebook_job.h"
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "ingest/bounds.h"
 #include "ingest/learning.h"
 
@@ -23,10 +24,9 @@ static void show_walk(void *context, uint64_t found)
 
 static enum status open_walk(struct walk **out, struct ingest_job *job, struct error *err)
 {
-    const char *temporary = getenv("TMPDIR");
     const struct walk_config walk = {
         .options = job->config->walk,
-        .spool_directory = temporary && *temporary ? temporary : "/tmp",
+        .spool_directory = process_temporary_directory(),
         .memory = bounds_sorting(job->config->memory),
         .promises_image = format_promised,
         .stop = job->stop,

@@ -1,0 +1,248 @@
+/* process.c: repairs at the start, and a line at an end that nobody else reports.
+ *
+ * PoCL aborts the process where it cannot start a thread, a linker or wait for it, and LLVM where it has no
+ * memory. Both install handlers when the first device is opened, so ours come after that. */
+#include "base/process.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES      (8ul << 20)
+#define DESCRIPTORS_MOST 65536 /* some libraries close, one by one, as many as there may be */
+#define SYSTEM_PATH      "/usr/local/bin:/usr/bin:/bin"
+#define EXIT_FAILED      3
+
+/* Written by process_repair. */
+static int last_descriptor = INT_MAX;
+static char limits[160], crash_line[400];
+static bool memory_is_limited;
+
+/* --- repairs --------------------------------------------------------------------------------- */
+
+static void repair_descriptors(void)
+{
+    struct rlimit files;
+    /* A file that we open must not become somebody's standard output. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            _exit(EXIT_FAILED);
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return;
+    if (files.rlim_cur < DESCRIPTORS_MOST) {
+        files.rlim_cur = files.rlim_max < DESCRIPTORS_MOST ? files.rlim_max : DESCRIPTORS_MOST;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    last_descriptor = files.rlim_cur < INT_MAX ? (int)files.rlim_cur : INT_MAX;
+}
+
+bool process_keeps_descriptor(int fd, int left)
+{
+    if (fd >= 0 && fd < last_descriptor - left)
+        return true;
+    if (fd >= 0) {
+        close(fd);
+        errno = EMFILE;
+    }
+    return false;
+}
+
+/* Drivers look for a linker there. An entry that is not absolute means another program in each directory. */
+static void repair_path(void)
+{
+    const char *entry = getenv("PATH");
+    char *path = malloc((entry ? strlen(entry) : 0) + sizeof SYSTEM_PATH + 1), *end = path;
+    if (!path)
+        return;
+    for (size_t length; entry && *entry; entry += length + (entry[length] == ':')) {
+        length = strcspn(entry, ":");
+        if (*entry == '/')
+            end += sprintf(end, "%.*s:", (int)length, entry);
+    }
+    strcpy(end, SYSTEM_PATH);
+    setenv("PATH", path, 1);
+    free(path);
+}
+
+static pthread_once_t temporary_once = PTHREAD_ONCE_INIT;
+static const char *temporary = "/tmp";
+
+static void find_temporary_directory(void)
+{
+    const char *const set = getenv("TMPDIR");
+    const char *const place[] = {set && *set ? set : "/tmp", "/tmp", "/var/tmp", "/dev/shm"};
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+        if (faccessat(AT_FDCWD, place[i], W_OK | X_OK, AT_EACCESS) != 0)
+            continue;
+        const char *copy = strdup(place[i]); /* the environment may change */
+        temporary = copy ? copy : "/tmp";
+        return;
+    }
+}
+
+const char *process_temporary_directory(void)
+{
+    pthread_once(&temporary_once, find_temporary_directory);
+    return temporary;
+}
+
+/* --- what is short --------------------------------------------------------------------------- */
+
+/* Limits that somebody has set: below what any system has by default. */
+static void look_at_limits(void)
+{
+    static const struct {
+        int resource;
+        char option;
+        rlim_t unit, usual;
+    } all[] = {{RLIMIT_AS, 'v', 1024, RLIM_INFINITY},
+               {RLIMIT_DATA, 'd', 1024, RLIM_INFINITY},
+               {RLIMIT_FSIZE, 'f', 1024, RLIM_INFINITY},
+               {RLIMIT_NPROC, 'u', 1, 1024},
+               {RLIMIT_NOFILE, 'n', 1, 256}};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)all[i].resource, &limit) != 0 ||
+            limit.rlim_cur >= all[i].usual)
+            continue;
+        used += (size_t)snprintf(limits + used, sizeof limits - used, "%sulimit -%c %llu",
+                                 used ? ", " : " (limits: ", all[i].option,
+                                 (unsigned long long)(limit.rlim_cur / all[i].unit));
+        memory_is_limited = memory_is_limited || i < 2;
+    }
+    if (used > 0)
+        snprintf(limits + used, sizeof limits - used, ")");
+}
+
+const char *process_limits(void)
+{
+    return limits;
+}
+
+bool process_is_short(int errno_value)
+{
+    return errno_value == EMFILE || errno_value == ENFILE || errno_value == ENOMEM ||
+           errno_value == EAGAIN || errno_value == ENOBUFS;
+}
+
+bool process_wait_for(int64_t *since, int errno_value, const char *what)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const bool own = errno_value == EMFILE || (errno_value == ENOMEM && memory_is_limited);
+    if (*since == 0)
+        *since = clock_now();
+    if (!process_is_short(errno_value) || clock_seconds_since(*since) > (own ? 2 : 60))
+        return false;
+    if (!atomic_flag_test_and_set(&told))
+        log_message(LOG_NOTICE, "notice: waiting for %s: %s%s", what, strerror(errno_value), limits);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    return true;
+}
+
+/* --- crashes --------------------------------------------------------------------------------- */
+
+static void name_crash(int number)
+{
+    struct rlimit core;
+    char line[sizeof crash_line + 64];
+    const int size = snprintf(line, sizeof line, "%sclpipe: ended by signal %d%s",
+                              log_is_terminal() ? "\r\033[K\033[?7h" : "", number, crash_line);
+    const ssize_t written = write(STDERR_FILENO, line, (size_t)size);
+    (void)written; /* there is nobody left to tell */
+    if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur == 0)
+        _exit(EXIT_FAILED);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void process_name_crashes(void)
+{
+    const struct sigaction action = {.sa_handler = name_crash, .sa_flags = (int)SA_RESETHAND};
+    if (SANITIZED || !crash_line[0])
+        return;
+    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void process_repair(void)
+{
+    repair_descriptors();
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+    /* A file size limit is an error like a full disk, not a reason to be killed. */
+    signal(SIGXFSZ, SIG_IGN);
+    umask(umask(0) & 077);
+    repair_path();
+    process_temporary_directory();
+    log_is_terminal(); /* looks at the environment, which drivers change */
+    look_at_limits();
+    snprintf(crash_line, sizeof crash_line,
+             " in a library or a driver%s: finished work is kept; run the same command again%s\n", limits,
+             limits[0] ? " with higher limits" : "");
+#ifdef __GLIBC__
+    if (memory_is_limited)
+        mallopt(M_ARENA_MAX, 1); /* each thread's arena takes 64 MiB of address space */
+#endif
+}
+
+/* --- the stack ------------------------------------------------------------------------------- */
+
+struct call {
+    int (*run)(int argc, char **argv);
+    int argc, result;
+    char **argv;
+    sigset_t signals;
+};
+
+static void *call_main(void *context)
+{
+    struct call *call = context;
+    pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+    call->result = call->run(call->argc, call->argv);
+    return NULL;
+}
+
+int process_run(int (*run)(int argc, char **argv), int argc, char **argv)
+{
+    struct rlimit stack;
+    struct call call = {run, argc, EXIT_FAILED, argv, {{0}}};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+#ifdef __GLIBC__
+    pthread_setattr_default_np(&attributes);
+#endif
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES)
+        return run(argc, argv);
+    /* Signals are for the threads that run the command. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &call.signals);
+    const int code = pthread_create(&thread, &attributes, call_main, &call);
+    if (code == 0)
+        pthread_join(thread, NULL);
+    else
+        log_message(LOG_ERROR, "cannot start a thread with a larger stack than ulimit -s allows: %s%s",
+                    strerror(code), limits);
+    return call.result;
+}
