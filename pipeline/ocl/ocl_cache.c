@@ -1,33 +1,47 @@
 /* ocl_cache.c: directories for compiled kernels, also without a home directory, and the entries of
  * clpipe's cache.
  *
- * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else
- * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, and loads its binaries from there. If it cannot
- * create the directory it silently reports no platform; on a full disk, or one mounted noexec, it
- * aborts the process during a build; and /tmp/pocl belongs to the first user who creates it. An
- * unusable directory is therefore replaced, before PoCL looks, by a private one of this user under
- * $TMPDIR, /tmp, /var/tmp or /dev/shm. It is kept for the next run, which then starts in a fraction
- * of the time.
+ * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else $HOME/.cache/pocl/kcache, else
+ * /tmp/pocl/kcache, loads programs from there, and aborts the process where a file of it is damaged, belongs to
+ * somebody else or cannot be written. So each process gives it a directory of its own, which begins empty and
+ * is removed at the end, and keeps what PoCL compiles in entries of clpipe's cache, which have digests: the
+ * programs, and the kernels that PoCL compiles for a size of work-groups at their first launch, which are in no
+ * program's binary.
+ *
+ * Compiled kernels run with the rights of the user. A cache is used only if no other user can write to it or
+ * to a directory above it.
  */
 #include "ocl/ocl_cache.h"
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/output.h"
+#include "base/output_directory.h"
+#include "base/path.h"
+#include "base/process.h"
+#include "base/unnamed_file.h"
+#include "version_generated.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Generous space for the output of compiling a few kernels. */
-#define SPACE_MIN (16ull << 20)
+/* What a directory must have room for: an entry; what a driver compiles in one run. */
+#define ENTRY_SPACE  (1ull << 20)
+#define DRIVER_SPACE (4ull << 20)
 
+#define ENTRY_MOST (1u << 30)
 #define PATH_BYTES 4096
+#define LINKS_MOST 40
 
 #define ENTRY_MAGIC "clpipe-binary-1\n"
 
@@ -43,99 +57,208 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Can files be created in `path` and, if `load` is true, be loaded as programs? For a path that
- * does not exist, the directory is checked in which it would be created. 0, or the errno of the
- * obstacle. */
-static int obstacle(const char *path, bool load)
+/* --- directories ----------------------------------------------------------------------------- */
+
+static bool belongs_to_us(const struct stat *st)
 {
-    char directory[PATH_BYTES];
-    if (path[0] != '/' || strlen(path) >= sizeof directory)
-        return EINVAL;
-    strcpy(directory, path);
-    struct stat st;
-    while (stat(directory, &st) != 0) {
-        char *slash = strrchr(directory, '/');
-        if (errno != ENOENT || slash == directory)
-            return errno;
-        *slash = '\0';
-    }
-    if (!S_ISDIR(st.st_mode))
-        return ENOTDIR;
-    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0)
-        return errno;
-    struct statvfs disk;
-    if (statvfs(directory, &disk) != 0)
-        return errno;
-    if (disk.f_flag & ST_RDONLY)
-        return EROFS;
-    if (load && (disk.f_flag & ST_NOEXEC))
-        return ENOEXEC;
-    return (unsigned long long)disk.f_bavail * disk.f_frsize < SPACE_MIN ? ENOSPC : 0;
+    return st->st_uid == geteuid() || st->st_uid == 0;
 }
 
-/* A private directory of this user (0700) among the temporary files. A directory of another user
- * under this name is never used: programs are loaded from it. */
-static bool private_directory(char *path, size_t size)
+/* Replaces the link whole[0, end) by what it leads to; false if there are too many. */
+static bool follow_link(char whole[PATH_BYTES], size_t end, unsigned *links)
 {
-    const char *const place[] = {setting("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
-    for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
-        struct stat st;
-        if (!place[i] || obstacle(place[i], true) != 0)
-            continue;
-        int length =
-            snprintf(path, size, "%s/clpipe-cache-%lu", place[i], (unsigned long)geteuid());
-        if (length < 0 || (size_t)length >= size || (mkdir(path, 0700) != 0 && errno != EEXIST))
-            continue;
-        if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-            (st.st_mode & 077) == 0 && obstacle(path, true) == 0)
+    char link[PATH_BYTES], next[2 * PATH_BYTES];
+    const char kept = whole[end];
+    whole[end] = '\0';
+    const ssize_t length = readlink(whole, link, sizeof link - 1);
+    whole[end] = kept;
+    if (length <= 0 || ++*links > LINKS_MOST)
+        return false;
+    link[length] = '\0';
+    size_t parent = end;
+    while (whole[parent - 1] != '/')
+        parent--;
+    const int size = snprintf(next, sizeof next, "%.*s%s%s", link[0] == '/' ? 0 : (int)parent, whole,
+                              link, whole + end);
+    if (size >= PATH_BYTES)
+        return false;
+    strcpy(whole, next);
+    return true;
+}
+
+/* Do the directory and all above it, and links on the way, belong to this user or root, and can nobody else
+ * write to them (but to root's sticky ones)? What does not exist will be made by us. false: *culprit cannot
+ * be trusted. */
+static bool is_private(char culprit[PATH_BYTES], const char *path)
+{
+    struct stat st;
+    unsigned links = 0;
+    const bool relative = path[0] != '/';
+    if ((relative && !getcwd(culprit, PATH_BYTES / 2)) || strlen(path) >= PATH_BYTES / 2)
+        return false;
+    const size_t before = relative ? strlen(culprit) : 0;
+    snprintf(culprit + before, PATH_BYTES - before, "%s%s", relative ? "/" : "", path);
+    for (size_t end = 1;;) { /* of a beginning of the path */
+        const char kept = culprit[end];
+        culprit[end] = '\0';
+        if (lstat(culprit, &st) != 0)
             return true;
+        const bool link = S_ISLNK(st.st_mode), sticky = st.st_uid == 0 && (st.st_mode & S_ISVTX);
+        if (!belongs_to_us(&st) || (!link && !sticky && (st.st_mode & (S_IWGRP | S_IWOTH))))
+            return false;
+        culprit[end] = kept;
+        if (link && !follow_link(culprit, end, &links))
+            return false;
+        end = link ? 1 : end + strspn(culprit + end, "/");
+        if (!link && !culprit[end])
+            return true;
+        end += link ? 0 : strcspn(culprit + end, "/");
     }
-    return false;
+}
+
+/* Makes the directories above the last name of the path. */
+static void make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+}
+
+/* Makes the directory, if need be, and a file in it of so many bytes, which `load` loads as a program. 0, or
+ * the errno of the obstacle: what would fail later fails here. */
+static int try_directory(const char *path, uint64_t bytes, bool load)
+{
+    char inside[PATH_BYTES + 2];
+    snprintf(inside, sizeof inside, "%s/", path);
+    make_parents(inside);
+    const int fd = unnamed_file(path);
+    int code = fd < 0 ? errno : 0;
+    if (code == 0 && (pwrite(fd, "", 1, (off_t)bytes - 1) != 1 ||
+                      (fallocate(fd, 0, 0, (off_t)bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)))
+        code = errno;
+    if (code == 0 && load) {
+        void *program = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+        if (program == MAP_FAILED)
+            code = errno == EPERM ? ENOEXEC : errno;
+        else
+            munmap(program, 1);
+    }
+    if (fd >= 0)
+        close(fd);
+    return code;
+}
+
+/* A private directory of this user (0700), in `own` or, if that is NULL, among the temporary files. A directory
+ * of another user under its name is never used. 0, or the errno of the first obstacle. */
+static int private_directory(char path[PATH_BYTES], const char *own, uint64_t bytes, bool load)
+{
+    /* PoCL syncs each file that it writes: in memory that takes no time. */
+    const char *const places[] = {own ? own : setting("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"};
+    char culprit[PATH_BYTES];
+    struct stat st;
+    int first = 0;
+    for (size_t i = 0; i < (own ? 1 : sizeof places / sizeof *places); i++) {
+        if (!places[i] || (!own && (places[i][0] != '/' || access(places[i], F_OK) != 0)))
+            continue;
+        snprintf(path, PATH_BYTES, "%s/clpipe-cache-%lu", places[i], (unsigned long)geteuid());
+        int code = is_private(culprit, path) ? try_directory(path, bytes, load) : EPERM;
+        if (code == 0 && (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+                          (st.st_mode & 077) != 0))
+            code = EPERM;
+        if (code == 0)
+            return 0;
+        first = first ? first : code;
+    }
+    return first ? first : ENOENT;
+}
+
+static void tell_untrusted(const char *path, const char *culprit, const char *instead)
+{
+    char shown[256], why[256];
+    log_message(LOG_NOTICE,
+                "notice: the cache of compiled kernels %s is not used, since others can change %s (chmod "
+                "go-w, chown); instead: %s",
+                path_for_message(shown, sizeof shown, path), path_for_message(why, sizeof why, culprit),
+                instead);
 }
 
 /* --- drivers --------------------------------------------------------------------------------- */
 
-/* Where PoCL would look; false if that directory is shared by all users. */
-static bool pocl_directory(char *path, size_t size)
+static struct output_directory *driver; /* of this process; NULL: there is none */
+static char trouble[512];               /* why */
+static pid_t driver_process;            /* whose it is, not that of a child */
+static void fetch_kernels(void);
+
+static void remove_driver_directory(void)
 {
-    const char *own = setting("POCL_CACHE_DIR"), *xdg = setting("XDG_CACHE_HOME");
-    const char *home = setting("HOME");
-    int length = own    ? snprintf(path, size, "%s", own)
-                 : xdg  ? snprintf(path, size, "%s/pocl/kcache", xdg)
-                 : home ? snprintf(path, size, "%s/.cache/pocl/kcache", home)
-                        : -1;
-    return length > 0 && (size_t)length < size;
+    if (driver_process == getpid())
+        output_directory_close(&driver);
 }
 
 void ocl_cache_for_drivers(void)
 {
-    char path[PATH_BYTES], own[PATH_BYTES + 8];
-    if (setting("POCL_CACHE_DIR")) /* requested: use no other */
+    static const char *const names[] = {"", NULL};
+    const char *own = setting("POCL_CACHE_DIR"), *home = setting("HOME");
+    char base[PATH_BYTES], path[PATH_BYTES + 80], culprit[PATH_BYTES], host[64] = "";
+    struct error err = ERROR_INIT;
+    if (driver || trouble[0])
         return;
-    if (pocl_directory(path, sizeof path) && obstacle(path, true) == 0)
-        return;
-    if (!private_directory(path, sizeof path))
-        return;
-    snprintf(own, sizeof own, "%s/pocl", path);
-    setenv("POCL_CACHE_DIR", own, 1);
+    const bool trusted = !own || is_private(culprit, own);
+    const int code = private_directory(base, trusted ? own : NULL, DRIVER_SPACE, true);
+    gethostname(host, sizeof host - 1);
+    snprintf(path, sizeof path, "%s/pocl-%s", base, host); /* locks may hold on one machine only */
+    if (code != 0)
+        snprintf(trouble, sizeof trouble, "%.300s: %s%s",
+                 own && trusted ? own : "none of TMPDIR, /dev/shm, /tmp and /var/tmp can be used",
+                 code == ENOEXEC ? "mounted noexec" : strerror(code), process_limits());
+    else if (output_directory_open(&driver, path, names, &err) != STATUS_OK)
+        snprintf(trouble, sizeof trouble, "%.500s", err.sentence);
+    /* Without a directory PoCL is to report no platform, and not to abort in the middle of a build. */
+    setenv("POCL_CACHE_DIR", driver ? output_directory_temporary(driver) : "/dev/null/none", 1);
+    if (driver) {
+        driver_process = getpid();
+        atexit(remove_driver_directory);
+        if (!trusted)
+            tell_untrusted(own, culprit, base);
+        fetch_kernels();
+    }
+    snprintf(path, sizeof path, "%.3000s/.nv/ComputeCache", home ? home : "");
+    if (home && !setting("CUDA_CACHE_PATH") && !is_private(culprit, path) && driver)
+        setenv("CUDA_CACHE_PATH", base, 1);
 }
 
 void ocl_cache_trouble(char *text, size_t size)
 {
-    char path[PATH_BYTES];
-    text[0] = '\0';
-    if (!pocl_directory(path, sizeof path)) {
-        snprintf(text, size, "there is no HOME and no directory for temporary files");
-        return;
-    }
-    int code = obstacle(path, true);
-    if (code == ENOEXEC)
-        snprintf(text, size, "%s is on a file system mounted noexec", path);
-    else if (code != 0)
-        snprintf(text, size, "%s cannot be used: %s", path, strerror(code));
+    snprintf(text, size, "%s", trouble);
 }
 
 /* --- our own --------------------------------------------------------------------------------- */
+
+static pthread_mutex_t choice_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static char choice_of[PATH_BYTES], choice[PATH_BYTES];          /* what was wanted, and what is used; "": none */
+
+/* The directory of the cache where `wanted` (may be "") is asked for. `given`: by name, so it is used, or
+ * its trouble told, if only it can be trusted. With the lock. */
+static void choose_cache(const char *wanted, bool given)
+{
+    static const char *const folders[] = {"programs", "proven", "kernels"};
+    char path[PATH_BYTES + 16], culprit[PATH_BYTES];
+    bool trusted = true, usable = wanted[0] != '\0';
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && trusted && usable; i++) {
+        snprintf(path, sizeof path, "%s/%s", wanted, folders[i]);
+        trusted = is_private(culprit, path);
+        usable = given || (trusted && try_directory(path, ENTRY_SPACE, false) == 0);
+    }
+    snprintf(choice, sizeof choice, "%s", wanted);
+    if (trusted && usable)
+        return;
+    if (private_directory(choice, NULL, ENTRY_SPACE, false) != 0)
+        choice[0] = '\0';
+    if (!trusted)
+        tell_untrusted(wanted, culprit, choice[0] ? choice : "none");
+}
 
 /* The path of an entry, which need not exist; false if there is no cache. */
 static bool entry_path(char *path, size_t size, const char *folder, const char *name)
@@ -144,16 +267,20 @@ static bool entry_path(char *path, size_t size, const char *folder, const char *
     const char *xdg = setting("XDG_CACHE_HOME"), *home = setting("HOME");
     if (off && strcmp(off, "0") != 0)
         return false;
-    char directory[PATH_BYTES];
-    int length = own                    ? snprintf(directory, sizeof directory, "%s", own)
-                 : xdg && xdg[0] == '/' ? snprintf(directory, sizeof directory, "%s/clpipe", xdg)
+    char wanted[PATH_BYTES] = "";
+    int length = own                    ? snprintf(wanted, sizeof wanted, "%s", own)
+                 : xdg && xdg[0] == '/' ? snprintf(wanted, sizeof wanted, "%s/clpipe", xdg)
                  : home && home[0] == '/'
-                     ? snprintf(directory, sizeof directory, "%s/.cache/clpipe", home)
-                     : -1;
-    bool found = length > 0 && (size_t)length < sizeof directory;
-    if (!own && (!found || obstacle(directory, false) != 0))
-        found = private_directory(directory, sizeof directory);
-    length = found ? snprintf(path, size, "%s/%s/%s", directory, folder, name) : -1;
+                     ? snprintf(wanted, sizeof wanted, "%s/.cache/clpipe", home)
+                     : 0;
+    if (length < 0 || (size_t)length >= sizeof wanted)
+        wanted[0] = '\0';
+    pthread_mutex_lock(&choice_lock);
+    if (!choice[0] || strcmp(choice_of, wanted) != 0)
+        choose_cache(wanted, own != NULL);
+    strcpy(choice_of, wanted);
+    length = choice[0] ? snprintf(path, size, "%s/%s/%s", choice, folder, name) : -1;
+    pthread_mutex_unlock(&choice_lock);
     return length > 0 && (size_t)length < size;
 }
 
@@ -171,10 +298,10 @@ static enum ocl_cache_state read_entry(char **data, size_t *size, FILE *file)
     struct entry_header header;
     struct stat st;
     uint8_t digest[32];
-    if (fread(&header, sizeof header, 1, file) != 1 ||
-        memcmp(header.magic, ENTRY_MAGIC, sizeof header.magic) != 0 ||
-        fstat(fileno(file), &st) != 0 || header.length == 0 ||
-        (uint64_t)st.st_size != sizeof header + header.length)
+    if (fstat(fileno(file), &st) != 0 || !S_ISREG(st.st_mode) || !belongs_to_us(&st) ||
+        (st.st_mode & (S_IWGRP | S_IWOTH)) || fread(&header, sizeof header, 1, file) != 1 ||
+        memcmp(header.magic, ENTRY_MAGIC, sizeof header.magic) != 0 || header.length == 0 ||
+        header.length > ENTRY_MOST || (uint64_t)st.st_size != sizeof header + header.length)
         return OCL_CACHE_DAMAGED;
     char *bytes = malloc(header.length + 1);
     if (!bytes)
@@ -196,7 +323,10 @@ enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folde
 {
     char path[PATH_BYTES];
     *data = NULL;
-    FILE *file = entry_path(path, sizeof path, folder, name) ? fopen(path, "rbe") : NULL;
+    const int fd = entry_path(path, sizeof path, folder, name)
+                       ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) /* a FIFO does not block */
+                       : -1;
+    FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (!file)
         return OCL_CACHE_ABSENT;
     enum ocl_cache_state state = read_entry(data, size, file);
@@ -214,11 +344,7 @@ enum status ocl_cache_save(const char *folder, const char *name, const void *dat
                          "found; set CLPIPE_CACHE_DIR to a writable one");
     gethostname(host, sizeof host - 1);
     snprintf(temporary, sizeof temporary, "%s.%s.%ld", path, host, (long)getpid());
-    for (char *slash = strchr(temporary + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(temporary, 0700);
-        *slash = '/';
-    }
+    make_parents(temporary);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_errno(err, STATUS_FAILED, errno, "open", "cannot write %s", temporary);
@@ -247,4 +373,81 @@ enum status ocl_cache_remove(bool *found, const char *folder, const char *name, 
     if (*found || errno == ENOENT || errno == ENOTDIR)
         return STATUS_OK;
     return error_errno(err, STATUS_FAILED, errno, "unlink", "cannot remove %s", path);
+}
+
+/* --- what PoCL compiles at launches ---------------------------------------------------------- */
+
+/* Entries: "VERSION,PATH" in the driver's directory, with a comma for each '/'. */
+#define KERNELS_FOLDER "kernels"
+#define KERNELS_PREFIX CLPIPE_VERSION ","
+#define KERNELS_MOST   2000u /* entries */
+
+static void replace_all(char *text, char from, char to)
+{
+    while ((text = strchr(text, from)))
+        *text = to;
+}
+
+/* Writes the kernels that earlier processes have kept. */
+static void fetch_kernels(void)
+{
+    char path[2 * PATH_BYTES], *data;
+    struct error err;
+    size_t size;
+    unsigned count = 0;
+    DIR *stream = entry_path(path, sizeof path, KERNELS_FOLDER, "") ? opendir(path) : NULL;
+    for (struct dirent *entry; stream && (entry = readdir(stream)); free(data)) {
+        const char *name = entry->d_name;
+        const enum ocl_cache_state state = ocl_cache_load(&data, &size, KERNELS_FOLDER, name);
+        if (state == OCL_CACHE_DAMAGED || (state == OCL_CACHE_FOUND && ++count > KERNELS_MOST))
+            ocl_cache_remove(&(bool){false}, KERNELS_FOLDER, name, &err);
+        if (state != OCL_CACHE_FOUND || strncmp(name, KERNELS_PREFIX, strlen(KERNELS_PREFIX)) != 0)
+            continue;
+        const int before = snprintf(path, sizeof path, "%s/", output_directory_temporary(driver));
+        strcpy(path + before, name + strlen(KERNELS_PREFIX));
+        replace_all(path + before, ',', '/');
+        make_parents(path);
+        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+        if (fd >= 0 && write_all(fd, data, size, path, NULL) != STATUS_OK)
+            unlink(path);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (stream)
+        closedir(stream);
+}
+
+static void keep_kernel(const char *path, const char *name, size_t size)
+{
+    struct error err = ERROR_INIT;
+    char *data = malloc(size);
+    FILE *file = data ? fopen(path, "rbe") : NULL;
+    if (file && fread(data, 1, size, file) == size &&
+        ocl_cache_save(KERNELS_FOLDER, name, data, size, &err) != STATUS_OK)
+        log_message(LOG_DEBUG, "program cache: %s", err.sentence);
+    if (file)
+        fclose(file);
+    free(data);
+}
+
+void ocl_cache_keep_kernels(void)
+{
+    char path[PATH_BYTES], name[PATH_BYTES];
+    if (!driver)
+        return;
+    const char *directory = output_directory_temporary(driver);
+    char *const roots[] = {(char *)(uintptr_t)directory, NULL};
+    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        const size_t length = entry->fts_pathlen;
+        if (entry->fts_info != FTS_F || strcmp(entry->fts_path + length - 3, ".so") != 0 ||
+            strstr(entry->fts_path, "/0-0-0/")) /* for any size: in the program's binary */
+            continue;
+        snprintf(name, sizeof name, KERNELS_PREFIX "%s", entry->fts_path + strlen(directory) + 1);
+        replace_all(name, '/', ',');
+        if (entry_path(path, sizeof path, KERNELS_FOLDER, name) && access(path, F_OK) != 0)
+            keep_kernel(entry->fts_path, name, (size_t)entry->fts_statp->st_size);
+    }
+    if (tree)
+        fts_close(tree);
 }

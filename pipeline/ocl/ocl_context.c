@@ -7,6 +7,7 @@
  */
 #include "ocl/ocl.h"
 
+#include "ocl/ocl_cache.h"
 #include "ocl/ocl_pocl.h"
 #include "ocl/ocl_watch.h"
 
@@ -73,6 +74,8 @@ void ocl_context_close(struct ocl_context **context)
         pthread_cond_wait(&(*context)->untraced, &(*context)->lock);
     pthread_mutex_unlock(&(*context)->lock);
     ocl_watch_close(&(*context)->watch);
+    if ((*context)->device.pocl_major)
+        ocl_cache_keep_kernels();
     if ((*context)->handle)
         clReleaseContext((*context)->handle);
     pthread_cond_destroy(&(*context)->untraced);

@@ -1,16 +1,23 @@
 /* ocl_device.c: lists the devices and their capabilities, and selects among them. */
 #include "ocl/ocl.h"
 #include "ocl/ocl_cache.h"
+#include "ocl/ocl_trial.h"
 
 #include "base/parse.h"
+#include "base/process.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define DEVICES_MAX 256
+/* What a driver and its compiler open. */
+#define DESCRIPTORS_LEAST 16
 
 /* cl_nv_device_attribute_query */
 #define COMPUTE_CAPABILITY_MAJOR_NV 0x4000
@@ -171,6 +178,18 @@ void ocl_prepare(unsigned host_threads)
     ocl_cache_for_drivers();
 }
 
+/* Drivers abort the process where they lack descriptors, threads or memory. */
+static enum status check_surroundings(struct error *err)
+{
+    const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (!process_keeps_descriptor(fd, DESCRIPTORS_LEAST))
+        return error_errno(err, STATUS_FAILED, errno, "fcntl", "OpenCL drivers need %d more descriptors%s",
+                           DESCRIPTORS_LEAST, process_limits());
+    close(fd);
+    return process_limits()[0] ? ocl_trial(0, NULL, "", "the OpenCL drivers cannot be used", err)
+                               : STATUS_OK;
+}
+
 enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, struct error *err)
 {
     ocl_prepare(host_threads);
@@ -178,6 +197,9 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
     out->count = 0;
     cl_platform_id platform[64];
     cl_uint platforms = 0;
+    if (check_surroundings(err) != STATUS_OK)
+        return STATUS_FAILED;
+    process_name_crashes();
     cl_int code = clGetPlatformIDs(64, platform, &platforms);
     if (code != CL_SUCCESS || platforms == 0)
         return STATUS_OK; /* no platform: the loader returns its own error */
@@ -204,6 +226,7 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
         }
     }
     out->device = device;
+    process_name_crashes(); /* LLVM has handlers of its own now */
     return STATUS_OK;
 }
 
@@ -303,8 +326,9 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                          trouble);
     if (devices->count == 0)
         return error_set(err, STATUS_FAILED,
-                         "no OpenCL device: no OpenCL platform is installed; install your GPU "
-                         "vendor's OpenCL driver, or PoCL for the CPU (package pocl-opencl-icd)");
+                         "no OpenCL device: no OpenCL platform is installed%s%s; install your GPU "
+                         "vendor's OpenCL driver, or PoCL for the CPU (package pocl-opencl-icd)",
+                         process_limits()[0] ? ", or none can be loaded" : "", process_limits());
     char have[512];
     list_devices(have, sizeof have, devices);
 

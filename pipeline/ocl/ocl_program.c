@@ -8,6 +8,7 @@
 #include "ocl/ocl.h"
 #include "ocl/ocl_cache.h"
 #include "ocl/ocl_pocl.h"
+#include "ocl/ocl_trial.h"
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -17,11 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-/* Processes that fill PoCL's own cache at the same time disturb each other: PoCL 5 then fails to build,
- * without a log (pocl issue 1480). */
-#define BUILDS_AGAIN 3
 
 static enum status append_embedded(FILE *source, const char *name, struct error *err)
 {
@@ -251,6 +247,15 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
 
     if (observer)
         observer(name);
+    if (device->pocl_major) {
+        char what[256];
+        snprintf(what, sizeof what, "kernel %s cannot be compiled on %.128s", name, device->name);
+        if (ocl_trial(device->index, source, options, what, err) != STATUS_OK)
+            return STATUS_FAILED;
+        *out = build_binary(context, entry, options);
+        if (*out)
+            return STATUS_OK;
+    }
     cl_int code = CL_SUCCESS;
     cl_program program =
         clCreateProgramWithSource(ocl_context_handle(context), 1, &source, NULL, &code);
@@ -258,12 +263,6 @@ static enum status make_program(cl_program *out, struct ocl_context *context, co
         return ocl_error(err, code, "clCreateProgramWithSource", "cannot load kernel %s on %s",
                          name, device->name);
     code = build_quietly(program, device, options);
-    for (int again = 0;
-         code == CL_BUILD_PROGRAM_FAILURE && device->pocl_major && again < BUILDS_AGAIN; again++) {
-        const struct timespec pause = {0, (again + 1) * 20000000L};
-        nanosleep(&pause, NULL);
-        code = build_quietly(program, device, options);
-    }
     if (code != CL_SUCCESS) {
         print_build_log(program, device, name, LOG_ERROR);
         clReleaseProgram(program);

@@ -1,0 +1,101 @@
+/* ocl_trial.c: the second process reads "DEVICE OPTIONS\0SOURCE" from its standard input. */
+#include "ocl/ocl_trial.h"
+
+#include "base/log.h"
+#include "base/process.h"
+#include "ocl/ocl.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Address space that the first process needs beside drivers and their compiler. */
+#define REST_BYTES (256u << 20)
+
+static bool enabled;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static bool compiles;
+
+void ocl_trial_enable(void)
+{
+    enabled = true;
+}
+
+/* Runs the second process, whose input is the file, behind which it writes what it says; 0 or errno. */
+static int run(int *status, int file)
+{
+    static char *const arguments[] = {"clpipe", OCL_TRIAL_ARGUMENT, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t process;
+    lseek(file, 0, SEEK_SET);
+    posix_spawn_file_actions_init(&actions);
+    for (int fd = 0; fd <= 2; fd++)
+        posix_spawn_file_actions_adddup2(&actions, file, fd);
+    const int code = posix_spawn(&process, "/proc/self/exe", &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    while (code == 0 && waitpid(process, status, 0) < 0 && errno == EINTR)
+        ;
+    return code;
+}
+
+enum status ocl_trial(unsigned device, const char *source, const char *options, const char *what,
+                      struct error *err)
+{
+    int status = 0, code = 0;
+    int64_t since = 0;
+    pthread_mutex_lock(&lock);
+    const bool tried = !enabled || compiles;
+    const int file = tried ? -1 : memfd_create("clpipe-trial", MFD_CLOEXEC);
+    const int asked = tried ? 0 : dprintf(file, "%u %s%c%s", device, options, 0, source ? source : "");
+    do
+        code = tried ? 0 : asked < 0 ? errno : run(&status, file);
+    while (code && asked >= 0 && process_wait_for(&since, code, "a process that compiles kernels"));
+    compiles = compiles || (source && !code && status == 0);
+    pthread_mutex_unlock(&lock);
+    char said[200] = "";
+    if (status != 0 && pread(file, said, sizeof said - 1, asked) < 0)
+        said[0] = '\0';
+    if (file >= 0)
+        close(file);
+    if (code)
+        return error_errno(err, STATUS_FAILED, code, "posix_spawn", "%s%s", what, process_limits());
+    said[strcspn(said, "\n(")] = '\0';
+    return status == 0 ? STATUS_OK
+                       : error_set(err, STATUS_FAILED, "%s: the driver ended: %s%s%s%s", what,
+                                   WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "",
+                                   WIFSIGNALED(status) && said[0] ? ": " : "", said, process_limits());
+}
+
+int ocl_trial_serve(void)
+{
+    struct ocl_devices devices;
+    struct ocl_context *context = NULL;
+    struct error err = ERROR_INIT;
+    cl_program program = NULL;
+    char text[1 << 20], *options;
+    text[fread(text, 1, sizeof text - 1, stdin)] = '\0';
+    const unsigned device = (unsigned)strtoul(text, &options, 10);
+    const char *source = options + strlen(options) + 1;
+    log_set_level(LOG_QUIET); /* but what ends it: errors of the kernel are told by who wants it */
+    enum status status = ocl_devices_open(&devices, 1, &err);
+    if (status == STATUS_OK && mmap(NULL, REST_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+                                   MAP_FAILED)
+        status = error_memory(&err, REST_BYTES, "what comes after the drivers");
+    if (status == STATUS_OK && *source && device < devices.count) {
+        status = ocl_context_open(&context, &devices.device[device], NULL, &err);
+        if (status == STATUS_OK && ocl_program_build_source(&program, context, "tried", source, options,
+                                                            NULL) == STATUS_OK)
+            clReleaseProgram(program);
+        ocl_context_close(&context);
+    }
+    ocl_devices_close(&devices);
+    if (status != STATUS_OK)
+        fprintf(stderr, "%s\n", err.sentence);
+    return status;
+}
