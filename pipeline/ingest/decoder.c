@@ -6,20 +6,26 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/path.h"
+#include "base/process.h"
 #include "decode/isolate.h"
 #include "part/scale.h"
 #include "thumbs/thumbnail.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Pictures are taken together up to about so many bytes of files: what is larger does not notice
  * what a question and its answer cost. */
 #define AHEAD_BYTES (32u << 10)
 /* Pixels of a picture that is decoded while all slots are full. */
 #define SPARE_BYTES (4u << 20)
+/* That decoding takes beside pixels. */
+#define USUAL_MEMORY (16u << 20)
 /* What decoding takes, before it was measured. */
 #define PIXEL_NS 5.0
 
@@ -539,6 +545,46 @@ static bool do_picture(struct decoder *decoder, struct decode *decode, struct pi
     return going;
 }
 
+/* --- what is short ---------------------------------------------------------------------------- */
+
+/* The errno of what the process lacked when the picture failed; 0: it is the picture's own failure. A codec
+ * that has got no memory may have asked for too much of it: not if what decoding takes cannot be had. */
+static int shortage_of(const struct decoder *decoder, const struct picture *picture)
+{
+    const struct failure *failure = &picture->record.failure;
+    if (failure->reason == REASON_NONE || process_is_short(failure->error_number))
+        return failure->error_number;
+    if (failure->reason != REASON_OUT_OF_MEMORY || decoder->decoders->config.job->config->isolate)
+        return 0;
+    const size_t bytes = USUAL_MEMORY + picture->record.bytes + 8 * picture->pixels;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return ENOMEM;
+    munmap(memory, bytes);
+    return 0;
+}
+
+/* Has a picture begun again that failed for what the process lacks, after a while; false: the run is over. */
+static bool begin_again(struct decoder *decoder, struct picture *picture)
+{
+    struct ingest_job *job = decoder->decoders->config.job;
+    struct failure *failure = &picture->record.failure;
+    const int number = shortage_of(decoder, picture);
+    struct error err = ERROR_INIT;
+    char shown[256];
+    if (number == 0)
+        return true;
+    if (process_wait_for(&picture->short_since, number, "what decoding needs")) {
+        picture_begin_again(picture);
+        return true;
+    }
+    error_set(&err, STATUS_FAILED, "%s: %s%s", path_for_message(shown, sizeof shown, picture->path),
+              failure->message, process_limits());
+    error_remedy(&err, number == ENOMEM ? REMEDY_LESS_MEMORY : REMEDY_NONE);
+    ingest_job_fail(job, &err);
+    return false;
+}
+
 /* --- a thread -------------------------------------------------------------------------------- */
 
 /* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
@@ -586,7 +632,8 @@ static void decode_pictures(struct decoder *decoder)
         decoder->thumbnail = thumbnail_maker_new(config->thumbnail_size);
     while (going && (count = take_pictures(pictures, decoder, decode)) > 0) {
         for (unsigned i = 0; i < count; i++) {
-            going = going && do_picture(decoder, decode, pictures[i]);
+            going = going && do_picture(decoder, decode, pictures[i]) &&
+                    begin_again(decoder, pictures[i]);
             /* Parts already submitted still hold it. */
             pictures[i]->dropped = !going;
         }

@@ -37,6 +37,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "cluster/label_rows.h"
 #include "features/code.h"
 #include "file/codebooks.h"
@@ -158,7 +159,6 @@ static enum status list_known(void *context, uint16_t source, struct source_list
 static enum status open_walk(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const char *temporary = getenv("TMPDIR");
     char *resolved = NULL;
     if (config->store.output && output_resolve(&resolved, config->store.output, err))
         return err->status;
@@ -172,9 +172,8 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         skip[skipped++] = config->also_skipped[i];
     struct walk_config walk = {
         .options = config->walk,
-        .spool_directory = ingest->store             ? store_work_directory(ingest->store)
-                           : temporary && *temporary ? temporary
-                                                     : "/tmp",
+        .spool_directory = ingest->store ? store_work_directory(ingest->store)
+                                         : process_temporary_directory(),
         .memory = bounds_sorting(config->memory),
         .skip_paths = skip,
         .skip_count = skipped,
@@ -365,25 +364,22 @@ static bool open_later(const struct ingest *ingest)
     return feature_set_lacks_codebooks(&ingest->features) || (thumbnails && makes_pixels(ingest));
 }
 
-static enum status find_devices(struct ingest *ingest, struct error *err)
-{
-    const struct ingest_config *config = ingest->config;
-    enum status status =
-        config->find_devices(config->find_devices_context, &ingest->devices, err);
-    return status == STATUS_OK && !open_later(ingest) ? open_devices(ingest, err) : status;
-}
-
-/* A driver takes tenths of a second to start, a walk of a large tree longer: at the same time. The
- * device's side stays here, since it may set the environment. */
+/* Opening a device takes tenths of a second, a walk of a large tree longer: at the same time. Devices are
+ * found before, since drivers then change the environment, which a walk reads. */
 static enum status open_walk_and_devices(struct ingest *ingest, struct error *err)
 {
+    const struct ingest_config *config = ingest->config;
     struct walking walking = {.ingest = ingest, .error = ERROR_INIT};
     pthread_t thread;
-    if (ingest->config->dry_run)
+    if (config->dry_run)
         return open_walk(ingest, err);
-    const bool apart = !ingest->config->open_walk &&
+    enum status status = config->find_devices(config->find_devices_context, &ingest->devices, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool apart = !config->open_walk &&
                        pthread_create(&thread, NULL, walk_main, &walking) == 0;
-    enum status status = find_devices(ingest, err);
+    if (!open_later(ingest))
+        status = open_devices(ingest, err);
     if (!apart)
         return status == STATUS_OK ? open_walk(ingest, err) : status;
     if (status != STATUS_OK)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "cluster/cluster.h"
 #include "codebook/train.h"
 #include "decode/isolate.h"
@@ -247,9 +248,7 @@ static uint32_t next_candidate(struct learning *learning)
 /* Is it no fault of the file? It must not change the sample. */
 static bool is_shortage(const struct failure *failure)
 {
-    const int number = failure->error_number;
-    return failure->reason == REASON_OUT_OF_MEMORY || number == EMFILE || number == ENFILE ||
-           number == ENOMEM;
+    return failure->reason == REASON_OUT_OF_MEMORY || process_is_short(failure->error_number);
 }
 
 /* A candidate that cannot be opened is none of the sample: nothing in *out, and why. */

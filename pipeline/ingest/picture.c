@@ -117,6 +117,14 @@ void picture_deliver(void *context, void *item, const struct part_result *result
     picture_release(picture);
 }
 
+void picture_begin_again(struct picture *picture)
+{
+    pthread_mutex_lock(&picture->lock);
+    picture->record.failure = (struct failure){.reason = REASON_NONE};
+    picture->lost = true;
+    pthread_mutex_unlock(&picture->lock);
+}
+
 void picture_lost(void *context, void *item)
 {
     (void)context;

@@ -51,6 +51,7 @@ struct picture {
         for_people;    /* the scale at which it is decoded again, for its thumbnail; 0: it is not */
     bool only_profile; /* only if its profile changes colours */
     uint64_t pixels, bytes_read;
+    int64_t short_since; /* when the process first lacked what it needs; 0: never */
     atomic_uint holders;
     pthread_mutex_t lock; /* guards counters, counted, lost, host_only, no_stream: several lanes
                              * may deliver parts of it */
@@ -64,6 +65,9 @@ void picture_thumbnail_size(uint32_t *width, uint32_t *height, const struct pict
 
 /* Makes room for counters, unless there is; false without memory. */
 bool picture_make_counters(struct picture *picture);
+
+/* The caller holds it: it is opened and decoded once more, and did not fail. */
+void picture_begin_again(struct picture *picture);
 
 /* One holder more; one holder less. The last one drops it or sends it on. */
 void picture_hold(struct picture *picture);

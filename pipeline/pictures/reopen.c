@@ -13,12 +13,14 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/source_name.h"
 #include "file/locate.h"
 #include "walk/archives.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,7 @@ struct reopen {
     const struct reopen_use *use;
     uint64_t lost; /* archives */
     char lost_path[256], lost_why[200];
+    atomic_int shortage; /* errno of what the process lacked to open a picture; 0: nothing */
 };
 
 /* --- where the members of an archive are -------------------------------------------------------
@@ -310,9 +313,13 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
 static enum reason open_file(struct blob *out, const struct task *task, struct failure *failure)
 {
     struct stat st;
-    const int fd = path_open_at(AT_FDCWD, task->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int64_t since = 0;
+    int fd;
+    do
+        fd = path_open_at(AT_FDCWD, task->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && process_wait_for(&since, errno, "what decoding needs"));
     if (fd < 0)
-        return failure_set(failure, REASON_VANISHED, "gone");
+        return failure_errno(failure, REASON_VANISHED, errno, "cannot open");
     *out = blob_of_file(fd, task->bytes, task->mtime_ns);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return failure_set(failure, REASON_CHANGED, "no file");
@@ -339,6 +346,8 @@ static void use_task(void *context, uint64_t i)
         open_file(&task->blob, task, &failure);
     else if (!(task->where & SOURCE_WHERE_IN_ORDER))
         open_member(&task->blob, reopen->opened, task, &failure);
+    if (process_is_short(failure.error_number))
+        atomic_store(&reopen->shortage, failure.error_number);
     if (failure.reason == REASON_NONE && blob_is_open(&task->blob)) {
         task->reopened.blob = &task->blob;
         reopen->use->picture(reopen->use->context, &task->reopened);
@@ -353,6 +362,9 @@ static enum status run_tasks(struct reopen *reopen, uint64_t done, struct error 
     for (unsigned i = 0; i < reopen->tasks; i++)
         free(reopen->task[i].path);
     reopen->tasks = 0;
+    if (reopen->shortage)
+        return error_errno(err, STATUS_FAILED, reopen->shortage, "open",
+                           "cannot open pictures again%s", process_limits());
     enum status status = stop_check(reopen->config.stop, "pictures were decoded again", err);
     return status == STATUS_OK && use->progress ? use->progress(use->context, done, err) : status;
 }

@@ -9,6 +9,7 @@
  * Depth-first order was rejected: it needs a descriptor or a re-read position for each level. */
 #include "walk/tree.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "base/source_name.h"
 #include "walk/bytes.h"
 #include "walk/pending.h"
@@ -81,11 +82,6 @@ static enum status remember(struct tree *tree, const char *path, size_t length, 
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static bool is_shortage(int number)
-{
-    return number == EMFILE || number == ENFILE || number == ENOMEM;
-}
-
 /* Opens tree->path. On STATUS_OK *fd is a descriptor, or -1 with *number. */
 static enum status open_directory(int *fd, int *number, struct tree *tree, struct error *err)
 {
@@ -117,7 +113,7 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
                      tree->flags & PENDING_LINK ? flags : flags | O_NOFOLLOW);
         *number = errno;
     }
-    if (*fd < 0 && is_shortage(*number)) {
+    if (*fd < 0 && process_is_short(*number)) {
         char shown[256];
         return error_errno(err, STATUS_FAILED, *number, "openat", "cannot open the directory %s",
                            path_for_message(shown, sizeof shown, path->length ? path->data : "."));
@@ -276,7 +272,7 @@ static enum status read_directory(struct tree *tree, struct error *err)
     if (!stream) {
         number = errno;
         close(fd);
-        if (is_shortage(number))
+        if (process_is_short(number))
             return error_memory(err, sizeof(struct dirent), "reading a directory");
         entry_unreadable(&entry, number, "cannot read the directory");
         return found_directory(tree, &entry, err);

@@ -14,6 +14,7 @@
 #include "walk/walk.h"
 
 #include "base/path.h"
+#include "base/process.h"
 #include "base/sample_name.h"
 #include "walk/archives.h"
 #include "walk/portion.h"
@@ -150,6 +151,10 @@ static enum status write_item(struct source_listing *listing, const char *path, 
                             .entry_size = (uint16_t)entry_size(entry),
                             .source = walking->source};
     const bool known = !walk->sources[walking->source].name;
+    char shown[256];
+    if (entry->failure.reason != REASON_NONE && process_is_short(entry->failure.error_number))
+        return error_set(err, STATUS_FAILED, "%s: %s%s", path_for_message(shown, sizeof shown, path),
+                         entry->failure.message, process_limits());
     if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
     if (walk->own.share.count > 0 &&
