@@ -38,8 +38,8 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
     {                                                                                              \
         "max-time", 0, OPTION_SECONDS, AT(max_time), "SECONDS", NULL,                              \
             "none; in a Slurm job, two minutes before its end", 0, 0,                              \
-            "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as Slurm has it); the "  \
-            "same command resumes"        \
+            "stop cleanly after this time (also 90m, 01:30:00 or 1-12:00:00, as Slurm has it; 0: no "  \
+            "time is left, exit status 4); the same command resumes"        \
     }
 
 static const struct option ingest_rows[] = {

@@ -17,6 +17,7 @@
 
 /* A stop takes seconds, an iteration of k-means over rows that do not fit into memory may take longer. */
 #define MARGIN_SECONDS   120.0
+#define NO_TIME          1e-9
 #define MOST_JOB_SECONDS (366 * 86400.0) /* a job without a limit */
 
 static bool by_job; /* the time limit is a job's; before other threads start */
@@ -68,6 +69,8 @@ double signals_time_limit(const struct options *options)
 {
     const char *text = getenv("SLURM_JOB_END_TIME");
     char *end, left_text[32], margin_text[32];
+    if (options_given(options, "max-time") && options->max_time == 0)
+        return NO_TIME;
     if (options_given(options, "max-time") || !text || !getenv("SLURM_JOB_ID"))
         return options->max_time;
     const long long moment = strtoll(text, &end, 10);
@@ -104,6 +107,8 @@ void signals_install(double seconds)
     }
     if (seconds > 0)
         deadline = clock_process_start() + (int64_t)(fmin(seconds, 1e9) * 1e9);
+    if (deadline > 0 && clock_now() >= deadline)
+        stop_request(&stop, STOP_TIME); /* before anything begins */
     pthread_sigmask(SIG_BLOCK, &waited, NULL);
     int failed = pthread_create(&thread, NULL, watch, NULL);
     if (failed) {
