@@ -180,9 +180,11 @@ def test_deeper_than_a_path(ingest, tmp_path, picture):
 
 @pytest.fixture
 def open_directory():
-    """A directory that others may enter and write to, unlike pytest's own."""
+    """A directory of nobody's, which pytest's own are closed to."""
     with tempfile.TemporaryDirectory(prefix="clpipe-test-") as directory:
-        os.chmod(directory, 0o777)
+        os.chmod(directory, 0o755)
+        if os.geteuid() == 0:
+            os.chown(directory, 65534, 65534)
         yield pathlib.Path(directory)
 
 
