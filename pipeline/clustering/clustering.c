@@ -49,6 +49,7 @@ struct job {
     struct matrix_source rows;    /* projected, where they are: */
     struct projection projection; /* its arrays are those of `rows` */
     float *initial, *weights;
+    float *fitted_weights; /* where rows were left out: of the others */
     char init[48], metric[16];
     char weights_digest[48];
     char *parameters; /* canonical JSON */
@@ -203,7 +204,7 @@ static enum status choose_init(struct job *job, struct error *err)
 static enum status read_weights(struct job *job, struct error *err)
 {
     const char *path = job->config->weights;
-    const uint64_t rows = job->input.source.rows;
+    const uint64_t rows = job->input.whole.rows;
     char shown[256];
     uint64_t count;
     enum status status = matrix_input_vector(&job->weights, &count, path, err);
@@ -516,6 +517,8 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
         status = folders_of_paths(&job->folders, &job->paths, err);
     if (status != STATUS_OK)
         return status;
+    if (job->input.comparable.row && folders->of_row)
+        comparable_pick(&job->input.comparable, folders->of_row);
     if (is_sweep(job))
         status = run_sweep(outcome, &report->sweep, job, devices, err);
     else
@@ -546,7 +549,7 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
         .k = outcome->k,
         .dimension = outcome->dimension,
         .iterations = outcome->iterations,
-        .rows = outcome->rows,
+        .rows = job->input.whole.rows,
         .seed = (int64_t)job->cluster.seed,
         .converged = outcome->converged,
         .weighted = job->weights != NULL,
@@ -568,6 +571,47 @@ static enum status store(const struct job *job, const struct cluster_outcome *ou
                                  job->target.replace, err);
 }
 
+/* Only rows that can be compared are clustered. */
+static enum status leave_out_rows(struct job *job, struct error *err)
+{
+    /* Negative values under hellinger are an error, not a lack of values. */
+    const enum cluster_metric metric =
+        job->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
+    const size_t bytes = (size_t)job->input.whole.rows * sizeof *job->weights;
+    enum status status =
+        matrix_input_compare(&job->input, metric, false, job->config->machine.stop, err);
+    if (status != STATUS_OK || !job->input.comparable.row || !job->weights)
+        return status;
+    job->fitted_weights = malloc(bytes);
+    if (!job->fitted_weights)
+        return error_memory(err, bytes, "weights");
+    memcpy(job->fitted_weights, job->weights, bytes);
+    comparable_pick(&job->input.comparable, job->fitted_weights);
+    job->cluster.weights = job->fitted_weights;
+    return STATUS_OK;
+}
+
+/* The outcome for all rows: those that were left out have no label. */
+static enum status spread_rows(struct cluster_outcome *outcome, const struct job *job,
+                               struct error *err)
+{
+    const struct comparable *comparable = &job->input.comparable;
+    const size_t bytes = (size_t)job->input.whole.rows * sizeof *outcome->labels;
+    if (!comparable->row)
+        return STATUS_OK;
+    int32_t *labels = realloc(outcome->labels, bytes);
+    outcome->labels = labels ? labels : outcome->labels;
+    float *distances = labels ? realloc(outcome->distances, bytes) : NULL;
+    if (!distances)
+        return error_memory(err, bytes, "labels");
+    outcome->distances = distances;
+    comparable_spread(comparable, labels, distances);
+    for (size_t i = 0; i < 3 * (size_t)outcome->k; i++)
+        if (outcome->nearest[i] >= 0)
+            outcome->nearest[i] = (int64_t)comparable->row[outcome->nearest[i]];
+    return STATUS_OK;
+}
+
 static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
 {
     const struct clustering_machine *machine = &job->config->machine;
@@ -583,18 +627,16 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     status = matrix_input_reading(&job->cluster.reading, &job->input, err);
     if (status != STATUS_OK)
         goto out;
-    status = project_rows(job, err);
-    if (status != STATUS_OK) {
-        status = matrix_input_explain(&job->input, status, err);
+    status = leave_out_rows(job, err);
+    if (status == STATUS_OK)
+        status = project_rows(job, err);
+    if (status != STATUS_OK)
         goto out;
-    }
     machine->progress.step(machine->progress.context, "k-means: reading rows");
     status = run_kmeans(&outcome, report, job, &devices, err);
-    if (status != STATUS_OK) {
-        status = matrix_input_explain(&job->input, status, err);
-        goto out;
-    }
-    if (!is_first(job))
+    if (status == STATUS_OK && is_first(job))
+        status = spread_rows(&outcome, job, err);
+    if (status != STATUS_OK || !is_first(job))
         goto out;
     machine->progress.step(machine->progress.context, "k-means: storing the result");
     if (!job->content[0])
@@ -637,7 +679,6 @@ static enum status read_found(struct clustering_report *report, struct job *job,
     report->k = clusters->k;
     report->dimension = clusters->dimension;
     report->iterations = clusters->iterations;
-    report->rows = clusters->rows;
     report->converged = clusters->converged;
     report->inertia = clusters->inertia;
     report->has_agreement = clusters->has_agreement;
@@ -649,8 +690,11 @@ static enum status read_found(struct clustering_report *report, struct job *job,
     enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
     if (status != STATUS_OK)
         return status;
-    return result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes, report->nearest,
-                                err);
+    status = result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes, report->nearest,
+                                  err);
+    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
+        report->rows += report->sizes[i];
+    return status;
 }
 
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
@@ -696,6 +740,7 @@ out:
     folders_clear(&job.folders);
     free(job.initial);
     free(job.weights);
+    free(job.fitted_weights);
     free(job.parameters);
     free(job.asked);
     free(job.state);

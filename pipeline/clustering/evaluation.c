@@ -41,6 +41,7 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
 
 static enum status rank_rows(struct ranking *out, const struct matrix_source *rows,
                              struct matrix_input *input, const struct classes *classes,
+                             const uint32_t *of_row,
                              const struct neighbours_config *search,
                              const struct evaluation_config *config, struct error *err)
 {
@@ -48,16 +49,16 @@ static enum status rank_rows(struct ranking *out, const struct matrix_source *ro
     struct neighbours nearest;
     struct expansion expanded = {0};
     if (n == 0)
-        return ranking_measure(out, rows, classes->of_row, classes->count, search, err);
+        return ranking_measure(out, rows, of_row, classes->count, search, err);
     enum status status = diffusing_nearest(&nearest, rows, input, n, search, err);
     if (status == STATUS_OK && config->diffuse) {
-        status = diffusion_measure(out, rows, &nearest, classes->of_row, classes->count, search, err);
+        status = diffusion_measure(out, rows, &nearest, of_row, classes->count, search, err);
     } else if (status == STATUS_OK) {
         struct neighbours_config euclidean = *search;
         euclidean.metric = METRIC_EUCLIDEAN;
         status = expansion_open(&expanded, rows, &nearest, n, search, err);
         if (status == STATUS_OK)
-            status = ranking_measure(out, &expanded.source, classes->of_row, classes->count,
+            status = ranking_measure(out, &expanded.source, of_row, classes->count,
                                      &euclidean, err);
         expansion_close(&expanded);
     }
@@ -82,7 +83,9 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
         *one = (struct evaluation_feature){.metric = metric};
         snprintf(one->name, sizeof one->name, "%s", input.about.name);
         machine->progress.step(machine->progress.context, one->name);
-        status = open_rows(&rows, &metric, &input.source, config, err);
+        status = matrix_input_compare(&input, metric, true, machine->stop, err);
+        if (status == STATUS_OK)
+            status = open_rows(&rows, &metric, &input.source, config, err);
         if (status != STATUS_OK)
             break;
         one->dimension = rows.dimension;
@@ -93,12 +96,21 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
                                                  .stop = machine->stop,
                                                  .phase = machine->progress.phase,
                                                  .progress_context = machine->progress.context};
-        status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, &search,
-                           config, err);
+        const size_t bytes = (size_t)input.whole.rows * sizeof(uint32_t);
+        uint32_t *of_row = malloc(bytes);
+        if (of_row) {
+            memcpy(of_row, evaluation->classes.of_row, bytes);
+            if (input.comparable.row)
+                comparable_pick(&input.comparable, of_row);
+            status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, of_row, &search,
+                               config, err);
+        } else {
+            status = error_memory(err, bytes, "classes");
+        }
+        free(of_row);
         matrix_close(&rows);
         evaluation->feature_count += status == STATUS_OK;
     }
-    status = matrix_input_explain(&input, status, err);
     matrix_input_close(&input);
     return status;
 }

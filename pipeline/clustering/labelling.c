@@ -118,7 +118,7 @@ static enum status write_parameters(struct job *job, struct error *err)
 
 static enum status allocate(struct job *job, struct error *err)
 {
-    uint64_t rows = job->to.source.rows, k = job->clusters->k;
+    uint64_t rows = job->to.whole.rows, k = job->clusters->k;
     if (rows > SIZE_MAX / 16)
         return error_memory(err, SIZE_MAX, "labels");
     const bool first = is_first(job);
@@ -173,7 +173,12 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
         if (++job->metric > METRIC_HELLINGER)
             return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
                              result_path(job->from), job->clusters->name, job->clusters->metric);
-    status = allocate(job, err);
+    const char *space = job->clusters->columns > 0 ? job->clusters->space : job->clusters->metric;
+    const bool cosine = strcmp(space, clustering_metric_names[METRIC_COSINE]) == 0;
+    status = matrix_input_compare(&job->to, cosine ? METRIC_COSINE : METRIC_EUCLIDEAN, false,
+                                  config->machine.stop, err);
+    if (status == STATUS_OK)
+        status = allocate(job, err);
     if (status != STATUS_OK)
         return status;
     status =
@@ -207,7 +212,9 @@ static void count_labels(struct job *job)
 {
     for (uint64_t i = 0; i < 3 * (uint64_t)job->clusters->k; i++)
         job->nearest[i] = -1;
-    for (uint64_t row = 0; row < job->to.source.rows; row++) {
+    for (uint64_t row = 0; row < job->to.whole.rows; row++) {
+        if (job->labels[row] < 0)
+            continue;
         int64_t *nearest = job->nearest + 3 * (int64_t)job->labels[row];
         int place = 3;
         job->sizes[job->labels[row]]++;
@@ -235,7 +242,7 @@ static enum status store(const struct job *job, const struct result_origin *orig
         .content = job->content,
         .k = job->clusters->k,
         .dimension = job->clusters->dimension,
-        .rows = job->to.source.rows,
+        .rows = job->to.whole.rows,
         .seed = job->clusters->seed,
         .converged = true,
         .inertia = job->inertia,
@@ -271,12 +278,10 @@ static enum status compute(struct clustering_report *report, struct job *job, st
                            "looking for the nearest centroid of each row");
     status = cluster_assign(job->labels, job->distances, &devices, &job->rows, job->centroids,
                             config.k, &config, err);
-    if (status != STATUS_OK) {
-        status = matrix_input_explain(&job->to, status, err);
+    if (status != STATUS_OK || !is_first(job))
         goto out;
-    }
-    if (!is_first(job))
-        goto out;
+    if (job->to.comparable.row)
+        comparable_spread(&job->to.comparable, job->labels, job->distances);
     if (!job->content[0])
         status = matrix_input_identity(&job->to, job->content, err);
     if (status == STATUS_OK)

@@ -30,7 +30,7 @@ static enum status open_digest(struct matrix_input *input, struct error *err)
     enum status status = STATUS_OK;
     pthread_mutex_lock(&input->lock);
     if (!input->tree)
-        status = row_tree_open(&input->tree, input->source.rows, input->source.dimension, err);
+        status = row_tree_open(&input->tree, input->rows.rows, input->rows.dimension, err);
     pthread_mutex_unlock(&input->lock);
     return status;
 }
@@ -63,6 +63,9 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     enum status status = matrix_read(&input->rows, first, count, rows, err);
     if (status == STATUS_OK && input->digests)
         status = digest_rows(input, first, count, rows, err);
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
+        if (matrix_is_blank(&input->rows, rows + i * input->rows.dimension))
+            rows[i * input->rows.dimension] = NAN;
     return status;
 }
 
@@ -85,7 +88,7 @@ struct digesting {
 static void *digest_all(void *context)
 {
     struct digesting *all = context;
-    const struct matrix_source *source = &all->input->source;
+    const struct matrix_source *source = &all->input->rows;
     float *rows = malloc((size_t)(all->step * source->dimension) * sizeof *rows);
     for (;;) {
         struct error err = ERROR_INIT;
@@ -97,7 +100,7 @@ static void *digest_all(void *context)
         pthread_mutex_unlock(&all->lock);
         if (!more)
             break;
-        if ((rows ? matrix_read(source, first, count, rows, &err)
+        if ((rows ? read_rows(all->input, first, count, rows, &err)
                   : error_memory(&err, (size_t)(all->step * source->dimension) * sizeof *rows,
                                  "rows")) == STATUS_OK)
             continue;
@@ -117,12 +120,12 @@ static void *digest_all(void *context)
 static enum status digest_together(struct matrix_input *input, struct error *err)
 {
     struct digesting all = {.input = input,
-                            .step = row_tree_piece(input->source.dimension),
+                            .step = row_tree_piece(input->rows.dimension),
                             .error = ERROR_INIT,
                             .failed = UINT64_MAX};
     unsigned wanted = input->rows.concurrent ? cpus_available() : 1;
-    if (wanted > input->source.rows / all.step + 1)
-        wanted = (unsigned)(input->source.rows / all.step + 1);
+    if (wanted > input->rows.rows / all.step + 1)
+        wanted = (unsigned)(input->rows.rows / all.step + 1);
     pthread_mutex_init(&all.lock, NULL);
     threads_run(digest_all, &all, wanted);
     pthread_mutex_destroy(&all.lock);
@@ -135,7 +138,7 @@ static enum status digest_together(struct matrix_input *input, struct error *err
 
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
 {
-    const struct matrix_source *source = &input->source;
+    const struct matrix_source *source = &input->rows;
     const uint64_t step = row_tree_piece(source->dimension), columns = source->dimension;
     uint64_t first, count;
     enum status status = STATUS_OK;
@@ -159,7 +162,7 @@ enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
                                    struct error *err)
 {
-    const struct matrix_source *source = &input->source;
+    const struct matrix_source *source = &input->rows;
     const uint64_t step = matrix_rows_at_once(source), columns = source->dimension;
     if (input->rows.identity || strncmp(content, SERIAL_DIGEST, strlen(SERIAL_DIGEST)) != 0)
         return matrix_input_identity(input, hex, err);
@@ -360,6 +363,7 @@ enum status matrix_input_open(struct matrix_input *out, const char *input, const
     out->source.rows = out->rows.rows;
     out->source.dimension = out->rows.dimension;
     out->source.concurrent = out->rows.concurrent;
+    out->whole = out->source;
     out->digests = !out->rows.identity;
     if (out->rows.rows == 0 || out->rows.dimension == 0)
         status = error_set(err, STATUS_FAILED, "%s has no %s",
@@ -401,46 +405,57 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     return status;
 }
 
-/* How many rows of a feature are NaN; *first is the first of them. */
-static enum status count_missing(uint64_t *count, uint64_t *first, struct result *result,
-                                 const struct result_feature *feature)
+/* An error if the rows that were left out have no values, as images without a row of an imported feature. */
+static enum status refuse_missing(const struct matrix_input *input, struct error *err)
 {
-    const uint64_t step = 1 + ((uint64_t)4 << 20) / (feature->dimension * sizeof(float));
-    float *rows = malloc((size_t)(step * feature->dimension) * sizeof *rows);
-    enum status status = rows ? STATUS_OK : STATUS_FAILED;
-    *count = 0;
-    for (uint64_t at = 0; at < feature->rows && status == STATUS_OK; at += step) {
-        const uint64_t left = feature->rows - at, take = left < step ? left : step;
-        status = result_feature_read(result, feature, at, take, rows, NULL);
-        for (uint64_t i = 0; i < take && status == STATUS_OK; i++)
-            if (isnan(rows[i * feature->dimension]) && (*count)++ == 0)
-                *first = at + i;
+    const uint32_t dimension = input->rows.dimension;
+    struct result_image image;
+    uint64_t count = 0, first = 0;
+    char images[40], path[160];
+    float *row = malloc(dimension * sizeof *row);
+    enum status status = row ? STATUS_OK : error_memory(err, dimension * sizeof *row, "a row");
+    for (uint64_t i = input->whole.rows; i-- > 0 && status == STATUS_OK;) {
+        if (comparable_find(&input->comparable, i) < input->comparable.source.rows)
+            continue;
+        bool missing = false;
+        status = matrix_read(&input->rows, i, 1, row, err);
+        for (uint32_t j = 0; j < dimension && status == STATUS_OK; j++)
+            missing |= isnan(row[j]) != 0;
+        count += missing;
+        first = missing ? i : first;
     }
-    free(rows);
-    return status;
+    free(row);
+    if (status != STATUS_OK || count == 0 ||
+        (status = result_image_at(input->result, first, &image, err)) != STATUS_OK)
+        return status;
+    return error_set(err, STATUS_FAILED,
+                     "%s with no values (NaN) in %s, the first is %s: import rows for all images",
+                     format_number_of(images, sizeof images, count, "image"), input->about.name,
+                     path_for_message(path, sizeof path, image.path_raw));
 }
 
-enum status matrix_input_explain(const struct matrix_input *input, enum status status,
-                                 struct error *err)
+enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric, bool missing,
+                                 struct stop *stop, struct error *err)
 {
-    struct result *result = input->result;
-    struct result_image image;
-    uint64_t count, first = 0;
-    char images[40], path[160];
-    for (unsigned i = 0; status == STATUS_FAILED && result && i < result_feature_count(result);
-         i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
-        if (result_feature_imported(feature) && feature_is_part(input->about.name, feature->name) &&
-            count_missing(&count, &first, result, feature) == STATUS_OK && count > 0 &&
-            result_image_at(result, first, &image, NULL) == STATUS_OK)
-            return error_set(err, STATUS_FAILED,
-                             "%s %s no values (NaN) in the imported feature %s, the first is %s: "
-                             "import rows for all images",
-                             format_number_of(images, sizeof images, count, "image"),
-                             count == 1 ? "has" : "have", feature->name,
-                             path_for_message(path, sizeof path, image.path_raw));
+    const struct neighbours_config config = {.metric = metric, .stop = stop};
+    struct comparable *comparable = &input->comparable;
+    comparable_close(comparable);
+    input->source = input->whole;
+    if (!input->result)
+        return STATUS_OK;
+    const enum status status = comparable_open(comparable, &input->whole, &config, err);
+    if (status != STATUS_OK || comparable->source.rows == input->whole.rows) {
+        comparable_close(comparable);
+        return status;
     }
-    return status;
+    if (!missing && refuse_missing(input, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (comparable->source.rows == 0)
+        return error_set(err, STATUS_FAILED, "no image has values of %s that can be compared",
+                         input->about.name);
+    input->source = comparable->source;
+    comparable_tell(comparable, input->about.name);
+    return STATUS_OK;
 }
 
 enum cluster_metric matrix_input_usual_metric(const struct result_feature *about)
@@ -453,6 +468,7 @@ void matrix_input_close(struct matrix_input *input)
     if (!input->source.read)
         return; /* it was never opened */
     matrix_close(&input->rows);
+    comparable_close(&input->comparable);
     result_close(&input->result);
     row_tree_close(&input->tree);
     pthread_mutex_destroy(&input->lock);

@@ -7,6 +7,7 @@
 #include "file/result.h"
 #include "matrix/matrix.h"
 #include "matrix/row_tree.h"
+#include "search/comparable.h"
 #include <pthread.h>
 
 /* A file as it was at some time, both in nanoseconds since 1970. */
@@ -18,6 +19,8 @@ bool input_state_of(struct input_state *out, const char *path);
 
 struct matrix_input {
     struct matrix_source source; /* its context is this struct */
+    struct comparable comparable; /* after matrix_input_compare, if rows were left out; else row is NULL */
+    struct matrix_source whole;   /* with all rows; those that say nothing begin with NaN */
     struct result *result;       /* the clpipe file whose images the rows are, or NULL */
     struct result_feature about; /* what they are; of foreign rows only a name, for people */
     char *path;                  /* of the file, without the dataset */
@@ -50,10 +53,11 @@ enum status matrix_input_reading(struct row_tree **tree, struct matrix_input *in
 /* matrix_input_identity by the rule that gave `content`, which may be an earlier one. */
 enum status matrix_input_digest_as(struct matrix_input *input, const char *content, char hex[65],
                                    struct error *err);
-/* After a failure that may be due to images without values in an imported feature: says how many
- * there are instead, if there are any. Returns status. */
-enum status matrix_input_explain(const struct matrix_input *input, enum status status,
-                                 struct error *err);
+/* Leaves out, with a notice, the rows of a clpipe file that cannot be compared by the metric: `source` has
+ * the others. STATUS_FAILED: there are none; unless `missing`, an imported feature has no values for some
+ * images. */
+enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric, bool missing,
+                                 struct stop *stop, struct error *err);
 /* The metric that is taken for rows where none is given: hellinger for l1 histograms, else euclidean. */
 enum cluster_metric matrix_input_usual_metric(const struct result_feature *about);
 /* Closes the file; after a failed open, too. */

@@ -184,27 +184,6 @@ static void configure(struct neighbours_config *out, const struct similarity *si
                                       .progress_context = machine->progress.context};
 }
 
-/* After a search that failed: opens the rows that can be compared, if others are the reason. */
-static enum status open_comparable(struct comparable *out, struct similarity *similarity,
-                                   const struct neighbours_config *config, enum status failed,
-                                   const struct error *why, struct error *err)
-{
-    const struct matrix_source *all = &similarity->input.source;
-    char images[40];
-    *out = (struct comparable){0};
-    enum status status =
-        failed == STATUS_FAILED ? comparable_open(out, all, config, err) : failed;
-    if (status != STATUS_OK || out->source.rows == all->rows) {
-        if (err)
-            *err = *why;
-        return failed;
-    }
-    log_message(LOG_NOTICE, "notice: %s without values of %s: no neighbours, and nobody's",
-                format_number_of(images, sizeof images, all->rows - out->source.rows, "image"),
-                similarity->input.about.name);
-    return STATUS_OK;
-}
-
 /* Takes over the first n of an order. */
 static void take_diffused(void *context, uint32_t query, const struct diffused *order, uint64_t count)
 {
@@ -241,7 +220,7 @@ static enum status diffuse(struct similarity *similarity, const struct diffusion
     if (status == STATUS_OK)
         status = diffusion_rank(source, &nearest, queries, &config, take_diffused, similarity, err);
     neighbours_clear(&nearest);
-    return matrix_input_explain(&similarity->input, status, err);
+    return status;
 }
 
 /* rows, or values where they are not NULL. */
@@ -280,76 +259,105 @@ static enum status search_expanded(struct similarity *similarity, const uint64_t
     neighbours_clear(&own);
     expansion_close(&expanded);
     neighbours_clear(&nearest);
-    return matrix_input_explain(&similarity->input, status, err);
+    return status;
+}
+
+/* Diffusion and expansion know the rows that can be compared, by their numbers among these. */
+static enum status search_graph(struct similarity *similarity, const uint64_t *rows,
+                                const float *values, uint32_t count, struct error *err)
+{
+    const struct comparable *comparable = &similarity->input.comparable;
+    struct neighbours *found = &similarity->found;
+    uint64_t *places = calloc(count, sizeof *places);
+    enum status status = places ? STATUS_OK : error_memory(err, count * sizeof *places, "rows");
+    if (status == STATUS_OK)
+        status = matrix_input_compare(&similarity->input, similarity->metric, true, NULL, err);
+    for (uint32_t i = 0; rows && i < count && status == STATUS_OK; i++) {
+        places[i] = comparable->row ? comparable_find(comparable, rows[i]) : rows[i];
+        if (places[i] == similarity->input.source.rows)
+            status = error_set(err, STATUS_FAILED, "row %llu has no values of %s that can be compared",
+                               (unsigned long long)rows[i], similarity->input.about.name);
+    }
+    const struct diffusion_queries queries = {rows ? places : NULL, values, count};
+    if (status == STATUS_OK)
+        status = similarity->config->diffuse
+                     ? diffuse(similarity, &queries, err)
+                     : search_expanded(similarity, queries.rows, values, count, err);
+    for (size_t i = 0; comparable->row && status == STATUS_OK && i < (size_t)count * found->n; i++)
+        if (found->rows[i] >= 0)
+            found->rows[i] = (int64_t)comparable->row[found->rows[i]];
+    free(places);
+    return status;
+}
+
+/* `rows`, or else `values`. */
+static enum status search(struct similarity *similarity, const uint64_t *rows, const float *values,
+                          uint32_t count, struct error *err)
+{
+    const struct comparable *comparable = &similarity->input.comparable;
+    const struct matrix_source *source = &similarity->input.source;
+    struct neighbours *found = &similarity->found;
+    struct neighbours_config config;
+    struct error why = ERROR_INIT;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; values && i < count; i++)
+        if (matrix_is_blank(&similarity->input.rows, values + (size_t)i * source->dimension))
+            return error_set(err, STATUS_FAILED, "it has no values of %s that can be compared",
+                             similarity->input.about.name);
+    if (similarity->config->diffuse || similarity->config->expand)
+        return search_graph(similarity, rows, values, count, err);
+    configure(&config, similarity);
+    neighbours_clear(found);
+    if (!comparable->row) {
+        status = rows ? neighbours_of_rows(found, source, rows, count, &config, &why)
+                      : neighbours_of_values(found, source, values, count, &config, &why);
+        if (status == STATUS_OK)
+            return STATUS_OK;
+        /* Rows that cannot be compared may be the reason. */
+        if (status == STATUS_FAILED &&
+            matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err) !=
+                STATUS_OK)
+            return err->status;
+        if (!comparable->row) {
+            *err = why;
+            return status;
+        }
+    }
+    return rows ? comparable_of_rows(found, comparable, rows, count, &config, err)
+                : comparable_of_values(found, comparable, values, count, &config, err);
 }
 
 enum status similarity_of_rows(struct similarity *similarity, const uint64_t *rows, uint32_t count,
                                struct error *err)
 {
-    struct neighbours_config config;
-    struct comparable comparable;
-    struct error why = ERROR_INIT;
-    if (similarity->config->diffuse)
-        return diffuse(similarity, &(struct diffusion_queries){.rows = rows, .count = count}, err);
-    if (similarity->config->expand)
-        return search_expanded(similarity, rows, NULL, count, err);
-    configure(&config, similarity);
-    neighbours_clear(&similarity->found);
-    enum status status = neighbours_of_rows(&similarity->found, &similarity->input.source, rows,
-                                            count, &config, &why);
-    if (status == STATUS_OK)
-        return STATUS_OK;
-    status = open_comparable(&comparable, similarity, &config, status, &why, err);
-    if (status == STATUS_OK)
-        status = comparable_of_rows(&similarity->found, &comparable, rows, count, &config, err);
-    comparable_close(&comparable);
-    return status;
+    return search(similarity, rows, NULL, count, err);
 }
 
 enum status similarity_of_values(struct similarity *similarity, const float *values, uint32_t count,
                                  struct error *err)
 {
-    struct neighbours_config config;
-    struct comparable comparable;
-    struct error why = ERROR_INIT;
-    if (similarity->config->diffuse)
-        return diffuse(similarity, &(struct diffusion_queries){.values = values, .count = count}, err);
-    if (similarity->config->expand)
-        return search_expanded(similarity, NULL, values, count, err);
-    configure(&config, similarity);
-    neighbours_clear(&similarity->found);
-    enum status status = neighbours_of_values(&similarity->found, &similarity->input.source, values,
-                                              count, &config, &why);
-    if (status == STATUS_OK)
-        return STATUS_OK;
-    status = open_comparable(&comparable, similarity, &config, status, &why, err);
-    if (status == STATUS_OK)
-        status = comparable_of_values(&similarity->found, &comparable, values, count, &config, err);
-    comparable_close(&comparable);
-    return status;
+    return search(similarity, NULL, values, count, err);
 }
 
 static enum status search_all(struct similarity *similarity, struct error *err)
 {
     const struct clustering_machine *machine = &similarity->config->machine;
+    const struct comparable *comparable = &similarity->input.comparable;
     struct clustering_contexts contexts = {.count = 0};
     struct neighbours_config config;
-    struct comparable comparable;
-    struct error why = ERROR_INIT;
     configure(&config, similarity);
-    enum status status = clustering_contexts_open(&contexts, machine, 1, err);
+    enum status status =
+        matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err);
+    if (status == STATUS_OK)
+        status = clustering_contexts_open(&contexts, machine, 1, err);
     if (status != STATUS_OK)
         return status;
     config.devices = (struct cluster_devices){contexts.context, contexts.count};
     snprintf(similarity->device, sizeof similarity->device, "%s", contexts.names);
     neighbours_clear(&similarity->found);
-    status = neighbours_of_all(&similarity->found, &similarity->input.source, &config, &why);
-    if (status != STATUS_OK) {
-        status = open_comparable(&comparable, similarity, &config, status, &why, err);
-        if (status == STATUS_OK)
-            status = comparable_of_all(&similarity->found, &comparable, &config, err);
-        comparable_close(&comparable);
-    }
+    status = comparable->row
+                 ? comparable_of_all(&similarity->found, comparable, &config, err)
+                 : neighbours_of_all(&similarity->found, &similarity->input.source, &config, err);
     clustering_contexts_close(&contexts);
     return status;
 }

@@ -15,6 +15,15 @@
 #define BINS_JOINT_MAX 16384u
 #define GRID_MAX       256u
 
+bool feature_zeros_say_nothing(const char *kind, const char *normalize)
+{
+    for (unsigned i = 0; feature_kinds[i]; i++)
+        if (strcmp(feature_kinds[i]->name, kind) == 0)
+            return !feature_kinds[i]->zeros &&
+                   strcmp(normalize, feature_normalize_name(NORMALIZE_NONE)) != 0;
+    return false;
+}
+
 const char *feature_normalize_name(enum feature_normalize normalize)
 {
     static const char *const name[] = {"l1", "none", "hellinger", "unit"};

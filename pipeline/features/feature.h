@@ -103,6 +103,8 @@ bool feature_set_lacks_codebooks(const struct feature_set *set);
 /* Sets the canonical spec from everything else. */
 void feature_write_spec(struct feature *feature);
 
+/* Whether a row of zeros of a kind says nothing (kind.h), by its name and normalisation as stored. */
+bool feature_zeros_say_nothing(const char *kind, const char *normalize);
 const char *feature_normalize_name(enum feature_normalize normalize);
 bool feature_normalize_parse(enum feature_normalize *out, const char *text);
 /* "256" or "8x8x8"; the words of a kind with descriptors. */

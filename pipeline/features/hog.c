@@ -31,6 +31,7 @@ const struct feature_kind feature_hog = {
     .name = "hog",
     .bins = {DIRECTIONS},
     .fixed = true,
+    .zeros = true, /* there is no edge */
     .weighted = true,
     .scale = AROUND_SCALE,
     .border = AROUND_BORDER,

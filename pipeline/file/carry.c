@@ -165,7 +165,7 @@ struct space {
         uint32_t dimension;
         bool is_float;
         enum feature_store store;
-        bool is_signed;
+        bool is_signed, blank;
         double weight;
     } part[JOINED_MOST];
     uint32_t dimension, widest;
@@ -202,6 +202,7 @@ static bool space_add(struct space *space, const struct carry *c, const char *na
                            : H5Tget_size(type) == 2 ? STORE_FLOAT16
                                                     : STORE_FLOAT32;
     space->part[i].is_signed = same && same->is_signed;
+    space->part[i].blank = same && same->blank;
     space->part[i].dimension = (uint32_t)size[1];
     space->dimension += (uint32_t)size[1];
     space->widest = size[1] > space->widest ? (uint32_t)size[1] : space->widest;
@@ -282,6 +283,17 @@ static enum status space_read(const struct space *space, const struct carry *c, 
     }
     for (uint64_t i = 0; i < count && space->is_unit; i++)
         joined_unit_row(rows + i * space->dimension, &space->unit);
+    /* Rows that say nothing get no label. */
+    for (uint64_t i = 0; i < count; i++) {
+        float *row = rows + i * space->dimension;
+        bool blank = space->is_unit && matrix_row_is_zero(row, space->dimension);
+        for (unsigned p = 0, at = 0; p < space->parts && !space->is_unit; p++) {
+            blank |= space->part[p].blank && matrix_row_is_zero(row + at, space->part[p].dimension);
+            at += space->part[p].dimension;
+        }
+        if (blank)
+            row[0] = NAN;
+    }
     return STATUS_OK;
 }
 

@@ -51,6 +51,12 @@ static enum status read_together(void *context, uint64_t first, uint64_t count, 
     return status;
 }
 
+static bool is_blank(const void *context, const float *row)
+{
+    const struct feature_rows *from = context;
+    return matrix_row_is_zero(row, from->feature->dimension);
+}
+
 static void close_feature(void *context)
 {
     struct feature_rows *from = context;
@@ -92,6 +98,7 @@ static enum status open_feature(struct matrix_source *out, struct result *result
     *out = (struct matrix_source){.rows = feature->rows,
                                   .dimension = feature->dimension,
                                   .read = together ? read_together : read_feature,
+                                  .blank = feature->blank ? is_blank : NULL,
                                   .concurrent = together,
                                   .identity = identify_feature,
                                   .close = close_feature,

@@ -286,6 +286,7 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     /* The normalisation says which of the two types it must be. */
     feature->is_float = strcmp(feature->normalize, "none") != 0;
     feature->is_signed = strcmp(feature->normalize, "unit") == 0;
+    feature->blank = feature_zeros_say_nothing(feature->kind, feature->normalize);
     feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
     hsize_t size[2];
     if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,

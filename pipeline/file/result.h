@@ -58,6 +58,7 @@ struct result_feature {
     bool is_float; /* else uint32 */
     enum feature_store store; /* where it is */
     bool is_signed; /* normalize=unit */
+    bool blank;     /* a row of zeros says nothing (features/kind.h) */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
 };

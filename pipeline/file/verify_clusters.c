@@ -73,11 +73,11 @@ struct row_pass {
 static void check_row(struct clustering *k, struct row_pass *pass, uint64_t row, int32_t label,
                       float distance, float weight)
 {
-    /* Of rows that came after the fit weights are unknown, and so may distances be. */
+    /* Rows that cannot be compared have no label; of those that came after the fit weights are unknown. */
     const bool later = k->c->fitted_rows > 0;
     if ((!(weight >= 0) || !isfinite(weight)) && !(later && isnan(weight)))
         verify_row(&pass->weight, row);
-    if (later && label == -1 && isnan(distance))
+    if (label == -1 && isnan(distance))
         return;
     if (!(distance >= 0) || !isfinite(distance))
         verify_row(&pass->distance, row);

@@ -58,7 +58,7 @@ static enum status read_sample(struct principal *principal, struct error *err)
             status = stop_check(principal->config->stop, "the map was made", err);
         if (status != STATUS_OK)
             return status;
-        if (!transform(row, dimension, principal->metric))
+        if (matrix_is_blank(principal->matrix, row) || !transform(row, dimension, principal->metric))
             continue;
         for (uint32_t j = 0; j < dimension; j++)
             principal->mean[j] += row[j];
@@ -162,7 +162,7 @@ static void project_block(void *context, uint64_t block)
     for (uint64_t i = block * BLOCK; i < end; i++) {
         float *row = principal->rows + i * dimension, *to = principal->xy + 2 * i;
         to[0] = to[1] = 0;
-        if (!transform(row, dimension, principal->metric))
+        if (matrix_is_blank(principal->matrix, row) || !transform(row, dimension, principal->metric))
             continue;
         for (uint32_t j = 0; j < dimension; j++)
             row[j] -= (float)principal->mean[j];

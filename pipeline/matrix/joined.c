@@ -94,6 +94,18 @@ static enum status joined_read(void *context, uint64_t first, uint64_t count, fl
     return status;
 }
 
+/* A part without values would lie nearer than others do; by the preset's rule it has no say. */
+static bool joined_blank(const void *context, const float *row)
+{
+    const struct joined *joined = context;
+    bool blank = false;
+    for (unsigned i = 0; i < joined->parts && !blank && !joined->is_unit; i++) {
+        blank = matrix_is_blank(&joined->part[i].matrix, row);
+        row += joined->part[i].matrix.dimension;
+    }
+    return joined->is_unit ? matrix_row_is_zero(row, joined->dimension) : blank;
+}
+
 static enum status joined_identity(void *context, char hex[65], struct error *err)
 {
     struct joined *joined = context;
@@ -149,6 +161,7 @@ enum status joined_open(struct matrix_source *out, const char *name,
     *out = (struct matrix_source){.rows = parts[0].matrix.rows,
                                   .dimension = joined->dimension,
                                   .read = joined_read,
+                                  .blank = joined_blank,
                                   .concurrent = concurrent,
                                   .identity = joined_identity,
                                   .close = joined_close,

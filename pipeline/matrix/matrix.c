@@ -72,6 +72,8 @@ enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matr
             goto out;
         for (uint64_t i = 0; i < take && count < most; i++) {
             float *row = rows + (size_t)i * columns;
+            if (isnan(row[0]))
+                continue;
             for (size_t j = 0; roots && j < columns; j++)
                 row[j] = sqrtf(row[j]);
             uint32_t same = 0;

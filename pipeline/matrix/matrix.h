@@ -21,6 +21,8 @@ struct matrix_source {
      * number of times, from one thread at a time unless `concurrent`. */
     enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
                         struct error *err);
+    /* Whether a row says nothing (features/kind.h); NULL: no row does. */
+    bool (*blank)(const void *context, const float *row);
     bool concurrent; /* read() may be called by several threads at once */
     /* 64 hexadecimal digits that stand for names, types and values; NULL: there are none. */
     enum status (*identity)(void *context, char hex[65], struct error *err);
@@ -33,6 +35,19 @@ static inline enum status matrix_read(const struct matrix_source *matrix, uint64
                                       uint64_t count, float *rows, struct error *err)
 {
     return matrix->read(matrix->context, first, count, rows, err);
+}
+
+static inline bool matrix_is_blank(const struct matrix_source *matrix, const float *row)
+{
+    return matrix->blank && matrix->blank(matrix->context, row);
+}
+
+static inline bool matrix_row_is_zero(const float *row, uint32_t dimension)
+{
+    uint32_t zeros = 0;
+    while (zeros < dimension && row[zeros] == 0)
+        zeros++;
+    return zeros == dimension;
 }
 
 /* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
@@ -49,7 +64,7 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err);
 
-/* The number of different rows, at most `most`. roots: rows are compared by their square roots. */
+/* The number of different rows, at most `most`, without those that begin with NaN. roots: rows are compared by their square roots. */
 enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
                             bool roots, struct error *err);
 

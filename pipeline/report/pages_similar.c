@@ -155,6 +155,8 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
                          (unsigned long long)rows);
     enum status status = comparable_open(&comparable, &similar->matrix, &search, err);
     if (status == STATUS_OK)
+        comparable_tell(&comparable, similar->pages->similar_feature);
+    if (status == STATUS_OK)
         status = search_comparable(similar, &comparable, &search, err);
     comparable_close(&comparable);
     const size_t count = (size_t)found->queries * found->n;

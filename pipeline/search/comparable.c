@@ -1,6 +1,8 @@
 /* comparable.c: a matrix of the rows that can be compared, and answers in the numbers of all rows. */
 #include "search/comparable.h"
+#include "base/log.h"
 #include "base/minmax.h"
+#include "base/parse.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,7 +54,8 @@ enum status comparable_open(struct comparable *out, const struct matrix_source *
         if (status == STATUS_OK)
             status = matrix_read(all, first, count, rows, err);
         for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
-            if (is_comparable(rows + (size_t)i * all->dimension, all->dimension, config->metric))
+            if (!matrix_is_blank(all, rows + (size_t)i * all->dimension) &&
+                is_comparable(rows + (size_t)i * all->dimension, all->dimension, config->metric))
                 out->row[out->source.rows++] = first + i;
     }
     free(rows);
@@ -65,8 +68,16 @@ void comparable_close(struct comparable *comparable)
     *comparable = (struct comparable){0};
 }
 
-/* The number of a row among those that can be compared, or their count. */
-static uint64_t find_row(const struct comparable *comparable, uint64_t row)
+void comparable_tell(const struct comparable *comparable, const char *feature)
+{
+    const uint64_t left = comparable->all->rows - comparable->source.rows;
+    char images[40];
+    if (left > 0)
+        log_message(LOG_NOTICE, "notice: %s without values of %s that can be compared: left out",
+                    format_number_of(images, sizeof images, left, "image"), feature);
+}
+
+uint64_t comparable_find(const struct comparable *comparable, uint64_t row)
 {
     uint64_t low = 0, high = comparable->source.rows;
     while (low < high) {
@@ -78,6 +89,23 @@ static uint64_t find_row(const struct comparable *comparable, uint64_t row)
     }
     return low < comparable->source.rows && comparable->row[low] == row ? low
                                                                         : comparable->source.rows;
+}
+
+void comparable_pick(const struct comparable *comparable, void *values)
+{
+    uint32_t *four = values;
+    for (uint64_t i = 0; i < comparable->source.rows; i++)
+        four[i] = four[comparable->row[i]];
+}
+
+void comparable_spread(const struct comparable *comparable, int32_t *labels, float *distances)
+{
+    uint64_t left = comparable->source.rows;
+    for (uint64_t row = comparable->all->rows; row-- > 0;) {
+        const bool compared = left > 0 && comparable->row[left - 1] == row;
+        labels[row] = compared ? labels[--left] : -1;
+        distances[row] = compared ? distances[left] : NAN;
+    }
 }
 
 /* The answer for `queries` of which the i-th that was searched for is number to[i] (NULL: i): n
@@ -140,7 +168,7 @@ enum status comparable_of_rows(struct neighbours *out, const struct comparable *
     if (!places || !to)
         status = error_memory(err, count * sizeof *places, "rows");
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        places[some] = find_row(comparable, rows[i]);
+        places[some] = comparable_find(comparable, rows[i]);
         to[some] = i;
         some += places[some] < comparable->source.rows;
     }
