@@ -13,6 +13,7 @@
 #include "cli/summary.h"
 #include "clustering/similarity.h"
 #include "matrix/npy.h"
+#include "search/comparable.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -151,44 +152,39 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
     return STATUS_OK;
 }
 
-/* Searches for the pictures that have values; where some of these cannot be compared, one by one. */
+/* Searches for the pictures that have values, and these a place in the metric's space. */
 static enum status search_values(struct outside *outside, struct similar *similar, struct error *err)
 {
-    const uint32_t dimension = similar->similarity.input.source.dimension;
-    struct error why = ERROR_INIT;
+    const struct matrix_source *source = &similar->similarity.input.source;
+    const uint32_t dimension = source->dimension;
+    char shown[256];
     uint32_t good = 0;
-    for (uint32_t at = 0; at < outside->count; at++)
-        if (outside->failed[at].status == STATUS_OK)
-            memmove(outside->values + (size_t)good++ * dimension,
-                    outside->values + (size_t)at * dimension, dimension * sizeof *outside->values);
-    const bool together =
-        good > 0 && similarity_of_values(&similar->similarity, outside->values, good, &why) ==
-                        STATUS_OK;
-    for (uint32_t at = 0, query = 0; at < outside->count; at++) {
-        char shown[256];
+    for (uint32_t at = 0; at < outside->count; at++) {
+        const float *values = outside->values + (size_t)at * dimension;
         if (outside->failed[at].status != STATUS_OK)
             continue;
-        if (!together && why.status != STATUS_FAILED) {
-            *err = why;
-            return why.status;
-        }
-        if (!together) {
-            struct error own = ERROR_INIT;
-            const float *values = outside->values + (size_t)query * dimension;
-            if (similarity_of_values(&similar->similarity, values, 1, &own) != STATUS_OK)
-                error_set(&outside->failed[at], own.status, "%s cannot be compared: %s",
-                          path_for_message(shown, sizeof shown, outside->path[at]), own.sentence);
-        }
-        for (unsigned i = 0; i < similar->count; i++)
-            if (is_open(similar, i, true) && outside->of_name[i] == at &&
-                outside->failed[at].status == STATUS_OK)
-                take(similar, i, together ? query : 0);
-        query++;
+        if (comparable_values(source, values, similar->similarity.metric))
+            memmove(outside->values + (size_t)good++ * dimension, values,
+                    dimension * sizeof *values);
+        else
+            error_set(&outside->failed[at], STATUS_FAILED,
+                      "%s cannot be compared: its values say nothing, or the metric does not define them",
+                      path_for_message(shown, sizeof shown, outside->path[at]));
+    }
+    enum status status = STATUS_OK;
+    if (good > 0)
+        status = similarity_of_values(&similar->similarity, outside->values, good, err);
+    for (uint32_t at = 0, query = 0; at < outside->count && status == STATUS_OK; at++) {
+        const bool found = outside->failed[at].status == STATUS_OK;
+        for (unsigned i = 0; found && i < similar->count; i++)
+            if (is_open(similar, i, true) && outside->of_name[i] == at)
+                take(similar, i, query);
+        query += found;
     }
     for (unsigned i = 0; i < similar->count; i++)
         if (is_open(similar, i, true))
             similar->failed[i] = outside->failed[outside->of_name[i]];
-    return STATUS_OK;
+    return status;
 }
 
 static enum status search_outside(struct similar *similar, struct error *err)

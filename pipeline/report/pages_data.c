@@ -149,45 +149,36 @@ static void add_id(struct json *json, const char *key, uint64_t id)
 }
 
 struct address {
-    uint64_t file, id, number;
+    uint64_t id, number;
 };
 
 static int compare_addresses(const void *a, const void *b)
 {
     const struct address *x = a, *y = b;
-    return x->file != y->file ? (x->file > y->file) - (x->file < y->file)
-                              : (x->id > y->id) - (x->id < y->id);
+    return (x->id > y->id) - (x->id < y->id);
 }
 
-/* data/find-N.js: ids and numbers of the pictures of whose id the upper 32 bits, modulo the number of
- * these files, are N. */
+/* data/find-N.js: id and number of each picture, in the order of ids, which the files share equally. */
 enum status pages_make_addresses(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;
     const uint64_t n = album->count, files = (n + PAGES_CHUNK - 1) / PAGES_CHUNK;
     struct address *address = malloc((size_t)n * sizeof *address);
-    enum status status =
-        address ? STATUS_OK : error_memory(err, (size_t)n * sizeof *address, "addresses");
-    for (uint64_t i = 0; address && i < n; i++) {
-        const uint64_t id = album->row[album->order[i]].id;
-        address[i] = (struct address){.file = (id >> 32) % files, .id = id, .number = i};
-    }
-    if (address)
-        qsort(address, (size_t)n, sizeof *address, compare_addresses);
-    for (uint64_t file = 0, first = 0, end = 0; file < files && status == STATUS_OK; file++) {
+    enum status status = STATUS_OK;
+    if (!address)
+        return error_memory(err, (size_t)n * sizeof *address, "addresses");
+    for (uint64_t i = 0; i < n; i++)
+        address[i] = (struct address){album->row[album->order[i]].id, i};
+    qsort(address, (size_t)n, sizeof *address, compare_addresses);
+    for (uint64_t file = 0, i = 0; file < files && status == STATUS_OK; file++) {
         struct json json;
-        open_chunk(&json);
-        while (end < n && address[end].file == file)
-            end++;
-        json_open_array(&json, "id");
-        for (uint64_t i = first; i < end; i++)
+        json_init(&json, true);
+        json_open_array(&json, NULL);
+        for (; i < n && ((address[i].id >> 32) * files) >> 32 == file; i++) {
             add_id(&json, NULL, address[i].id);
+            json_uint(&json, NULL, address[i].number);
+        }
         json_close_array(&json);
-        json_open_array(&json, "p");
-        for (; first < end; first++)
-            json_uint(&json, NULL, address[first].number);
-        json_close_array(&json);
-        json_close_object(&json);
         status = script_write(&json, "find", (int64_t)file, pages->directory, &pages->counts->bytes,
                               err);
     }

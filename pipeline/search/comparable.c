@@ -6,15 +6,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_comparable(const float *row, uint32_t dimension, enum cluster_metric metric)
+bool comparable_values(const struct matrix_source *all, const float *row,
+                       enum cluster_metric metric)
 {
     bool zero = true;
-    for (uint32_t i = 0; i < dimension; i++) {
+    for (uint32_t i = 0; i < all->dimension; i++) {
         if (!isfinite(row[i]) || (metric == METRIC_HELLINGER && row[i] < 0))
             return false;
         zero &= !(row[i] != 0);
     }
-    return metric != METRIC_COSINE || !zero;
+    return (metric != METRIC_COSINE || !zero) && !matrix_is_blank(all, row);
 }
 
 /* A run of neighbouring rows at a time. */
@@ -54,8 +55,7 @@ enum status comparable_open(struct comparable *out, const struct matrix_source *
         if (status == STATUS_OK)
             status = matrix_read(all, first, count, rows, err);
         for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
-            if (!matrix_is_blank(all, rows + (size_t)i * all->dimension) &&
-                is_comparable(rows + (size_t)i * all->dimension, all->dimension, config->metric))
+            if (comparable_values(all, rows + (size_t)i * all->dimension, config->metric))
                 out->row[out->source.rows++] = first + i;
     }
     free(rows);

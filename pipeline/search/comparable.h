@@ -8,6 +8,10 @@
 
 #include "search/neighbours.h"
 
+/* Can a row of such values be compared with those of `all`? */
+bool comparable_values(const struct matrix_source *all, const float *row,
+                       enum cluster_metric metric);
+
 struct comparable {
     const struct matrix_source *all;
     struct matrix_source source; /* rows of `all` that can be compared */

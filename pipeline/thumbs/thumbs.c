@@ -164,7 +164,6 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
         status = open_spool(thumbs, err);
     if (status == STATUS_OK)
         status = copy_stored(thumbs, &missing, err);
-    thumbs->decoded = missing > 0;
     if (status == STATUS_OK && missing > 0)
         status = make_missing(thumbs, missing, err);
     for (uint64_t row = 0; row < rows && status == STATUS_OK; row++)
@@ -192,11 +191,6 @@ void thumbs_close(struct thumbs **out)
 uint32_t thumbs_size(const struct thumbs *thumbs)
 {
     return thumbs->size;
-}
-
-bool thumbs_decoded(const struct thumbs *thumbs)
-{
-    return thumbs->decoded;
 }
 
 uint64_t thumbs_missing(const struct thumbs *thumbs)

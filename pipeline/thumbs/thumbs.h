@@ -39,7 +39,6 @@ enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config,
 void thumbs_close(struct thumbs **thumbs);
 
 uint32_t thumbs_size(const struct thumbs *thumbs); /* longest side, pixels */
-bool thumbs_decoded(const struct thumbs *thumbs);  /* some had to be; false: all were in the file */
 uint64_t thumbs_missing(const struct thumbs *thumbs); /* rows without one */
 
 /* The JPEG file of a row; *bytes is 0 where it has none. *data is valid until the next call. */

@@ -9,7 +9,6 @@ struct thumbs {
     struct thumbs_config config;
     uint64_t rows, missing, used;
     uint32_t size;
-    bool decoded;
     int spool;        /* unlinked: all thumbnails */
     uint64_t *at;     /* of each row in it, */
     uint32_t *length; /* its bytes, 0: it has none */

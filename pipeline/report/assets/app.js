@@ -68,8 +68,8 @@ App.find = async id => {
     if (App.known.has(id) || !/^[0-9a-f]{16}$/.test(id))
         return App.known.get(id) ?? -1;
     const { images, chunk } = App.summary;
-    const found = await App.load("find", parseInt(id.slice(0, 8), 16) % Math.ceil(images / chunk));
-    return found.p[found.id.indexOf(id)] ?? -1;
+    const found = await App.load("find", Math.floor(parseInt(id.slice(0, 8), 16) * Math.ceil(images / chunk) / 2 ** 32));
+    return found.includes(id) ? found[found.indexOf(id) + 1] : -1;
 };
 App.pictureLink = one => `#/picture/${one.id}`;
 
