@@ -155,7 +155,7 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
 /* Searches for the pictures that have values, and these a place in the metric's space. */
 static enum status search_values(struct outside *outside, struct similar *similar, struct error *err)
 {
-    const struct matrix_source *source = &similar->similarity.input.source;
+    const struct matrix_source *source = &similar->similarity.input.rows;
     const uint32_t dimension = source->dimension;
     char shown[256];
     uint32_t good = 0;
@@ -168,8 +168,9 @@ static enum status search_values(struct outside *outside, struct similar *simila
                     dimension * sizeof *values);
         else
             error_set(&outside->failed[at], STATUS_FAILED,
-                      "%s cannot be compared: its values say nothing, or the metric does not define them",
-                      path_for_message(shown, sizeof shown, outside->path[at]));
+                      "%s has no values of %s that can be compared",
+                      path_for_message(shown, sizeof shown, outside->path[at]),
+                      similar->similarity.input.about.name);
     }
     enum status status = STATUS_OK;
     if (good > 0)
