@@ -111,13 +111,7 @@ static enum status find_content(struct matrix_input *input, char content[65],
             return STATUS_OK;
         }
     }
-    /* By the rule of the clusters, which may be older than that of the file. */
-    if (input->result)
-        result_identity_rule(input->result, old->content);
-    const enum status status = matrix_input_digest_as(input, old->content, content, err);
-    if (input->result)
-        result_identity_rule(input->result, NULL);
-    return status;
+    return matrix_input_digest_as(input, old->content, content, err);
 }
 
 static enum status look_for_clusters(struct target *target, struct matrix_input *input,

@@ -366,15 +366,12 @@ enum status checksums_write(hid_t file, const char *path, struct checksums_known
                             struct error *err)
 {
     enum status status = STATUS_FAILED;
-    int64_t format;
     char identity[65];
     hid_t group = H5I_INVALID_HID;
     struct entries entries = {0};
     struct making making = {
         .entries = &entries, .path = path, .known = known, .known_count = count};
     const struct defined_visitor visitor = {make_entry, NULL, &making};
-    if (!h5_get_integer(file, "clpipe_format", &format) || format < 2)
-        return STATUS_OK;
     /* What follows reads past HDF5. */
     if (h5_flush_file(file, path, err))
         return STATUS_FAILED;
@@ -573,8 +570,6 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
     const bool all = strcmp(name, "/") == 0;
     struct checking checking = {.verify = verify, .below = all ? NULL : name};
     const struct defined_visitor visitor = {check_entry, NULL, &checking};
-    if (result->format < 2)
-        return STATUS_OK;
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {
         if (all)
             verify_broken(verify, "/checksums is missing");

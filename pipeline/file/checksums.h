@@ -1,6 +1,6 @@
 /* checksums.h: /checksums: for each dataset of the format (but for /runs) the digests of its values'
  * pieces, under its own path, with the dataset's identity as attribute `root`; and the identity of
- * the file as attribute `identity` of the group. Files of format 1 have none. */
+ * the file as attribute `identity` of the group. */
 #ifndef CLPIPE_FILE_CHECKSUMS_H
 #define CLPIPE_FILE_CHECKSUMS_H
 

@@ -5,21 +5,16 @@
 #include "file/pieces.h"
 #include "file/result.h"
 
-/* What the identities of features begin with since format 2: they stand on the digests of pieces. */
+/* What the identities of features begin with: they stand on the digests of pieces. */
 #define IDENTITY_TREE "tree1-"
 
-/* Identity of the file: SHA-256 by the rule of its format, 64 hexadecimal digits. All values are
- * read. */
+/* Identity of the file: SHA-256, 64 hexadecimal digits. All values are read. */
 enum status result_identity(struct result *result, char hex[65], struct error *err);
 
 /* Identity of the rows of one feature of the file (names, types, shapes, values): the `content`
  * attribute of clusters made from it. */
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err);
-
-/* From now on identities of features are computed by the rule that gave `content`, an identity that
- * may be from before the file got its present format; NULL: by that of the file's format. */
-void result_identity_rule(struct result *result, const char *content);
 
 /* --- for those who have digests of pieces already -------------------------------------------- */
 
@@ -28,7 +23,7 @@ typedef enum status identity_pieces(void *context, struct pieces *pieces,
                                     const struct serial *serial, hid_t dataset, const char *name,
                                     const struct serial_values *values, struct error *err);
 
-/* Identity of a file of format 2 or later. */
+/* Identity of a file. */
 enum status identity_of_file(char hex[65], hid_t file, struct vlen *vlen, const char *path,
                              identity_pieces *digests, void *context, struct error *err);
 

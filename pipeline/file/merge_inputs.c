@@ -140,10 +140,9 @@ static enum status look_at(struct merge_input *input, struct result *result,
     path_for_message(shown, sizeof shown, input->path);
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
-    if (result->format < SCHEMA_FORMAT || !parts_identity(identity, result->file))
+    if (!parts_identity(identity, result->file))
         return error_set(err, STATUS_USAGE,
-                         "%s has no checksums, as files of clpipe 0.1: make it anew with ingest "
-                         "--fresh",
+                         "%s has no checksums: make it anew with ingest --fresh",
                          shown);
     if (result_parts(result) > 0 && !config->copy)
         return error_set(err, STATUS_USAGE,

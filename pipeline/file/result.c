@@ -187,12 +187,16 @@ static enum status open_root(struct result *result, struct error *err)
     int64_t format;
     if (!h5_get_integer(result->file, "clpipe_format", &format))
         return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
-    if (format < 1 || format > SCHEMA_FORMAT)
+    if (format == 1)
         return error_set(err, STATUS_FAILED,
-                         "%s has format %lld, this clpipe reads formats 1 to %d: use the clpipe "
-                         "that wrote it, or a newer one",
+                         "%s has format 1, of clpipe 0.1: an ingest by clpipe 0.2 brings it to "
+                         "format %d",
+                         shown, SCHEMA_FORMAT);
+    if (format != SCHEMA_FORMAT)
+        return error_set(err, STATUS_FAILED,
+                         "%s has format %lld, this clpipe reads format %d: use the clpipe that "
+                         "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
-    result->format = (unsigned)format;
     if (vlen_open(&result->vlen, result->file, result->path, err))
         return STATUS_FAILED;
     static const char *const names[4] = {"clpipe_version", "created", "parameters", "preset"};
@@ -582,11 +586,6 @@ void result_close(struct result **result)
 }
 
 /* --- what there is ---------------------------------------------------------------------------- */
-
-unsigned result_format(const struct result *result)
-{
-    return result->format;
-}
 
 uint64_t result_images(const struct result *result)
 {

@@ -29,8 +29,6 @@ void result_close(struct result **result);
 /* STATUS_FAILED: another file has taken the name since it was opened. */
 enum status result_check_current(const struct result *result, struct error *err);
 
-/* The format of the file: 1 or 2, docs/file-format.md. */
-unsigned result_format(const struct result *result);
 uint64_t result_images(const struct result *result);
 /* True if only the paths of the images are known: a file of clusters made from other data with a
  * list of paths. The other members of struct result_image are then 0, and there are no features. */

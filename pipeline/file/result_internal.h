@@ -31,8 +31,6 @@ struct result {
     struct vlen *vlen;
     char *version, *created, *parameters, *preset;
     struct list_share share;
-    unsigned format;
-    bool old_identities; /* of features: by the rule of format 1 */
     bool has_images; /* false: a file of clusters alone, where */
     bool named;      /* `images` may be the paths of the rows */
     struct rows *images, *failures;

@@ -8,7 +8,7 @@
 #include "file/h5.h"
 #include <stddef.h>
 
-/* The attribute clpipe_format of files that this program writes; it reads all up to that. */
+/* The attribute clpipe_format of files that this program reads and writes. */
 #define SCHEMA_FORMAT 2
 
 /* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */

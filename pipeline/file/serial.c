@@ -14,24 +14,6 @@ void serial_init(struct serial *serial, struct vlen *vlen, const char *path)
     sha256_init(&serial->sha);
 }
 
-void serial_clear(struct serial *serial)
-{
-    free(serial->buffer);
-    serial->buffer = NULL;
-    serial->capacity = 0;
-}
-
-/* Makes room for `size` bytes; what was there is lost. */
-static enum status need_buffer(struct serial *serial, size_t size, struct error *err)
-{
-    if (size <= serial->capacity)
-        return STATUS_OK;
-    free(serial->buffer);
-    serial->buffer = malloc(size);
-    serial->capacity = serial->buffer ? size : 0;
-    return serial->buffer ? STATUS_OK : error_memory(err, size, "an identity");
-}
-
 enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
                           const char *why)
 {
@@ -130,6 +112,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     char shape[64], line[SERIAL_MOST_NAME + 128];
     hsize_t dimensions[SERIAL_MOST_AXES];
     int rank;
+    char *buffer = NULL;
     enum status status = STATUS_FAILED;
     bool known =
         find_kind(&kind, type) && shape_text(shape, sizeof shape, dimensions, &rank, space);
@@ -139,24 +122,28 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
         serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
         goto out;
     }
-    if (need_buffer(serial, count * kind.size + 1, err))
+    buffer = malloc(count * kind.size + 1);
+    if (!buffer) {
+        error_memory(err, count * kind.size + 1, "an identity");
         goto out;
+    }
     snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
     add(serial, line);
     if (kind.text) {
-        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)serial->buffer, count * kind.size,
+        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)buffer, count * kind.size,
                            err) ||
-            add_texts(serial, (const uint8_t *)serial->buffer, count, err))
+            add_texts(serial, (const uint8_t *)buffer, count, err))
             goto out;
     } else {
-        if (count > 0 && H5Aread(attribute, kind.memory, serial->buffer) < 0) {
+        if (count > 0 && H5Aread(attribute, kind.memory, buffer) < 0) {
             h5_fail(err, "H5Aread", "read", serial->path);
             goto out;
         }
-        sha256_update(&serial->sha, serial->buffer, count * kind.size);
+        sha256_update(&serial->sha, buffer, count * kind.size);
     }
     status = STATUS_OK;
 out:
+    free(buffer);
     h5_close(&kind.memory);
     h5_close(&space);
     h5_close(&type);
@@ -221,7 +208,6 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
                        values->rank > 0;
     if (vlen_is_scale(&scale, serial->vlen, dataset, err))
         goto out;
-    values->scale = scale;
     const char *wrong = !known  ? "is of a kind that clpipe does not know"
                         : scale ? NULL
                                 : bad_values(dataset, values);
@@ -262,30 +248,4 @@ enum status serial_read(const struct serial *serial, hid_t dataset,
     h5_close(&memory);
     h5_close(&file);
     return ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", serial->path);
-}
-
-enum status serial_values(struct serial *serial, hid_t dataset, const struct serial_values *values,
-                          struct error *err)
-{
-    const size_t row = values->size * values->dimensions[1];
-    if (row == 0)
-        return STATUS_OK;
-    const uint64_t block = row < SERIAL_BUFFER ? SERIAL_BUFFER / row : 1,
-                   rows = values->dimensions[0];
-    if (need_buffer(serial, (rows < block ? rows : block) * row, err))
-        return STATUS_FAILED;
-    for (uint64_t first = 0; first < rows; first += block) {
-        const uint64_t count = rows - first < block ? rows - first : block;
-        if (values->text) {
-            uint8_t *texts = (uint8_t *)serial->buffer;
-            if (vlen_descriptors(serial->vlen, dataset, first, count, texts, err) ||
-                add_texts(serial, texts, count * values->dimensions[1], err))
-                return STATUS_FAILED;
-            continue;
-        }
-        if (serial_read(serial, dataset, values, first, count, serial->buffer, err))
-            return STATUS_FAILED;
-        sha256_update(&serial->sha, serial->buffer, count * row);
-    }
-    return STATUS_OK;
 }

@@ -23,12 +23,9 @@ struct serial {
     struct sha256 sha;
     struct vlen *vlen;
     const char *path; /* of the file, for messages */
-    char *buffer;     /* for values */
-    size_t capacity;
 };
 
 void serial_init(struct serial *serial, struct vlen *vlen, const char *path);
-void serial_clear(struct serial *serial);
 
 /* STATUS_FAILED "PATH has no identity: NAME WHY". */
 enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
@@ -46,7 +43,6 @@ struct serial_values {
     hid_t memory;  /* of the values in memory; invalid for texts of variable length */
     size_t size;   /* of one value: VLEN_DESCRIPTOR for a text */
     bool text;     /* of variable length */
-    bool scale;    /* a dimension scale, which has no values */
     int rank;
     hsize_t dimensions[SERIAL_MOST_AXES]; /* 1 where there is no axis */
 };
@@ -61,9 +57,5 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
 enum status serial_read(const struct serial *serial, hid_t dataset,
                         const struct serial_values *values, uint64_t first, uint64_t count,
                         void *rows, struct error *err);
-
-/* All values of a dataset. */
-enum status serial_values(struct serial *serial, hid_t dataset, const struct serial_values *values,
-                          struct error *err);
 
 #endif

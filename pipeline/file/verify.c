@@ -3,22 +3,15 @@
 #include "file/verify.h"
 #include "base/path.h"
 #include "base/source_name.h"
-#include "features/kind.h"
-#include "features/stored.h"
 #include "file/checksums.h"
 #include "file/codebook_groups.h"
 #include "file/parts.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define BLOCK_BYTES (4u << 20)
-/* What rounding each value to float32 can add up to, and room. */
-#define TOLERANCE 1e-6
 
 /* A scale must have the length of the axes it is on. */
 static enum status check_scale(struct verify *verify, const char *name, uint64_t length,
@@ -186,20 +179,15 @@ static enum status check_table_axes(struct verify *verify, const struct rows *ro
 
 /* --- features ------------------------------------------------------------------------------- */
 
-struct problems {
-    struct verify_rows range, sum;
-};
-
-/* The feature that a file's attributes describe; false if they contradict each other. */
-static bool parse_feature(struct feature *feature, const struct result_feature *stored)
+/* Do the attributes and the dimension of a feature say the same? */
+static bool attributes_agree(const struct result_feature *stored)
 {
     struct feature_set set = {.count = 0};
     struct error error = ERROR_INIT;
     struct result_feature described;
     if (feature_set_add(&set, stored->spec, NORMALIZE_L1, &error) || set.count != 1)
         return false;
-    *feature = set.feature[0];
-    result_feature_describe(&described, feature, stored->decode_scale);
+    result_feature_describe(&described, &set.feature[0], stored->decode_scale);
     bool same = described.dimension == stored->dimension;
     for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
         same = same && strcmp((const char *)&described + result_feature_text[t].offset,
@@ -207,161 +195,19 @@ static bool parse_feature(struct feature *feature, const struct result_feature *
     return same;
 }
 
-/* Rows of `size` that belong to cell `cell` of `cells`. */
-static uint64_t cell_extent(uint64_t size, uint64_t cell, uint64_t cells)
-{
-    return ((cell + 1) * size + cells - 1) / cells - (cell * size + cells - 1) / cells;
-}
-
-/* How far the sum of a histogram's shares, or of their squares, can be from 1, by the errors of the type
- * that they are stored in: the sum of their roots is at most sqrt(bins). */
-static double tolerance(const struct feature *feature, uint32_t bins)
-{
-    switch (feature->store) {
-    case STORE_FLOAT16:
-        return 0x1p-10 + bins * 0x1p-24;
-    case STORE_UINT8:
-        return 2 * (sqrt(bins) + bins / 1020.0) / stored_scale(false);
-    default:
-        return TOLERANCE;
-    }
-}
-
-/* Checks one histogram of `bins` values of a cell with `pixels` pixels (UINT64_MAX: unknown). */
-static void check_histogram(struct problems *problems, const struct feature *feature,
-                            const void *values, uint32_t bins, uint64_t pixels, uint64_t row)
-{
-    if (feature->normalize == NORMALIZE_NONE) {
-        const uint32_t *counts = values;
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < bins; i++)
-            sum += counts[i];
-        if (pixels != UINT64_MAX && sum != pixels)
-            verify_row(&problems->sum, row);
-        return;
-    }
-    const float *shares = values;
-    double sum = 0;
-    bool in_range = true;
-    for (uint32_t i = 0; i < bins; i++) {
-        double share = shares[i];
-        in_range = in_range && share >= 0 && share <= 1;
-        sum += feature->normalize == NORMALIZE_L1 ? share : share * share;
-    }
-    if (!in_range)
-        verify_row(&problems->range, row);
-    bool empty = sum == 0 && (pixels == 0 || pixels == UINT64_MAX);
-    bool full = fabs(sum - 1) <= tolerance(feature, bins) && pixels != 0;
-    if (in_range && !empty && !full)
-        verify_row(&problems->sum, row);
-}
-
-static void check_row(struct problems *problems, const struct feature *feature,
-                      const uint8_t *values, const struct result_image *image, bool full_size,
-                      uint64_t row)
-{
-    /* Every pixel of a cell is counted once in each of the cell's histograms, unless they add up
-     * weights. How many pixels a cell has is known for pictures that were decoded at full size. */
-    const uint32_t histograms = feature_histograms(feature);
-    const uint32_t bins = histograms ? feature->cell_bins / histograms : 0;
-    uint64_t sums = problems->sum.count, ranges = problems->range.count;
-    uint32_t width = image->width, height = image->height, rows, columns;
-    feature_image_size(&width, &height, &feature->image);
-    for (unsigned level = 0; feature_grid(&rows, &columns, feature, level); level++) {
-        for (uint32_t cell = 0; cell < rows * columns; cell++) {
-            const uint64_t pixels =
-                full_size && feature_counts_pixels(feature)
-                    ? cell_extent(height, cell / columns, rows) *
-                          cell_extent(width, cell % columns, columns)
-                    : UINT64_MAX;
-            for (uint32_t h = 0; h < histograms; h++, values += 4 * (size_t)bins)
-                check_histogram(problems, feature, values, bins, pixels, row);
-        }
-    }
-    /* A row counts once. */
-    problems->sum.count = problems->sum.count > sums ? sums + 1 : sums;
-    problems->range.count = problems->range.count > ranges ? ranges + 1 : ranges;
-}
-
-/* Rows from elsewhere: finite, or NaN throughout for an image without values. */
-static enum status check_imported(struct verify *verify, const struct result_feature *stored,
-                                  const char *where, struct error *err)
-{
-    const size_t columns = stored->dimension, row_bytes = columns * sizeof(float);
-    const uint64_t block = row_bytes < BLOCK_BYTES ? BLOCK_BYTES / row_bytes : 1;
-    struct verify_rows bad = {0};
-    enum status status = STATUS_OK;
-    float *values = malloc(block * row_bytes);
-    if (!values)
-        return error_memory(err, block * row_bytes, "rows");
-    for (uint64_t first = 0; first < stored->rows && status == STATUS_OK; first += block) {
-        const uint64_t count = stored->rows - first < block ? stored->rows - first : block;
-        status = result_feature_read_raw(verify->result, stored, first, count, values, err);
-        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-            size_t finite = 0, nan = 0;
-            for (size_t j = 0; j < columns; j++) {
-                finite += isfinite(values[i * columns + j]) != 0;
-                nan += isnan(values[i * columns + j]) != 0;
-            }
-            if (finite != columns && nan != columns)
-                verify_row(&bad, first + i);
-        }
-    }
-    free(values);
-    verify_report_rows(verify, &bad, where, "has values that are not finite");
-    return status;
-}
-
 static enum status check_feature(struct verify *verify, const struct result_feature *stored,
                                  struct error *err)
 {
     char where[FEATURE_NAME_MAX + 16], axis[AXIS_NAME_MAX];
-    struct feature feature;
     snprintf(where, sizeof where, "/features/%s", stored->name);
     axis_name(axis, "feature", stored->name);
     if (check_scale(verify, axis, stored->dimension, err) ||
         verify_axis(verify, result_feature_dataset(stored), where, 0, image_table.axis, err) ||
         verify_axis(verify, result_feature_dataset(stored), where, 1, axis, err))
         return STATUS_FAILED;
-    if (result_feature_imported(stored))
-        return check_imported(verify, stored, where, err);
-    if (!parse_feature(&feature, stored)) {
+    if (!result_feature_imported(stored) && !attributes_agree(stored))
         verify_broken(verify, "%s: its attributes and its dimension contradict each other", where);
-        return STATUS_OK;
-    }
-    struct result *result = verify->result;
-    size_t row_bytes = 4 * (size_t)stored->dimension;
-    uint64_t block = row_bytes < BLOCK_BYTES ? BLOCK_BYTES / row_bytes : 1;
-    uint8_t *values = malloc(block * row_bytes);
-    if (!values)
-        return error_memory(err, block * row_bytes, "rows");
-    struct problems problems = {.range = {.bad = verify->bad_images},
-                                .sum = {.bad = verify->bad_images}};
-    enum status status = STATUS_FAILED;
-    for (uint64_t first = 0; first < stored->rows; first += block) {
-        uint64_t count = stored->rows - first < block ? stored->rows - first : block;
-        if (stored->is_float
-                ? result_feature_read(result, stored, first, count, (float *)(void *)values, err)
-                : result_feature_read_raw(result, stored, first, count, values, err))
-            goto out;
-        for (uint64_t i = 0; i < count; i++) {
-            const void *image;
-            const char *path;
-            if (rows_at(result->images, first + i, &image, &path, err))
-                goto out;
-            check_row(&problems, &feature, values + i * row_bytes, image, stored->decode_scale == 1,
-                      first + i);
-        }
-    }
-    status = STATUS_OK;
-out:
-    free(values);
-    verify_report_rows(verify, &problems.range, where, "has values that are not from 0 to 1");
-    verify_report_rows(verify, &problems.sum, where,
-                       feature.normalize == NORMALIZE_NONE
-                           ? "has counts that do not add up to the pixels of their cells"
-                           : "has values that do not add up to 1 (0 in a cell without pixels)");
-    return status;
+    return STATUS_OK;
 }
 
 /* --- thumbnails ------------------------------------------------------------------------------ */

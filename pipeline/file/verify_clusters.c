@@ -1,26 +1,14 @@
-/* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid. */
-#include "base/hash.h"
+/* verify_clusters.c: labels, sizes, distances and the rows nearest to each centroid: ranges and counts; what
+ * they are computed from is not computed again, checksums vouch for it. */
 #include "file/checksums.h"
 #include "file/feature_matrix.h"
-#include "file/identity.h"
-#include "file/parameters.h"
 #include "file/verify_report.h"
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define BLOCK 65536
-/* Distances are computed again for about this much work: rows x clusters x dimension. */
-#define SAMPLE_WORK 100000000.0
-#define SAMPLE_MOST 256
-/* Of a distance, relative to the lengths of the vectors that it is between. */
-#define DISTANCE_TOLERANCE 1e-5
-/* Of the sum of distances, each of which was rounded to float32. */
-#define INERTIA_TOLERANCE 1e-6
-/* What is lost of a weight, relative to the largest. */
-#define WEIGHT_UNIT 0x1p-40
 
 /* One clustering in memory, but for what has a row for each image. */
 struct clustering {
@@ -31,9 +19,7 @@ struct clustering {
     float *centroids;
     uint64_t *sizes;
     int64_t *nearest;
-    uint64_t *members;       /* counted */
-    float *least;            /* distance of a member to its centroid */
-    char weights_digest[64]; /* of the weights that it was made with; "" */
+    uint64_t *members; /* counted */
 };
 
 static enum status read_part(struct clustering *k, enum cluster_part part, uint64_t first,
@@ -51,11 +37,8 @@ static enum status load(struct clustering *k, struct error *err)
     k->sizes = malloc(c->k * sizeof *k->sizes);
     k->nearest = malloc(c->k * sizeof *k->nearest * NEAREST_COUNT);
     k->members = calloc(c->k, sizeof *k->members);
-    k->least = malloc(c->k * sizeof *k->least);
-    if (!k->centroids || !k->sizes || !k->nearest || !k->members || !k->least)
+    if (!k->centroids || !k->sizes || !k->nearest || !k->members)
         return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
-    for (uint32_t i = 0; i < c->k; i++)
-        k->least[i] = FLT_MAX;
     if (read_part(k, PART_CENTROIDS, 0, c->k, k->centroids, err) ||
         read_part(k, PART_SIZES, 0, c->k, k->sizes, err) ||
         read_part(k, PART_NEAREST, 0, c->k, k->nearest, err))
@@ -66,8 +49,6 @@ static enum status load(struct clustering *k, struct error *err)
 /* What one pass over the rows finds. */
 struct row_pass {
     struct verify_rows label, distance, weight;
-    double sum, plain, largest;
-    struct murmur3 digest;
 };
 
 static void check_row(struct clustering *k, struct row_pass *pass, uint64_t row, int32_t label,
@@ -81,41 +62,21 @@ static void check_row(struct clustering *k, struct row_pass *pass, uint64_t row,
         return;
     if (!(distance >= 0) || !isfinite(distance))
         verify_row(&pass->distance, row);
-    pass->sum += (double)weight * (double)distance;
-    pass->plain += (double)distance;
-    pass->largest = fmax(pass->largest, (double)weight);
     if (label < 0 || (uint32_t)label >= k->c->k) {
         verify_row(&pass->label, row);
         return;
     }
     k->members[label]++;
-    if (distance < k->least[label])
-        k->least[label] = distance;
 }
 
 static void report_rows(struct clustering *k, const struct row_pass *pass)
 {
     const struct result_clusters *c = k->c;
-    char digest_text[64];
-    uint64_t digest[2];
     verify_report_rows(k->verify, &pass->label, k->where, "has a label that is not a cluster");
     verify_report_rows(k->verify, &pass->distance, k->where, "has an invalid distance");
     verify_report_rows(k->verify, &pass->weight, k->where, "has an invalid weight");
     if (pass->label.count || pass->distance.count || pass->weight.count)
         return;
-    murmur3_final(&pass->digest, digest);
-    snprintf(digest_text, sizeof digest_text, "murmur3-%016llx%016llx",
-             (unsigned long long)digest[0], (unsigned long long)digest[1]);
-    if (c->weighted && c->fitted_rows == 0 && strcmp(k->weights_digest, digest_text) != 0)
-        verify_broken(k->verify, "%s/weights: these are not the weights that it was made with",
-                      k->where);
-    /* Weights count as multiples of a unit (docs/clustering.md), so the largest one times the sum of
-     * distances has a part in the tolerance. Older files had the digest of weights alone. */
-    double tolerance = INERTIA_TOLERANCE * (pass->sum + DBL_MIN) +
-                       (c->weighted ? WEIGHT_UNIT * pass->largest * pass->plain : 0);
-    if (c->fitted_rows == 0 && (c->weighted || !*k->weights_digest) && !(fabs(pass->sum - c->inertia) <= tolerance))
-        verify_broken(k->verify, "%s: the inertia is %.9g, the %sdistances add up to %.9g",
-                      k->where, c->inertia, c->weighted ? "weighted " : "", pass->sum);
     for (uint32_t i = 0; i < c->k; i++)
         if (k->members[i] != k->sizes[i]) {
             verify_broken(k->verify, "%s/sizes: cluster %u has %llu rows, not %llu", k->where, i,
@@ -128,8 +89,7 @@ static enum status check_rows(struct clustering *k, struct error *err)
 {
     enum status status = STATUS_FAILED;
     const struct result_clusters *c = k->c;
-    struct row_pass pass = {.sum = 0};
-    murmur3_init(&pass.digest);
+    struct row_pass pass = {0};
     int32_t *labels = malloc(BLOCK * sizeof *labels);
     float *distances = malloc(BLOCK * sizeof *distances);
     float *weights = malloc(BLOCK * sizeof *weights);
@@ -145,8 +105,6 @@ static enum status check_rows(struct clustering *k, struct error *err)
             read_part(k, PART_DISTANCES, first, count, distances, err) ||
             (c->weighted && read_part(k, PART_WEIGHTS, first, count, weights, err)))
             goto out;
-        if (c->weighted)
-            murmur3_update(&pass.digest, weights, count * sizeof *weights);
         for (uint64_t i = 0; i < count; i++)
             check_row(k, &pass, first + i, labels[i], distances[i], weights[i]);
     }
@@ -159,105 +117,23 @@ out:
     return status;
 }
 
-/* Whether the rows said to be nearest to centroid `i` can be. */
+/* Are the rows said to be nearest to centroid `i` members of its cluster, and as many as there can be? */
 static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, struct error *err)
 {
     const int64_t *nearest = k->nearest + (size_t)i * NEAREST_COUNT;
-    float before = k->least[i];
     *right = true;
-    for (unsigned n = 0; n < NEAREST_COUNT; n++) {
+    for (unsigned n = 0; n < NEAREST_COUNT && *right; n++) {
+        int32_t label;
         if (n >= k->members[i]) {
-            *right = *right && nearest[n] == -1;
+            *right = nearest[n] == -1;
             continue;
         }
-        if (nearest[n] < 0 || (uint64_t)nearest[n] >= k->c->rows) {
-            *right = false;
-            return STATUS_OK;
-        }
-        int32_t label;
-        float distance;
-        if (read_part(k, PART_LABELS, (uint64_t)nearest[n], 1, &label, err) ||
-            read_part(k, PART_DISTANCES, (uint64_t)nearest[n], 1, &distance, err))
+        *right = nearest[n] >= 0 && (uint64_t)nearest[n] < k->c->rows;
+        if (*right && read_part(k, PART_LABELS, (uint64_t)nearest[n], 1, &label, err))
             return STATUS_FAILED;
-        if (label != (int32_t)i || distance < before || (n == 0 && distance != before))
-            *right = false;
-        before = distance;
+        *right = *right && label == (int32_t)i;
     }
     return STATUS_OK;
-}
-
-void verify_point(double *out, const float *row, uint32_t dimension, const char *metric)
-{
-    double length = 0;
-    for (uint32_t i = 0; i < dimension; i++) {
-        out[i] = strcmp(metric, "hellinger") == 0 ? sqrt(fmax(row[i], 0)) : row[i];
-        length += out[i] * out[i];
-    }
-    if (strcmp(metric, "cosine") == 0 && length > 0)
-        for (uint32_t i = 0; i < dimension; i++)
-            out[i] /= sqrt(length);
-}
-
-/* Whether label and distance of a row are those that its values and the centroids give. */
-static bool check_distance(const struct clustering *k, const double *row, int32_t label,
-                           float stored)
-{
-    const struct result_clusters *c = k->c;
-    double own = 0, least = HUGE_VAL, scale = 0;
-    for (uint32_t j = 0; j < c->k; j++) {
-        double sum = 0, lengths = 0;
-        const float *centroid = k->centroids + (size_t)j * c->dimension;
-        for (uint32_t i = 0; i < c->dimension; i++) {
-            double difference = row[i] - centroid[i];
-            sum += difference * difference;
-            lengths += row[i] * row[i] + (double)centroid[i] * centroid[i];
-        }
-        if ((int32_t)j == label)
-            own = sum;
-        if (sum < least)
-            least = sum;
-        scale = fmax(scale, lengths);
-    }
-    return fabs(own - stored) <= DISTANCE_TOLERANCE * scale &&
-           own - least <= DISTANCE_TOLERANCE * scale;
-}
-
-static enum status check_sample(struct clustering *k, const struct matrix_source *rows,
-                                struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    const struct result_clusters *c = k->c;
-    double most = SAMPLE_WORK / ((double)c->k * c->dimension);
-    uint64_t count = most > SAMPLE_MOST ? SAMPLE_MOST : most < 1 ? 1 : (uint64_t)most;
-    if (count > c->rows)
-        count = c->rows;
-    struct verify_rows wrong = {0};
-    float *row = malloc(c->dimension * sizeof *row);
-    double *point = malloc(c->dimension * sizeof *point);
-    if (!row || !point) {
-        error_memory(err, c->dimension * sizeof *point, "a row");
-        goto out;
-    }
-    for (uint64_t s = 0; s < count; s++) {
-        uint64_t at = (uint64_t)((double)s / (double)count * (double)c->rows);
-        int32_t label;
-        float distance;
-        if (matrix_read(rows, at, 1, row, err) || read_part(k, PART_LABELS, at, 1, &label, err) ||
-            read_part(k, PART_DISTANCES, at, 1, &distance, err))
-            goto out;
-        if (label < 0)
-            continue;
-        verify_point(point, row, c->dimension, c->metric);
-        if (!check_distance(k, point, label, distance))
-            verify_row(&wrong, at);
-    }
-    status = STATUS_OK;
-out:
-    free(row);
-    free(point);
-    verify_report_rows(k->verify, &wrong, k->where,
-                       "does not match its stored label or distance (in a sample)");
-    return status;
 }
 
 static enum status check_feature(struct clustering *k, struct error *err)
@@ -279,21 +155,9 @@ static enum status check_feature(struct clustering *k, struct error *err)
         status = STATUS_OK;
         goto out;
     }
-    const struct matrix_source plain = rows;
-    if (result_clusters_project(&rows, &plain, verify->result, c, err))
-        return STATUS_FAILED;
-    /* It may be from before an update gave the file its format. */
-    result_identity_rule(verify->result, c->content);
-    const enum status identified = rows.identity(rows.context, content, err);
-    result_identity_rule(verify->result, NULL);
-    if (identified)
-        goto out;
-    if (c->fitted_rows > 0 || strcmp(content, c->content) == 0) {
-        status = check_sample(k, &rows, err);
-    } else {
+    status = c->fitted_rows > 0 ? STATUS_OK : rows.identity(rows.context, content, err);
+    if (c->fitted_rows == 0 && status == STATUS_OK && strcmp(content, c->content) != 0)
         verify_broken(verify, "%s: these clusters were made from other rows", k->where);
-        status = STATUS_OK;
-    }
 out:
     matrix_close(&rows);
     return status;
@@ -388,7 +252,6 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     enum status status = STATUS_FAILED;
     struct clustering k = {.verify = verify, .entry = entry, .c = &entry->clusters};
     snprintf(k.where, sizeof k.where, "/clusters/%s", entry->clusters.name);
-    parameters_text(k.weights_digest, sizeof k.weights_digest, k.c->parameters, "weights");
     if (load(&k, err) || check_axes(&k, err) || check_sweep(&k, err))
         goto out;
     for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
@@ -419,6 +282,5 @@ out:
     free(k.sizes);
     free(k.nearest);
     free(k.members);
-    free(k.least);
     return status;
 }

@@ -1,4 +1,4 @@
-/* verify_graph.c: neighbours against the rows of their feature. */
+/* verify_graph.c: numbers and order of neighbours. */
 #include "base/path.h"
 #include "file/feature_matrix.h"
 #include "file/graph.h"
@@ -9,10 +9,7 @@
 #include <string.h>
 
 #define MOST_GRAPHS 1024
-#define SAMPLE_ROWS 64
 #define BLOCK_BYTES (4u << 20)
-/* What rounding values and sums to float32 can add up to, relative to both rows' squared lengths. */
-#define TOLERANCE 1e-5
 
 struct check {
     struct verify *verify;
@@ -65,53 +62,6 @@ static enum status check_numbers(struct check *check, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_point(double *point, float *row, const struct matrix_source *matrix,
-                              uint64_t at, const char *metric, struct error *err)
-{
-    if (matrix_read(matrix, at, 1, row, err))
-        return STATUS_FAILED;
-    verify_point(point, row, matrix->dimension, metric);
-    return STATUS_OK;
-}
-
-/* Distances of a sample of rows to those that are said to be their neighbours. */
-static enum status check_sample(struct check *check, const struct matrix_source *matrix,
-                                struct error *err)
-{
-    const uint32_t dimension = matrix->dimension;
-    const uint64_t rows = check->graph.rows, count = rows < SAMPLE_ROWS ? rows : SAMPLE_ROWS;
-    struct verify_rows wrong = {0};
-    float *row = malloc(dimension * sizeof *row);
-    double *own = malloc(2 * (size_t)dimension * sizeof *own), *other = own ? own + dimension : NULL;
-    enum status status = row && own ? STATUS_OK : error_memory(err, dimension * 20, "a row");
-    for (uint64_t s = 0; s < count && status == STATUS_OK; s++) {
-        const uint64_t at = rows * s / count;
-        bool right = true;
-        status = graph_read(&check->graph, at, 1, check->rows, check->squared, err);
-        if (status == STATUS_OK)
-            status = read_point(own, row, matrix, at, check->graph.metric, err);
-        for (uint32_t i = 0; i < check->graph.n && status == STATUS_OK; i++) {
-            const int64_t neighbour = check->rows[i];
-            double sum = 0, scale = 0;
-            if (neighbour < 0 || (uint64_t)neighbour >= rows)
-                continue;
-            status = read_point(other, row, matrix, (uint64_t)neighbour, check->graph.metric, err);
-            for (uint32_t j = 0; j < dimension; j++) {
-                sum += (own[j] - other[j]) * (own[j] - other[j]);
-                scale += own[j] * own[j] + other[j] * other[j];
-            }
-            right = right && !(fabs(sum - (double)check->squared[i]) > TOLERANCE * scale);
-        }
-        if (!right)
-            verify_row(&wrong, at);
-    }
-    verify_report_rows(check->verify, &wrong, check->where,
-                       "does not have the stored distances to its neighbours (in a sample)");
-    free(row);
-    free(own);
-    return status;
-}
-
 static enum status check_axes(struct check *check, const char *feature, struct error *err)
 {
     char axis[AXIS_NAME_MAX];
@@ -142,8 +92,6 @@ static enum status check_graph(struct verify *verify, const char *feature, struc
         status = check_numbers(&check, err);
     if (status == STATUS_OK && feature_matrix_open(&matrix, &about, result, feature, NULL))
         verify_broken(verify, "%s: its feature is not in the file", check.where);
-    else if (status == STATUS_OK && check_sample(&check, &matrix, &why))
-        status = verify_unreadable(verify, check.where, &why, err);
     matrix_close(&matrix);
     graph_close(&check.graph);
     free(check.rows);

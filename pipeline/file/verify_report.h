@@ -35,11 +35,8 @@ enum status verify_content(struct verify *verify, struct error *err);
 enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
                               struct error *err);
 
-/* All of /neighbours: numbers and order, and for a sample of rows the distances. */
+/* All of /neighbours: numbers and order. */
 enum status verify_graphs(struct verify *verify, struct error *err);
-
-/* Brings a row into the space of the metric, as double. */
-void verify_point(double *out, const float *row, uint32_t dimension, const char *metric);
 
 /* Reports one broken invariant. */
 void verify_broken(struct verify *verify, const char *format, ...)

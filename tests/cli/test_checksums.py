@@ -1,4 +1,4 @@
-"""Checksums find what nothing else could, files of format 1 live on, what others add stays."""
+"""Checksums find what nothing else could, what others add stays."""
 
 import json
 import os
@@ -169,61 +169,17 @@ def test_content_is_the_root(rich):
         assert file["checksums"].attrs["identity"] == digest(rich).encode()
 
 
-# --- format 1 -------------------------------------------------------------------------------------
-
-def older(path):
-    """Makes a file of format 1 of one without clusters: nothing of format 2 is left."""
-    with h5py.File(path, "r+") as file:
-        scales = [name for name in file if name.startswith("piece_")]
-        for name in ["checksums", "checksum_byte", "images/code", "code_byte", "thumbnails", "thumbnail_byte",
-                     *scales]:
-            if name in file:
-                del file[name]
-        file.attrs.modify("clpipe_format", numpy.int32(1))
-
-
-@pytest.fixture()
-def first(clpipe, tmp_path):
+def test_format_1_is_refused_by_name(clpipe, tmp_path):
+    """By every command, with the way out; the file stays as it is."""
     draw_photos(tmp_path / "photos")
     assert clpipe("ingest", "photos", "-o", "f.h5").returncode == 0
-    older(tmp_path / "f.h5")
-    assert clpipe("cluster", "f.h5", "-k", 3).returncode == 0
-    with h5py.File(tmp_path / "f.h5", "r") as file:
-        assert file.attrs["clpipe_format"] == 1 and "checksums" not in file
-        assert not file["clusters/kmeans"].attrs["content"].startswith("tree1-")
-    return tmp_path / "f.h5"
-
-
-def test_format_1_is_read_and_clustered(clpipe, first):
-    before = digest(first)
-    assert clpipe("verify", first).returncode == 0
-    assert "up to date" in clpipe("cluster", first, "-k", 3).stdout
-    assert clpipe("ingest", "photos", "-o", first).returncode == 0
-    assert digest(first) == before
-    assert clpipe("export", first, "--what", "labels").stdout.count("\n") == 14
-    assert clpipe("cluster", first, "-k", 2, "--name", "two").returncode == 0
-    assert clpipe("verify", first).returncode == 0
-    with h5py.File(first, "r") as file:
-        assert file.attrs["clpipe_format"] == 1 and set(file["clusters"]) == {"kmeans", "two"}
-
-
-def test_an_update_writes_format_2_and_keeps_clusters(clpipe, first, tmp_path):
-    """The rows stay the same: only a failure is new."""
-    (tmp_path / "photos" / "zz.jpg").write_bytes(b"\xff\xd8\xff")
-    with h5py.File(first, "r") as file:
-        labels, content = file["clusters/kmeans/labels"][:], file["clusters/kmeans"].attrs["content"]
-    assert clpipe("ingest", "photos", "-o", first).returncode == 1
-    with h5py.File(first, "r") as file:
-        assert file.attrs["clpipe_format"] == 2 and "features" in file["checksums"]
-        assert (file["clusters/kmeans/labels"][:] == labels).all()
-        assert file["clusters/kmeans"].attrs["content"] == content
-    assert clpipe("verify", first).returncode == 0
-    assert "up to date" in clpipe("cluster", first, "-k", 3).stdout
-    # Made anew, it gets the identity that its feature has now; with the same labels.
-    assert clpipe("cluster", first, "-k", 3, "--force", "--name", "again").returncode == 0
-    with h5py.File(first, "r") as file:
-        assert (file["clusters/again/labels"][:] == labels).all()
-        assert file["clusters/again"].attrs["content"].startswith("tree1-")
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        file.attrs.modify("clpipe_format", numpy.int32(1))
+    before = (tmp_path / "f.h5").read_bytes()
+    for command in (["info", "f.h5"], ["verify", "f.h5"], ["cluster", "f.h5", "-k", 3], ["report", "f.h5"],
+                    ["ingest", "photos", "-o", "f.h5"], ["merge", "f.h5", "f.h5", "-o", "all.h5"]):
+        check_one_error(clpipe(*command), 3, "f.h5 has format 1", "clpipe 0.2")
+    assert (tmp_path / "f.h5").read_bytes() == before
 
 
 # --- what others add ----------------------------------------------------------------------------------

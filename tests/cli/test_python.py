@@ -182,15 +182,13 @@ def test_docs():
         assert f"{name}{str(inspect.Signature(parameters)).replace('()', '(')}" in text, name
 
 
-def test_format_1(file):
-    """Files of format 1 have neither codes nor checksums."""
+def test_without_codes(file):
     with h5py.File(file, "r+") as f:
-        f.attrs["clpipe_format"] = numpy.int32(1)
         for name in ("checksums", "images/code"):
             if name in f:
                 del f[name]
     with package.open(file) as f:
-        assert f.format == 1 and len(f) == 13 and f.feature("counts").shape == (13, 100)
+        assert f.format == 2 and len(f) == 13 and f.feature("counts").shape == (13, 100)
         with pytest.raises(package.Error, match="add-codes"):
             f.codes()
 

@@ -730,15 +730,14 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
 
 
 @pytest.mark.deep
-def test_a_file_of_before(browser, finished, clpipe, tmp_path):
-    """Without codes and thumbnails, as files of format 1 are: the page says what is left out, and why."""
+def test_a_file_without_codes(browser, finished, clpipe, tmp_path):
+    """Nor thumbnails: the page says what is left out, and why."""
     shutil.copy(finished, tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         del file["images/code"]
         for name in ("thumbnails", "checksums"):
             if name in file:
                 del file[name]
-        file.attrs["clpipe_format"] = numpy.int32(1)
     assert clpipe("report", "f.h5").returncode == 0
     summary = data_of(tmp_path / "f-report", "summary")
     assert "duplicates" not in summary and summary["sheets"]["missing"] == 0

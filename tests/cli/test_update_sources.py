@@ -315,7 +315,6 @@ def test_what_is_for_all_images_reads_all_sources(place):
     ingest("p1", "p2", "-o", "x.h5")
     with h5py.File("x.h5", "a") as file:
         del file["images/code"], file["checksums"]
-        file.attrs["clpipe_format"] = 1
     ingest("p2", "-o", "x.h5", "--add-codes")
     ingest("p1", "-o", "x.h5", "--thumbnails", 64)
     with h5py.File("x.h5") as file:

@@ -28,7 +28,6 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
     assert_ok(serial_dataset(&values, &serial, dataset, name, no_attribute, NULL, &error));
     assert_ok(pieces_digest(pieces, &serial, dataset, name, &values, &error));
     h5_close(&values.memory);
-    serial_clear(&serial);
     vlen_close(&vlen);
     H5Dclose(dataset);
 }

@@ -10,4 +10,4 @@ from clpipe._reader import File, open
 from clpipe._writer import remove, rename, write_feature
 
 __all__ = ["Error", "File", "open", "remove", "rename", "write_feature"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"

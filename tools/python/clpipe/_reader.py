@@ -20,7 +20,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 Array = numpy.typing.NDArray[Any]
 Rows = Union[slice, int, Sequence[int], Array]
 
-FORMATS = (1, 2)
+FORMAT = 2
 TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", "runs")
 
 
@@ -79,8 +79,8 @@ class File:
             raise Error(_unreadable(self.name, error)) from error
         version = self._file.attrs.get("clpipe_format")
         wrong = f"{self.name} is an HDF5 file, but not a clpipe file" if version is None else \
-            f"{self.name} has format {int(version)}; this package reads {FORMATS}" \
-            if int(version) not in FORMATS else self._missing_part()
+            f"{self.name} has format {int(version)}; this package reads format {FORMAT}" \
+            if int(version) != FORMAT else self._missing_part()
         if wrong:
             self.close()
             raise Error(wrong)
