@@ -39,7 +39,7 @@ def test_as_scikit_learn(data, tmp_path, iterations):
     rows, weights, first = (numpy.load(data / f"{name}.npy")
                             for name in ("rows", "weights", "first"))
     report = cluster(data / "rows.npy", "-k", "8", "--init", data / "first.npy", "--weights",
-                     data / "weights.npy", "--max-iter", iterations, "-o", "r.h5", cwd=tmp_path)
+                     data / "weights.npy", "--max-iter", iterations, "--tol", 0, "-o", "r.h5", cwd=tmp_path)
     arrays, attributes = stored(tmp_path / "r.h5")
     wanted = lloyd(rows, weights, first, iterations)
     assert numpy.array_equal(arrays["labels"], wanted.labels_)
@@ -64,7 +64,7 @@ def test_cosine(data, tmp_path):
     rows, weights = (numpy.load(data / f"{name}.npy").astype(float)
                      for name in ("rows", "weights"))
     cluster(data / "rows.npy", "-k", "5", "--metric", "cosine", "--weights", data / "weights.npy",
-            "-o", "r.h5", cwd=tmp_path)
+            "--tol", 0, "-o", "r.h5", cwd=tmp_path)
     arrays, _ = stored(tmp_path / "r.h5")
     unit = rows / numpy.linalg.norm(rows, axis=1, keepdims=True)
     for c in range(5):
@@ -158,8 +158,8 @@ def test_empty_clusters_get_rows_of_weight(tmp_path, program):
     first = numpy.full((6, 5), 1e6, "f4") * numpy.arange(6)[:, None]
     for name, values in (("rows", rows), ("w", weights), ("first", first)):
         numpy.save(tmp_path / f"{name}.npy", values)
-    cluster("rows.npy", "-k", "6", "--init", "first.npy", "--weights", "w.npy", "-o", "r.h5",
-            cwd=tmp_path)
+    cluster("rows.npy", "-k", "6", "--init", "first.npy", "--weights", "w.npy", "--tol", 0, "-o",
+            "r.h5", cwd=tmp_path)
     arrays, _ = stored(tmp_path / "r.h5")
     for c in range(6):
         members = arrays["labels"] == c
