@@ -36,7 +36,8 @@ def lloyd(rows, centroids, kept=numpy.float64):
 def check(name, directory, large, kept):
     rows, first = matrices.save(name, directory, large)
     metric = "hellinger" if name == "photographs" else "euclidean"
-    result = run_clpipe("cluster", "rows.npy", "-k", len(first), "--init", "first.npy", "--metric",
+    result = run_clpipe("cluster", "rows.npy", "-k", len(first), "--init", "first.npy", "--tol",
+                        0, "--metric",
                         metric, "--max-iter", 1000, "-o", "r.h5", cwd=directory)
     assert result.returncode == 0, result.stderr
     with h5py.File(directory / "r.h5", "r") as file:
@@ -99,7 +100,8 @@ def test_inertia_is_no_worse_than_scikit_learn(tmp_path, program):
         numpy.save(tmp_path / f"{name}.npy", rows)
         quotients = []
         for seed in range(seeds):
-            result = run_clpipe("cluster", f"{name}.npy", "-k", 12, "--n-init", 10, "--seed", seed,
+            result = run_clpipe("cluster", f"{name}.npy", "-k", 12, "--n-init", 10, "--tol",
+                                0, "--seed", seed,
                                 "-o", f"{name} {seed}.h5", "--json", "-", cwd=tmp_path)
             assert result.returncode == 0, result.stderr
             with threadpool_limits(1):
