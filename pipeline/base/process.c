@@ -146,10 +146,10 @@ bool process_is_short(int errno_value)
 bool process_wait_for(int64_t *since, int errno_value, const char *what)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
-    const bool own = errno_value == EMFILE || (errno_value == ENOMEM && memory_is_limited);
+    const bool own = errno_value == ENOMEM && memory_is_limited;
     if (*since == 0)
         *since = clock_now();
-    if (!process_is_short(errno_value) || clock_seconds_since(*since) > (own ? 2 : 60))
+    if (!process_is_short(errno_value) || clock_seconds_since(*since) > (own ? 20 : 60))
         return false;
     if (!atomic_flag_test_and_set(&told))
         log_message(LOG_NOTICE, "notice: waiting for %s: %s%s", what, strerror(errno_value), limits);

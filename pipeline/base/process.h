@@ -44,8 +44,11 @@ bool process_is_short(int errno_value);
  * closed, and errno is EMFILE. */
 bool process_keeps_descriptor(int fd, int left);
 
+/* Descriptors that drivers need while they work. */
+#define DESCRIPTORS_OF_DRIVERS 8
+
 /* Waits a moment for what is short, and says so once. *since is 0 at first. false: not any more, after 60 s,
- * or 2 s where the limit is this process's own, so that others cannot help. Any thread. */
+ * or 20 s where memory is limited for this process alone, so that others cannot help. Any thread. */
 bool process_wait_for(int64_t *since, int errno_value, const char *what);
 
 /* TMPDIR if files can be created there, else the first of /tmp, /var/tmp and /dev/shm where they can, else

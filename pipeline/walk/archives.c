@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "walk/bytes.h"
 
 #include <archive.h>
@@ -153,8 +154,10 @@ static int share_descriptor(struct archives *archives, struct one *one, struct f
     if (one->fd >= 0) {
         one->used = ++archives->clock;
         fd = fcntl(one->fd, F_DUPFD_CLOEXEC, 0);
-        if (fd < 0)
+        if (!process_keeps_descriptor(fd, DESCRIPTORS_OF_DRIVERS)) {
             failure_errno(failure, REASON_UNREADABLE, errno, "cannot open the archive");
+            fd = -1;
+        }
     }
     pthread_mutex_unlock(&archives->lock);
     return fd;

@@ -27,8 +27,6 @@
 /* So many source directories are kept open; the others are opened by name each time. A shell's
  * pattern can give more of them than a process may have descriptors. */
 #define KEPT_OPEN 64
-/* Descriptors that drivers need while they work. */
-#define DRIVERS_OPEN 8
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -39,7 +37,7 @@ static int open_for_reading(int directory, const char *path)
     int fd = path_open_at(directory, path, flags | O_NOATIME);
     if (fd < 0 && errno == EPERM) /* O_NOATIME is for a file's owner */
         fd = path_open_at(directory, path, flags);
-    return process_keeps_descriptor(fd, DRIVERS_OPEN) ? fd : -1;
+    return process_keeps_descriptor(fd, DESCRIPTORS_OF_DRIVERS) ? fd : -1;
 }
 
 /* A blob of a descriptor, or why there is none (errno). */
