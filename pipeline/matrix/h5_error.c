@@ -42,9 +42,8 @@ static const struct meaning {
      "another program has it open for writing; close it there, and run the command again"},
     {"h5clear", "a program that had it open for writing did not close it, or still has it open; if "
                 "none has, h5clear -s makes it readable"},
-    {"version",
-     "it is in a newer format than this HDF5 library reads; h5repack of the library that "
-     "wrote it, with --high=2, makes a copy that it does"},
+    {"version", "it is in a newer format than this HDF5 library reads, or damaged; h5repack of the "
+                "library that wrote it, with --high=2, makes a copy that it reads"},
     {"required filter",
      "it is compressed with a filter that this HDF5 library lacks (%.*s): install its "
      "plugin (HDF5_PLUGIN_PATH), or make a copy with h5repack -f NONE where it is there"},
