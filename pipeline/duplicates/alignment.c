@@ -1,23 +1,43 @@
-/* alignment.c: aligns two small grey planes and correlates their blocks. */
+/* alignment.c: aligns two small grey planes, then looks for blocks and colours that contradict. */
 #include "duplicates/alignment.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define LEVELS      3
-#define UNKNOWNS    8 /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
-#define BLOCK       8
-#define TEXTURE     1.6f /* standard deviation that a block needs without its plane, grey levels */
-#define CORRELATED  0.7f
-#define BLOCKS_MIN  8
-#define WHITE       250.0f /* brighter: may be clipped, and says nothing */
-#define CLIPPED_MAX 16     /* such pixels of a block */
+#define LEVELS      4
+#define COARSE      12   /* pixels of the shorter side that a level needs */
+#define CROPPED     0.03 /* of a side, where a fit begins once more */
+#define UNKNOWNS    8    /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
+#define BLOCK       16
+#define BLOCK_SMALL 8    /* of planes of at most */
+#define SMALL       160  /* this side */
+#define BLOCKS      400  /* at most: of 8 x 8 in 160 x 160 */
+#define TEXTURE     9.0f /* mean square that a block needs without rows and columns, grey levels, */
+#define TEXTURE_OF  0.5f /* and as a share of the mean over all blocks */
+#define AGREES      0.5f /* correlation, */
+#define CERTAIN     0.6f /* and of all blocks of a copy that is certain */
+#define SURE        0.8f /* A block that correlates less, and has so much of the mean energy of all, */
+#define CHANGED     0.12f /* and so many times the median, left over may have been changed. */
+#define CHANGED_OF  5
+#define DARK        25.0f /* difference of means of a block that no copying makes, levels; */
+#define COLOUR      60.0f /* and in colour */
+#define GREY        4.0f  /* root mean square of what is no grey at most in grey pictures */
+#define WHITE       248   /* brighter: may be clipped, and says little of brightness */
+#define GAIN_MAX    2.0
+#define STRETCH     0.04 /* half of what the sides of a map may differ by, as a share */
 #define OVERLAP     0.55f
+#define BLOCKS_MIN  6
+#define CORRELATED  0.75f /* all blocks, by their energy */
+#define CONTRARY    2u    /* blocks that contradict, at most, */
+#define CONTRARY_OF 32u   /* or one in so many */
+#define HOPELESS    0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
+#define PROMISING   0.3f  /* correlation at half size, and a quarter of it before, to go on */
 
 /* A level of a pyramid. */
 struct level {
     int width, height;
-    float pixel[ALIGNMENT_SIDE * ALIGNMENT_SIDE];
+    float *pixel;
 };
 
 struct fit {
@@ -26,32 +46,66 @@ struct fit {
     double gain, offset;
 };
 
-static void halve(struct level *out, const struct level *in)
+/* Also in place. */
+static void halve(struct level *out, const struct level *of)
 {
-    out->width = in->width / 2;
-    out->height = in->height / 2;
+    const struct level in = *of;
+    out->width = in.width / 2;
+    out->height = in.height / 2;
     for (int y = 0; y < out->height; y++) {
         for (int x = 0; x < out->width; x++) {
-            const float *p = in->pixel + 2 * y * in->width + 2 * x;
-            out->pixel[y * out->width + x] =
-                (p[0] + p[1] + p[in->width] + p[in->width + 1]) * 0.25f;
+            const float *p = in.pixel + 2 * y * in.width + 2 * x;
+            out->pixel[y * out->width + x] = (p[0] + p[1] + p[in.width] + p[in.width + 1]) * 0.25f;
         }
     }
 }
 
-static void build(struct level *levels, const struct alignment_plane *plane, bool mirrored)
+/* Weights 1, 2, 1 both ways, in place: interpolation between pixels must change little. */
+static void blur(struct level *level)
 {
-    levels[0].width = (int)plane->width;
-    levels[0].height = (int)plane->height;
-    for (uint32_t y = 0; y < plane->height; y++)
-        for (uint32_t x = 0; x < plane->width; x++)
-            levels[0].pixel[y * plane->width + x] =
-                plane->pixel[y * plane->width + (mirrored ? plane->width - 1 - x : x)];
+    const int width = level->width;
+    float above[ALIGNMENT_SIDE];
+    for (int y = 0; y < level->height; y++) {
+        float *p = level->pixel + y * width, before = p[0];
+        for (int x = 0; x < width; x++) {
+            const float here = p[x];
+            p[x] = (before + 2 * here + (x + 1 < width ? p[x + 1] : here)) * 0.25f;
+            before = here;
+        }
+    }
+    memcpy(above, level->pixel, (size_t)width * sizeof *above);
+    for (int y = 0; y < level->height; y++) {
+        float *p = level->pixel + y * width;
+        for (int x = 0; x < width; x++) {
+            const float here = p[x];
+            p[x] = (above[x] + 2 * here + (y + 1 < level->height ? p[x + width] : here)) * 0.25f;
+            above[x] = here;
+        }
+    }
+}
+
+/* Halved until it is at most 1.4 times as long as the other. */
+static void build(struct level *levels, float *memory, const struct alignment_plane *plane,
+                  uint32_t other, bool mirrored)
+{
+    const uint32_t width = plane->width, height = plane->height;
+    for (int l = 0; l < LEVELS; memory += ALIGNMENT_SIDE * ALIGNMENT_SIDE >> 2 * l++)
+        levels[l].pixel = memory;
+    levels[0].width = (int)width;
+    levels[0].height = (int)height;
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = 0; x < width; x++)
+            levels[0].pixel[y * width + x] =
+                plane->pixel[y * width + (mirrored ? width - 1 - x : x)];
+    for (uint32_t longer = width > height ? width : height; 10 * longer > 14 * other; longer /= 2)
+        halve(&levels[0], &levels[0]);
+    blur(&levels[0]);
     for (int l = 1; l < LEVELS; l++)
         halve(&levels[l], &levels[l - 1]);
 }
 
-/* Where b's pixel lies in a, with the weights of its four neighbours. False: not inside. */
+/* Where b's pixel lies in a, with the weights of its four neighbours; the nearest place, and false, if
+ * that is outside. */
 struct place {
     const float *p;
     float fx, fy;
@@ -59,15 +113,17 @@ struct place {
 static inline bool find_place(struct place *out, const struct level *a, const double *map, int u,
                               int v)
 {
-    const float x = (float)(map[0] * u + map[1] * v + map[2]);
-    const float y = (float)(map[3] * u + map[4] * v + map[5]);
-    if (!(x >= 0 && y >= 0 && x < (float)(a->width - 1) && y < (float)(a->height - 1)))
-        return false;
+    const float right = (float)a->width - 1.001f, low = (float)a->height - 1.001f;
+    float x = (float)(map[0] * u + map[1] * v + map[2]);
+    float y = (float)(map[3] * u + map[4] * v + map[5]);
+    const bool inside = x > -0.1f && y > -0.1f && x < right + 0.1f && y < low + 0.1f;
+    x = x > 0 ? x < right ? x : right : 0;
+    y = y > 0 ? y < low ? y : low : 0;
     const int ix = (int)x, iy = (int)y;
     out->p = a->pixel + iy * a->width + ix;
     out->fx = x - (float)ix;
     out->fy = y - (float)iy;
-    return true;
+    return inside;
 }
 
 static inline float value_at(const struct place *at, int width)
@@ -107,29 +163,40 @@ static bool solve(double m[UNKNOWNS][UNKNOWNS], double *b)
     return true;
 }
 
-/* Gain and offset by least squares. False: a is flat where they overlap, or they do not. */
-static bool fit_brightness(struct fit *fit, const struct level *a, const struct level *b)
+/* Gain and offset by least squares. False: a is flat where they overlap, or they do not. `again`: once more
+ * from those that are there, by weights of their residuals; what is white in one says nothing, if
+ * enough is not. */
+static bool fit_brightness(struct fit *fit, const struct level *a, const struct level *b,
+                           double *scale, bool again)
 {
-    double n = 0, sa = 0, sb = 0, saa = 0, sab = 0;
+    double sums[2][6] = {{0}}; /* of all; of what is not white */
     for (int v = 0; v < b->height; v++) {
         for (int u = 0; u < b->width; u++) {
             struct place at;
             if (!find_place(&at, a, fit->map, u, v))
                 continue;
             const double va = value_at(&at, a->width), vb = b->pixel[v * b->width + u];
-            n += 1;
-            sa += va;
-            sb += vb;
-            saa += va * va;
-            sab += va * vb;
+            const double left = vb - fit->gain * va - fit->offset;
+            const double away = again ? 1 + left * left / (*scale * *scale) : 1;
+            const double w = 1 / (away * away);
+            for (int i = again && va < WHITE && vb < WHITE; i >= 0; i--) {
+                sums[i][0] += w;
+                sums[i][1] += w * va;
+                sums[i][2] += w * vb;
+                sums[i][3] += w * va * va;
+                sums[i][4] += w * va * vb;
+                sums[i][5] += w * fabs(left);
+            }
         }
     }
-    const double variance = saa * n - sa * sa;
+    const double *sum = sums[8 * sums[1][0] > sums[0][0]], n = sum[0];
+    const double variance = sum[3] * n - sum[1] * sum[1];
     if (n < 16 || variance <= n * n * 1e-3)
         return false;
-    fit->gain = (sab * n - sa * sb) / variance;
+    fit->gain = (sum[4] * n - sum[1] * sum[2]) / variance;
     fit->gain = fit->gain < 0.2 ? 0.2 : fit->gain > 5 ? 5 : fit->gain;
-    fit->offset = (sb - fit->gain * sa) / n;
+    fit->offset = (sum[2] - fit->gain * sum[1]) / n;
+    *scale = 2 * sum[5] / n + 1;
     return true;
 }
 
@@ -189,70 +256,293 @@ static bool step(struct fit *fit, const struct level *a, const struct level *b, 
     return fit->gain > 0.1 && fit->gain < 10 && det > 0 && *moved < b->width + b->height;
 }
 
-/* --- correlation of blocks ------------------------------------------------------------------- */
+/* --- what contradicts ------------------------------------------------------------------------- */
 
-/* Takes the best plane off the values of a block whose pixels all count. */
-static void flatten(float *value)
+/* Of a block: energies without the means of rows and columns, so that lines on lines say nothing. */
+struct moments {
+    float aa, bb, ab;
+    int u, v;
+    bool dark, tinted; /* the means differ in brightness, in colour */
+};
+
+static void take_lines_off(float *out, const float *in, int stride, int side)
 {
-    float sum = 0, across = 0, down = 0;
-    for (int i = 0; i < BLOCK * BLOCK; i++) {
-        const float x = (float)(i % BLOCK) - 3.5f, y = (float)(i / BLOCK) - 3.5f;
-        sum += value[i];
-        across += value[i] * x;
-        down += value[i] * y;
+    float row[BLOCK] = {0}, column[BLOCK] = {0}, all = 0;
+    for (int i = 0; i < side * side; i++) {
+        const float value = in[i / side * stride + i % side];
+        row[i / side] += value;
+        column[i % side] += value;
+        all += value;
     }
-    /* Sum of x * x over the block is 8 * 42. */
-    for (int i = 0; i < BLOCK * BLOCK; i++) {
-        const float x = (float)(i % BLOCK) - 3.5f, y = (float)(i / BLOCK) - 3.5f;
-        value[i] -= sum / (BLOCK * BLOCK) + (across * x + down * y) / 336;
-    }
+    for (int i = 0; i < side * side; i++)
+        out[i] = in[i / side * stride + i % side] +
+                 (all / (float)side - row[i / side] - column[i % side]) / (float)side;
 }
 
-static struct alignment correlate(const struct fit *fit, const struct level *a,
-                                  const struct level *b)
+static float clip(double value)
 {
+    return value < 0 ? 0 : value > 255 ? 255 : (float)value;
+}
+
+/* The darker of the two is brightened as the other was, and clipped. False: not all of it is in both. */
+static bool compare_block(struct moments *out, const struct fit *fit, const struct level *a,
+                          const struct level *b, int u0, int v0, int side, bool shifts)
+{
+    float va[(BLOCK + 2) * (BLOCK + 2)], vb[BLOCK * BLOCK], fa[BLOCK * BLOCK], fb[BLOCK * BLOCK];
+    const int stride = side + 2;
+    float difference = 0, best = -2;
+    for (int i = 0; i < stride * stride; i++) {
+        const int u = i % stride - 1, v = i / stride - 1;
+        struct place at;
+        const bool inside = find_place(&at, a, fit->map, u0 + u, v0 + v);
+        va[i] = value_at(&at, a->width);
+        if (fit->gain >= 1)
+            va[i] = clip(fit->gain * va[i] + fit->offset);
+        if (u < 0 || v < 0 || u == side || v == side)
+            continue;
+        if (!inside)
+            return false;
+        float *value = &vb[v * side + u];
+        *value = b->pixel[(v0 + v) * b->width + u0 + u];
+        if (fit->gain < 1)
+            *value = clip((*value - fit->offset) / fit->gain);
+        difference += va[i] - *value;
+    }
+    take_lines_off(fb, vb, side, side);
+    /* Copies that were bent a little agree after a shift by a pixel. */
+    for (int s = 0; s < (shifts ? 9 : 1); s++) {
+        const int shift = (s + 4) % 9; /* none, first */
+        struct moments m = {
+            .u = u0, .v = v0, .dark = fabsf(difference) > DARK * (float)(side * side)};
+        take_lines_off(fa, va + shift / 3 * stride + shift % 3, stride, side);
+        for (int i = 0; i < side * side; i++) {
+            m.aa += fa[i] * fa[i];
+            m.bb += fb[i] * fb[i];
+            m.ab += fa[i] * fb[i];
+        }
+        const float correlation = m.ab / sqrtf(m.aa * m.bb + 1e-3f);
+        if (correlation > best)
+            *out = m;
+        best = correlation > best ? correlation : best;
+        if (best > 0.8f)
+            break;
+    }
+    return true;
+}
+
+/* Correlation of all blocks, by their energy. */
+static float correlate(const struct moments *m, int count)
+{
+    double aa = 0, bb = 0, ab = 0;
+    for (int i = 0; i < count; i++) {
+        aa += m[i].aa;
+        bb += m[i].bb;
+        ab += m[i].ab;
+    }
+    return (float)(ab / sqrt(aa * bb + 1e-3));
+}
+
+/* Blocks that lie in both, of as many as cover the level; their number. */
+static int compare_blocks(struct moments *m, const struct fit *fit, const struct level *a,
+                          const struct level *b, int side, bool shifts)
+{
+    const int columns = (b->width + side - 1) / side, rows = (b->height + side - 1) / side;
+    int count = 0;
+    for (int i = 0; i < rows * columns && b->width >= side && b->height >= side; i++) {
+        const int u = columns > 1 ? i % columns * (b->width - side) / (columns - 1) : 0;
+        const int v = rows > 1 ? i / columns * (b->height - side) / (rows - 1) : 0;
+        count += compare_block(&m[count], fit, a, b, u, v, side, shifts);
+    }
+    return count;
+}
+
+/* --- colour ----------------------------------------------------------------------------------- */
+
+/* What both are about, and what is known of their colours. */
+struct pictures {
+    const struct alignment_plane *plane_a, *plane_b;
+    bool mirrored, grey_a, grey_b;
+    struct level a[LEVELS], b[LEVELS];
+};
+
+/* How red, and how blue, without the luma. */
+static void to_chroma(float *chroma, const float *rgb)
+{
+    const float luma = (77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2]) / 256;
+    chroma[0] = rgb[0] - luma;
+    chroma[1] = rgb[2] - luma;
+}
+
+/* At a place in a picture that is 1 wide and 1 high; brightened. */
+static void add_chroma(float *sum, const struct alignment_plane *plane, double x, double y,
+                       double gain, double offset)
+{
+    const uint32_t width = plane->colour_width, height = plane->colour_height;
+    const float cx = fmaxf(0, fminf((float)x * (float)width - 0.5f, (float)width - 1));
+    const float cy = fmaxf(0, fminf((float)y * (float)height - 0.5f, (float)height - 1));
+    const uint32_t ix = (uint32_t)cx, iy = (uint32_t)cy;
+    const uint32_t dx = ix + 1 < width ? 3 : 0, dy = iy + 1 < height ? 3 * width : 0;
+    const float fx = cx - (float)ix, fy = cy - (float)iy;
+    float rgb[3], chroma[2];
+    for (int c = 0; c < 3; c++) {
+        const uint8_t *p = plane->colour + 3 * (iy * width + ix) + c;
+        const float top = p[0] + fx * (float)(p[dx] - p[0]);
+        const float low = p[dy] + fx * (float)(p[dy + dx] - p[dy]);
+        rgb[c] = clip(gain * (top + fy * (low - top)) + offset);
+    }
+    to_chroma(chroma, rgb);
+    sum[0] += chroma[0];
+    sum[1] += chroma[1];
+}
+
+static bool is_grey(const struct alignment_plane *plane)
+{
+    const uint32_t count = plane->colour_width * plane->colour_height;
+    float sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *p = plane->colour + 3 * (size_t)i;
+        const float rgb[3] = {p[0], p[1], p[2]};
+        float chroma[2];
+        to_chroma(chroma, rgb);
+        sum += chroma[0] * chroma[0] + chroma[1] * chroma[1];
+    }
+    return sum < GREY * GREY * (float)count;
+}
+
+static bool differs_in_colour(const struct pictures *p, const struct fit *fit, int u0, int v0,
+                              int side)
+{
+    const struct level *a = p->a, *b = p->b;
+    const bool brighter = fit->gain >= 1;
+    float of_a[2] = {0}, of_b[2] = {0};
+    for (int i = 0; i < 16; i++) {
+        const double u = u0 + (i % 4 + 0.5) * side / 4 - 0.5,
+                     v = v0 + (i / 4 + 0.5) * side / 4 - 0.5;
+        const double x = (fit->map[0] * u + fit->map[1] * v + fit->map[2] + 0.5) / a->width;
+        const double y = (fit->map[3] * u + fit->map[4] * v + fit->map[5] + 0.5) / a->height;
+        const double bx = (u + 0.5) / b->width;
+        add_chroma(of_a, p->plane_a, x, y, brighter ? fit->gain : 1, brighter ? fit->offset : 0);
+        add_chroma(of_b, p->plane_b, p->mirrored ? 1 - bx : bx, (v + 0.5) / b->height,
+                   brighter ? 1 : 1 / fit->gain, brighter ? 0 : -fit->offset / fit->gain);
+    }
+    const float r = (of_a[0] - of_b[0]) / 16, s = (of_a[1] - of_b[1]) / 16;
+    return r * r + s * s > COLOUR * COLOUR;
+}
+
+/* --- the verdict ------------------------------------------------------------------------------ */
+
+/* By the blocks that count, but for a strip of this depth at an edge (0: top, bottom, left, right), which
+ * must contradict as a whole. */
+static void weigh(struct alignment *out, const struct moments *m, const bool *counts,
+                  const bool *contrary, int count, const struct level *b, int side, int edge,
+                  int depth)
+{
+    uint32_t strip = 0, strip_contrary = 0;
+    double aa = 0, bb = 0, ab = 0;
+    out->blocks = out->contrary = 0;
+    for (int i = 0; i < count; i++) {
+        const int away = edge == 0   ? m[i].v
+                         : edge == 1 ? b->height - side - m[i].v
+                         : edge == 2 ? m[i].u
+                                     : b->width - side - m[i].u;
+        if (away < depth) {
+            strip += counts[i];
+            strip_contrary += contrary[i];
+            continue;
+        }
+        out->blocks += counts[i];
+        out->contrary += contrary[i];
+        aa += m[i].aa;
+        bb += m[i].bb;
+        ab += m[i].ab;
+    }
+    out->correlation = (float)(ab / sqrt(aa * bb + 1e-3));
+    out->same = out->correlation >= CORRELATED && out->blocks >= BLOCKS_MIN &&
+                (out->contrary <= CONTRARY || CONTRARY_OF * out->contrary <= out->blocks) &&
+                (depth == 0 || 2 * strip_contrary > strip);
+}
+
+/* Whether a map is no similarity once b's axes are scaled by these. */
+static bool is_stretched(const struct fit *fit, double across, double down)
+{
+    const double m0 = fit->map[0] * across, m1 = fit->map[1] * down;
+    const double m3 = fit->map[3] * across, m4 = fit->map[4] * down;
+    const double alike = (m0 + m4) * (m0 + m4) + (m3 - m1) * (m3 - m1);
+    const double apart = (m0 - m4) * (m0 - m4) + (m3 + m1) * (m3 + m1);
+    return apart > STRETCH * STRETCH * alike;
+}
+
+static int ascending(const void *x, const void *y)
+{
+    const float a = *(const float *)x, b = *(const float *)y;
+    return (a > b) - (a < b);
+}
+
+static struct alignment judge(const struct fit *found, const struct pictures *p)
+{
+    struct fit bright = *found;
+    const struct fit *fit = &bright;
+    double scale = 30;
+    const struct level *a = &p->a[0], *b = &p->b[0];
+    const int longer = b->width > b->height ? b->width : b->height;
+    const int side = longer > SMALL ? BLOCK : BLOCK_SMALL;
+    struct moments m[BLOCKS];
+    bool counts[BLOCKS] = {0}, contrary[BLOCKS] = {0}, tinted = false, doubtful = false;
+    float left[BLOCKS], sorted[BLOCKS];
+    for (int again = 0; again < 4; again++)
+        if (!fit_brightness(&bright, a, b, &scale, true))
+            return (struct alignment){0};
+    const int count = compare_blocks(m, fit, a, b, side, true);
+    const bool one_grey = p->grey_a != p->grey_b;
     struct alignment out = {0};
-    uint32_t inside = 0;
-    for (int v0 = 0; v0 + BLOCK <= b->height; v0 += BLOCK) {
-        for (int u0 = 0; u0 + BLOCK <= b->width; u0 += BLOCK) {
-            float va[BLOCK * BLOCK], vb[BLOCK * BLOCK];
-            int count = 0, clipped = 0;
-            for (int i = 0; i < BLOCK * BLOCK; i++) {
-                const int u = u0 + i % BLOCK, v = v0 + i / BLOCK;
-                struct place at;
-                if (!find_place(&at, a, fit->map, u, v))
-                    continue;
-                count++;
-                va[i] = value_at(&at, a->width);
-                vb[i] = b->pixel[v * b->width + u];
-                clipped += va[i] > WHITE || vb[i] > WHITE;
-            }
-            inside += (uint32_t)count;
-            if (count < BLOCK * BLOCK || clipped > CLIPPED_MAX)
-                continue;
-            flatten(va);
-            flatten(vb);
-            float aa = 0, bb = 0, ab = 0;
-            for (int i = 0; i < BLOCK * BLOCK; i++) {
-                aa += va[i] * va[i];
-                bb += vb[i] * vb[i];
-                ab += va[i] * vb[i];
-            }
-            const float gain = (float)fit->gain, least = TEXTURE * TEXTURE * BLOCK * BLOCK;
-            if (aa * gain * gain < least && bb < least)
-                continue;
-            out.blocks++;
-            out.matching += ab > 0 && ab * ab >= CORRELATED * CORRELATED * aa * bb;
+    const double det = fit->map[0] * fit->map[4] - fit->map[1] * fit->map[3];
+    const int blocks = ((b->width + side - 1) / side) * ((b->height + side - 1) / side);
+    const double of_b = (double)count / blocks;
+    const double of_a = of_b * (b->width * b->height) * det / (a->width * a->height);
+    double aa = 0, bb = 0;
+    out.overlap = (float)(of_a < of_b ? of_a : of_b);
+    if (out.overlap < OVERLAP || fit->gain > GAIN_MAX || fit->gain < 1 / GAIN_MAX ||
+        (is_stretched(fit, 1, 1) &&
+         is_stretched(fit, (double)b->width / a->width, (double)b->height / a->height)))
+        return out;
+    for (int i = 0; i < count; i++) {
+        aa += m[i].aa;
+        bb += m[i].bb;
+    }
+    const float mean = (float)sqrt(aa * bb) / (float)count;
+    const float least = TEXTURE * (float)(side * side);
+    for (int i = 0; i < count; i++) {
+        const float most = m[i].aa > m[i].bb ? m[i].aa : m[i].bb;
+        const bool textured = most > least && most > TEXTURE_OF * mean;
+        const bool colour = differs_in_colour(p, fit, m[i].u, m[i].v, side);
+        const float product = sqrtf(m[i].aa * m[i].bb);
+        tinted |= colour;
+        const float left_over = most * (1 - m[i].ab / (product + 1e-3f));
+        sorted[i] = left_over;
+        left[i] = m[i].ab < SURE * product ? left_over : 0;
+        contrary[i] =
+            (textured && m[i].ab < AGREES * product) || m[i].dark || (colour && !one_grey);
+        doubtful |= (textured && m[i].ab < CERTAIN * product) || contrary[i] || colour;
+        counts[i] = textured || contrary[i];
+    }
+    /* What is grey in one only proves nothing by its colours; then nothing else may differ. */
+    if (one_grey && tinted && !(fit->gain > 0.9 && fit->gain < 1.1 && fabs(fit->offset) < 16))
+        return out;
+    weigh(&out, m, counts, contrary, count, b, side, 0, 0);
+    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    for (int i = 0; i < count; i++)
+        doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
+    out.certain = out.same && !doubtful;
+    /* Something may be drawn over one edge. */
+    for (int edge = 0; edge < 4 && !out.same; edge++) {
+        const int across = edge < 2 ? b->height : b->width;
+        for (int depth = side; 5 * depth <= across + 4 * side && !out.same; depth += side) {
+            struct alignment less = out;
+            weigh(&less, m, counts, contrary, count, b, side, edge, depth);
+            if (less.same)
+                out = less;
         }
     }
-    const double det = fit->map[0] * fit->map[4] - fit->map[1] * fit->map[3];
-    const float blocks_b = (float)(b->width / BLOCK * BLOCK) * (float)(b->height / BLOCK * BLOCK);
-    const float of_b = blocks_b > 0 ? (float)inside / blocks_b : 0;
-    const float of_a =
-        of_b * (float)(b->width * b->height) * (float)det / (float)(a->width * a->height);
-    out.overlap = of_a < of_b ? of_a : of_b;
-    out.same =
-        out.overlap >= OVERLAP && out.blocks >= BLOCKS_MIN && 5 * out.matching >= 3 * out.blocks;
     return out;
 }
 
@@ -279,59 +569,80 @@ static void refine_map(double *map)
     map[5] = y;
 }
 
-static struct alignment compare_from(const struct level *a, const struct level *b, double left,
-                                     double top, double across, double down)
+/* Most pairs that are no copies end at a coarse level, before those that take most of the time. */
+static bool is_promising(const struct fit *fit, const struct pictures *p, int l)
 {
-    static const int steps[LEVELS] = {5, 8, 14};
+    struct moments m[BLOCKS];
+    const int count = l > 2 ? 0 : compare_blocks(m, fit, &p->a[l], &p->b[l], BLOCK_SMALL, false);
+    return l > 2 || correlate(m, count) >= PROMISING / (float)(l * l);
+}
+
+static struct alignment compare_from(const struct pictures *p, double left, double top,
+                                     double across, double down)
+{
+    static const int steps[LEVELS] = {6, 10, 8, 5};
     struct fit fit = {.gain = 1};
-    place_map(fit.map, &a[LEVELS - 1], &b[LEVELS - 1], left, top, across, down);
-    if (!fit_brightness(&fit, &a[LEVELS - 1], &b[LEVELS - 1]))
+    int l = LEVELS - 1;
+    while (l > 1 && (p->a[l].width < COARSE || p->a[l].height < COARSE || p->b[l].width < COARSE ||
+                     p->b[l].height < COARSE))
+        l--;
+    place_map(fit.map, &p->a[l], &p->b[l], left, top, across, down);
+    double scale = 30, moved = 1;
+    if (!fit_brightness(&fit, &p->a[l], &p->b[l], &scale, false))
         return (struct alignment){0};
-    for (int l = LEVELS - 1; l >= 0; l--) {
-        double scale = 30, moved = 1;
+    for (; l >= 0; l--) {
+        scale = 30;
+        moved = 1;
         for (int s = 0; s < steps[l] && moved > 0.02; s++)
-            if (!step(&fit, &a[l], &b[l], &scale, &moved))
+            if (!step(&fit, &p->a[l], &p->b[l], &scale, &moved))
                 return (struct alignment){0};
         if (l == 0)
             break;
-        /* Most pairs that are no copies end here, before the level that takes most of the time. */
-        if (l == 1) {
-            const struct alignment rough = correlate(&fit, &a[1], &b[1]);
-            if (4 * rough.matching < rough.blocks)
-                return (struct alignment){.blocks = rough.blocks, .matching = rough.matching};
-        }
+        if (!is_promising(&fit, p, l))
+            return (struct alignment){0};
         refine_map(fit.map);
     }
-    return correlate(&fit, &a[0], &b[0]);
+    return judge(&fit, p);
 }
 
-struct alignment alignment_compare(const struct alignment_plane *pa,
-                                   const struct alignment_plane *pb, bool mirrored)
+static void better(struct alignment *best, const struct pictures *p, double left, double top,
+                   double across, double down)
 {
-    struct level a[LEVELS], b[LEVELS];
-    if (pa->width < 4 * BLOCK || pa->height < 4 * BLOCK || pb->width < 4 * BLOCK ||
-        pb->height < 4 * BLOCK)
-        return (struct alignment){0};
-    build(a, pa, false);
-    build(b, pb, mirrored);
+    if (!best->same && best->correlation < HOPELESS)
+        *best = compare_from(p, left, top, across, down);
+}
+
+struct alignment alignment_compare(const struct alignment_plane *a, const struct alignment_plane *b,
+                                   bool mirrored, struct alignment_scratch *scratch)
+{
+    struct pictures p = {.plane_a = a, .plane_b = b, .mirrored = mirrored};
     struct fit whole = {.gain = 1};
-    place_map(whole.map, &a[0], &b[0], 0, 0, 1, 1);
     struct alignment best = {0};
-    if (fit_brightness(&whole, &a[0], &b[0]))
-        best = correlate(&whole, &a[0], &b[0]);
-    if (best.same)
+    double scale;
+    if (a->width < ALIGNMENT_LEAST || a->height < ALIGNMENT_LEAST || b->width < ALIGNMENT_LEAST ||
+        b->height < ALIGNMENT_LEAST)
         return best;
-    best = compare_from(a, b, 0, 0, 1, 1);
+    p.grey_a = is_grey(a);
+    p.grey_b = is_grey(b);
+    build(p.a, scratch->a, a, b->width > b->height ? b->width : b->height, false);
+    build(p.b, scratch->b, b, a->width > a->height ? a->width : a->height, mirrored);
+    place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
+    if (fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false) && is_promising(&whole, &p, 1)) {
+        refine_map(whole.map);
+        best = judge(&whole, &p);
+        best.correlation = best.same ? best.correlation : 0; /* it was not fitted */
+    }
+    better(&best, &p, 0, 0, 1, 1);
     /* Of other shapes, one may be cropped at a side: then they have the other sides in common. */
     const double shape = (double)b->width * a->height / ((double)b->height * a->width);
-    if (best.same || (shape > 0.99 && shape < 1.01))
-        return best;
-    for (int end = 0; end < 2 && !best.same; end++) {
-        struct alignment other = shape < 1
-                                     ? compare_from(a, b, end * (1 - shape), 0, shape, 1)
-                                     : compare_from(a, b, 0, end * (1 - 1 / shape), 1, 1 / shape);
-        if (other.same || other.matching > best.matching)
-            best = other;
+    for (int end = 0; end < 2 && (shape < 0.99 || shape > 1.01); end++) {
+        if (shape < 1)
+            better(&best, &p, end * (1 - shape), 0, shape, 1);
+        else
+            better(&best, &p, 0, end * (1 - 1 / shape), 1, 1 / shape);
     }
+    /* Or at all sides: lines of text are fitted to their neighbours from farther away. */
+    better(&best, &p, CROPPED / 2, CROPPED / 2, 1 - CROPPED, 1 - CROPPED);
+    better(&best, &p, -CROPPED / 2, -CROPPED / 2, 1 + CROPPED, 1 + CROPPED);
     return best;
 }

@@ -3,11 +3,15 @@
  * A class waits while it has a pair with an earlier class that may still become a reference. In each
  * round all classes that do not wait become references, and their pairs with classes that no earlier
  * reference has are compared. Sequences in which each waits for the one before would need many rounds:
- * so a round also compares pairs that may turn out not to matter, if it has few others. */
+ * so a round also compares pairs that may turn out not to matter, if it has few others.
+ *
+ * Thousands of pages of text may all have similar codes, and no two be copies. So a class that is no copy of
+ * MOST_FAILED earlier ones is compared with the others only if their codes are among its closest. */
 #include "duplicates/confirm.h"
 
 #include "base/minmax.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +19,7 @@
 #define CHUNK_PAIRS 4096u /* compared at a time, at most */
 #define ROUND_PAIRS 1024u /* at least so many a round, */
 #define ROUND_SHARE 16u   /* and one in so many of those that are left */
+#define MOST_FAILED 16u
 
 enum pair_state { UNSEEN, CHOSEN, COMPARED };
 
@@ -29,6 +34,9 @@ struct confirming {
     uint32_t *taker; /* of each class: the rank of the first reference that has it; NONE: nobody */
     bool *reference; /* classes */
     bool *waits;     /* classes */
+    bool *close;     /* pairs: one of the MOST_FAILED with the closest codes of their later class */
+    uint32_t *failed,
+        *chosen; /* of each class, pairs with earlier ones: compared in vain, to be compared */
     /* Planes that are kept, in a ring of `room` slots. */
     uint32_t room, next;
     struct alignment_plane *plane;
@@ -40,6 +48,9 @@ struct confirming {
     uint64_t *pair, *row;
     struct alignment_plane **to;
     bool *gone;
+    struct alignment_scratch *scratch; /* of each thread */
+    uint32_t pairs;                    /* of this chunk, */
+    _Atomic uint32_t begun;            /* and what threads have begun of them */
 };
 
 static void ends(const struct confirming *c, uint64_t pair, uint32_t *earlier, uint32_t *later)
@@ -60,6 +71,34 @@ static int by_rank(const void *x, const void *y, void *context)
     if (a != b)
         return c->config->rank[a] < c->config->rank[b] ? -1 : 1;
     return i < j ? -1 : i > j;
+}
+
+/* By later class, then by distance. */
+static int by_closeness(const void *x, const void *y, void *context)
+{
+    const struct confirming *c = context;
+    const uint64_t i = *(const uint64_t *)x, j = *(const uint64_t *)y;
+    const struct code_pair *p = &c->config->pairs->pair[i], *q = &c->config->pairs->pair[j];
+    uint32_t a, b, unused;
+    ends(c, i, &unused, &a);
+    ends(c, j, &unused, &b);
+    if (a != b)
+        return a < b ? -1 : 1;
+    if (p->distance != q->distance)
+        return p->distance < q->distance ? -1 : 1;
+    return i < j ? -1 : i > j;
+}
+
+static void find_close(struct confirming *c)
+{
+    uint32_t before = NONE, unused, later, count = 0;
+    qsort_r(c->left, c->lefts, sizeof *c->left, by_closeness, c);
+    for (uint64_t i = 0; i < c->lefts; i++) {
+        ends(c, c->left[i], &unused, &later);
+        count = later == before ? count + 1 : 0;
+        c->close[c->left[i]] = count < MOST_FAILED;
+        before = later;
+    }
 }
 
 /* --- which pairs ------------------------------------------------------------------------------ */
@@ -100,6 +139,21 @@ static void find_references(struct confirming *c)
         take(c, c->left[i]);
 }
 
+/* Whether a pair is worth a comparison at all, and, with those that are chosen, in this round. */
+static bool has_hope(const struct confirming *c, uint64_t pair, uint32_t later)
+{
+    return c->close[pair] || c->failed[later] < MOST_FAILED;
+}
+
+static bool choose_pair(struct confirming *c, uint64_t pair, uint32_t later)
+{
+    if (!c->close[pair] && c->failed[later] + c->chosen[later] >= MOST_FAILED)
+        return false;
+    c->chosen[later]++;
+    c->state[pair] = CHOSEN;
+    return true;
+}
+
 /* Drops the pairs that are decided, or do not matter any more, and chooses those of this round. */
 static void choose(struct confirming *c)
 {
@@ -112,39 +166,43 @@ static void choose(struct confirming *c)
         const bool open = is_open(c, a);
         if (c->linked[pair] ? !open
                             : c->state[pair] == COMPARED || !(open || c->reference[a]) ||
-                                  c->taker[b] < c->config->rank[a]) {
+                                  c->taker[b] < c->config->rank[a] || !has_hope(c, pair, b)) {
             c->done += c->state[pair] != COMPARED;
             continue;
         }
         c->left[stay++] = pair;
-        if (open)
-            continue;
-        c->state[pair] = CHOSEN;
-        chosen++;
+        chosen += !open && choose_pair(c, pair, b);
     }
     c->lefts = stay;
     for (uint64_t i = 0; i < c->lefts && chosen < least; i++) {
-        if (c->linked[c->left[i]] || c->state[c->left[i]] != UNSEEN)
-            continue;
-        c->state[c->left[i]] = CHOSEN;
-        chosen++;
+        const uint64_t pair = c->left[i];
+        ends(c, pair, &a, &b);
+        chosen += !c->linked[pair] && c->state[pair] == UNSEEN && choose_pair(c, pair, b);
     }
 }
 
 /* --- comparing them --------------------------------------------------------------------------- */
 
-static void align_pair(void *context, uint64_t i)
+static void align_pair(struct confirming *c, uint32_t i, struct alignment_scratch *scratch)
 {
-    struct confirming *c = context;
     const uint64_t pair = c->pair[i];
     const struct code_pair *p = &c->config->pairs->pair[pair];
     const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
-    struct stop *stop = c->config->stop;
-    if (stop && stop_requested(stop) != STOP_NONE)
-        return;
     c->gone[i] = a->width == 0 || b->width == 0;
-    if (!c->gone[i])
-        c->linked[pair] = alignment_compare(a, b, p->mirrored).same;
+    if (c->gone[i])
+        return;
+    const struct alignment alignment = alignment_compare(a, b, p->mirrored, scratch);
+    c->linked[pair] = c->config->certain ? alignment.certain : alignment.same;
+}
+
+static void align_pairs(void *context, uint64_t thread)
+{
+    struct confirming *c = context;
+    struct stop *stop = c->config->stop;
+    uint32_t i;
+    while ((i = atomic_fetch_add_explicit(&c->begun, 1, memory_order_relaxed)) < c->pairs &&
+           !(stop && stop_requested(stop) != STOP_NONE))
+        align_pair(c, i, &c->scratch[thread]);
 }
 
 /* A slot for a class that has none, among those that this chunk does not need. */
@@ -165,7 +223,7 @@ static uint32_t replace(struct confirming *c, uint32_t class)
 static enum status compare_chunk(struct confirming *c, uint64_t *next, struct error *err)
 {
     const struct confirm_config *config = c->config;
-    uint32_t pairs = 0, used = 0, missing = 0;
+    uint32_t pairs = 0, used = 0, missing = 0, a, b;
     c->chunk++;
     for (; *next < c->lefts && pairs < CHUNK_PAIRS && used + 2 <= c->room; ++*next) {
         const uint64_t pair = c->left[*next];
@@ -186,14 +244,19 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
     enum status status =
         redecode_read(config->pictures, c->row, missing, c->to, NULL, NULL, NULL, err);
     memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
+    c->pairs = pairs;
+    c->begun = 0;
     if (status == STATUS_OK)
-        workers_run(config->workers, align_pair, c, pairs);
+        workers_run(config->workers, align_pairs, c, workers_count(config->workers));
     if (status == STATUS_OK)
         status = stop_check(config->stop, "pictures were compared", err);
     for (uint32_t i = 0; i < pairs && status == STATUS_OK; i++) {
         *c->unknown += c->gone[i];
         c->state[c->pair[i]] = COMPARED;
         c->done++;
+        ends(c, c->pair[i], &a, &b);
+        c->chosen[b]--;
+        c->failed[b] += !c->linked[c->pair[i]];
         take(c, c->pair[i]);
     }
     return status;
@@ -246,6 +309,9 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     c.taker = make(err, &status, config->classes, sizeof *c.taker);
     c.reference = make(err, &status, config->classes, sizeof *c.reference);
     c.waits = make(err, &status, config->classes, sizeof *c.waits);
+    c.close = make(err, &status, pairs, sizeof *c.close);
+    c.failed = make(err, &status, config->classes, sizeof *c.failed);
+    c.chosen = make(err, &status, config->classes, sizeof *c.chosen);
     c.plane = make(err, &status, c.room, sizeof *c.plane);
     c.owner = make(err, &status, c.room, sizeof *c.owner);
     c.stamp = make(err, &status, c.room, sizeof *c.stamp);
@@ -254,15 +320,18 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     c.row = make(err, &status, chunk, sizeof *c.row);
     c.to = make(err, &status, chunk, sizeof *c.to);
     c.gone = make(err, &status, CHUNK_PAIRS, sizeof *c.gone);
+    c.scratch = make(err, &status, workers_count(config->workers), sizeof *c.scratch);
     if (status == STATUS_OK) {
         memset(c.taker, 0xff, config->classes * sizeof *c.taker);
         memset(c.slot, 0xff, config->classes * sizeof *c.slot);
         memset(c.owner, 0xff, c.room * sizeof *c.owner);
         for (uint64_t i = 0; i < pairs; i++)
             c.left[i] = i;
+        find_close(&c);
         qsort_r(c.left, pairs, sizeof *c.left, by_rank, &c);
         status = run_rounds(&c, err);
     }
+    free(c.scratch);
     free(c.gone);
     free(c.to);
     free(c.row);
@@ -271,6 +340,9 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     free(c.stamp);
     free(c.owner);
     free(c.plane);
+    free(c.chosen);
+    free(c.failed);
+    free(c.close);
     free(c.waits);
     free(c.reference);
     free(c.taker);

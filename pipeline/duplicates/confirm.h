@@ -14,6 +14,7 @@ struct confirm_config {
     uint32_t classes;
     struct redecode *pictures;
     struct workers *workers;
+    bool certain;    /* only copies in which nothing at all contradicts (alignment.h) */
     uint64_t memory; /* bytes for planes; more are decoded again when they are needed again */
     struct stop *stop;
     void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total); /* or NULL */

@@ -5,8 +5,7 @@
  * reference by one of the three tests. So groups do not chain: two members need not resemble each
  * other more than both resemble the reference. Images become references in the order "most pixels,
  * then most bytes, then lowest row"; an image belongs to at most one group. The result depends on the
- * file's rows and, for `pixels` and the less similar of the near ones, on the pictures; never on
- * threads or devices. docs/features.md has the code and the tests. */
+ * file's rows and, for `pixels` and near ones, on the pictures; never on threads or devices. docs/features.md has the code and the tests. */
 #ifndef CLPIPE_DUPLICATES_DUPLICATES_H
 #define CLPIPE_DUPLICATES_DUPLICATES_H
 
@@ -49,8 +48,8 @@ struct duplicates {
 
 struct duplicates_config {
     uint32_t near; /* codes that differ in more bits are not looked at; 0: only bytes and pixels */
-    /* Pairs at more than DUPLICATES_CERTAIN are near only if their pictures, decoded again, prove it.
-     * Otherwise the codes alone decide, and same pixels are not looked for. */
+    /* Pairs are near only if their pictures, decoded again, prove it. Otherwise the codes alone decide,
+     * and same pixels are not looked for. */
     bool compare;
     unsigned threads;
     struct ocl_context *context; /* compares codes; NULL, or where that fails: the host does */
@@ -60,7 +59,7 @@ struct duplicates_config {
     void *progress_context;
 };
 
-#define DUPLICATES_CERTAIN 24u  /* no pictures are looked at for codes this close */
+#define DUPLICATES_FLOOR   24u  /* pairs of codes this close are compared however many there are */
 #define DUPLICATES_LIMIT   104u /* config.near by default, with `compare` */
 #define DUPLICATES_BLIND   40u  /* and without */
 #define DUPLICATES_MOST    128u

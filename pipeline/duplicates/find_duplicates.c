@@ -2,10 +2,10 @@
  *
  *   rows ── same size and digest of bytes ──────────────────────────────────┐
  *     ├──── same size, same code ── decoded: digest of pixels ──────────────┼──> stars
- *     └──── distinct codes ── all pairs ── decoded: aligned, correlated ────┘
+ *     └──── similar codes ── all pairs ── decoded: aligned, contradicted ───┘
  *
- * Rows of one code are a class; pairs are of classes, and a class is compared by its first row in the
- * order of references. */
+ * Rows of one code, and where pictures are compared of the same pixels, are a class; pairs are of classes,
+ * and a class is compared by its first row in the order of references. */
 #include "base/log.h"
 #include "duplicates/code_pairs.h"
 #include "duplicates/confirm.h"
@@ -137,11 +137,19 @@ static int compare_codes(const struct finding *f, uint32_t i, uint32_t j)
     return memcmp(f->codes + (size_t)i * CODE_BYTES, f->codes + (size_t)j * CODE_BYTES, CODE_BYTES);
 }
 
-static int by_code(const void *x, const void *y, void *context)
+/* Without `compare` the codes alone. */
+static int compare_classes(const struct finding *f, uint32_t i, uint32_t j)
+{
+    const uint32_t a = f->row[i].same_pixels, b = f->row[j].same_pixels;
+    const int differ = compare_codes(f, i, j);
+    return differ || !f->config->compare ? differ : a < b ? -1 : a > b;
+}
+
+static int by_class(const void *x, const void *y, void *context)
 {
     const struct finding *f = context;
     const uint32_t i = *(const uint32_t *)x, j = *(const uint32_t *)y;
-    const int differ = compare_codes(f, i, j);
+    const int differ = compare_classes(f, i, j);
     return differ ? differ : (f->rank[i] < f->rank[j] ? -1 : f->rank[i] > f->rank[j]);
 }
 
@@ -241,13 +249,13 @@ static bool has_structure(const uint8_t *code)
 static void make_classes(struct finding *f)
 {
     uint32_t used = 0;
-    qsort_r(f->sorted, f->rows, sizeof *f->sorted, by_code, f);
+    qsort_r(f->sorted, f->rows, sizeof *f->sorted, by_class, f);
     for (uint32_t i = 0; i < f->rows; i++) {
         const uint32_t row = f->sorted[i];
         const uint8_t *code = f->codes + (size_t)row * CODE_BYTES;
         if (!has_structure(code))
             continue;
-        if (used == 0 || compare_codes(f, f->members[used - 1], row) != 0) {
+        if (used == 0 || compare_classes(f, f->members[used - 1], row) != 0) {
             memcpy(f->class_codes + (size_t)f->classes * CODE_BYTES, code, CODE_BYTES);
             f->class_first[f->classes++] = used;
         }
@@ -291,7 +299,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
         .codes = f->class_codes,
         .count = f->classes,
         .limit = config->near,
-        .floor = config->near < DUPLICATES_CERTAIN ? config->near : DUPLICATES_CERTAIN,
+        .floor = config->near < DUPLICATES_FLOOR ? config->near : DUPLICATES_FLOOR,
         .most = config->compare ? (uint64_t)PAIRS_EACH * f->classes : UINT64_MAX,
         .memory = config->memory,
         .workers = f->workers,
@@ -315,7 +323,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
     f->out->limit = f->pairs.limit;
     f->linked = make(err, &status, f->pairs.count, sizeof *f->linked);
     for (uint64_t i = 0; i < f->pairs.count && status == STATUS_OK; i++)
-        f->linked[i] = !config->compare || f->pairs.pair[i].distance <= DUPLICATES_CERTAIN;
+        f->linked[i] = !config->compare;
     return status == STATUS_OK && config->compare ? compare_pictures(f, err) : status;
 }
 

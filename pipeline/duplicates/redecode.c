@@ -24,19 +24,22 @@ struct redecode {
 /* A plane in stored coordinates that is summed up row by row. A source pixel covers `out` units of an
  * axis, a plane's pixel `in` units, so a source pixel has part in at most two of them. */
 struct shrink {
-    uint32_t in_width, in_height, width, height, y;
-    uint64_t row[ALIGNMENT_SIDE], sum[ALIGNMENT_SIDE][ALIGNMENT_SIDE];
+    uint32_t in_width, in_height, width, height, channels, y;
+    uint64_t row[ALIGNMENT_SIDE], sum[ALIGNMENT_SIDE * ALIGNMENT_SIDE];
 };
 
-static void shrink_begin(struct shrink *shrink, uint32_t width, uint32_t height)
+static void shrink_begin(struct shrink *shrink, const struct image_info *info, uint32_t side,
+                         uint32_t channels)
 {
+    const uint32_t width = info->out_width, height = info->out_height;
     const uint32_t longer = max_u32(width, height);
     memset(shrink, 0, sizeof *shrink);
+    shrink->channels = channels;
     shrink->in_width = shrink->width = width;
     shrink->in_height = shrink->height = height;
-    if (longer > ALIGNMENT_SIDE) {
-        shrink->width = (uint32_t)(((uint64_t)width * ALIGNMENT_SIDE + longer / 2) / longer);
-        shrink->height = (uint32_t)(((uint64_t)height * ALIGNMENT_SIDE + longer / 2) / longer);
+    if (longer > side) {
+        shrink->width = (uint32_t)(((uint64_t)width * side + longer / 2) / longer);
+        shrink->height = (uint32_t)(((uint64_t)height * side + longer / 2) / longer);
         shrink->width = max_u32(shrink->width, 1);
         shrink->height = max_u32(shrink->height, 1);
     }
@@ -53,21 +56,27 @@ static uint32_t split(uint32_t *first, uint32_t i, uint32_t in, uint32_t out)
 
 static void shrink_row(struct shrink *shrink, const uint8_t *pixels)
 {
+    const uint32_t channels = shrink->channels;
     uint32_t at;
     memset(shrink->row, 0, sizeof shrink->row);
     for (uint32_t x = 0; x < shrink->in_width; x++) {
         const uint8_t *p = pixels + 3 * (size_t)x;
         const uint64_t grey = 77u * p[0] + 150u * p[1] + 29u * p[2];
         const uint32_t part = split(&at, x, shrink->in_width, shrink->width);
-        shrink->row[at] += grey * part;
-        if (part < shrink->width)
-            shrink->row[at + 1] += grey * (shrink->width - part);
+        uint64_t *row = shrink->row + (size_t)at * channels;
+        for (uint32_t c = 0; c < channels; c++) {
+            const uint64_t value = channels == 1 ? grey : 256u * p[c];
+            row[c] += value * part;
+            if (part < shrink->width)
+                row[c + channels] += value * (shrink->width - part);
+        }
     }
     const uint32_t part = split(&at, shrink->y++, shrink->in_height, shrink->height);
-    for (uint32_t x = 0; x < shrink->width; x++) {
-        shrink->sum[at][x] += shrink->row[x] * part;
+    const uint32_t stride = shrink->width * channels;
+    for (uint32_t x = 0; x < stride; x++) {
+        shrink->sum[at * stride + x] += shrink->row[x] * part;
         if (part < shrink->height)
-            shrink->sum[at + 1][x] += shrink->row[x] * (shrink->height - part);
+            shrink->sum[(at + 1) * stride + x] += shrink->row[x] * (shrink->height - part);
     }
 }
 
@@ -83,17 +92,20 @@ static void turn_back(uint32_t *sx, uint32_t *sy, uint32_t x, uint32_t y, uint32
         *sy = height - 1 - *sy;
 }
 
-static void shrink_finish(struct alignment_plane *plane, const struct shrink *shrink,
-                          uint8_t orientation)
+static void shrink_finish(uint8_t *pixels, uint32_t *width, uint32_t *height,
+                          const struct shrink *shrink, uint8_t orientation)
 {
     const uint64_t area = (uint64_t)shrink->in_width * shrink->in_height * 256;
-    plane->width = orientation >= 5 ? shrink->height : shrink->width;
-    plane->height = orientation >= 5 ? shrink->width : shrink->height;
-    for (uint32_t y = 0; y < plane->height; y++) {
-        for (uint32_t x = 0; x < plane->width; x++) {
+    *width = orientation >= 5 ? shrink->height : shrink->width;
+    *height = orientation >= 5 ? shrink->width : shrink->height;
+    for (uint32_t y = 0; y < *height; y++) {
+        for (uint32_t x = 0; x < *width; x++) {
             uint32_t sx, sy;
             turn_back(&sx, &sy, x, y, shrink->width, shrink->height, orientation);
-            plane->pixel[y * plane->width + x] = (uint8_t)((shrink->sum[sy][sx] + area / 2) / area);
+            const uint64_t *sum =
+                shrink->sum + ((size_t)sy * shrink->width + sx) * shrink->channels;
+            for (uint32_t c = 0; c < shrink->channels; c++)
+                *pixels++ = (uint8_t)((sum[c] + area / 2) / area);
         }
     }
 }
@@ -147,24 +159,30 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     struct failure failure = {.reason = REASON_NONE};
     struct murmur3 hash;
     uint64_t digest[2];
-    struct shrink *shrink = pictures->planes ? malloc(sizeof *shrink) : NULL;
+    struct shrink *shrink = pictures->planes ? malloc(2 * sizeof *shrink) : NULL;
     uint8_t *rows = malloc(stride * room + (whole ? 3 * (size_t)info->out_height : 0));
     bool good = rows && (shrink || !pictures->planes);
     murmur3_init(&hash);
-    if (good && shrink)
-        shrink_begin(shrink, info->out_width, info->out_height);
+    if (good && shrink) {
+        shrink_begin(&shrink[0], info, ALIGNMENT_SIDE, 1);
+        shrink_begin(&shrink[1], info, ALIGNMENT_COLOUR, 3);
+    }
     for (uint32_t y = 0; y < info->out_height && good; y += strip) {
         const uint32_t count = min_u32(strip, info->out_height - y);
         uint8_t *to = rows + (whole ? y * stride : 0);
         good = !stop_overdue(pictures->stop) &&
                decode_rows(decode, to, stride, count, &failure) == REASON_NONE;
-        for (uint32_t r = 0; r < count && good && shrink; r++)
-            shrink_row(shrink, to + r * stride);
+        for (uint32_t r = 0; r < 2 * count && good && shrink; r++)
+            shrink_row(&shrink[r % 2], to + r / 2 * stride);
         if (good && pictures->digests && !whole)
             murmur3_update(&hash, to, stride * count);
     }
-    if (good && shrink)
-        shrink_finish(pictures->planes[i], shrink, info->orientation);
+    if (good && shrink) {
+        struct alignment_plane *plane = pictures->planes[i];
+        shrink_finish(plane->pixel, &plane->width, &plane->height, &shrink[0], info->orientation);
+        shrink_finish(plane->colour, &plane->colour_width, &plane->colour_height, &shrink[1],
+                      info->orientation);
+    }
     if (good && pictures->digests) {
         if (whole)
             hash_upright(&hash, rows + stride * room, rows, info);

@@ -401,7 +401,7 @@ async function mostSimilar(section, p) {
 const KINDS = table({
     bytes: ["Same file", "The files have the same bytes."],
     pixels: ["Same picture", "The files differ, but every pixel is the same."],
-    near: ["Nearly the same", "Scaled, re-encoded, cropped, mirrored or brightened."],
+    near: ["Nearly the same", "Similar codes: scaled, re-encoded, cropped, mirrored or brightened, or only much alike."],
 });
 
 /* What makes a member a copy of the first. */
@@ -428,9 +428,9 @@ App.views.duplicates = async (kind, main) => {
     const wanted = KINDS[kind] ? groups.filter(group => group.kind === kind) : groups;
     const extra = groups.reduce((sum, group) => sum + group.members.length - 1, 0);
     put(page, h("h1", {}, "Duplicates"),
-        h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures that are copies of each other; without ${counted(extra, "copy", "copies")} one of each would be left.` : "No picture is a copy of another."),
-        h("p.by", {}, "Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. ",
-            h("code", {}, "clpipe duplicates"), " also compares the pictures themselves, and finds more."),
+        h("p", {}, groups.length ? `${counted(groups.length, "group")} of pictures with the same bytes or similar codes: ${counted(extra, "picture")} beside one of each.` : "No picture is a copy of another."),
+        h("p.by", {}, "Pictures count as nearly the same where their codes differ in at most ", count(about.limit), " of 256 bits. Different pages of text, forms or frames of a film do, too: only ",
+            h("code", {}, "clpipe duplicates"), " compares the pictures themselves, tells these apart, and finds more."),
         groups.length && kinds.length > 1 ? h("nav.chips", { "aria-label": "Kinds" },
             [["", "All", groups.length], ...kinds.map(name => [name, KINDS[name][0], about[name]])].map(([name, text, n]) =>
                 h("a", { href: name ? `#/duplicates/${name}` : "#/duplicates", "aria-current": (KINDS[kind] ? kind : "") === name ? "true" : null }, text, h("span.n", {}, count(n))))) : null);
