@@ -82,16 +82,23 @@ static enum status read_bytes(struct path_list *list, struct error *err)
 
 static enum status split(struct path_list *list, struct error *err)
 {
-    const char separator = memchr(list->bytes, 0, list->size) ? 0 : '\n';
+    struct filelist_form form = {.size = 0};
     char shown[256];
     uint64_t capacity = 0;
     size_t end = list->size;
-    while (end > 0 && list->bytes[end - 1] == separator)
+    filelist_look(&form, list->bytes, list->size);
+    const char separator = form.has_nul ? 0 : '\n';
+    enum status status = filelist_check(&form, list_name(shown, list), err);
+    if (status != STATUS_OK)
+        return status;
+    while (end > 0 && (list->bytes[end - 1] == separator ||
+                       filelist_line(&form, list->bytes, end) < end))
         end--;
-    for (size_t at = 0; at < end;) {
+    for (size_t at = filelist_mark(&form); at < end;) {
         const char *stop = memchr(list->bytes + at, separator, end - at);
         size_t length = stop ? (size_t)(stop - list->bytes) - at : end - at;
         const size_t next = at + length + 1;
+        length = filelist_line(&form, list->bytes + at, length);
         if (length == 0 || length > FILELIST_PATH_MAX)
             return error_set(err, STATUS_FAILED, "%s is not a list of paths: path %llu %s",
                              list_name(shown, list), (unsigned long long)list->count + 1,

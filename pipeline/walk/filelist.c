@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +23,7 @@ struct filelist {
     const char *source;
     struct stop *stop;
     struct spool *text; /* the list as it is */
-    bool has_nul;
+    struct filelist_form form;
     struct once *once;
 };
 
@@ -58,7 +57,7 @@ static enum status open_list(int *fd, const struct filelist *list, struct error 
                        missing ? " (write ./@NAME for a file whose name begins with @)" : "");
 }
 
-/* Copies the list into the spool and looks for NULs. */
+/* Copies the list into the spool and looks at it. */
 static enum status copy_list(struct filelist *list, int fd, char *chunk, struct error *err)
 {
     char shown[256];
@@ -71,16 +70,51 @@ static enum status copy_list(struct filelist *list, int fd, char *chunk, struct 
             continue;
         ssize_t n = read(fd, chunk, CHUNK);
         if (n == 0)
-            return STATUS_OK;
+            return filelist_check(&list->form, list_name(shown, list), err);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0)
             return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
                                list_name(shown, list));
-        list->has_nul = list->has_nul || memchr(chunk, 0, (size_t)n);
+        filelist_look(&list->form, chunk, (size_t)n);
         if ((status = spool_write(list->text, chunk, (size_t)n, err)) != STATUS_OK)
             return status;
     }
+}
+
+void filelist_look(struct filelist_form *form, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    form->has_nul = form->has_nul || memchr(bytes, 0, size);
+    for (size_t i = 0; i < size && form->size + i < sizeof form->first; i++)
+        form->first[form->size + i] = (unsigned char)bytes[i];
+    for (const char *at = bytes; !form->has_nul && (at = memchr(at, '\n', (size_t)(end - at))); at++) {
+        form->lines++;
+        form->returns += (at > bytes ? at[-1] : form->last) == '\r';
+    }
+    form->size += size;
+    form->last = size > 0 ? (unsigned char)end[-1] : form->last;
+}
+
+enum status filelist_check(const struct filelist_form *form, const char *shown, struct error *err)
+{
+    const unsigned char *first = form->first;
+    if ((first[0] == 0xff && first[1] == 0xfe && first[2] != 0 && first[3] == 0) ||
+        (first[0] == 0xfe && first[1] == 0xff && first[2] == 0 && first[3] != 0))
+        return error_set(err, STATUS_FAILED,
+                         "%s is text in UTF-16: save it as UTF-8, or convert it with iconv", shown);
+    return STATUS_OK;
+}
+
+size_t filelist_mark(const struct filelist_form *form)
+{
+    return !form->has_nul && form->size >= 3 && memcmp(form->first, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+size_t filelist_line(const struct filelist_form *form, const char *line, size_t length)
+{
+    const bool windows = !form->has_nul && form->returns > 0 && 2 * form->returns >= form->lines;
+    return windows && length > 0 && line[length - 1] == '\r' ? length - 1 : length;
 }
 
 size_t filelist_normalize(char *path, size_t length)
@@ -100,6 +134,7 @@ size_t filelist_normalize(char *path, size_t length)
 
 static enum status add_path(struct filelist *list, struct bytes *path, struct error *err)
 {
+    bytes_cut(path, filelist_line(&list->form, path->data, path->length));
     bytes_cut(path, filelist_normalize(path->data, path->length));
     return path->length == 0 ? STATUS_OK
                              : once_add(list->once, path->data, path->length, "", 0, err);
@@ -108,11 +143,11 @@ static enum status add_path(struct filelist *list, struct bytes *path, struct er
 /* Cuts the text into paths. */
 static enum status split_list(struct filelist *list, char *chunk, struct error *err)
 {
-    char separator = list->has_nul ? 0 : '\n', shown[256];
+    char separator = list->form.has_nul ? 0 : '\n', shown[256];
     struct bytes path = {0};
     uint64_t size = spool_size(list->text);
     enum status status = STATUS_OK;
-    for (uint64_t offset = 0; offset < size && status == STATUS_OK;) {
+    for (uint64_t offset = filelist_mark(&list->form); offset < size && status == STATUS_OK;) {
         size_t filled = size - offset < CHUNK ? (size_t)(size - offset) : CHUNK;
         status = spool_read(list->text, chunk, filled, offset, err);
         offset += filled;

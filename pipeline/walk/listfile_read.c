@@ -94,22 +94,23 @@ static bool take_number(uint64_t *out, const char **at)
     return true;
 }
 
-/* Seconds with a fraction, in nanoseconds. */
+/* Seconds with a fraction, in nanoseconds: out of their range the nearest, as clock_file_time. */
 static bool take_time(int64_t *out, const char **at)
 {
     char *end;
     int64_t fraction = 0, digit = 100000000;
     const bool negative = **at == '-';
-    errno = 0;
     const long long seconds = strtoll(*at, &end, 10);
-    if (errno || end == *at || seconds > 9000000000 || seconds < -9000000000)
+    if (end == *at)
         return false;
     if (*end == '.')
         for (end++; isdigit((unsigned char)*end); end++, digit /= 10)
             fraction += (*end - '0') * digit;
     if (*end != ' ')
         return false;
-    *out = seconds * 1000000000 + (negative ? -fraction : fraction);
+    if (__builtin_mul_overflow((int64_t)seconds, INT64_C(1000000000), out) ||
+        __builtin_add_overflow(*out, negative ? -fraction : fraction, out))
+        *out = negative ? INT64_MIN : INT64_MAX;
     *at = end + 1;
     return true;
 }

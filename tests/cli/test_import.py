@@ -149,6 +149,17 @@ def test_by_path_in_small_memory(clpipe, file, tmp_path):
         assert (f["features/x"][:] == rows).all()
 
 
+def test_windows_lists(clpipe, file, tmp_path):
+    """Line ends and a byte-order mark are no part of the paths."""
+    matrix = save(tmp_path, "m.npy", draw_rows(13))
+    names = tmp_path / "names"
+    names.write_bytes(b"\xef\xbb\xbf" + "".join(f"{path}\r\n" for path in paths_of(file)).encode())
+    result = clpipe("import", file, f"x={matrix}", "--paths", names)
+    assert result.returncode == 0, result.stderr
+    names.write_bytes("\n".join(paths_of(file)).encode("utf-16"))
+    check_refused(clpipe, file, [f"y={matrix}", "--paths", names], 3, "UTF-16")
+
+
 def test_list_on_standard_input(clpipe, file, tmp_path):
     rows = draw_rows(13)
     names = write_list(tmp_path / "names", paths_of(file)[::-1])

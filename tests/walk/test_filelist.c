@@ -46,6 +46,28 @@ static void test_lines(void **state)
     check_list("\0", "");
 }
 
+static void test_windows_lines(void **state)
+{
+    (void)state;
+    put_files();
+    check_list("\xef\xbb\xbf" "b.jpg\r\n\r\na.jpg\r\n", "b.jpg\na.jpg\n");
+    check_list("b.jpg\r\na.jpg", "b.jpg\na.jpg\n");
+    check_list("b.jpg\r\na.jpg\nd/c.jpg\r", "b.jpg\na.jpg\nd/c.jpg\n");
+    check_list("\xef\xbb\xbf" "b.jpg\na.jpg\n", "b.jpg\na.jpg\n");
+    check_list("a.jpg\r\0b.jpg\0", "a.jpg\r unreadable\nb.jpg\n");
+}
+
+static void test_utf16(void **state)
+{
+    (void)state;
+    static const char little[] = "\xff\xfe" "a\0.\0", big[] = "\xfe\xff\0a\0.";
+    struct walk_config config = config_for(list);
+    put_list(little, sizeof little - 1);
+    assert_non_null(strstr(fail_to_open(&config, STATUS_FAILED).sentence, "UTF-16"));
+    put_list(big, sizeof big - 1);
+    assert_non_null(strstr(fail_to_open(&config, STATUS_FAILED).sentence, "UTF-16"));
+}
+
 static void test_each_once(void **state)
 {
     (void)state;
@@ -329,6 +351,8 @@ static void test_no_list_at_all(void **state)
 
 static const struct CMUnitTest tests[] = {
     walk_test(test_lines),
+    walk_test(test_windows_lines),
+    walk_test(test_utf16),
     walk_test(test_each_once),
     cmocka_unit_test(test_normalize),
     walk_test(test_what_it_names),
