@@ -16,7 +16,7 @@ enum reason {
     REASON_UNSUPPORTED,     /* a known format or variant that this build cannot decode */
     REASON_CORRUPT,         /* the data contradicts itself */
     REASON_TRUNCATED,       /* the data ends early */
-    REASON_TOO_LARGE,       /* over --max-pixels */
+    REASON_TOO_LARGE,       /* over --max-pixels, or much longer than its pixels need */
     REASON_TOO_MANY_SCANS,  /* over --max-scans */
     REASON_TIMEOUT,         /* over the decode time limit, if one is set */
     REASON_OUT_OF_MEMORY,   /* the codec could not get memory */

@@ -73,7 +73,8 @@ const char *remedy_of_reason(enum reason reason)
         [REASON_CORRUPT] = "The data is inconsistent: restore the file from a good copy.",
         [REASON_TRUNCATED] = "The data ends early: copy or download the file again.",
         [REASON_TOO_LARGE] =
-            "The image has more pixels than --max-pixels allows: raise it if you trust the file.",
+            "The image has more pixels than --max-pixels allows, or the file far more bytes than they "
+            "need: raise it if you trust the file.",
         [REASON_TOO_MANY_SCANS] =
             "The progressive JPEG has more scans than --max-scans allows: raise "
             "it if the file is to be trusted.",

@@ -15,6 +15,10 @@
 #include <sys/stat.h>
 
 #define FORMATS_MAX 32u
+/* A file of which all is read has no more bytes than these, or one for each pixel that is allowed if
+ * that is more, and so many for each pixel that it has. */
+#define SPARE_BYTES (UINT64_C(256) << 20)
+#define PIXEL_BYTES 16u
 
 /* A decoder of the calling thread. */
 struct local {
@@ -142,7 +146,23 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
         options.scale = local->base.for_people;
         options.coefficients = options.streams = false;
     }
-    return codec->begin(*state, &local->input, &options, local->input.blob.bytes, info, failure);
+    struct input *input = &local->input;
+    const uint64_t bytes = input->blob.bytes, allowed = options.max_pixels,
+                   spare = allowed > SPARE_BYTES ? allowed : SPARE_BYTES;
+    input->most = spare < bytes ? spare : UINT64_MAX;
+    codec->begin(*state, input, &options, bytes, info, failure);
+    if (input->total >= input->most)
+        return failure_set(failure, REASON_TOO_LARGE,
+                           "no picture begins in the first %llu of %llu bytes (--max-pixels)",
+                           (unsigned long long)spare, (unsigned long long)bytes);
+    if (failure->reason == REASON_NONE && bytes > spare &&
+        (bytes - spare) / PIXEL_BYTES > (uint64_t)info->width * info->height)
+        return failure_set(failure, REASON_TOO_LARGE,
+                           "%llu bytes, of which a picture of %u x %u pixels needs few "
+                           "(--max-pixels)",
+                           (unsigned long long)bytes, info->width, info->height);
+    input->most = UINT64_MAX;
+    return failure->reason;
 }
 
 static void local_abort(struct decode *decode)

@@ -24,6 +24,7 @@ void input_begin(struct input *input, const struct blob *blob)
     input->blob = *blob;
     input->position = input->end = 0;
     input->total = 0;
+    input->most = UINT64_MAX;
     input->at_end = false;
     input->error_number = 0;
     murmur3_init(&input->digest);
@@ -33,7 +34,7 @@ void input_begin(struct input *input, const struct blob *blob)
 static bool read_more(struct input *input)
 {
     /* Behind the last byte a read would say nothing: that a file has not grown is seen otherwise. */
-    if (input->total > 0 && input->total == input->blob.bytes)
+    if ((input->total > 0 && input->total == input->blob.bytes) || input->total >= input->most)
         input->at_end = true;
     if (input->at_end)
         return false;

@@ -22,6 +22,7 @@ struct input {
     uint8_t *buffer;      /* INPUT_BUFFER bytes, owned */
     size_t position, end; /* what is still unread in the buffer */
     uint64_t total;       /* bytes read, from the start */
+    uint64_t most;        /* once so many are read it ends as if there were no more */
     bool at_end;          /* all bytes were read, or blob_read() has said so */
     int error_number;     /* of a failed read, or 0 */
     struct stop *stop;    /* once it is overdue reading fails; may be NULL */

@@ -1,6 +1,7 @@
 """Files that ask for gigabytes or for hours: a row with a reason, little memory, and soon."""
 
 import json
+import os
 import re
 import struct
 import zlib
@@ -204,3 +205,26 @@ def test_regressions_are_quick(tmp_path, base):
     report, _, seconds, _ = ingest(source)
     assert max(seconds.values()) < MOST_SECONDS, seconds
     assert report["peak_rss_bytes"] < base + MOST_MEMORY
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("options", [(), ("--isolate",)])
+def test_holes(tmp_path, base, options):
+    """Behind a picture, and before one: no more is read than a picture can need."""
+    hole = 2 << 40
+    files = {"behind.png": png_head(4, 4) + PNG_DATA, "behind.jpg": jpeg(64, 64, 1, progressive=False),
+             "behind.bmp": bmp(4, 4, bytes(48)), "behind.ppm": b"P6 4 4 255 " + bytes(48),
+             "before.jpg": b"\xff\xd8\xff\xe0"}
+    write(tmp_path / "in", {name: ([(0, data)], None) for name, data in files.items()})
+    for name in files:
+        os.truncate(tmp_path / "in" / name, hole)
+    (tmp_path / "in" / "disk.img").touch()
+    os.truncate(tmp_path / "in" / "disk.img", hole)
+    report, found, _, messages = ingest(tmp_path / "in", *options)
+    assert found == {name: "too-large" for name in files} | {"good.png": (4, 4),
+                                                             "disk.img": "not-an-image"}
+    assert report["bytes_read"] < 1 << 20
+    assert "of which a picture of 4 x 4 pixels needs few" in messages["behind.png"]
+    # What programs add to pictures is far less.
+    os.truncate(tmp_path / "in" / "behind.png", 100 << 20)
+    assert ingest(tmp_path / "in", *options)[1]["behind.png"] == (4, 4)

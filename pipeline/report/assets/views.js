@@ -51,7 +51,7 @@ const REASONS = table({
     "unsupported": "is in a format that this build cannot decode",
     "corrupt": "contradicts itself",
     "truncated": "ends early",
-    "too-large": "has too many pixels",
+    "too-large": "is too large",
     "too-many-scans": "has too many scans",
     "timeout": "took too long to decode",
     "out-of-memory": "needs too much memory",
