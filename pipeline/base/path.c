@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -143,6 +144,41 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
     }
     out[at] = 0;
     return at;
+}
+
+/* What path_to_utf8 has written, back into bytes, in place. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (unsigned byte; *text;) {
+        char digits[3] = "";
+        strncpy(digits, strncmp(text, "\\x", 2) == 0 ? text + 2 : "", 2);
+        if (strspn(digits, "0123456789abcdef") == 2 && (byte = (unsigned)strtoul(digits, NULL, 16)) >= 0x80) {
+            *to++ = (char)byte;
+            text += 4;
+        } else {
+            *to++ = *text++;
+        }
+    }
+    *to = 0;
+}
+
+bool path_has_twin(int directory, const char *path)
+{
+    const size_t length = strlen(path), size = 4 * length + 1;
+    const bool text = utf8_valid(path, length);
+    struct stat st;
+    if (text && !strstr(path, "\\x"))
+        return false;
+    char *twin = malloc(size);
+    if (twin && text)
+        unescape(memcpy(twin, path, length + 1));
+    else if (twin)
+        path_to_utf8(twin, size, path, length);
+    const bool there = twin && strcmp(twin, path) != 0 &&
+                       path_stat_at(directory, twin, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    free(twin);
+    return there;
 }
 
 /* Writes the first character of bytes, or its escape, to unit; returns how many bytes it was. */

@@ -22,6 +22,10 @@ bool utf8_valid(const char *bytes, size_t length);
  * the length without the NUL; size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
+/* Whether there is another file below `directory` whose path has the same text: that text itself of a
+ * path that is not UTF-8, else the bytes that its \xHH stand for. */
+bool path_has_twin(int directory, const char *path);
+
 /* For messages: like path_to_utf8, but escapes hidden characters (text.h), too, and replaces the middle by
  * "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);

@@ -4,6 +4,7 @@
 #include "base/source_name.h"
 #include "walk/walk.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +64,9 @@ static void place_open(struct place *place, const char *source)
     *place = (struct place){.text = place_text(source), .list = source[0] == '@'};
     if (strcmp(source, "-") == 0 || source[0] == 0)
         return;
-    char *real = realpath(source + place->list, NULL);
-    if (real)
-        place->real = place_text(real);
-    free(real);
+    /* A stored text that is that of two files does not say which it was. */
+    if (!path_has_twin(AT_FDCWD, source + place->list))
+        place->real = realpath(source + place->list, NULL);
 }
 
 static void place_close(struct place *place)
@@ -240,8 +240,15 @@ static enum status mark_dropped(struct merge *m, struct error *err)
 static enum status merge_all(struct places *out, struct merge *m, struct error *err)
 {
     const unsigned most = m->their_count + m->given_count;
+    char shown[256];
     if (mark_dropped(m, err))
         return err->status;
+    for (unsigned i = 0; i < m->given_count; i++)
+        if (path_has_twin(AT_FDCWD, m->given[i] + m->given_place.place[i].list))
+            return error_set(err, STATUS_USAGE,
+                             "there are two names that would be stored as %s, one of them not UTF-8: "
+                             "rename one, or give it by a symbolic link",
+                             path_for_message(shown, sizeof shown, m->given[i]));
     bool *repeated = calloc(m->given_count + 1, sizeof *repeated);
     bool *found = calloc(m->given_count + 1, sizeof *found);
     out->stored = calloc(most + 1, sizeof *out->stored);
