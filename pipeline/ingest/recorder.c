@@ -19,6 +19,9 @@
 /* Pictures that wait, before those that bring more wait, too; and that a thread takes at a time. */
 #define WAITING_MAX 256u
 #define TAKEN_MOST  16u
+/* A thread that was woken for what has failed waits so long for more of it, which comes faster than a
+ * thread wakes up. */
+#define MOMENT_NS 50000
 /* One for so many decode threads; at most. */
 #define DECODERS_EACH 4u
 #define THREADS_MOST  8u
@@ -141,6 +144,12 @@ static struct picture *take_some(struct recorder *recorder)
     while (recorder->waiting == 0 && !recorder->finished && !recorder->aborted) {
         recorder->idle++;
         pthread_cond_wait(&recorder->more, &recorder->waiting_lock);
+        if (recorder->waiting > 0 && recorder->waiting < TAKEN_MOST && !recorder->finished &&
+            recorder->first->record.failure.reason != REASON_NONE) {
+            pthread_mutex_unlock(&recorder->waiting_lock);
+            nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+            pthread_mutex_lock(&recorder->waiting_lock);
+        }
     }
     for (unsigned i = 0; i < TAKEN_MOST && recorder->waiting > 0 && !recorder->aborted; i++) {
         struct picture *picture = recorder->first;

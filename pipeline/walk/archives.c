@@ -36,6 +36,9 @@
 #define STREAMS      4          /* archives that are decompressed at a time */
 #define STREAM_BYTES (8u << 20) /* decompressed ahead of each, or one larger member */
 #define STREAM_ITEMS 64
+/* What is decompressed of an archive: so many bytes, and so many for each that is read of it. */
+#define EXPANDED_BYTES (1ll << 30)
+#define EXPANDED_RATIO 100
 
 #define DAMAGED "the archive is damaged"
 
@@ -174,15 +177,22 @@ struct input {
     void *buffer;
     struct stop *stop;            /* may be NULL */
     const atomic_bool *cancelled; /* may be NULL */
+    bool expands;                 /* beyond EXPANDED_RATIO: it has ended */
 };
 
 static la_ssize_t read_input(struct archive *reader, void *context, const void **buffer)
 {
-    const struct input *input = context;
+    struct input *input = context;
     ssize_t got = -1;
     if ((input->stop && stop_requested(input->stop) != STOP_NONE) ||
         (input->cancelled && atomic_load(input->cancelled))) {
         archive_set_error(reader, ECANCELED, "interrupted");
+        return ARCHIVE_FATAL;
+    }
+    if (archive_filter_count(reader) > 1 &&
+        archive_filter_bytes(reader, 0) >
+            EXPANDED_BYTES + EXPANDED_RATIO * archive_filter_bytes(reader, -1)) {
+        input->expands = true;
         return ARCHIVE_FATAL;
     }
     do
@@ -256,6 +266,46 @@ static enum reason reader_failure(struct failure *failure, struct archive *reade
     return failure_set(failure, reason, "%s: %s", what, text);
 }
 
+/* Entries that the directory of a zip counts, UINT64_MAX: it does not say. Its last record is at the end
+ * of the file, before a comment; over 65,535 entries are counted in another one. */
+static uint64_t count_entries(const struct input *input)
+{
+    static const uint8_t end_mark[] = {'P', 'K', 5, 6}, large_mark[] = {'P', 'K', 6, 6},
+                         place_mark[] = {'P', 'K', 6, 7};
+    const size_t size = input->bytes < 22 + 65535 ? (size_t)input->bytes : 22 + 65535;
+    uint8_t *tail = malloc(size + 1), large[40];
+    uint64_t count = UINT64_MAX, place = 0;
+    size_t at = size;
+    if (tail && pread(input->fd, tail, size, (off_t)(input->bytes - size)) == (ssize_t)size)
+        for (at = size < 22 ? size : size - 22; at > 0 && memcmp(tail + at, end_mark, 4) != 0; at--)
+            ;
+    if (tail && at + 22 <= size && memcmp(tail + at, end_mark, 4) == 0)
+        count = tail[at + 10] | (uint64_t)tail[at + 11] << 8;
+    if (count == 0xffff && at >= 20 && memcmp(tail + at - 20, place_mark, 4) == 0) {
+        for (int i = 8; i-- > 0;)
+            place = place << 8 | tail[at - 20 + 8 + (size_t)i];
+        if (place < input->bytes && pread(input->fd, large, 40, (off_t)place) == 40 &&
+            memcmp(large, large_mark, 4) == 0) {
+            count = 0;
+            for (int i = 8; i-- > 0;)
+                count = count << 8 | large[32 + i];
+        }
+    }
+    free(tail);
+    return count;
+}
+
+/* Why there are no more headers. */
+static void headers_failure(struct failure *failure, struct archive *reader,
+                            const struct input *input)
+{
+    if (input->expands)
+        failure_set(failure, REASON_TOO_LARGE, "the archive expands to over %d times its size",
+                    EXPANDED_RATIO);
+    else
+        reader_failure(failure, reader, DAMAGED);
+}
+
 static void close_reader(struct archive *reader, struct input *input)
 {
     archive_read_free(reader);
@@ -319,7 +369,7 @@ static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
     return names->slots[slot];
 }
 
-/* Adds a name; *again: it was there. */
+/* Adds a name, by the text that it would be stored as; *again: it was there. */
 static enum status add_name(bool *again, struct names *names, const char *name, struct error *err)
 {
     struct murmur3 state;
@@ -338,9 +388,13 @@ static enum status add_name(bool *again, struct names *names, const char *name, 
         free(names->slots);
         *names = larger;
     }
+    const size_t length = strlen(name);
+    char *text = utf8_valid(name, length) ? NULL : malloc(4 * length + 1);
+    const size_t written = text ? path_to_utf8(text, 4 * length + 1, name, length) : length;
     murmur3_init(&state);
-    murmur3_update(&state, name, strlen(name));
+    murmur3_update(&state, text ? text : name, written);
     murmur3_final(&state, digest);
+    free(text);
     uint64_t *slot = find_slot(names, digest);
     *again = (slot[0] | slot[1]) != 0;
     memcpy(slot, digest, sizeof digest);
@@ -506,7 +560,7 @@ static enum status list_members(struct member_listing *members, int fd, struct e
         .fd = fd, .bytes = members->file->bytes, .block = BLOCK, .stop = members->listing->stop};
     struct archive *reader = open_reader(&input, &failure);
     int code = ARCHIVE_EOF;
-    uint64_t number = 0;
+    uint64_t number = 0, entries;
     for (; reader && status == STATUS_OK; number++) {
         code = next_header(reader, &entry);
         if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
@@ -530,8 +584,13 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     /* A tar may be empty; a zip is said to be where its directory is not where it should be. */
     if (status == STATUS_OK && reader && code == ARCHIVE_EOF && number == 0 && is_zip(reader))
         failure_set(&failure, REASON_CORRUPT, "a zip without members");
+    else if (status == STATUS_OK && reader && code == ARCHIVE_EOF && is_zip(reader) &&
+             (entries = count_entries(&input)) != UINT64_MAX && entries > number)
+        failure_set(&failure, REASON_CORRUPT,
+                    "%llu of %llu entries are not read: they have the place of another one",
+                    (unsigned long long)(entries - number), (unsigned long long)entries);
     if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
-        reader_failure(&failure, reader, DAMAGED);
+        headers_failure(&failure, reader, &input);
     close_reader(reader, &input);
     return status == STATUS_OK && failure.reason != REASON_NONE ? add_failed(members, &failure, err)
                                                                 : status;
@@ -707,7 +766,9 @@ static void put_item(struct stream *stream, const struct item *item)
     pthread_mutex_lock(&stream->lock);
     stream->items[(stream->first + stream->count++) % STREAM_ITEMS] = *item;
     stream->bytes += item->bytes;
-    pthread_cond_signal(&stream->moved);
+    /* Damaged members come faster than a thread wakes up. */
+    if (item->memory || stream->count >= STREAM_ITEMS / 2)
+        pthread_cond_signal(&stream->moved);
     pthread_mutex_unlock(&stream->lock);
 }
 
@@ -739,7 +800,7 @@ static void *stream_main(void *argument)
     if (failure.reason == REASON_NONE && code == ARCHIVE_EOF)
         failure_set(&failure, REASON_CHANGED, "the archive has changed since it was listed");
     else if (failure.reason == REASON_NONE)
-        reader_failure(&failure, reader, DAMAGED);
+        headers_failure(&failure, reader, &input);
     close_reader(reader, &input);
     pthread_mutex_lock(&stream->lock);
     stream->ended = true;
@@ -830,7 +891,8 @@ static enum reason take_item(struct blob *out, struct stream *stream, uint64_t n
         stream->count--;
         stream->bytes -= item.bytes;
         stream->next = item.number + 1;
-        pthread_cond_signal(&stream->moved);
+        if (item.memory || stream->count <= STREAM_ITEMS / 2)
+            pthread_cond_signal(&stream->moved);
         if (item.number == number)
             break;
         free(item.memory);

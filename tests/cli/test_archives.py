@@ -1,5 +1,7 @@
 """Archives as sources: what is read from them equals what is read from the same files unpacked."""
 import csv
+import gzip
+import io
 import json
 import os
 import shutil
@@ -381,3 +383,44 @@ def test_a_table_of_archives(clpipe, tmp_path, tree):
     assert clpipe("ingest", "@l", "-o", "l.h5", "-q").returncode == 1
     listed = {path: row for path, row in rows(tmp_path / "l.h5")[0].items()}
     assert listed == {f"d/{path}": row for path, row in images.items()}
+
+
+def test_entries_of_one_place(clpipe, tmp_path, tree):
+    """A zip whose directory counts more entries than can be had."""
+    picture = (tree / "green" / "01.jpg").read_bytes()
+    for count in (5, 70000):
+        path = tmp_path / f"{count}.zip"
+        with zipfile.ZipFile(path, "w") as made:
+            made.writestr("a.jpg", picture)
+            first = made.infolist()[0]
+            for i in range(1, count):
+                again = zipfile.ZipInfo(f"{i}.jpg", first.date_time)
+                for field in ("CRC", "compress_size", "file_size", "header_offset", "external_attr"):
+                    setattr(again, field, getattr(first, field))
+                made.filelist.append(again)
+            made.comment = b"PK\5\6 is no end"
+        result = clpipe("ingest", path, "-o", "o.h5", "--fresh")
+        assert result.returncode == 1
+        assert list(rows(tmp_path / "o.h5")[0]) == [f"{count}.zip/a.jpg"]
+        shown = clpipe("info", "o.h5", "--failures").stdout
+        assert f"{count}.zip/\tcorrupt\t{count - 1} of {count} entries are not read" in shown
+
+
+@pytest.mark.slow
+def test_an_archive_that_expands_for_ever(clpipe, tmp_path, tree):
+    """A member of a terabyte of zeros, of which the beginning is there."""
+    picture = (tree / "green" / "01.jpg").read_bytes()
+    zeros = gzip.compress(bytes(64 << 20))
+    with open(tmp_path / "x.tar.gz", "wb") as out:
+        info = tarfile.TarInfo("b.jpg")
+        info.size = 1 << 40
+        head = io.BytesIO()
+        with tarfile.open(fileobj=head, mode="w") as archive:
+            add(archive, "a.jpg", picture)
+        first = head.getvalue()[:512 + len(picture) + -len(picture) % 512]
+        out.write(gzip.compress(first + info.tobuf(tarfile.GNU_FORMAT)))
+        for _ in range(20):
+            out.write(zeros)
+    assert clpipe("ingest", "x.tar.gz", "-o", "o.h5").returncode == 1
+    assert list(rows(tmp_path / "o.h5")[0]) == ["x.tar.gz/a.jpg"]
+    assert "x.tar.gz/\ttoo-large\t" in clpipe("info", "o.h5", "--failures").stdout
