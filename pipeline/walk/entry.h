@@ -19,6 +19,10 @@ struct entry {
     struct failure failure; /* its message only where there is a reason */
 };
 
+/* In `where`, with a path that ends in '/': a directory that clpipe has written; all below it is left
+ * out. */
+#define ENTRY_OWN UINT64_MAX
+
 /* In `share`: goes with the entry before. */
 #define ENTRY_SHARE_REST UINT64_MAX
 

@@ -9,6 +9,7 @@
  */
 #include "walk/source_files.h"
 
+#include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/source_name.h"
@@ -117,9 +118,20 @@ static enum status keep_directory(struct source *source, struct error *err)
     return open_source_directory(&source->fd, source->name, err);
 }
 
+/* A file whose path would be stored as that of another one. */
+static void refuse_twin(struct entry *entry, int directory, const char *path, size_t length)
+{
+    if (entry->failure.reason == REASON_NONE && !utf8_valid(path, length) &&
+        path_has_twin(directory, path))
+        failure_set(&entry->failure, REASON_UNSUPPORTED,
+                    "another file has the name that this one, which is not UTF-8, would be stored "
+                    "by: rename one of them");
+}
+
 struct sorting {
     struct bytes key;
     struct source *source;
+    int directory;
     struct source_listing *listing;
     struct extsort *sort;
 };
@@ -136,7 +148,13 @@ static enum status sort_entry(void *context, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
     struct sorting *sorting = context;
+    struct entry refused;
     sorting->listing->found(sorting->listing);
+    if (entry->failure.reason == REASON_NONE && !utf8_valid(path, length)) {
+        refused = *entry;
+        refuse_twin(&refused, sorting->directory, path, length);
+        entry = &refused;
+    }
     /* An archive stands where its members belong. */
     if (is_archive(sorting->listing, path, length, entry)) {
         bytes_cut(&sorting->key, 0);
@@ -185,7 +203,9 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
     struct source_listing *listing = sorting->listing;
     struct extsort_record record;
     struct entry entry;
-    struct bytes last = {0}; /* the path added last */
+    struct bytes last = {0}, own = {0}; /* the path added last; of clpipe's own directory */
+    uint64_t owned = 0;
+    char first[256], name[256];
     enum status status;
     while ((status = extsort_next(sorting->sort, &record, err)) == STATUS_OK) {
         /* A directory that changes while it is read may show a name twice. */
@@ -197,6 +217,16 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (status != STATUS_OK)
             break;
         memcpy(&entry, record.payload, record.payload_length);
+        if (own.length > 0 && strncmp(last.data, own.data, own.length) == 0)
+            continue;
+        if (entry.where == ENTRY_OWN) {
+            if (owned++ == 0)
+                path_for_message(first, sizeof first, last.data);
+            bytes_cut(&own, 0);
+            if ((status = bytes_append(&own, last.data, last.length, err)) != STATUS_OK)
+                break;
+            continue;
+        }
         if (entry.failure.reason == REASON_NONE && last.data[last.length - 1] == '/') {
             bytes_cut(&last, last.length - 1);
             status = add_archive(sorting->source, listing, &last, &entry, err);
@@ -208,7 +238,19 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (status != STATUS_OK)
             break;
     }
+    if (owned == 1)
+        log_message(LOG_NOTICE,
+                    "notice: %s in %s was written by clpipe and is left out: to read it, name it "
+                    "as a source",
+                    first, path_for_message(name, sizeof name, sorting->source->name));
+    else if (owned > 1)
+        log_message(LOG_NOTICE,
+                    "notice: %s and %llu more directories in %s were written by clpipe and are left "
+                    "out: to read one, name it as a source",
+                    first, (unsigned long long)owned - 1,
+                    path_for_message(name, sizeof name, sorting->source->name));
     bytes_clear(&last);
+    bytes_clear(&own);
     return status;
 }
 
@@ -220,6 +262,7 @@ static enum status list_directory(struct source *source, struct source_listing *
     enum status status = STATUS_OK;
     if (fd < 0 && (status = open_source_directory(&fd, source->name, err)) != STATUS_OK)
         return status;
+    sorting.directory = fd;
     status =
         extsort_open(&sorting.sort, listing->spool_directory, listing->memory, listing->stop, err);
     if (!status)
@@ -260,6 +303,7 @@ static enum status add_named(struct named *named, const char *open_path, const c
         if (skip_identity(listing->skip, &st))
             return STATUS_OK;
         entry_from_stat(&entry, &st);
+        refuse_twin(&entry, named->directory, open_path, length);
         if (entry.failure.reason == REASON_NONE && archive) {
             const struct archive_file file = {.directory = named->directory,
                                               .name = open_path,

@@ -8,6 +8,7 @@
  *
  * Depth-first order was rejected: it needs a descriptor or a re-read position for each level. */
 #include "walk/tree.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "base/source_name.h"
@@ -16,6 +17,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +46,7 @@ struct tree {
     struct stat st;
     bool can_skip;      /* a name in it may be one to skip */
     bool has_children;  /* directories in it were put into the queue */
+    unsigned own;       /* what it has of the names that clpipe writes */
     unsigned flags;     /* enum pending_flags */
     struct bytes path;  /* its path, "" for the root */
     size_t prefix;      /* length of `child` up to the entry's name */
@@ -220,12 +224,60 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     return tree->found(tree->context, child->data, child->length, &entry, err);
 }
 
+/* What only clpipe writes: its marks, and what reports and trees have that were copied without. */
+enum {
+    OWN_MARK = 1 << 0,
+    OWN_REPORT = 15 << 1,
+    OWN_TREE = 3 << 5,
+};
+
+static unsigned own_name(const struct tree *tree, const char *name)
+{
+    static const char *const report[] = {"index.html", "app.js", "data", "sheets"};
+    static const char work[] = ".partial";
+    const struct bytes *path = &tree->path;
+    const size_t length = path->length, tail = sizeof work - 1;
+    unsigned cluster, bits = 0;
+    uint64_t rows;
+    if (strcmp(name, ".clpipe-report") == 0 || strcmp(name, ".clpipe-tree") == 0)
+        return OWN_MARK;
+    if (strcmp(name, "lock") == 0 && length > tail &&
+        strcmp(path->data + length - tail, work) == 0)
+        return OWN_MARK;
+    for (unsigned i = 0; i < 4; i++)
+        if (strcmp(name, report[i]) == 0)
+            bits |= 2u << i;
+    if (strcmp(name, "index.csv") == 0)
+        bits |= 1 << 5;
+    if (name[0] >= '0' && name[0] <= '9' && strstr(name, "_cluster_") &&
+        sscanf(name, "%*u_cluster_%u_%" SCNu64, &cluster, &rows) == 2)
+        bits |= 1 << 6;
+    return bits;
+}
+
+static bool is_own(unsigned own)
+{
+    return own & OWN_MARK || (own & OWN_REPORT) == OWN_REPORT || (own & OWN_TREE) == OWN_TREE;
+}
+
+/* A directory that a process writes, or that one has left: "NAME.tmp-clpipe-PID". */
+static bool is_temporary(const struct bytes *path)
+{
+    const char *slash = path->length ? strrchr(path->data, '/') : NULL;
+    const char *suffix = path->length ? strstr(slash ? slash : path->data, OUTPUT_TEMPORARY) : NULL;
+    if (!suffix)
+        return false;
+    suffix += strlen(OUTPUT_TEMPORARY);
+    return *suffix && suffix[strspn(suffix, "0123456789-")] == 0;
+}
+
 static enum status read_entries(struct tree *tree, DIR *stream, struct error *err)
 {
     enum status status;
+    tree->own = is_temporary(&tree->path) ? OWN_MARK : 0;
     for (;;) {
         errno = 0;
-        const struct dirent *entry = readdir(stream);
+        const struct dirent *entry = tree->own & OWN_MARK ? NULL : readdir(stream);
         if (!entry)
             break;
         if (++tree->since_stop >= STOP_EVERY) {
@@ -234,6 +286,8 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
                 return status;
         }
         const char *name = entry->d_name;
+        if (tree->path.length > 0)
+            tree->own |= own_name(tree, name);
         if (name[0] == '.' &&
             (!tree->listing->options->hidden || name[1] == 0 || (name[1] == '.' && name[2] == 0)))
             continue;
@@ -244,9 +298,11 @@ static enum status read_entries(struct tree *tree, DIR *stream, struct error *er
             (status = found_name(tree, name, entry->d_type, err)) != STATUS_OK)
             return status;
     }
+    struct entry entry = {.where = ENTRY_OWN};
+    if (is_own(tree->own))
+        return found_directory(tree, &entry, err);
     if (errno == 0)
         return STATUS_OK;
-    struct entry entry;
     entry_unreadable(&entry, errno, "cannot read all of the directory");
     return found_directory(tree, &entry, err);
 }

@@ -9,7 +9,9 @@
 #include "walk/source.h"
 
 /* Gives `found` what is below `root`, the descriptor of a directory (O_PATH will do), with paths
- * relative to it; an error of `found` ends the walk. A directory that cannot be read is found as an
+ * relative to it; an error of `found` ends the walk. Below the root a directory that clpipe has written
+ * (a report, a tree of clusters, unfinished work) is found as ENTRY_OWN, also behind some of what is
+ * in it. A directory that cannot be read is found as an
  * entry whose path ends in '/' (root itself: "./"). Of the listing it uses options and globs, and
  * counts links_passed. STATUS_FAILED: no memory, descriptors or spool; STATUS_INTERRUPTED; what
  * `found` returned. */

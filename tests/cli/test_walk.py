@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -238,3 +239,77 @@ def test_dry_run_walks(clpipe, tmp_path, picture):
     assert result.returncode == 0
     assert (report["images_ok"], report["images_failed"], report["files_not_images"]) == (3, 0, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
+
+
+def test_times_that_no_number_of_nanoseconds_tells(clpipe, ingest, tmp_path, picture):
+    """File systems store times before 1677 and after 2262: lists have them, and are read."""
+    put(tmp_path / "p", picture, "a.jpg", "b.jpg", "c.jpg")
+    for name, when in (("a.jpg", 10413792000), ("b.jpg", 9000000001), ("c.jpg", -2000000000)):
+        os.utime(tmp_path / "p" / name, (when, when))
+    assert clpipe("list", "p", "-o", "l").returncode == 0
+    assert ingest("@l", cwd=tmp_path) == (["p/a.jpg", "p/b.jpg", "p/c.jpg"], {})
+    (tmp_path / "l").write_bytes(b"clpipe list 1\0" + b"".join(
+        b"f %d %d.0000000000 p/%s\0" % (len(picture), when, name)
+        for name, when in ((b"a.jpg", 10413792000), (b"c.jpg", -2000000000))))
+    assert ingest("@l", cwd=tmp_path) == (["p/a.jpg", "p/c.jpg"], {})
+
+
+def test_names_of_one_text(clpipe, ingest, tmp_path, picture):
+    """A path that is not UTF-8 is stored with \\xHH, which a name can also have."""
+    put(tmp_path / "p", picture, os.fsdecode(b"d\xff/1.jpg"), "d\\xff/1.jpg", "d\\xff/2.jpg",
+        os.fsdecode(b"\xfe.jpg"))
+    images = ["\\xfe.jpg", "d\\xff/1.jpg", "d\\xff/2.jpg"]
+    images.sort(key=lambda path: os.fsencode(path.replace("\\xfe", "\udcfe")))
+    assert ingest("p", cwd=tmp_path) == (images, {"d\\xff/1.jpg": "unsupported"})
+    (tmp_path / "l").write_bytes(b"p/d\xff/1.jpg\np/d\\xff/1.jpg\n")
+    assert ingest("@l", cwd=tmp_path) == (["p/d\\xff/1.jpg"], {"p/d\\xff/1.jpg": "unsupported"})
+
+
+def test_sources_of_one_text(clpipe, tmp_path, picture):
+    """A second directory does not take the place of the first."""
+    other, text = tmp_path / os.fsdecode(b"s\xff"), tmp_path / "s\\xff"
+    put(other, picture, "1.jpg")
+    assert clpipe("ingest", other.name, "-o", "f.h5").returncode == 0
+    put(text, picture, "2.jpg")
+    before = (tmp_path / "f.h5").read_bytes()
+    for source in (text.name, other.name):
+        result = clpipe("ingest", source, "-o", "f.h5")
+        assert result.returncode == 2 and "two names" in error_lines(result)[0]
+    assert (tmp_path / "f.h5").read_bytes() == before
+    (tmp_path / "link").symlink_to(text.name)
+    assert clpipe("ingest", "link", "-o", "f.h5").returncode == 0
+    assert rows(tmp_path / "f.h5") == (["1.jpg", "2.jpg"], {})
+
+
+@pytest.mark.deep
+def test_own_output_is_no_input(clpipe, tmp_path, picture):
+    """Reports, trees and what an unfinished run leaves, marked or copied without their marks."""
+    source = tmp_path / "p"
+    draw_photos(source, 6)
+    images = sorted(str(path.relative_to(source)) for path in source.rglob("*.*"))
+    assert clpipe("run", ".", "-o", "photos.h5", "-k", 2, cwd=source).returncode == 0
+    again = clpipe("run", ".", "-o", "photos.h5", "-k", 2, "--json", "run.json", cwd=source)
+    assert again.returncode == 0 and "photos-report/ in . was written by clpipe" in again.stderr
+    assert rows(source / "photos.h5") == (images, {})
+    for tree, *link in [("tree",), ("deep/copies", "--link", "copy")]:
+        (source / tree).parent.mkdir(exist_ok=True)
+        assert clpipe("export", "photos.h5", "--what", "tree", "--to", tree, *link,
+                      cwd=source).returncode == 0
+    shutil.copytree(source / "photos-report", source / "old")
+    (source / "old" / ".clpipe-report").unlink()
+    shutil.copytree(source / "deep" / "copies", source / "old tree")
+    (source / "old tree" / ".clpipe-tree").unlink()
+    shutil.copytree(source / "deep" / "copies", source / "t.tmp-clpipe-123")
+    put(source, picture, "x.h5.partial/lock", "x.h5.partial/a.jpg", "data/a.jpg", "sheets/b.jpg")
+    images = sorted(images + ["data/a.jpg", "sheets/b.jpg"])
+    for more in ((), ("--hidden", "--follow-symlinks")):
+        made = clpipe("ingest", ".", "-o", "other.h5", "--fresh", *more, cwd=source)
+        assert "6 more directories" in made.stderr, made.stderr
+        assert rows(source / "other.h5")[0] == images
+    listed = clpipe("list", "p", "-o", "l")
+    assert listed.returncode == 0 and "6 more directories" in listed.stderr
+    assert b"sheets/0" not in (tmp_path / "l").read_bytes()
+    # What is named itself is read.
+    assert clpipe("ingest", "p/tree", "-o", "tree.h5").returncode == 0
+    assert len(rows(tmp_path / "tree.h5")[0]) == len(images) - 2
+    assert clpipe("ingest", *(source / "deep" / "copies").iterdir(), "-o", "c.h5").returncode == 0
