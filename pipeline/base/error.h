@@ -54,7 +54,7 @@ enum remedy {
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_NO_REPORT,         /* leave the report out */
     REMEDY_ADD_CODES,         /* make the codes */
-    REMEDY_DROP_SOURCE,       /* remove the images of a source */
+    REMEDY_ALLOW_REMOVAL,     /* remove so many images */
     REMEDY_GIVE_CLASSES,      /* name a table of classes */
     REMEDY_RETRAIN,           /* learn codebooks anew */
     REMEDY_RETRAIN_GIVEN,     /* take another codebook */

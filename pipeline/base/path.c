@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -146,14 +147,11 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
     return at;
 }
 
-/* What path_to_utf8 has written, back into bytes, in place. */
-static void unescape(char *text)
+void path_from_utf8(char *text)
 {
     char *to = text;
     for (unsigned byte; *text;) {
-        char digits[3] = "";
-        strncpy(digits, strncmp(text, "\\x", 2) == 0 ? text + 2 : "", 2);
-        if (strspn(digits, "0123456789abcdef") == 2 && (byte = (unsigned)strtoul(digits, NULL, 16)) >= 0x80) {
+        if (sscanf(text, "\\x%2x", &byte) == 1 && byte >= 0x80) {
             *to++ = (char)byte;
             text += 4;
         } else {
@@ -172,7 +170,7 @@ bool path_has_twin(int directory, const char *path)
         return false;
     char *twin = malloc(size);
     if (twin && text)
-        unescape(memcpy(twin, path, length + 1));
+        path_from_utf8(memcpy(twin, path, length + 1));
     else if (twin)
         path_to_utf8(twin, size, path, length);
     const bool there = twin && strcmp(twin, path) != 0 &&

@@ -22,6 +22,9 @@ bool utf8_valid(const char *bytes, size_t length);
  * the length without the NUL; size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
+/* What path_to_utf8 has written, back into bytes, in place. */
+void path_from_utf8(char *text);
+
 /* Whether there is another file below `directory` whose path has the same text: that text itself of a
  * path that is not UTF-8, else the bytes that its \xHH stand for. */
 bool path_has_twin(int directory, const char *path);

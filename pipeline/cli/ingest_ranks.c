@@ -17,6 +17,7 @@
 #include "cluster/comm_processes.h"
 #include "cluster/processes.h"
 #include "file/merge.h"
+#include "ingest/losses.h"
 #include "log/unfinished.h"
 #include <dirent.h>
 #include <errno.h>
@@ -320,10 +321,33 @@ static void watch(void *context, const struct ingest_progress *progress)
         stop_request(signals_stop(), STOP_ERROR);
 }
 
+static enum status sum(void *context, int64_t *values, size_t count, struct error *err)
+{
+    struct ingest_ranks *ranks = context;
+    ranks->sums = 0;
+    return comm_sum(ranks->comm, values, values, count, err);
+}
+
+/* By a rank that has not come to it: the last number tells the others. */
+static enum status sum_nothing(struct ingest_ranks *ranks, struct error *err)
+{
+    const size_t count = ranks->sums;
+    int64_t *values = calloc(count + 1, sizeof *values);
+    if (!values)
+        return error_memory(err, count * sizeof *values, "ranks");
+    values[count - 1] = 1;
+    const enum status status = sum(ranks, values, count, err);
+    free(values);
+    return status;
+}
+
 void ingest_ranks_configure(struct ingest_config *config, struct ingest_ranks *ranks)
 {
     if (!ranks->comm)
         return;
+    ranks->sums = config->dry_run ? 0 : losses_numbers(config);
+    config->sum = sum;
+    config->sum_context = ranks;
     comm_processes_share_stop(ranks->comm, signals_stop());
     ranks->progress = config->progress_context;
     config->open_walk = open_walk;
@@ -366,6 +390,8 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
         sum->by_reason[i] += one->by_reason[i];
         sum->summary.by_reason[i] += one->summary.by_reason[i];
     }
+    for (int i = 0; i < LOSSES; i++)
+        sum->removed[i] += one->removed[i];
     for (int i = 0; i < JPEG_WAYS; i++)
         sum->jpeg[i] += one->jpeg[i];
     for (int i = 0; i < INGEST_STAGES; i++) {
@@ -444,6 +470,11 @@ enum status ingest_ranks_merge(struct ingest_report *report, struct ingest_ranks
     /* A rank that was stopped before it knew its share ends the others' calls like one that failed. */
     if (!comm || !ranks->divided)
         return status;
+    struct error trouble = ERROR_INIT;
+    if (ranks->sums > 0 && sum_nothing(ranks, &trouble) != STATUS_OK) {
+        *err = trouble;
+        return trouble.status;
+    }
     struct outcome *all = calloc(comm->size, sizeof *all);
     if (!all)
         return error_memory(err, comm->size * sizeof *all, "ranks");

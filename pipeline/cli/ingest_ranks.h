@@ -18,7 +18,8 @@ struct ingest_ranks {
     char *parts;        /* directory of the parts */
     char **path, **name; /* of the parts; name: relative to the directory of the merged file */
     struct progress *progress;
-    bool divided; /* this rank knows its share: the next exchange is that of the outcomes */
+    bool divided; /* this rank knows its share: the next exchanges are that of what is removed, */
+    size_t sums;  /* of so many numbers, 0: it is over; and that of the outcomes */
 };
 
 /* Chooses the parts; STATUS_USAGE and STATUS_FAILED where the output cannot become what is merged of

@@ -494,6 +494,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .require_codes = options->add_codes},
         .sidecars = options->sidecar,
         .strict = options->strict,
+        .allow_removal = options->allow_removal,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED
                       : strcmp(options->command->name, "run") == 0 && !options->no_report
                           ? THUMBNAILS_NEW_FILES
@@ -530,6 +531,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     progress_end(progress);
     if (status == STATUS_OK)
         takeover_tell(takeover, options);
+    else if (status == STATUS_USAGE)
+        report_refused(report->removed);
     ingest_tell_passed(report->links_passed, report->archives_passed, report->paths_repeated);
     return status;
 }

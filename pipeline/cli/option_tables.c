@@ -82,6 +82,9 @@ static const struct option ingest_rows[] = {
      "add these features to those in the file; every image is decoded again"},
     {"drop-source", 0, OPTION_LIST, AT(drop_source), "SOURCE", NULL, NULL, 0, 0,
      "remove a source and its images from the file, repeatable; no other SOURCE is needed then"},
+    {"allow-removal", 0, OPTION_FLAG, AT(allow_removal), NULL, NULL, NULL, 0, 0,
+     "go on where all images of a source or of one of its directories at the top would be removed, or "
+     "over 20 and a tenth, for whatever reason"},
     {"retrain", 0, OPTION_FLAG, AT(retrain), NULL, NULL, NULL, 0, 0,
      "learn the codebooks of the file anew from the images that it has now; every image is decoded "
      "again"},

@@ -35,7 +35,7 @@ void remedy_append(struct error *err)
         [REMEDY_NO_REPORT] = "or run with --no-report",
         [REMEDY_SMALLER_LAUNCHES] = "lower --bytes",
         [REMEDY_ADD_CODES] = "add them with clpipe ingest SOURCE... -o FILE --add-codes",
-        [REMEDY_DROP_SOURCE] = "remove images that are gone with --drop-source",
+        [REMEDY_ALLOW_REMOVAL] = "if that is meant, give --allow-removal",
         [REMEDY_GIVE_CLASSES] = "name the classes with --classes FILE.csv",
         [REMEDY_RETRAIN] = "learn a new one, and compute all rows again, with --retrain",
         [REMEDY_RETRAIN_GIVEN] = "leave out codebook= to keep it, or replace it, and compute all rows "

@@ -5,6 +5,7 @@
 #include "cli/clean.h"
 #include "cli/remedy.h"
 #include "cli/summary.h"
+#include "ingest/losses.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -90,6 +91,25 @@ enum status report_check(const struct options *options, struct error *err)
 /* Something has been written where --json says. */
 static bool written;
 
+/* What a run that was refused would have removed. */
+static uint64_t refused[LOSSES];
+
+void report_refused(const uint64_t removed[LOSSES])
+{
+    memcpy(refused, removed, sizeof refused);
+}
+
+static void json_removed(struct json *json, const uint64_t removed[LOSSES])
+{
+    char text[400];
+    if (!*losses_text(text, sizeof text, removed))
+        return;
+    json_open_object(json, "removed");
+    for (int i = 0; i < LOSSES; i++)
+        json_uint(json, loss_names[i], removed[i]);
+    json_close_object(json);
+}
+
 void report_error(struct json *json, struct error *err)
 {
     char line[1024];
@@ -99,6 +119,7 @@ void report_error(struct json *json, struct error *err)
     json_open_object(json, "error");
     report_bytes(json, "message", error_line(line, sizeof line, err));
     json_uint(json, "exit_code", err->status);
+    json_removed(json, refused);
     json_close_object(json);
 }
 
@@ -172,6 +193,8 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     json_uint(json, "images_ok", report->images_ok);
     json_uint(json, "images_failed", report->images_failed);
     json_uint(json, "images_unchanged", report->images_unchanged);
+    if (!err || err->status == STATUS_OK)
+        json_removed(json, report->removed);
     json_uint(json, "images_resumed", report->images_resumed);
     json_uint(json, "files_not_images", report->files_not_images);
     report_share(json, &report->share);

@@ -13,9 +13,11 @@
  * is not JSON and for a name that cannot be written. */
 enum status report_check(const struct options *options, struct error *err);
 
-/* "error": {"message", "exit_code"}, a member of the object that is open; nothing where there is
+/* "error": {"message", "exit_code", and, of report_refused, "removed"}, a member of the object that is open; nothing where there is
  * none. Completes the error by its remedy. */
 void report_error(struct json *json, struct error *err);
+/* The images that an update would have removed, and was refused for. */
+void report_refused(const uint64_t removed[LOSSES]);
 /* Where a command has failed and nothing was written where --json says: an object with the error
  * alone. */
 void report_failure(const struct options *options, struct error *err);

@@ -11,6 +11,7 @@
 #include "cli/sink.h"
 #include "cli/sweep_plot.h"
 #include "file/preset_join.h"
+#include "ingest/losses.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -263,6 +264,8 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
     }
     if (skipped)
         line(text, "skipped", "%s", skipped_text(count, sizeof count, skipped));
+    if (finished && *losses_text(reasons, sizeof reasons, report->removed))
+        line(text, "removed", "%s", reasons);
     if (report->images_resumed)
         line(text, "resumed", "%s from an earlier run",
              format_count(count, sizeof count, report->images_resumed));

@@ -1,30 +1,13 @@
 /* locate.c: from sources and relative paths to absolute ones. */
 #include "file/locate.h"
+#include "base/path.h"
 #include "base/source_name.h"
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* \xHH, as bytes that are not UTF-8 stand in the file, back into bytes; in place. */
-static void unescape(char *text)
-{
-    char *to = text;
-    for (const char *at = text; *at;) {
-        unsigned byte;
-        if (at[0] == '\\' && at[1] == 'x' && isxdigit((unsigned char)at[2]) &&
-            isxdigit((unsigned char)at[3]) && sscanf(at + 2, "%2x", &byte) == 1 && byte) {
-            *to++ = (char)byte;
-            at += 4;
-        } else {
-            *to++ = *at++;
-        }
-    }
-    *to = 0;
-}
 
 /* A source's name: as the file has it, or with the bytes that stand for it there. */
 static enum status real_source(struct locator *locator, unsigned number,
@@ -40,7 +23,7 @@ static enum status real_source(struct locator *locator, unsigned number,
         return error_memory(err, strlen(result_source(result, number)) + 1, "a file name");
     const char *path = locator->source[0] == '@' ? locator->source + 1 : locator->source;
     if (stat(path, &st) != 0)
-        unescape(locator->source);
+        path_from_utf8(locator->source);
     locator->source_is_directory = stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
     return STATUS_OK;
 }

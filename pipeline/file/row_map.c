@@ -81,9 +81,9 @@ static enum status find_in_table(struct finder *f, uint16_t source, const char *
 static enum status find_place(struct finder *f, const struct feed_item *item, int64_t *found,
                               struct error *err)
 {
-    const char *name = f->config->content->sources[item->image.source];
-    const bool ordered = source_is_sorted(name, f->archives);
-    const int source = f->earlier_source[item->image.source];
+    const uint16_t now = item->is_image ? item->image.source : item->failure.source;
+    const bool ordered = source_is_sorted(f->config->content->sources[now], f->archives);
+    const int source = f->earlier_source[now];
     *found = -1;
     if (source < 0)
         return STATUS_OK;
@@ -138,6 +138,7 @@ static enum status fill(struct row_map *map, struct finder *f, struct feed *feed
     struct feed_item item;
     uint64_t location, next = 0;
     enum status status;
+    uint8_t *there = f->config->there;
     while (!(status = feed_next_location(feed, &location, err))) {
         const enum location_kind kind = location_kind(location);
         int64_t row = -1;
@@ -149,12 +150,16 @@ static enum status fill(struct row_map *map, struct finder *f, struct feed *feed
         } else {
             if ((status = feed_read(feed, location, &item, err)))
                 return status;
-            if (!item.is_image)
-                continue;
-            if (find_place(f, &item, &row, err) ||
-                (row >= 0 && check_content(f, &item, &row, err)))
+            if ((item.is_image || there) && find_place(f, &item, &row, err))
                 return STATUS_FAILED;
         }
+        /* What could not be looked at has a failure beside its row. */
+        if (there && row >= 0)
+            there[row] |= kind == LOCATION_LOG && !item.is_image ? ROW_FAILED : ROW_THERE;
+        if (kind == LOCATION_LOG && !item.is_image)
+            continue;
+        if (kind == LOCATION_LOG && row >= 0 && check_content(f, &item, &row, err))
+            return STATUS_FAILED;
         map->same = map->same && row == (int64_t)next;
         map->fresh += row < 0;
         map->earlier[next++] = row;

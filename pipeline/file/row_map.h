@@ -18,7 +18,10 @@ struct row_map_config {
     uint64_t images;
     struct result *old;
     const int *earlier_source; /* for each source of the content: its number in `old`, or -1 */
+    uint8_t *there; /* for each row of `old`: set where an image or a failure has its place; or NULL */
 };
+#define ROW_THERE  1
+#define ROW_FAILED 2
 
 enum status row_map_make(struct row_map *out, const struct row_map_config *config,
                          struct error *err);

@@ -429,16 +429,40 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
                         old->features[i].feature.name);
 }
 
-/* Which row of the replaced file each row was. */
-static enum status map_rows(struct row_map *map, const struct store *store,
+static enum status ask_may_go(struct store *store, const uint8_t *there, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    struct result *old = config->fresh || (store->replaced && !store->replaced->has_images)
+                             ? NULL
+                             : store->replaced;
+    enum status status =
+        config->may_go ? config->may_go(config->may_go_context, old, store->source_now, there, err)
+                       : STATUS_OK;
+    /* The work of a command that should have been another one must not stand in that one's way. */
+    if (status == STATUS_USAGE && old && config->old &&
+        strcmp(config->old->parameters, config->content.parameters) != 0)
+        store->discard = true;
+    return status;
+}
+
+enum status store_may_all_go(struct store *store, struct error *err)
+{
+    const uint64_t rows = store->replaced ? result_images(store->replaced) : 0;
+    uint8_t *there = calloc(rows + 1, 1);
+    enum status status = there ? ask_may_go(store, there, err) : error_memory(err, rows, "the rows");
+    free(there);
+    return status;
+}
+
+/* Which row of the replaced file each row was, and whether those that have gone may go. */
+static enum status map_rows(struct row_map *map, struct store *store,
                             const struct build_config *build, struct error *err)
 {
     const struct content *content = &store->config.content;
     const unsigned count = content->source_count, theirs = result_source_count(store->replaced);
     int *earlier = malloc((count + 1) * sizeof *earlier);
-    if (!earlier)
-        return error_memory(err, count * sizeof *earlier, "the sources");
-    for (unsigned i = 0; i < count; i++) {
+    uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
+    for (unsigned i = 0; earlier && i < count; i++) {
         earlier[i] = store->config.earlier ? store->config.earlier[i] : -1;
         /* A file that is begun anew may have some of the sources of before. */
         for (unsigned j = 0; !store->config.earlier && earlier[i] < 0 && j < theirs; j++)
@@ -449,9 +473,14 @@ static enum status map_rows(struct row_map *map, const struct store *store,
                                           .content = content,
                                           .images = build->images,
                                           .old = store->replaced,
-                                          .earlier_source = earlier};
-    enum status status = row_map_make(map, &config, err);
+                                          .earlier_source = earlier,
+                                          .there = there};
+    enum status status = earlier && there ? row_map_make(map, &config, err)
+                                          : error_memory(err, count * sizeof *earlier, "the sources");
+    if (!status)
+        status = ask_may_go(store, there, err);
     free(earlier);
+    free(there);
     return status;
 }
 
@@ -518,7 +547,9 @@ static enum status write_file(struct store *store, struct build_config *build,
     struct build_foreign foreign = {.run = 0};
     enum status status = STATUS_OK;
     build->foreign = &foreign;
-    if (store->replaced && store->replaced->has_images) {
+    if (!store->replaced || !store->replaced->has_images) {
+        status = ask_may_go(store, NULL, err);
+    } else {
         status = map_rows(&map, store, build, err);
         build->map = &map;
         build->carry = store->config.fresh ? NULL : &carry;
@@ -648,8 +679,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
         status = sidecars_keep(store->sidecars, store->replaced, err);
     if (!status && difference.same_all && store->sidecars)
         status = compare_sidecars(&difference.same_all, store, err);
-    if (!status && !difference.same_all)
-        status = write_file(store, &build, summary, err);
+    if (!status)
+        status = difference.same_all ? ask_may_go(store, NULL, err)
+                                     : write_file(store, &build, summary, err);
     if (status)
         return status;
     summary->unchanged = difference.same_all;

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct result;
 struct sidecars;
 struct store;
 
@@ -51,6 +52,12 @@ struct store_config {
                          uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
+    /* Asked once by store_finish, before it writes: may the rows of `old`, the file that is updated (NULL:
+     * none), go whose there[] (row_map.h; NULL: all are there) is not ROW_THERE? now: of each source of
+     * `old` its number in `content`, -1: it is dropped; NULL: the same. May itself be NULL. */
+    enum status (*may_go)(void *context, struct result *old, const int *now, const uint8_t *there,
+                          struct error *err);
+    void *may_go_context;
     /* A log of so many bytes, or of any size if free space is short, is released while the file is
      * written (log/handover.h), unless a file is updated or features are deflated. 0: STORE_HANDOVER. */
     uint64_t handover;
@@ -164,6 +171,9 @@ struct store_summary {
  * kept, in the log or in a handover. */
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);
+
+/* As store_config.may_go where no image is left, so that store_finish is not called. */
+enum status store_may_all_go(struct store *store, struct error *err);
 
 /* Nothing of this run is worth keeping: store_close will remove the work directory. */
 void store_discard(struct store *store);

@@ -47,6 +47,7 @@
 #include "ingest/learning.h"
 #include "ingest/readers.h"
 #include "ingest/recorder.h"
+#include "ingest/losses.h"
 #include "thumbs/thumbnail.h"
 
 #include <limits.h>
@@ -297,31 +298,6 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
     return STATUS_OK;
 }
 
-/* An empty directory that the file has images of is more likely not mounted than meant. */
-static enum status check_empty_sources(const struct ingest *ingest, struct error *err)
-{
-    const struct walk_options *sources = &ingest->config->walk;
-    uint64_t rows;
-    bool unseen;
-    char shown[256], output[256], images[48];
-    for (unsigned i = 0; ingest->store && i < sources->source_count; i++) {
-        if (!sources->sources[i] || walk_knows_name(sources->sources[i]) ||
-            walk_count_of(ingest->walk, (uint16_t)i, &unseen) > 0)
-            continue;
-        if (store_count_at(&rows, ingest->store, (uint16_t)i, "", err) != STATUS_OK)
-            return STATUS_FAILED;
-        if (rows == 0)
-            continue;
-        path_for_message(shown, sizeof shown, sources->sources[i]);
-        error_set(err, STATUS_FAILED,
-                  "no file is below the source %s, but %s has %s of it: not mounted?",
-                  shown, path_for_message(output, sizeof output, ingest->config->store.output),
-                  format_number_of(images, sizeof images, rows, "image"));
-        return error_remedy(err, REMEDY_DROP_SOURCE);
-    }
-    return STATUS_OK;
-}
-
 struct walking {
     struct ingest *ingest;
     enum status status;
@@ -491,6 +467,13 @@ out:
     return status;
 }
 
+static enum status may_go(void *context, struct result *old, const int *now, const uint8_t *there,
+                          struct error *err)
+{
+    const struct ingest *ingest = context;
+    return losses_judge(ingest->report, ingest->config, old, now, there, err);
+}
+
 static enum status open_all(struct ingest *ingest, struct error *err)
 {
     struct rlimit files;
@@ -507,6 +490,8 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     store.content.decode_scale = config->decode.scale;
     store.stop = ingest->job.stop;
     store.label = label_rows;
+    store.may_go = may_go;
+    store.may_go_context = ingest;
     store.threads = config->threads;
     enum status status = config->dry_run ? STATUS_OK : store_open(&ingest->store, &store, err);
     if (status != STATUS_OK)
@@ -523,9 +508,6 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     choose_thumbnails(ingest);
     if (!config->dry_run && !ingest->staging)
         status = open_devices(ingest, err);
-    if (status != STATUS_OK)
-        return status;
-    status = check_empty_sources(ingest, err);
     if (status != STATUS_OK)
         return status;
     ingest->sink.counters = ingest->features.counters + CODE_WORDS;
@@ -713,8 +695,12 @@ static enum status conclude(struct ingest *ingest, struct error *err)
         return error_set(err, STATUS_INTERRUPTED, "interrupted");
     }
     if (report->images_ok == 0 && report->share.count <= 1) {
+        const enum status status =
+            ingest->store ? store_may_all_go(ingest->store, err) : STATUS_OK;
         if (ingest->store)
             store_discard(ingest->store);
+        if (status != STATUS_OK)
+            return status;
         return nothing_found(ingest, err);
     }
     if (ingest->config->dry_run)

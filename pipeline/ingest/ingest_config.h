@@ -76,6 +76,10 @@ struct ingest_config {
      * NULL. */
     enum status (*check_count)(void *context, uint64_t files, struct error *err);
     void *check_context;
+    bool allow_removal; /* however many images of the file have gone */
+    /* values[i] becomes the sum of all processes that share the walk; NULL: there is one. */
+    enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);
+    void *sum_context;
     const char *also_skipped[2]; /* files and directories that are no input, beside the output; or NULL */
     struct trace *trace; /* may be NULL */
 
@@ -96,6 +100,18 @@ struct ingest_config {
 
     /* For /runs. */
     const char *command_line;
+};
+
+/* Why an image of the file that is updated has gone from it. */
+enum loss {
+    LOSS_GONE,     /* its file is not there */
+    LOSS_EXCLUDED, /* by the globs */
+    LOSS_UNLISTED,
+    LOSS_ARCHIVE, /* has changed, and does not have it any more */
+    LOSS_FAILED,  /* is no image any more, or cannot be read */
+    LOSS_PASSED,  /* is there, but the walk passes it over */
+    LOSS_DROPPED, /* with its source, which the command drops */
+    LOSSES,
 };
 
 /* What of a JPEG image came to the device. */
@@ -125,6 +141,7 @@ struct ingest_report {
     char device[256];    /* the names, joined by " + " */
     uint64_t memory; /* of the configuration, the one that was used */
     uint64_t peak_rss_bytes;
+    uint64_t removed[LOSSES]; /* images of the file that was updated, or would have been */
     struct store_summary summary; /* what the finished file holds */
     uint32_t sample;              /* images that codebooks were learned from; 0: none were learned */
     bool few;                     /* they were too few: the features are those of config->few */

@@ -266,31 +266,30 @@ static enum reason reader_failure(struct failure *failure, struct archive *reade
     return failure_set(failure, reason, "%s: %s", what, text);
 }
 
-/* Entries that the directory of a zip counts, UINT64_MAX: it does not say. Its last record is at the end
- * of the file, before a comment; over 65,535 entries are counted in another one. */
+static uint64_t get(const uint8_t *bytes, int count)
+{
+    uint64_t value = 0;
+    while (count-- > 0)
+        value = value << 8 | bytes[count];
+    return value;
+}
+
+/* Entries that the directory of a zip counts, 0: it does not say. Its last record is at the end of the
+ * file, before a comment; over 65,535 entries are counted in another one. */
 static uint64_t count_entries(const struct input *input)
 {
-    static const uint8_t end_mark[] = {'P', 'K', 5, 6}, large_mark[] = {'P', 'K', 6, 6},
-                         place_mark[] = {'P', 'K', 6, 7};
     const size_t size = input->bytes < 22 + 65535 ? (size_t)input->bytes : 22 + 65535;
-    uint8_t *tail = malloc(size + 1), large[40];
-    uint64_t count = UINT64_MAX, place = 0;
-    size_t at = size;
+    uint8_t *tail = malloc(size), large[40];
+    uint64_t count = 0;
     if (tail && pread(input->fd, tail, size, (off_t)(input->bytes - size)) == (ssize_t)size)
-        for (at = size < 22 ? size : size - 22; at > 0 && memcmp(tail + at, end_mark, 4) != 0; at--)
-            ;
-    if (tail && at + 22 <= size && memcmp(tail + at, end_mark, 4) == 0)
-        count = tail[at + 10] | (uint64_t)tail[at + 11] << 8;
-    if (count == 0xffff && at >= 20 && memcmp(tail + at - 20, place_mark, 4) == 0) {
-        for (int i = 8; i-- > 0;)
-            place = place << 8 | tail[at - 20 + 8 + (size_t)i];
-        if (place < input->bytes && pread(input->fd, large, 40, (off_t)place) == 40 &&
-            memcmp(large, large_mark, 4) == 0) {
-            count = 0;
-            for (int i = 8; i-- > 0;)
-                count = count << 8 | large[32 + i];
-        }
-    }
+        for (size_t at = size - 22; size >= 22 && at > 0 && count == 0; at--)
+            if (memcmp(tail + at, "PK\5\6", 4) == 0) {
+                count = get(tail + at + 10, 2);
+                if (count == 0xffff && at >= 20 && memcmp(tail + at - 20, "PK\6\7", 4) == 0 &&
+                    pread(input->fd, large, 40, (off_t)get(tail + at - 12, 8)) == 40 &&
+                    memcmp(large, "PK\6\6", 4) == 0)
+                    count = get(large + 32, 8);
+            }
     free(tail);
     return count;
 }
@@ -585,9 +584,9 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     if (status == STATUS_OK && reader && code == ARCHIVE_EOF && number == 0 && is_zip(reader))
         failure_set(&failure, REASON_CORRUPT, "a zip without members");
     else if (status == STATUS_OK && reader && code == ARCHIVE_EOF && is_zip(reader) &&
-             (entries = count_entries(&input)) != UINT64_MAX && entries > number)
+             (entries = count_entries(&input)) > number)
         failure_set(&failure, REASON_CORRUPT,
-                    "%llu of %llu entries are not read: they have the place of another one",
+                    "%llu of %llu entries are not there, or have the place of another one",
                     (unsigned long long)(entries - number), (unsigned long long)entries);
     if (status == STATUS_OK && failure.reason == REASON_NONE && code != ARCHIVE_EOF)
         headers_failure(&failure, reader, &input);

@@ -238,17 +238,12 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (status != STATUS_OK)
             break;
     }
-    if (owned == 1)
+    if (owned > 0)
         log_message(LOG_NOTICE,
-                    "notice: %s in %s was written by clpipe and is left out: to read it, name it "
-                    "as a source",
-                    first, path_for_message(name, sizeof name, sorting->source->name));
-    else if (owned > 1)
-        log_message(LOG_NOTICE,
-                    "notice: %s and %llu more directories in %s were written by clpipe and are left "
-                    "out: to read one, name it as a source",
-                    first, (unsigned long long)owned - 1,
-                    path_for_message(name, sizeof name, sorting->source->name));
+                    "notice: %llu director%s that clpipe wrote in %s left out (%s): name one as a "
+                    "source to read it",
+                    (unsigned long long)owned, owned == 1 ? "y" : "ies",
+                    path_for_message(name, sizeof name, sorting->source->name), first);
     bytes_clear(&last);
     bytes_clear(&own);
     return status;

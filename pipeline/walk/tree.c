@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,32 +226,30 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
 /* What only clpipe writes: its marks, and what reports and trees have that were copied without. */
 enum {
     OWN_MARK = 1 << 0,
-    OWN_REPORT = 15 << 1,
+    OWN_REPORT = 15 << 1, /* all of these */
     OWN_TREE = 3 << 5,
 };
 
 static unsigned own_name(const struct tree *tree, const char *name)
 {
-    static const char *const report[] = {"index.html", "app.js", "data", "sheets"};
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } known[] = {{".clpipe-report", OWN_MARK}, {".clpipe-tree", OWN_MARK}, {"index.html", 1 << 1},
+                 {"app.js", 1 << 2},           {"data", 1 << 3},           {"sheets", 1 << 4},
+                 {"index.csv", 1 << 5}};
     static const char work[] = ".partial";
-    const struct bytes *path = &tree->path;
-    const size_t length = path->length, tail = sizeof work - 1;
-    unsigned cluster, bits = 0;
-    uint64_t rows;
-    if (strcmp(name, ".clpipe-report") == 0 || strcmp(name, ".clpipe-tree") == 0)
-        return OWN_MARK;
-    if (strcmp(name, "lock") == 0 && length > tail &&
-        strcmp(path->data + length - tail, work) == 0)
-        return OWN_MARK;
-    for (unsigned i = 0; i < 4; i++)
-        if (strcmp(name, report[i]) == 0)
-            bits |= 2u << i;
-    if (strcmp(name, "index.csv") == 0)
-        bits |= 1 << 5;
-    if (name[0] >= '0' && name[0] <= '9' && strstr(name, "_cluster_") &&
-        sscanf(name, "%*u_cluster_%u_%" SCNu64, &cluster, &rows) == 2)
-        bits |= 1 << 6;
-    return bits;
+    const size_t length = tree->path.length, tail = sizeof work - 1;
+    unsigned cluster, count;
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].name) == 0)
+            return known[i].bit;
+    if (sscanf(name, "%*u_cluster_%u_%u", &cluster, &count) == 2)
+        return 1 << 6;
+    return strcmp(name, "lock") == 0 && length > tail &&
+                   strcmp(tree->path.data + length - tail, work) == 0
+               ? OWN_MARK
+               : 0;
 }
 
 static bool is_own(unsigned own)

@@ -485,3 +485,24 @@ def test_ingest_of_nothing(mpirun, tmp_path):
     result = mpirun(2, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path, code=3)
     assert "no image under t; all.h5 is not written" in result.stderr
     assert not (tmp_path / "all.h5").exists()
+
+
+def test_ranks_judge_together_what_goes(mpirun, tmp_path, photos):
+    """30 of 120 images, less than 20 of each rank's; and all of a directory that two of them share."""
+    picture = next(photos.rglob("*.png")).read_bytes()
+    for i in range(120):
+        path = tmp_path / "p" / ("a" if i < 60 else "b") / f"{i:03}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture)
+    args = ["ingest", "p", "-o", "all.h5", "--shard", "mpi", "--feature", "gray"]
+    mpirun(3, *args, cwd=tmp_path)
+    before = digest(tmp_path / "all.h5")
+    for i in range(0, 120, 4):
+        (tmp_path / "p" / ("a" if i < 60 else "b") / f"{i:03}.png").unlink()
+    for _ in range(2):
+        result = mpirun(3, *args, "--json", "-", cwd=tmp_path, code=2)
+        assert "30 of 120 images of all.h5" in result.stderr + result.stdout, result.stderr
+    assert digest(tmp_path / "all.h5") == before
+    result = mpirun(3, *args, "--allow-removal", cwd=tmp_path)
+    assert "removed     30 gone or not mounted" in result.stdout
+    assert run_clpipe("verify", tmp_path / "all.h5").returncode == 0

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 
 import h5py
@@ -109,7 +110,7 @@ def test_lists(place):
     ingest("@l", "-o", "x.h5")
     assert rows() == [(0, "p2/red/00.png"), (1, "p3/red/00.png")]
     for listed in ["p1/red/00.png\n", "p2/green/01.jpg\n"]:
-        result = run_clpipe("ingest", "-", "-o", "x.h5", input=listed, stdin=None)
+        result = run_clpipe("ingest", "-", "-o", "x.h5", "--allow-removal", input=listed, stdin=None)
         assert result.returncode == 0, result.stderr
     assert rows()[2:] == [(2, "p2/green/01.jpg")] and sources() == ["@l", "@m", "-"]
     # A directory of the name of a list is no list.
@@ -166,7 +167,7 @@ def test_an_unnamed_source_is_not_looked_at(place):
     check_one_error(run_clpipe("ingest", "p1", "-o", "x.h5"), 2, "p1")
     (place / "p1").mkdir()
     (place / "p1" / "text").write_text("no image")
-    report, _ = ingest("p1", "-o", "x.h5")
+    report, _ = ingest("p1", "-o", "x.h5", "--allow-removal")
     assert report["images_ok"] == 6
 
 
@@ -345,7 +346,8 @@ def test_what_selects_files_may_change(place):
     """It holds from then on, for the sources that are named."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
     assert all(name.endswith(".png") for _, name in rows())
-    ingest("p1", "p2", "-o", "x.h5", "--include", "*.png", "--include", "*.jpg", "--exclude", "red/*")
+    ingest("p1", "p2", "-o", "x.h5", "--include", "*.png", "--include", "*.jpg", "--exclude", "red/*",
+           "--allow-removal")
     options = ["--include", "*.png", "--include", "*.jpg", "--exclude", "red/*"]
     assert digest("x.h5") == fresh("p1", "p2", *options)
     ingest("p3", "-o", "x.h5")
@@ -443,3 +445,121 @@ def test_dry_run_of_an_update(place):
     before = stamp()
     report, _ = ingest("p2", "-o", "x.h5", "--dry-run")
     assert report["images_ok"] == 5 and stamp() == before
+
+
+# --- what may go -----------------------------------------------------------------------------------
+
+@pytest.fixture
+def large(tmp_path, monkeypatch, program):
+    """A directory q of 100 small images: 60 in a, 37 in b, 3 in c; and x.h5 of it."""
+    draw_photos(tmp_path / "p", 1)
+    picture = next((tmp_path / "p").rglob("*.png"))
+    for name, count in [("a", 60), ("b", 37), ("c", 3)]:
+        (tmp_path / "q" / name).mkdir(parents=True)
+        for i in range(count):
+            shutil.copy(picture, tmp_path / "q" / name / f"{i:02}.png")
+    monkeypatch.chdir(tmp_path)
+    ingest("q", "-o", "x.h5")
+    return tmp_path
+
+
+def removed(report):
+    return {why: count for why, count in report.get("removed", {}).items() if count}
+
+
+def refused(*args, command="ingest"):
+    """{why: how many} of an update that is refused, and its message; nothing is left of it."""
+    before = stamp()
+    report, said = ingest(*args, code=2, command=command)
+    assert stamp() == before and report["error"]["message"] in said and "--allow-removal" in said
+    return removed(report["error"]), said
+
+
+def test_few_may_go(large):
+    """Told with their reasons."""
+    for i in range(7):
+        (large / "q" / "a" / f"{i:02}.png").unlink()
+    for i in range(7, 10):
+        (large / "q" / "a" / f"{i:02}.png").write_bytes(b"no picture")
+    report, _ = ingest("q", "-o", "x.h5", "--exclude", "b/0*.png", code=1)
+    assert removed(report) == {"gone": 7, "failed": 3, "excluded": 10} and len(rows()) == 80
+    (large / "q" / "a" / "11.png").unlink()
+    told = run_clpipe("ingest", "q", "-o", "x.h5")
+    assert "removed     1 gone or not mounted\n" in told.stdout
+    assert "removed" not in ingest("q", "-o", "x.h5", code=1)[0]
+
+
+@pytest.mark.parametrize("command", ["ingest", "run"])
+def test_too_many_may_not_go(large, command):
+    """21 of 100: gone, no longer included, no images any more."""
+    more = ["--no-report"] if command == "run" else []
+    assert refused("q", "-o", "x.h5", "--exclude", "a/[01]*", "--exclude", "a/20.png",
+                   *more, command=command)[0] == {"excluded": 21}
+    for i in range(10):
+        (large / "q" / "a" / f"{i:02}.png").unlink()
+    for i in range(10, 21):
+        (large / "q" / "a" / f"{i:02}.png").write_bytes(b"")
+    why, said = refused("q", "-o", "x.h5", *more, command=command)
+    assert why == {"gone": 10, "failed": 11} and "21 of 100 images of x.h5" in said
+    ingest("q", "-o", "x.h5", "--allow-removal", *more, code=1, command=command)
+    assert len(rows()) == 79
+
+
+def test_all_of_a_directory_or_source_may_not_go(large):
+    """Three images only, or those of an empty source; what the command drops may."""
+    draw_photos(large / "r", 3)
+    ingest("r", "-o", "x.h5")
+    shutil.move("q/c", "c")
+    why, said = refused("q", "r", "-o", "x.h5")
+    assert why == {"gone": 3} and "all of c/ in q" in said
+    os.mkdir("q/c")
+    refused("q", "-o", "x.h5")
+    # What was read anew is not in the way of the right command.
+    shutil.copy("q/a/00.png", "q/a/new.png")
+    refused("q", "-o", "x.h5", "--exclude", "b/*")
+    os.rmdir("q/c")
+    shutil.move("c", "q/c")
+    assert ingest("q", "-o", "x.h5")[0]["images_ok"] == 105
+    shutil.rmtree("r")
+    os.mkdir("r")
+    count = sum(source == 1 for source, _ in rows())
+    assert refused("r", "-o", "x.h5")[0] == {"gone": count}
+    report, _ = ingest("-o", "x.h5", "--drop-source", "r")
+    assert removed(report) == {"dropped_source": count} and len(rows()) == 101
+    for name in ("a", "b", "c"):
+        shutil.rmtree(f"q/{name}")
+    assert refused("q", "-o", "x.h5")[0] == {"gone": 101}
+    check_one_error(run_clpipe("ingest", "q", "-o", "x.h5", "--allow-removal"), 3, "no image under q")
+
+
+def test_lists_and_archives_that_lose_images(large):
+    names = sorted(str(path) for path in (large / "q").rglob("*.png"))
+    (large / "l").write_text("\n".join(names))
+    ingest("@l", "-o", "x.h5", "--fresh")
+    (large / "l").write_text("\n".join(names[22:]))
+    os.unlink(names[0])
+    assert refused("@l", "-o", "x.h5")[0] == {"gone": 1, "not_listed": 21}
+    with tarfile.open("t.tar", "w") as archive:
+        for name in names[1:]:
+            archive.add(name, os.path.relpath(name, large))
+    ingest("t.tar", "-o", "t.h5")
+    os.truncate("t.tar", os.path.getsize("t.tar") // 2)
+    before = stamp("t.h5")
+    report, said = ingest("t.tar", "-o", "t.h5", code=2)
+    assert stamp("t.h5") == before and set(removed(report["error"])) <= {"archive", "failed"}
+    assert report["error"]["removed"]["archive"] > 21
+
+
+def test_shards_move_images_and_lose_none(large):
+    """What another shard has now has not gone."""
+    for i in range(2):
+        ingest("q", "-o", f"s{i}.h5", "--shard", f"{i}/2")
+    for i in range(15):
+        (large / "q" / "a" / f"{i:02}.png").unlink()
+    reports = [ingest("q", "-o", f"s{i}.h5", "--shard", f"{i}/2")[0] for i in range(2)]
+    assert [removed(report) for report in reports] == [{"gone": 15}, {}]
+    assert len(rows("s0.h5")) + len(rows("s1.h5")) == 85
+    for i in range(15, 40):
+        (large / "q" / "a" / f"{i:02}.png").unlink()
+    report, _ = ingest("q", "-o", "s0.h5", "--shard", "0/2", code=2)
+    assert removed(report["error"]) == {"gone": 25}

@@ -145,7 +145,7 @@ def test_source_that_is_not_mounted(place):
     shutil.move("p2", "away")
     check_one_error(run_clpipe(*INGEST), 2, "no file or directory p2")
     os.mkdir("p2")
-    check_one_error(run_clpipe(*INGEST), 3, "p2", "has 5 images of it", "--drop-source")
+    check_one_error(run_clpipe(*INGEST), 2, "5 of 21 images", "all of p2", "not mounted", "--allow-removal")
     assert os.stat("out/x.h5").st_ino == before
     clpipe("ingest", "p1", "-o", "out/x.h5", "--drop-source", "p2")
     assert len(values()[0]) == 16
