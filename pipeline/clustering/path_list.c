@@ -91,8 +91,8 @@ static enum status split(struct path_list *list, struct error *err)
     enum status status = filelist_check(&form, list_name(shown, list), err);
     if (status != STATUS_OK)
         return status;
-    while (end > 0 && (list->bytes[end - 1] == separator ||
-                       filelist_line(&form, list->bytes, end) < end))
+    while (end > 0 &&
+           (list->bytes[end - 1] == separator || filelist_line(&form, list->bytes, end) < end))
         end--;
     for (size_t at = filelist_mark(&form); at < end;) {
         const char *stop = memchr(list->bytes + at, separator, end - at);

@@ -432,9 +432,8 @@ static void tell_dropped(const struct store *store, struct store_summary *summar
 static enum status ask_may_go(struct store *store, const uint8_t *there, struct error *err)
 {
     const struct store_config *config = &store->config;
-    struct result *old = config->fresh || (store->replaced && !store->replaced->has_images)
-                             ? NULL
-                             : store->replaced;
+    struct result *old =
+        config->fresh || (store->replaced && !store->replaced->has_images) ? NULL : store->replaced;
     enum status status =
         config->may_go ? config->may_go(config->may_go_context, old, store->source_now, there, err)
                        : STATUS_OK;
@@ -449,7 +448,8 @@ enum status store_may_all_go(struct store *store, struct error *err)
 {
     const uint64_t rows = store->replaced ? result_images(store->replaced) : 0;
     uint8_t *there = calloc(rows + 1, 1);
-    enum status status = there ? ask_may_go(store, there, err) : error_memory(err, rows, "the rows");
+    enum status status =
+        there ? ask_may_go(store, there, err) : error_memory(err, rows, "the rows");
     free(there);
     return status;
 }
@@ -475,8 +475,9 @@ static enum status map_rows(struct row_map *map, struct store *store,
                                           .old = store->replaced,
                                           .earlier_source = earlier,
                                           .there = there};
-    enum status status = earlier && there ? row_map_make(map, &config, err)
-                                          : error_memory(err, count * sizeof *earlier, "the sources");
+    enum status status = earlier && there
+                             ? row_map_make(map, &config, err)
+                             : error_memory(err, count * sizeof *earlier, "the sources");
     if (!status)
         status = ask_may_go(store, there, err);
     free(earlier);

@@ -45,9 +45,9 @@
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
 #include "ingest/learning.h"
+#include "ingest/losses.h"
 #include "ingest/readers.h"
 #include "ingest/recorder.h"
-#include "ingest/losses.h"
 #include "thumbs/thumbnail.h"
 
 #include <limits.h>
@@ -695,8 +695,7 @@ static enum status conclude(struct ingest *ingest, struct error *err)
         return error_set(err, STATUS_INTERRUPTED, "interrupted");
     }
     if (report->images_ok == 0 && report->share.count <= 1) {
-        const enum status status =
-            ingest->store ? store_may_all_go(ingest->store, err) : STATUS_OK;
+        const enum status status = ingest->store ? store_may_all_go(ingest->store, err) : STATUS_OK;
         if (ingest->store)
             store_discard(ingest->store);
         if (status != STATUS_OK)

@@ -88,7 +88,8 @@ void filelist_look(struct filelist_form *form, const char *bytes, size_t size)
     form->has_nul = form->has_nul || memchr(bytes, 0, size);
     for (size_t i = 0; i < size && form->size + i < sizeof form->first; i++)
         form->first[form->size + i] = (unsigned char)bytes[i];
-    for (const char *at = bytes; !form->has_nul && (at = memchr(at, '\n', (size_t)(end - at))); at++) {
+    for (const char *at = bytes; !form->has_nul && (at = memchr(at, '\n', (size_t)(end - at)));
+         at++) {
         form->lines++;
         form->returns += (at > bytes ? at[-1] : form->last) == '\r';
     }

@@ -245,10 +245,11 @@ static enum status merge_all(struct places *out, struct merge *m, struct error *
         return err->status;
     for (unsigned i = 0; i < m->given_count; i++)
         if (path_has_twin(AT_FDCWD, m->given[i] + m->given_place.place[i].list))
-            return error_set(err, STATUS_USAGE,
-                             "there are two names that would be stored as %s, one of them not UTF-8: "
-                             "rename one, or give it by a symbolic link",
-                             path_for_message(shown, sizeof shown, m->given[i]));
+            return error_set(
+                err, STATUS_USAGE,
+                "there are two names that would be stored as %s, one of them not UTF-8: "
+                "rename one, or give it by a symbolic link",
+                path_for_message(shown, sizeof shown, m->given[i]));
     bool *repeated = calloc(m->given_count + 1, sizeof *repeated);
     bool *found = calloc(m->given_count + 1, sizeof *found);
     out->stored = calloc(most + 1, sizeof *out->stored);
