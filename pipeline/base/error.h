@@ -25,6 +25,8 @@ enum status {
  * each remedy. */
 enum remedy {
     REMEDY_NONE,
+    REMEDY_OTHER_WRITER,   /* wait for it, or another output */
+    REMEDY_SHARE,          /* several processes of one ingest: share it */
     REMEDY_OTHER_RANKS,    /* another output, as many ranks as before, or start over */
     REMEDY_SAME_PARTS,     /* start over */
     REMEDY_LESS_MEMORY,    /* smaller memory bound, fewer threads */

@@ -12,7 +12,7 @@
 
 enum stop_cause {
     STOP_NONE = 0,
-    STOP_SIGNAL, /* SIGINT, SIGTERM or SIGUSR1 */
+    STOP_SIGNAL, /* SIGINT, SIGTERM, SIGUSR1, SIGUSR2 or SIGXCPU */
     STOP_TIME,   /* --max-time has passed */
     STOP_STRICT, /* --strict and a failure */
     STOP_ERROR,  /* another stage failed: its error is the error of the run */

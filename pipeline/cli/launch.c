@@ -1,6 +1,7 @@
 /* launch.c: who prints, and what each process gets of the machine. */
 #include "cli/launch.h"
 #include "base/log.h"
+#include "cli/signals.h"
 #include "cluster/processes.h"
 #include "version_generated.h"
 #include <errno.h>
@@ -26,25 +27,32 @@ static char *join_words(int argc, char *const *argv)
     return text;
 }
 
-/* MPI's threads must not get the signals that signals.h waits for. */
-static void block_signals(sigset_t *before)
+/* The others are silent, and end once the first has told it. */
+static enum status refuse(const struct command *command, struct error *err)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &set, before);
+    error_set(err, STATUS_USAGE,
+              "clpipe %s does not share its work, and %s has started several of it: start one",
+              command->name, processes_told());
+    error_remedy(err, REMEDY_ALONE);
+    launch_misuse(err);
+    if (processes_told_rank() > 0)
+        processes_let_read();
+    return STATUS_USAGE;
 }
 
 enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err)
 {
     static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
+    const struct command *command = options->command;
     sigset_t before;
-    if (!options->merges_shards && !option_find(options->command, "mpi", strlen("mpi")))
+    if (!command->ranks_share && !command->ranks_apart && processes_started() &&
+        strcmp(choices[options->mpi], "off") != 0)
+        return refuse(command, err);
+    if (!options->merges_shards && !command->ranks_share)
         return STATUS_OK;
     char *words = join_words(argc, argv);
-    block_signals(&before);
+    /* MPI's threads must not get them. */
+    signals_block(&before);
     enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
     free(words);
     if (status != STATUS_OK) {
@@ -73,6 +81,9 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
 
 enum status launch_finish(struct options *options, enum status status, struct error *err)
 {
+    if (err->remedy == REMEDY_OTHER_WRITER && processes_started() &&
+        option_find(options->command, "shard", strlen("shard")))
+        error_remedy(err, REMEDY_SHARE);
     status = processes_finish(options->processes, status, err);
     if (!processes_first(options->processes))
         log_set_level(LOG_QUIET);

@@ -4,8 +4,9 @@
 
 #include "cli/options.h"
 
-/* For commands that have --mpi, and ingests that merge their shards: joins the other processes, where
- * there are any, as options->processes. In all but the first the options are those of a process that
+/* For commands whose processes share the work, and ingests that merge their shards: joins the other
+ * processes, where there are any, as options->processes. Where a command does not share its work, those
+ * that a launcher has started are refused (STATUS_USAGE), unless a script stands between or with --mpi off. In all but the first the options are those of a process that
  * prints and writes nothing but errors of its own. Threads are divided among the processes of this
  * machine unless their number was given. Before other threads start. */
 enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err);

@@ -16,6 +16,9 @@ static const struct option general_rows[] = {
      "write the result as JSON; - is standard output, which then holds nothing else"},
     {"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, NULL, NULL, 0, 0, "print errors only"},
     {"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, NULL, NULL, 0, 0, "print more detail"},
+    {"mpi", 0, OPTION_CHOICE, AT(mpi), "auto|openmpi|mpich|off", "auto", NULL, 0, 0,
+     "auto: processes that mpirun, mpiexec or srun has started share the work, if the command can do "
+     "that, else they are refused; off: each works by itself"},
     END};
 const struct option_group group_general = {"General", general_rows};
 
@@ -291,13 +294,6 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "path of each row, one per line or separated by NUL; - is standard input"              \
     }
 
-#define MPI_ROW                                                                                    \
-    {                                                                                              \
-        "mpi", 0, OPTION_CHOICE, AT(mpi), "auto|openmpi|mpich|off", "auto", NULL, 0, 0,            \
-            "auto: under mpirun, mpiexec or srun all processes share the rows, one device each; "  \
-            "off: each works by itself"                                                            \
-    }
-
 static const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
@@ -310,7 +306,6 @@ static const struct option cluster_rows[] = {
     {"weights", 0, OPTION_TEXT, AT(weights), "FILE.npy|FILE.h5:/dataset", NULL, "1 each", 0, 0,
      "weight of each row: one non-negative number per row"},
     PATHS_ROW,
-    MPI_ROW,
     CHECKPOINT_ROW,
     MAX_TIME_ROW,
     OUTPUT_ROW(NULL, "the clpipe file itself",
@@ -343,7 +338,6 @@ static const struct option assign_rows[] = {
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
      "feature of INPUT, if it is a clpipe file"},
     PATHS_ROW,
-    MPI_ROW,
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
     VERIFY_INPUT_ROW,

@@ -99,7 +99,6 @@ struct options {
     bool force;
     bool verify_input;
 
-    /* cluster, assign, ingest */
     int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
     struct processes *processes; /* set by launch.h; NULL: this one alone */
 
@@ -190,6 +189,9 @@ struct command {
     bool joins_first, joins_output;
     bool computes; /* uses a device: --device and its like have an effect */
     bool threads;  /* of these only --threads has */
+    /* Several processes that a launcher has started: share the work, or may each do what they are for.
+     * Else they would do the same work several times, and are refused. */
+    bool ranks_share, ranks_apart;
     const struct option_group *const group[OPTION_GROUPS]; /* its own, ended by NULL */
     enum status (*run)(const struct options *options, struct error *err);
 };

@@ -40,6 +40,9 @@ void remedy_append(struct error *err)
         [REMEDY_RETRAIN] = "learn a new one, and compute all rows again, with --retrain",
         [REMEDY_RETRAIN_GIVEN] = "leave out codebook= to keep it, or replace it, and compute all rows "
                                  "again, with --retrain",
+        [REMEDY_OTHER_WRITER] = "wait for it, or name another output",
+        [REMEDY_SHARE] = "several processes of this command have been started: with --shard mpi they "
+                         "share the work, else each needs an output of its own",
         [REMEDY_OTHER_RANKS] = "name another output with -o, start as many ranks as before, or start "
                                "over with --fresh",
         [REMEDY_SAME_PARTS] = "start over with --fresh",

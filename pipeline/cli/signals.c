@@ -8,7 +8,6 @@
 #include "base/parse.h"
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 #define NO_TIME          1e-9
 #define MOST_JOB_SECONDS (366 * 86400.0) /* a job without a limit */
 
+static const int asked[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 static bool by_job; /* the time limit is a job's; before other threads start */
 static struct stop stop;
 static sigset_t waited;  /* written before the thread starts */
@@ -90,9 +90,17 @@ bool signals_limit_is_job(void)
     return by_job;
 }
 
+void signals_block(sigset_t *before)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++)
+        sigaddset(&set, asked[i]);
+    pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
 void signals_install(double seconds)
 {
-    static const int asked[] = {SIGINT, SIGTERM, SIGUSR1};
     static bool installed;
     pthread_t thread;
     if (installed)

@@ -1,10 +1,11 @@
-/* signals.h: what the outside may say to a run: stop when convenient (SIGINT, SIGTERM, SIGUSR1, or
- * the end of --max-time), stop now (a second SIGINT). */
+/* signals.h: what the outside may say to a run: stop when convenient (SIGINT, SIGTERM, what batch systems
+ * warn by: SIGUSR1, SIGUSR2 and SIGXCPU, or the end of --max-time), stop now (a second SIGINT). */
 #ifndef CLPIPE_CLI_SIGNALS_H
 #define CLPIPE_CLI_SIGNALS_H
 
 #include "base/stop.h"
 #include "cli/options.h"
+#include <signal.h>
 
 /* Seconds after its start at which a process ends by itself: --max-time, else, in a job of Slurm, a little
  * before the job's end (SLURM_JOB_END_TIME), which is told. 0: never. */
@@ -12,7 +13,10 @@ double signals_time_limit(const struct options *options);
 /* Whether that is a job's end. */
 bool signals_limit_is_job(void);
 
-/* From now on the three signals set *signals_stop(), as does the process reaching the age of
+/* Blocks these signals in this thread, and in those that it starts. *before: what was blocked. */
+void signals_block(sigset_t *before);
+
+/* From now on the signals set *signals_stop(), as does the process reaching the age of
  * `seconds` (0: never); a second SIGINT ends the program with 130, leaving the terminal's line
  * clean. Commands that cannot stop half-way do not call this: there a signal does what it does by
  * default. Once, before other threads start. */

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define READING_TIME 250000000 /* ns */
+#define JOINING_TIME 60        /* s */
 
 static const char *const modules[] = {"openmpi", "mpich"};
 
@@ -64,15 +66,53 @@ static const struct launcher *find_launcher(void)
     return NULL;
 }
 
-bool processes_told(void)
+const char *processes_told(void)
 {
-    return find_launcher() != NULL;
+    const struct launcher *launcher = find_launcher();
+    return launcher ? launcher->name : NULL;
 }
 
 uint32_t processes_told_rank(void)
 {
     const struct launcher *launcher = find_launcher();
     return launcher ? number_of(launcher->rank) : 0;
+}
+
+/* The number behind `part` in a line of a file of /proc, or in a text before a NUL; -1: none has it. */
+static long proc_find(long process, const char *name, int end, const char *part)
+{
+    char path[64], *text = NULL, *at = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "/proc/%ld/%s", process, name);
+    FILE *file = fopen(path, "re");
+    while (file && !at && getdelim(&text, &size, end, file) > 0)
+        at = strstr(text, part);
+    const long number = at ? labs(strtol(at + strlen(part), NULL, 10)) : -1;
+    free(text);
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* The parent, if it has this process' rank, which a launcher's daemon (maybe root's) has not; else 0. Or
+ * one of its parents, if that has loaded MPI. */
+static long find_parent(const struct launcher *launcher, bool mpi)
+{
+    char rank[64];
+    snprintf(rank, sizeof rank, "%s=%u", launcher->rank, number_of(launcher->rank));
+    long process = getppid();
+    while (process > 1 && proc_find(process, "environ", '\0', rank) >= 0) {
+        if (!mpi || proc_find(process, "maps", '\n', "/libmpi") >= 0)
+            return process;
+        process = proc_find(process, "status", '\n', "PPid:");
+    }
+    return 0;
+}
+
+bool processes_started(void)
+{
+    const struct launcher *launcher = find_launcher();
+    return launcher && find_parent(launcher, false) == 0;
 }
 
 /* --- the module ------------------------------------------------------------------------------ */
@@ -234,6 +274,19 @@ static enum status open_module(struct processes *processes, const struct launche
     return STATUS_OK;
 }
 
+/* In a thread of its own: MPI cannot be interrupted while it waits. */
+static void give_up(union sigval value)
+{
+    const struct launcher *launcher = value.sival_ptr;
+    struct error error = ERROR_INIT;
+    error_set(&error, STATUS_FAILED,
+              "waited %d s in vain for the other processes: all %u that %s has started must run this "
+              "command; with --mpi off each works by itself",
+              JOINING_TIME, number_of(launcher->size), launcher->name);
+    log_error(&error);
+    _exit(STATUS_FAILED);
+}
+
 enum status processes_open(struct processes **out, const char *choice, const char *same,
                            struct error *err)
 {
@@ -249,16 +302,35 @@ enum status processes_open(struct processes **out, const char *choice, const cha
                   number_of(launcher->size));
         return error_remedy(err, REMEDY_ALONE);
     }
+    if (launcher && find_parent(launcher, true) > 0) {
+        error_set(err, STATUS_FAILED,
+                  "the program that has started this one is rank %u of MPI itself, which admits no other "
+                  "in its place",
+                  number_of(launcher->rank));
+        return error_remedy(err, REMEDY_ALONE);
+    }
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD,
+                             .sigev_value.sival_ptr = (void *)(uintptr_t)launcher};
+    event.sigev_notify_function = give_up;
+    timer_t timer;
+    const struct itimerspec time = {.it_value.tv_sec = JOINING_TIME};
+    const bool timed = launcher && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+    if (timed)
+        timer_settime(timer, 0, &time, NULL);
     static struct processes all;
     struct processes *processes = &all;
     processes->comm = comm_processes_reserve();
-    if (open_module(processes, launcher, automatic ? launcher->module : choice,
-                    processes->comm && same, err) != STATUS_OK) {
+    const enum status opened = open_module(
+        processes, launcher, automatic ? launcher->module : choice, processes->comm && same, err);
+    enum status status = opened;
+    if (status == STATUS_OK)
+        status = processes_agree(processes, same, "command lines, or versions of clpipe", err);
+    if (timed)
+        timer_delete(timer);
+    if (opened != STATUS_OK) {
         comm_processes_close(&processes->comm);
-        return err->status;
+        return opened;
     }
-    enum status status =
-        processes_agree(processes, same, "command lines, or versions of clpipe", err);
     if (status == STATUS_OK)
         status = share_cpus(processes, err);
     *out = processes;

@@ -15,7 +15,8 @@ struct processes;
  * which it does without a launcher, too. `same` is text that must be equal on all of them. Before
  * other threads start, but with the signals blocked that other threads must not get; once. `same` may be
  * NULL, for want of memory, which ends all of them. STATUS_FAILED: there is no such module, or it is not
- * that of the launcher. What *out is then, finish and close. */
+ * that of the launcher, or an MPI program has started this one. What *out is then, finish and close. Where
+ * others do not come within a minute the process ends with a line and STATUS_FAILED. */
 enum status processes_open(struct processes **out, const char *choice, const char *same,
                            struct error *err);
 
@@ -53,10 +54,11 @@ void processes_leave_part(struct comm **part, struct processes *processes);
  * error, and mpiexec of MPICH may do so before it has read what was written. */
 void processes_let_read(void);
 
-/* Whether a launcher's environment tells of several processes, and this one's rank (else 0); before
- * anything is loaded. */
-bool processes_told(void);
+/* The launcher whose environment tells of several processes (else NULL), and this one's rank (else 0);
+ * before anything is loaded. started: no script or program between them has started this one. */
+const char *processes_told(void);
 uint32_t processes_told_rank(void);
+bool processes_started(void);
 
 /* Number `i` of the modules: its name, and what library it is with, or why it cannot be loaded. False:
  * there are no more. */

@@ -239,7 +239,8 @@ static void close_above(int fd)
 void template_main(int control, const struct decode_options *options, uint64_t slot_bytes)
 {
     /* What ends a job politely goes to all of its processes; the one that matters tells us. */
-    static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT};
+    static const int polite[] = {SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,
+                                 SIGXCPU, SIGHUP,  SIGQUIT};
     for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
         signal(polite[i], SIG_IGN);
     signal(SIGCHLD,

@@ -54,10 +54,10 @@ static enum status refuse(const struct workdir *workdir, const char *output, str
 {
     char shown[256], holder[128];
     holder_name(holder, sizeof holder, workdir->lock);
-    error_set(err, STATUS_FAILED, "%s is being written by %s: wait for it, or name another output",
+    error_set(err, STATUS_FAILED, "%s is being written by %s",
               path_for_message(shown, sizeof shown, output), holder);
     err->native = EWOULDBLOCK;
-    return STATUS_FAILED;
+    return error_remedy(err, REMEDY_OTHER_WRITER);
 }
 
 /* STATUS_END: another process has just removed the directory, or its lock file has been removed. */

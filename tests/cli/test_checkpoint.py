@@ -117,7 +117,7 @@ def iterations(said):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT", "--max-time"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGUSR2", "SIGINT", "--max-time"])
 def test_stopped(vectors, tmp_path, name):
     said = stopped(vectors, tmp_path, name)
     assert "run the same command again to resume" in said

@@ -333,6 +333,7 @@ def wait_for_more(place, process, kept):
     ("SIGTERM", [], stop_by(signal.SIGTERM)),
     ("SIGTERM to isolated decoders", ["--isolate"], stop_by(signal.SIGTERM)),
     ("SIGUSR1", [], stop_by(signal.SIGUSR1)),
+    ("SIGXCPU", [], stop_by(signal.SIGXCPU)),
     ("SIGINT", [], stop_by(signal.SIGINT)),
     ("--max-time", ["--max-time", "4"], None),
 ])

@@ -4,12 +4,14 @@ of a clustering, the parts of an ingest.
 
 The moments of kills are drawn from CLPIPE_SEED, which is printed."""
 
+import fcntl
 import json
 import os
 import random
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -222,6 +224,108 @@ def test_no_module(place, tmp_path):
                 step | pmix | {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}):
         assert subprocess.run(args, env={**alone, **env}).returncode == 0, env
     assert subprocess.run([*args, "--mpi", "off"], env={**alone, **mpich}).returncode == 0
+
+
+# --- processes that cannot share ------------------------------------------------------------------
+
+def clpipe_lines(text):
+    return [line for line in text.splitlines() if line.startswith("clpipe")]
+
+
+ALONE = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || exec sleep 200; exec "$@"'
+
+
+@pytest.mark.deep
+def test_one_rank_alone(mpirun, place, tmp_path):
+    """The other process is something else: a line after a minute."""
+    command = mpirun.command(2, "cluster", place / "rows.npy", "-k", 3, "-o", "x.h5")
+    at = command.index(str(CLPIPE))
+    process = subprocess.Popen([*command[:at], "sh", "-c", ALONE, "sh", *command[at:]], cwd=tmp_path, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    line = process.stderr.readline
+    lines = []
+    reader = threading.Thread(target=lambda: lines.append(line()))
+    reader.start()
+    end = time.monotonic() + 180
+    while reader.is_alive() and time.monotonic() < end:
+        sum(range(100000))  # a test that uses no processor is taken for one that hangs
+        time.sleep(0.1)
+    for pid in descendants():
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert lines and "for the other processes: all 2 that" in lines[0] and "--mpi off" in lines[0], lines
+
+
+PARENT = """
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int rank, code = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0)
+        code = system(argv[1]);
+    MPI_Bcast(&code, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return code >> 8;
+}
+"""
+
+
+def test_started_by_a_rank(mpirun, place, tmp_path):
+    """An MPI program starts the command: it cannot join, and says so; others work as they do alone."""
+    compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
+    if not compiler:
+        pytest.skip("there is no mpicc")
+    (tmp_path / "parent.c").write_text(PARENT)
+    subprocess.run([compiler, "-o", tmp_path / "parent", tmp_path / "parent.c"], check=True)
+    command = mpirun.command(2)
+    command[command.index(str(CLPIPE)):] = [str(tmp_path / "parent")]
+    for words, code in (("-k 3", 3), ("-k 3 --mpi off -q", 0)):
+        result = subprocess.run([*command, f"{CLPIPE} cluster {place}/rows.npy -o x.h5 {words}"], cwd=tmp_path, text=True,
+                                capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        lines = clpipe_lines(result.stderr)
+        assert result.returncode == code and len(lines) == (code != 0), result.stderr
+        assert not lines or "is rank 0 of MPI itself" in lines[0] and "--mpi off" in lines[0]
+    result = subprocess.run([*command, f"{CLPIPE} info x.h5 --digest"], cwd=tmp_path, text=True, capture_output=True,
+                            stdin=subprocess.DEVNULL, timeout=60)
+    assert result.returncode == 0 and len(result.stdout.split()) == 1, result.stderr
+
+
+def test_commands_that_do_not_share(photos, tmp_path):
+    """All of a launcher's are refused, of which the first says why; not those of its scripts, and those with --mpi off;
+    neither those that each machine is asked for."""
+    alone = {name: text for name, text in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMI"))}
+    launchers = [({"OMPI_COMM_WORLD_RANK": "{}", "OMPI_COMM_WORLD_SIZE": "2"}, "mpirun of Open MPI"),
+                 ({"PMI_RANK": "{}", "PMI_SIZE": "2"}, "mpiexec of MPICH"),
+                 ({"SLURM_PROCID": "{}", "SLURM_STEP_NUM_TASKS": "2"}, "srun")]
+    several = json.loads(run_clpipe("--help", "--json").stdout)["commands"]
+    may = {"ingest", "cluster", "assign", "devices", "formats", "self-test", "bench", "tune", "ndrange"}
+    for env, name in launchers:
+        for command in several:
+            if command["name"] in may:
+                continue
+            for rank in "01":
+                result = subprocess.run([CLPIPE, command["name"], "a", "b", "c", "-q"][:5 if command["name"] == "rename" else
+                                        4 if command["name"] in ("import", "merge") else 3], cwd=tmp_path, text=True,
+                                        env={**alone, **{key: value.format(rank) for key, value in env.items()}},
+                                        capture_output=True, stdin=subprocess.DEVNULL)
+                assert result.returncode == 2 and not result.stdout
+                lines = result.stderr.splitlines()
+                assert len(lines) == (rank == "0"), (command["name"], lines)
+                assert rank == "1" or f"does not share its work, and {name}" in lines[0] and "--mpi off" in lines[0]
+    env = {**alone, "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+    for number, words in enumerate((["list", photos, "--mpi", "off", "-o", "1"], ["formats"])):
+        assert subprocess.run([CLPIPE, *words], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL).returncode == 0, number
+    script = ["sh", "-c", '"$0" list "$1" -o 2; exit $?', CLPIPE, photos]
+    assert subprocess.run(script, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL).returncode == 0
+    (tmp_path / "x.h5.partial").mkdir()
+    with open(tmp_path / "x.h5.partial" / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = subprocess.run([CLPIPE, "ingest", photos, "-o", "x.h5", *INGEST], cwd=tmp_path, env=env, text=True,
+                                capture_output=True)
+    assert result.returncode == 3 and "--shard mpi they share" in result.stderr
 
 
 # --- what one rank lacks --------------------------------------------------------------------------

@@ -806,7 +806,7 @@ def interrupt(directory, cwd, *signals, pause=0.0, arguments=()):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU])
 def test_one_signal_stops_cleanly(program, many, tmp_path, number):
     code, err = interrupt(many, tmp_path, number)
     assert code == 4, err
