@@ -1,15 +1,13 @@
 /* takeover.c: an update's sources, features and options, from the command line and the file. */
 #include "cli/takeover.h"
-#include "base/cpus.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "cli/signals.h"
 #include "features/kind.h"
 #include "file/result.h"
 #include "file/signature.h"
 #include "ingest/ingest_config.h"
-#include "log/handover.h"
 #include "log/repair_log.h"
+#include "log/workdir.h"
 #include "steps/blur_step.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -162,14 +160,6 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
     enum status status = STATUS_OK;
     if (!options->output || options->fresh)
         return STATUS_OK;
-    if (!options->dry_run && handover_pending(options->output)) {
-        signals_install(signals_time_limit(options));
-        status = handover_resume(options->output,
-                                 options->threads ? (unsigned)options->threads : cpus_available(),
-                                 false, signals_stop(), err);
-    }
-    if (status != STATUS_OK)
-        return status;
     if (stat(options->output, &st) != 0) {
         t->unfinished = read_log(t, options->output);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&

@@ -88,9 +88,6 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
                     format_number_of(text, sizeof text, failures_counted(unfinished->by_reason),
                                      "failure"));
         sink_printf(sink, "%s skipped\n", format_count(text, sizeof text, skipped));
-        if (unfinished->handing_over)
-            sink_printf(sink, "  %-9s all files are processed; %s records are in the result\n", "",
-                        format_count(text, sizeof text, unfinished->handed_over));
         clock_iso8601(when, unfinished->written_ns / 1000000000);
         const double seconds = (double)time(NULL) - (double)unfinished->written_ns * 1e-9;
         sink_printf(sink, "  %-9s %s in ", "", format_bytes(size, sizeof size, unfinished->bytes));
@@ -217,8 +214,6 @@ void json_unfinished(struct json *json, const struct unfinished *unfinished)
         json_uint(json, "images", unfinished->by_reason[REASON_NONE]);
         json_uint(json, "failed", failures_counted(unfinished->by_reason));
         json_uint(json, "files_not_images", unfinished->by_reason[REASON_NOT_AN_IMAGE]);
-        json_bool(json, "writing_file", unfinished->handing_over);
-        json_uint(json, "files_in_result", unfinished->handed_over);
         json_uint(json, "runs", unfinished->runs);
         json_uint(json, "log_bytes", unfinished->bytes);
         clock_iso8601(when, unfinished->written_ns / 1000000000);

@@ -134,7 +134,7 @@ hid_t amend_file(const struct amend *amend)
 
 enum status amend_commit(struct amend *amend, struct error *err)
 {
-    if (checksums_write(amend->file, amend->path, NULL, 0, err))
+    if (checksums_write(amend->file, amend->path, err))
         return STATUS_FAILED;
     parts_detach(amend->file);
     if (h5_finish_file(&amend->file, amend->path, err))

@@ -14,10 +14,8 @@
 #include "file/codebook_groups.h"
 #include "file/columns.h"
 #include "file/gather.h"
-#include "file/piece_sums.h"
 #include "file/result_internal.h"
 #include "file/thumbnails.h"
-#include "log/handover.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +33,6 @@ struct build {
     struct columns *images, *failures;
     struct thumbnails *thumbnails;
     struct chunks *chunks; /* NULL: features are contiguous */
-    struct handover *handover; /* NULL: values go straight to the file; else into the sums only */
-    struct handover_plan plan;
-    struct piece_sums *sums; /* of each feature, then of the thumbnails */
     hid_t feature[FEATURE_MAX];
 };
 
@@ -164,70 +159,6 @@ out:
     return status;
 }
 
-/* Where the values will be. */
-static enum status plan_handover(struct build *b, struct error *err)
-{
-    int file;
-    const struct feature_set *features = b->features;
-    _Static_assert(FEATURE_MAX <= HANDOVER_MOST_PARTS, "features of a handover");
-    b->plan = (struct handover_plan){.counters = features->values,
-                                     .parts = features->count,
-                                     .log_end = b->config->feed.log_end};
-    memcpy(b->plan.by_reason, b->config->by_reason, sizeof b->plan.by_reason);
-    for (unsigned i = 0; i < features->count; i++) {
-        struct handover_part *part = &b->plan.part[i];
-        part->place = features->feature[i].place;
-        part->bytes = (uint32_t)feature_row_bytes(&features->feature[i]);
-        if (h5_find_rows(&file, &part->start, b->feature[i], b->path, err))
-            return STATUS_FAILED;
-    }
-    if (b->thumbnails && thumbnails_leave(b->thumbnails, &b->plan.thumbnails, err))
-        return STATUS_FAILED;
-    return piece_sums_open(&b->sums, features->count + 1, b->config->threads, err);
-}
-
-static enum status add_to_sums(void *context, uint8_t *const values[FEATURE_MAX], uint64_t count,
-                               struct error *err)
-{
-    struct build *b = context;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < b->features->count && !status; i++)
-        status = piece_sums_add(b->sums, i, values[i], count * b->plan.part[i].bytes, err);
-    return status;
-}
-
-static enum status note_handover(struct build *b, const struct feed_item *item, struct error *err)
-{
-    const uint32_t thumbnail =
-        item->is_image && b->thumbnails ? (uint32_t)item->thumbnail_length : 0;
-    enum status status = handover_add(b->handover, location_position(item->location),
-                                      item->frame_bytes, item->is_image, thumbnail, err);
-    return status ? status
-                  : piece_sums_add(b->sums, b->features->count, item->thumbnail, thumbnail, err);
-}
-
-/* With the pieces of what is not in the file yet. */
-static enum status write_checksums(struct build *b, struct error *err)
-{
-    struct checksums_known known[FEATURE_MAX + 1];
-    unsigned count = 0;
-    enum status status = STATUS_OK;
-    const unsigned features = b->features->count;
-    for (unsigned i = 0; b->handover && i < features + (b->thumbnails != NULL) && !status; i++) {
-        if (i < features)
-            snprintf(known[i].name, sizeof known[i].name, "/features/%s", b->features->feature[i].name);
-        else
-            strcpy(known[i].name, "/" THUMBNAIL_GROUP "/data");
-        status = piece_sums_take(b->sums, i, &known[count].pieces, err);
-        count += status == STATUS_OK;
-    }
-    if (status == STATUS_OK)
-        status = checksums_write(b->file, b->path, known, count, err);
-    for (unsigned i = 0; i < count; i++)
-        pieces_clear(&known[i].pieces);
-    return status;
-}
-
 static enum status add_to_chunks(void *context, uint8_t *const values[FEATURE_MAX], uint64_t count,
                                  struct error *err)
 {
@@ -255,12 +186,10 @@ static enum status write_rows(struct build *b, struct error *err)
         .feed = &b->config->feed,
         .threads = b->config->threads,
         .thumbnail_bytes = images > 0 ? (size_t)(b->config->thumbnail_bytes / images) : 0,
-        .take = b->chunks ? add_to_chunks : b->handover ? add_to_sums : NULL,
+        .take = b->chunks ? add_to_chunks : NULL,
         .context = b,
         .fd = -1,
         .path = b->path};
-    if (b->handover && plan_handover(b, err))
-        return STATUS_FAILED;
     for (unsigned i = 0; images > 0 && !config.take && i < b->features->count; i++)
         if (h5_find_rows(&config.fd, &config.start[i], b->feature[i], b->path, err))
             return STATUS_FAILED;
@@ -274,8 +203,6 @@ static enum status write_rows(struct build *b, struct error *err)
                                   item->path_length, earlier_row(item), err);
         if (!status && item->is_image && b->thumbnails)
             status = thumbnails_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
-        if (!status && b->handover)
-            status = note_handover(b, item, err);
     }
     gather_close(&gather);
     if (status != STATUS_END)
@@ -430,7 +357,7 @@ static enum status write_content(struct build *b, struct error *err)
         return status;
     if (b->config->carry && (status = write_carried(b, err)))
         return status;
-    if (write_checksums(b, err) || write_runs(b, err) || copy_foreign(b, err))
+    if (checksums_write(b->file, b->path, err) || write_runs(b, err) || copy_foreign(b, err))
         return STATUS_FAILED;
     /* What closing the datasets would write: there it could not fail. */
     return h5_flush_file(b->file, b->path, err);
@@ -441,10 +368,7 @@ enum status build_file(const struct build_config *config, struct error *err)
     struct build b = {
         .config = config, .features = config->content->features, .path = config->output};
     struct output *output = NULL;
-    enum status status =
-        config->handover ? handover_open(&b.handover, config->handover, err) : STATUS_OK;
-    if (!status)
-        status = output_open(&output, b.handover ? handover_file(b.handover) : config->output, err);
+    enum status status = output_open(&output, config->output, err);
     if (!status)
         status = h5_create_file(&b.file, output_temporary(output), err);
     if (!status)
@@ -453,20 +377,16 @@ enum status build_file(const struct build_config *config, struct error *err)
     columns_close(&b.failures);
     thumbnails_close(&b.thumbnails);
     chunks_close(&b.chunks);
-    piece_sums_close(&b.sums);
     for (unsigned i = 0; i < FEATURE_MAX; i++)
         h5_close(&b.feature[i]);
     if (status) {
         h5_discard_file(&b.file);
         goto out;
     }
-    if ((status = h5_finish_file(&b.file, config->output, err)) ||
-        (status = output_commit(output, err)) || !b.handover)
-        goto out;
-    if (!(status = handover_begin(b.handover, &b.plan, err)))
-        status = handover_finish(b.handover, config->output, config->threads, config->feed.stop, err);
+    status = h5_finish_file(&b.file, config->output, err);
+    if (!status)
+        status = output_commit(output, err);
 out:
     output_close(&output);
-    handover_close(&b.handover);
     return status;
 }

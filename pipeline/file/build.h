@@ -21,10 +21,6 @@ struct build_config {
     const struct store_run *run;
     unsigned threads; /* that read, deflate and write rows */
     bool compress;    /* features are deflated (chunks.h) */
-    /* The work directory, if the log is to be released while the file is written (log/handover.h). Only
-     * without `replaced` and `compress`. NULL: the log is kept. */
-    const struct workdir *handover;
-    const uint64_t *by_reason; /* REASON_COUNT numbers of records; with `handover` */
     uint64_t images, failures;
     /* Images that have a code: /images/code is written only where all have. Bytes of all
      * thumbnails, which are written where content->thumbnail_size is not 0. */

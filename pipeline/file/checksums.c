@@ -242,8 +242,6 @@ struct making {
     struct entries *entries;
     struct vlen *vlen;
     const char *path;
-    struct checksums_known *known;
-    unsigned known_count;
 };
 
 /* As identity_compute, but what lies in parts stands on their checksums. */
@@ -254,18 +252,6 @@ static enum status digest_own(void *context, struct pieces *pieces, const struct
     return h5_is_virtual(dataset)
                ? parts_digest(pieces, dataset, err)
                : identity_compute(context, pieces, serial, dataset, name, values, err);
-}
-
-/* Whether they were given; then they are the entry's. */
-static bool take_given(const struct making *making, struct entry *entry)
-{
-    for (unsigned i = 0; i < making->known_count; i++)
-        if (strcmp(making->known[i].name, entry->name) == 0) {
-            entry->pieces = making->known[i].pieces;
-            making->known[i].pieces = (struct pieces){0};
-            return true;
-        }
-    return false;
 }
 
 /* As identity_pieces: those that are known, else computed. They stay the entry's. */
@@ -279,8 +265,7 @@ static enum status known_pieces(void *context, struct pieces *pieces, const stru
     if (!entry && !(entry = add(making->entries, name, err)))
         return STATUS_FAILED;
     if (!entry->pieces.digest && !entry->fresh) {
-        if (!take_given(making, entry) &&
-            digest_own(NULL, &entry->pieces, serial, dataset, name, values, err))
+        if (digest_own(NULL, &entry->pieces, serial, dataset, name, values, err))
             return STATUS_FAILED;
         entry->fresh = true;
     }
@@ -362,15 +347,13 @@ static enum status update_entry(hid_t file, struct entry *entry, struct vlen *vl
     return entry->there && entry->fresh ? write_entry(file, entry, path, err) : STATUS_OK;
 }
 
-enum status checksums_write(hid_t file, const char *path, struct checksums_known *known, unsigned count,
-                            struct error *err)
+enum status checksums_write(hid_t file, const char *path, struct error *err)
 {
     enum status status = STATUS_FAILED;
     char identity[65];
     hid_t group = H5I_INVALID_HID;
     struct entries entries = {0};
-    struct making making = {
-        .entries = &entries, .path = path, .known = known, .known_count = count};
+    struct making making = {.entries = &entries, .path = path};
     const struct defined_visitor visitor = {make_entry, NULL, &making};
     /* What follows reads past HDF5. */
     if (h5_flush_file(file, path, err))

@@ -8,17 +8,10 @@
 #include "file/pieces.h"
 #include "file/verify_report.h"
 
-/* The pieces of a dataset whose values are not in the file yet. */
-struct checksums_known {
-    char name[DEFINED_NAME_MAX]; /* absolute */
-    struct pieces pieces;
-};
-
 /* Writes the checksums of a file that is open for writing: those that are there already stand for
- * their datasets, which must not have changed; those of datasets that are gone are left out. The pieces
- * of `known` datasets, which may be NULL, go to the checksums. Flushes the file. */
-enum status checksums_write(hid_t file, const char *path, struct checksums_known *known, unsigned count,
-                            struct error *err);
+ * their datasets, which must not have changed; those of datasets that are gone are left out. Flushes
+ * the file. */
+enum status checksums_write(hid_t file, const char *path, struct error *err);
 
 /* Takes out those at and below an object (without a leading '/') that is removed or will be another:
  * checksums_write will compute them again. */

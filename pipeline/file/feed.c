@@ -155,7 +155,6 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
     }
     memcpy(feed->path, record->path, record->path_length);
     feed->path[record->path_length] = 0;
-    item->frame_bytes = (uint32_t)(feed->entry.next - offset);
     item->path = feed->path;
     item->path_length = record->path_length;
     item->is_image = record->failure.reason == REASON_NONE;

@@ -24,7 +24,6 @@ struct feed_config {
  * bytes; the path in the rows is not set. All valid until the next call. */
 struct feed_item {
     uint64_t location;
-    uint32_t frame_bytes; /* in the log, where it lies there */
     bool is_image;
     struct result_image image;
     struct failure_row failure;

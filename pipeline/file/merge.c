@@ -568,7 +568,7 @@ static enum status write_content(struct merge *m, const char *temporary, struct 
     if (!m->config->copy && (write_manifest(m, err) || h5_flush_file(m->file, m->path, err) ||
                              parts_attach(m->file, temporary, err)))
         return STATUS_FAILED;
-    if (checksums_write(m->file, m->path, NULL, 0, err) || write_run(m, err))
+    if (checksums_write(m->file, m->path, err) || write_run(m, err))
         return STATUS_FAILED;
     return h5_flush_file(m->file, m->path, err);
 }

@@ -22,7 +22,6 @@
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
-#include "log/handover.h"
 #include "log/repair_log.h"
 #include "log/workdir.h"
 #include <errno.h>
@@ -472,22 +471,10 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         return error_set(err, STATUS_FAILED,
                          "%s exists and is not overwritten: name another output",
                          path_for_message(shown, sizeof shown, config->output));
-    if (!config->dry_run &&
-        (status = handover_resume(config->input, cpus_available(), true, NULL, err)) != STATUS_OK)
-        return status;
-    status = STATUS_FAILED;
     /* A file that is only read may lie where nothing can be written. */
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, NULL, err)))
         goto out;
-    if (r.work && handover_is_begun(r.work)) {
-        status = error_set(
-            err, STATUS_FAILED,
-            "the run that writes %s has processed all files but not finished writing: repair without "
-            "--dry-run finishes it",
-            path_for_message(shown, sizeof shown, config->input));
-        goto out;
-    }
     const int order = unnamed_file(process_temporary_directory());
     r.order = order >= 0 ? fdopen(order, "w+") : NULL;
     if (!r.order) {

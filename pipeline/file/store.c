@@ -16,7 +16,6 @@
 #include "file/prior.h"
 #include "file/sidecars.h"
 #include "file/signature.h"
-#include "log/handover.h"
 #include "log/journal.h"
 #include "log/repair_log.h"
 #include <assert.h>
@@ -25,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 struct store {
     struct store_config config;
@@ -144,8 +142,6 @@ static enum status begin_journal(struct store *store, struct error *err)
         status =
             codebooks_write_log(store->config.content.features, workdir_descriptor(store->work),
                                 workdir_path(store->work), err);
-    if (!status && store->config.fresh)
-        status = handover_drop(store->work, err);
     if (!status)
         status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
     if (!status && store->config.command)
@@ -172,10 +168,13 @@ static enum status claim_output(struct store *store, struct error *err)
     }
     if (status && err)
         *err = why;
-    if (!status && !store->config.fresh && handover_is_begun(store->work))
+    if (!status && workdir_has(store->work, WORKDIR_HANDOVER)) {
         status = error_set(err, STATUS_FAILED,
-                           "another process left %s nearly finished: run the command again",
-                           path_for_message(shown, sizeof shown, store->config.output));
+                           "%s holds work that clpipe 0.2 was moving into its result: finish it with "
+                           "that version, or remove the directory to begin anew",
+                           path_for_message(shown, sizeof shown, workdir_path(store->work)));
+        workdir_release(&store->work);
+    }
     return status;
 }
 
@@ -258,9 +257,6 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if (!store)
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
-    if (!config->fresh &&
-        (status = handover_resume(config->output, config->threads, false, config->stop, err)))
-        goto out;
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))
         goto out;
@@ -602,29 +598,6 @@ static enum status compare_sidecars(bool *same, struct store *store, struct erro
     return sidecars_same(same, store->sidecars, err);
 }
 
-/* Whether the result can be renamed from the work directory to its final name: the directory is no link
- * to another file system. */
-static bool can_be_renamed(const struct workdir *work)
-{
-    struct stat st, parent;
-    return lstat(workdir_path(work), &st) == 0 && S_ISDIR(st.st_mode) &&
-           fstatat(workdir_descriptor(work), "..", &parent, 0) == 0 && st.st_dev == parent.st_dev;
-}
-
-/* Whether the log is to be released while the file is written. */
-static bool hands_over(const struct store *store, const struct build_config *build)
-{
-    const uint64_t most = store->config.handover ? store->config.handover : STORE_HANDOVER;
-    const uint64_t bytes =
-        4 * build->images * store->config.content.features->values + build->thumbnail_bytes;
-    struct statvfs disk;
-    if (store->replaced || build->compress || build->images == 0 || !can_be_renamed(store->work))
-        return false;
-    return build->feed.log_end >= most ||
-           (fstatvfs(workdir_descriptor(store->work), &disk) == 0 && disk.f_blocks > 0 &&
-            (uint64_t)disk.f_bavail * disk.f_frsize < bytes + bytes / 4);
-}
-
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
@@ -646,7 +619,6 @@ enum status store_finish(struct store *store, const struct store_run *run,
     const bool compressed =
         store->replaced && !store->config.fresh && result_compressed(store->replaced);
     build.compress = store->config.compress || compressed;
-    build.by_reason = tally.by_reason;
     enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
                                         &build.feed.log_end, &tally, err);
     if (status)
@@ -665,8 +637,6 @@ enum status store_finish(struct store *store, const struct store_run *run,
     build.thumbnail_bytes = tally.thumbnail_bytes;
     build.raw_images = tally.raw_images;
     build.raw_failures = tally.raw_failures;
-    if (hands_over(store, &build))
-        build.handover = store->work;
     status = build_compare(&difference, &build, err);
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (!status && difference.same_all && store->config.old)

@@ -26,8 +26,6 @@ struct result;
 struct sidecars;
 struct store;
 
-#define STORE_HANDOVER (1u << 30)
-
 /* What it points to must outlive the store. */
 struct store_config {
     const char *output;  /* final name, "F.h5" */
@@ -58,9 +56,6 @@ struct store_config {
     enum status (*may_go)(void *context, struct result *old, const int *now, const uint8_t *there,
                           struct error *err);
     void *may_go_context;
-    /* A log of so many bytes, or of any size if free space is short, is released while the file is
-     * written (log/handover.h), unless a file is updated or features are deflated. 0: STORE_HANDOVER. */
-    uint64_t handover;
     bool compress; /* features are stored deflated; those of a file that has them so always are */
     const char *remade; /* a clustering that the caller makes anew afterwards: no notice of it */
     /* Looked at while an earlier log is read and while the file is written, which then end with
@@ -168,7 +163,7 @@ struct store_summary {
  * existing file that already holds exactly these rows is left untouched. What an updated file holds
  * besides images moves with the rows (carry.h), with notices; of one that is begun anew (fresh) only
  * what is not clpipe's stays. STATUS_FAILED: nothing under the final name has changed, and the work is
- * kept, in the log or in a handover. */
+ * kept in the log. */
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err);
 

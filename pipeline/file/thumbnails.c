@@ -13,7 +13,6 @@ struct thumbnails {
     hid_t data, end;
     uint64_t rows, bytes;               /* to come in all */
     uint64_t first, byte_first, at_end; /* the blocks' first; bytes added so far */
-    bool left;                          /* to somebody else, but for the ends */
     unsigned count;                     /* ends in the block */
     size_t filled;
     uint64_t ends[END_BLOCK];
@@ -52,17 +51,6 @@ out:
     return status;
 }
 
-enum status thumbnails_leave(struct thumbnails *t, uint64_t *start, struct error *err)
-{
-    int file;
-    t->left = true;
-    *start = 0;
-    /* HDF5 has no place for what is empty. */
-    if (t->bytes == 0)
-        return STATUS_OK;
-    return h5_find_rows(&file, start, t->data, t->path, err);
-}
-
 static enum status flush_data(struct thumbnails *t, struct error *err)
 {
     if (h5_write_rows(t->data, VALUE_U8, t->byte_first, t->filled, t->block, t->path, err))
@@ -89,7 +77,7 @@ enum status thumbnails_add(struct thumbnails *t, const uint8_t *jpeg, uint64_t l
     t->ends[t->count++] = t->at_end;
     if (t->count == END_BLOCK && flush_ends(t, err))
         return STATUS_FAILED;
-    while (length > 0 && !t->left) {
+    while (length > 0) {
         const size_t room = DATA_BLOCK - t->filled, part = length < room ? (size_t)length : room;
         memcpy(t->block + t->filled, jpeg, part);
         t->filled += part;

@@ -14,9 +14,6 @@ struct thumbnails;
  * their longest side at most `size` pixels. */
 enum status thumbnails_create(struct thumbnails **out, hid_t file, uint32_t size, uint64_t rows,
                               uint64_t bytes, const char *path, struct error *err);
-/* The caller writes the JPEG data itself, at *start in the file; thumbnails_add only records where each
- * ends. */
-enum status thumbnails_leave(struct thumbnails *thumbnails, uint64_t *start, struct error *err);
 /* Adds the next row's; length 0: it has none. */
 enum status thumbnails_add(struct thumbnails *thumbnails, const uint8_t *jpeg, uint64_t length,
                            struct error *err);

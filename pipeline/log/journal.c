@@ -8,7 +8,6 @@
  * earlier it does not write again, it only notes in the order - a file without a name, made anew by
  * each run - where it lies. So a whole frame is never written over or moved, whatever is killed
  * when and how often; the log is removed only after the finished file has been renamed into place.
- * (Once every record is in the order, handover.h may release frames that are in the result.)
  * Items of a log that the walk does not ask for any more are never referred to. */
 #include "log/journal.h"
 #include "base/log.h"

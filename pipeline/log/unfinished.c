@@ -3,7 +3,6 @@
 #include "log/unfinished.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "log/handover.h"
 #include "log/holder.h"
 #include "log/records.h"
 #include "log/workdir.h"
@@ -113,11 +112,8 @@ static enum status look_at_log(struct unfinished *out, int directory, struct err
     out->bytes = (uint64_t)st.st_size;
     out->written_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     out->has_log = out->bytes > 0;
-    out->handing_over = handover_look(directory, out->by_reason, &out->handed_over);
-    for (unsigned i = 0; out->handing_over && i < REASON_COUNT; i++)
-        out->records += out->by_reason[i];
     enum status status = records_read_header(&signature, &start, fd, shown, err);
-    if (status == STATUS_OK && !out->handing_over)
+    if (status == STATUS_OK)
         status = count_records(out, fd, start, shown, err);
     free(signature);
     close(fd);

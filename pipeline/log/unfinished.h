@@ -17,8 +17,6 @@ struct unfinished {
     char holder[128];  /* "process 123 on HOST", where one of the two is set */
     uint64_t by_reason[REASON_COUNT]; /* finished files; REASON_NONE: images */
     uint64_t records;                 /* their sum */
-    bool handing_over;    /* all files are processed, values move into the result (handover.h): */
-    uint64_t handed_over; /* records that are in it */
     uint64_t runs;                    /* that have written to the log */
     uint64_t bytes;                   /* of the log */
     int64_t written_ns;               /* when the log was last written, since 1970 */

@@ -96,24 +96,20 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
  * complete. */
 static void remove_scratch(const struct workdir *workdir)
 {
-    static const char scratch[] = ".clpipe-", result[] = WORKDIR_RESULT OUTPUT_TEMPORARY;
+    static const char scratch[] = ".clpipe-";
     int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     unlinkat(workdir->directory, "order", 0);
     unlinkat(workdir->directory, "index", 0);
     unlinkat(workdir->directory, LEARNED_NEW, 0);
     unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
-    unlinkat(workdir->directory, WORKDIR_HANDOVER_NEW, 0);
-    if (!workdir_has(workdir, WORKDIR_HANDOVER))
-        unlinkat(workdir->directory, WORKDIR_RESULT, 0);
     if (!directory) {
         if (fd >= 0)
             close(fd);
         return;
     }
     for (struct dirent *entry; (entry = readdir(directory));)
-        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0 ||
-            strncmp(entry->d_name, result, sizeof result - 1) == 0)
+        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0)
             unlinkat(workdir->directory, entry->d_name, 0);
     closedir(directory);
 }
@@ -244,10 +240,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     struct workdir *w = *workdir;
     *workdir = NULL;
     if (!keep && holder_keeps(w->holder)) {
-        unlinkat(w->directory, WORKDIR_RESULT, 0);
         unlinkat(w->directory, WORKDIR_LOG, 0);
-        /* After the log, which may have holes. */
-        unlinkat(w->directory, WORKDIR_HANDOVER, 0);
         unlinkat(w->directory, LEARNED_NAME, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
@@ -267,7 +260,7 @@ void workdir_release(struct workdir **workdir)
         return;
     const int directory = (*workdir)->directory;
     const bool log = fstatat(directory, WORKDIR_LOG, &st, 0) == 0 ? st.st_size > 0 : errno != ENOENT;
-    workdir_close(workdir, log || workdir_has(*workdir, WORKDIR_HANDOVER));
+    workdir_close(workdir, log);
 }
 
 void workdir_tidy(const char *output)

@@ -6,19 +6,17 @@
  *   status.json  how far the run is (ingest/status_file.h)
  *   learned      what the run has learned before its first record (learned.h), if it has
  *   records      the log (records.h), written by one run after another (journal.h)
- *   handover, result      a finished file that the log's values move into (handover.h) */
+ *   handover     only of clpipe 0.2: a run that was moving the log into its result */
 #ifndef CLPIPE_LOG_WORKDIR_H
 #define CLPIPE_LOG_WORKDIR_H
 
 #include "base/error.h"
 #include "base/stop.h"
 
-#define WORKDIR_LOG          "records"
-#define WORKDIR_HANDOVER     "handover"
-#define WORKDIR_HANDOVER_NEW "handover.new"
-#define WORKDIR_RESULT       "result"
-#define WORKDIR_STATUS       "status.json"
-#define WORKDIR_STATUS_NEW   "status.json.new"
+#define WORKDIR_LOG        "records"
+#define WORKDIR_HANDOVER   "handover"
+#define WORKDIR_STATUS     "status.json"
+#define WORKDIR_STATUS_NEW "status.json.new"
 
 struct workdir;
 

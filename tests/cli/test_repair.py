@@ -52,8 +52,8 @@ def test_nothing_to_repair(damaged, tmp_path):
 
 def test_dropped_rows_are_made_again(damaged, base, mixed, tmp_path):
     with h5py.File(damaged, "r+") as file:
-        file["features/rgb_8x8x8"][3, 7] += 0.25
-        file["features/counts"][5] = 0
+        file["images/width"][3] = 0
+        file["images/channels"][5] = 9
         file["images/orientation"][8] = 77
         file["failures/reason"][1] = b"bad-luck"
     before = damaged.read_bytes()

@@ -4,7 +4,6 @@
  *                                          ("3+") of a class at a site fail
  *   CLPIPE_FAULT_NOTE=FILE                 appends a line for each call that was made to fail
  *   CLPIPE_FAULT_LIST=FILE                 appends "CLASS SITE CALLS" for each site at exit
- *   CLPIPE_FAULT_DISK=full                 fstatvfs() finds no space; writing is possible
  *
  * A site is the return address of calls: "clpipe+1a2b", a hexadecimal offset from the start of the
  * program, of libhdf5 or of clpipe's module for MPI, or "*" for all sites. Only calls from these count:
@@ -31,7 +30,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -382,16 +380,6 @@ SIMPLE(CALL_MESSAGE, ssize_t, recvmsg, (int fd, struct msghdr *message, int flag
 
 SIMPLE(CALL_TRUNCATE, int, fallocate64, (int fd, int mode, off64_t offset, off64_t size),
        (fd, mode, offset, size))
-
-/* A disk without space, for who asks. */
-int fstatvfs64(int fd, struct statvfs64 *disk)
-{
-    NEXT(fstatvfs64);
-    const int result = next(fd, disk);
-    if (getenv("CLPIPE_FAULT_DISK"))
-        disk->f_bavail = 0;
-    return result;
-}
 
 /* These return their error. */
 int posix_fallocate64(int fd, off64_t offset, off64_t size)

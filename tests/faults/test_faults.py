@@ -261,7 +261,6 @@ def starts(tmp_path_factory, program):
     merge = ["merge", "red.h5", "green.h5", "-o", "x.h5", "--force"]
     return {"ingest": (places["empty"], ingest),
             "sidecars": (places["empty"], beside),
-            "handover": (places["empty"], beside, {"CLPIPE_FAULT_DISK": "full"}),
             "merge": (places["parts"], merge),
             "copy": (places["parts"], [*merge, "--copy"]),
             "list": (places["empty"], ["list", pictures, base / "more.tar.gz", "-o", "list", "--force"]),
@@ -284,7 +283,7 @@ def slow(*names):
 
 
 @pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "codebooks", "update",
-                                                  "resume", "assign", "export", "report", "tree", "sidecars", "handover",
+                                                  "resume", "assign", "export", "report", "tree", "sidecars",
                                                   "merge", "copy", "list")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]

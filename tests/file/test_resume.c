@@ -2,7 +2,6 @@
  */
 #include "base/stop.h"
 #include "file/h5_library.h"
-#include "log/handover.h"
 #include "log/records.h"
 #include "test_store_common.h"
 #include <errno.h>
@@ -58,8 +57,6 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     struct store *store;
     struct store_summary summary;
     static struct made made;
-    if (handover_resume(f->output, 2, false, NULL, &error))
-        return 5;
     if (store_open(&store, &f->config, &error))
         return 1;
     shared->found = 0;
@@ -91,12 +88,11 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     return 0;
 }
 
-/* At any time, or while the log becomes the file and gives its space back. */
+/* At any time, or while the log becomes the file. */
 static void kill_often(struct fixture *f, bool when_finishing)
 {
     size_t size;
     char *bytes = reference(f, KILLED_ITEMS, &size);
-    f->config.handover = when_finishing;
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(shared, MAP_FAILED);
@@ -140,7 +136,7 @@ static void test_kills(void **state)
     kill_often(*state, false);
 }
 
-static void test_kills_of_a_handover(void **state)
+static void test_kills_while_the_file_is_written(void **state)
 {
     kill_often(*state, true);
 }
@@ -415,7 +411,7 @@ static int setup(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_kills, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_kills_of_a_handover, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_kills_while_the_file_is_written, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_torn_tails, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop_with_gaps, fixture_open, fixture_close),
