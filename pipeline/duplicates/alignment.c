@@ -570,11 +570,11 @@ static void refine_map(double *map)
 }
 
 /* Most pairs that are no copies end at a coarse level, before those that take most of the time. */
-static bool is_promising(const struct fit *fit, const struct pictures *p, int l)
+static bool is_promising(const struct fit *fit, const struct pictures *p, int l, float least)
 {
     struct moments m[BLOCKS];
     const int count = l > 2 ? 0 : compare_blocks(m, fit, &p->a[l], &p->b[l], BLOCK_SMALL, false);
-    return l > 2 || correlate(m, count) >= PROMISING / (float)(l * l);
+    return l > 2 || correlate(m, count) >= least;
 }
 
 static struct alignment compare_from(const struct pictures *p, double left, double top,
@@ -594,11 +594,12 @@ static struct alignment compare_from(const struct pictures *p, double left, doub
         scale = 30;
         moved = 1;
         for (int s = 0; s < steps[l] && moved > 0.02; s++)
-            if (!step(&fit, &p->a[l], &p->b[l], &scale, &moved))
+            if (!step(&fit, &p->a[l], &p->b[l], &scale, &moved) ||
+                (l == 1 && s == 2 && !is_promising(&fit, p, l, PROMISING / 3)))
                 return (struct alignment){0};
         if (l == 0)
             break;
-        if (!is_promising(&fit, p, l))
+        if (!is_promising(&fit, p, l, PROMISING / (float)(l * l)))
             return (struct alignment){0};
         refine_map(fit.map);
     }
@@ -627,7 +628,8 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
     build(p.a, scratch->a, a, b->width > b->height ? b->width : b->height, false);
     build(p.b, scratch->b, b, a->width > a->height ? a->width : a->height, mirrored);
     place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
-    if (fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false) && is_promising(&whole, &p, 1)) {
+    if (fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false) &&
+        is_promising(&whole, &p, 1, PROMISING)) {
         refine_map(whole.map);
         best = judge(&whole, &p);
         best.correlation = best.same ? best.correlation : 0; /* it was not fitted */
