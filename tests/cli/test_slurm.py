@@ -281,6 +281,88 @@ def test_from_sources_to_clusters(program, slurm, tmp_path_factory, tmp_path):
         assert merged["clusters/kmeans/sizes"].shape == (4,)
 
 
+def run_job(env, script, place, *options, start=None, **more):
+    """Submits a script of tools/slurm in a directory with a list; `start` gets the job's number once it works."""
+    number = subprocess.run(["sbatch", "--parsable", "-D", place, *options, SUBMIT.parent / script, *INGEST], env={**env, **more},
+                            text=True, capture_output=True, check=True).stdout.strip()
+    if start:
+        start(number)
+    wait_for(env, lambda: not command(env, "squeue", "-h", "-j", number).strip(), "the job has not ended")
+
+
+@pytest.fixture
+def slow_program(tmp_path):
+    """Ends with 4 once it is told to stop, and has made nothing."""
+    program = tmp_path / "slow"
+    program.write_text("""#!/bin/bash
+[[ $1 == ingest ]] || exit 2
+echo begun >> starts
+trap 'exit 4' USR1 TERM
+[[ ! ${ENDS_ITSELF:-} ]] || exit 4
+while :; do read -rt 0.1 <> <(:); done
+""")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.slow
+def test_a_cancelled_task_stays_away(slurm, slow_program, tmp_path):
+    begun = tmp_path / "starts"
+
+    def cancel(number):
+        wait_for(slurm, begun.exists, "the task has not begun")
+        command(slurm, "scancel", number)
+
+    run_job(slurm, "shard.sbatch", tmp_path, "--array=0", start=cancel, CLPIPE=str(slow_program), CLPIPE_SHARDS="1",
+            CLPIPE_PRESET="none")
+    time.sleep(3)
+    assert not command(slurm, "squeue", "-h").strip() and begun.read_text() == "begun\n"
+    assert "is queued again" not in (tmp_path / "shard-0.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_task_that_finishes_nothing_ends(slurm, slow_program, tmp_path):
+    run_job(slurm, "shard.sbatch", tmp_path, "--array=0", CLPIPE=str(slow_program), CLPIPE_SHARDS="1", CLPIPE_PRESET="none",
+            ENDS_ITSELF="yes")
+    log = (tmp_path / "shard-0.log").read_text()
+    assert (tmp_path / "starts").read_text() == "begun\n" * 3
+    assert log.count("is queued again") == 2 and log.count("is not queued again: give it more time") == 1, log
+
+
+def test_shards_have_the_names_that_are_merged(program, photos, tmp_path):
+    """Of more than ten."""
+    args = [CLPIPE, "ingest", photos, "-o", "shard-{shard}.h5", "-q", *INGEST, "--shard"]
+    for index in range(11):
+        subprocess.run([*args, f"{index}/11"], cwd=tmp_path, check=True)
+    result = subprocess.run(["bash", SUBMIT.parent / "merge.sbatch"], cwd=tmp_path, text=True, capture_output=True,
+                            env={**os.environ, "CLPIPE": str(CLPIPE), "CLPIPE_SHARDS": "11"})
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "shard-00.h5").exists() and (tmp_path / "shard-10.h5").exists()
+    with h5py.File(tmp_path / "all.h5") as merged:
+        assert len(merged["images/path"]) == 13
+
+
+@pytest.mark.deep
+def test_what_must_fail_is_not_submitted(slurm, photos, tmp_path):
+    base = ["-o", tmp_path / "job", "-n", "2", "-c", "1", "-p", "none", photos]
+    bad = tmp_path / "file"
+    bad.write_text("")
+    for words, env, said in [
+            (["-c", str(os.cpu_count() + 1), *base[:4], "-p", "none", photos], {}, "prepare.sbatch: "),
+            (base, {"SBATCH_PARTITION": "nowhere"}, "partition"),
+            (base, {"SBATCH_MEM_PER_NODE": "900G"}, "prepare.sbatch: "),
+            (base, {"SLURM_CONF": str(bad)}, "controller does not answer"),
+            (base, {"CLPIPE": str(tmp_path / "none")}, "there is no program"),
+            ([*base[:-1], tmp_path / "nothing"], {}, "there is no file or directory"),
+            (["-o", bad / "job", *base[2:]], {}, "cannot be made"),
+            ([*base[:6], "-p", "fast", photos, "--", "--feature", "gray"], {}, "--feature contradicts -p fast"),
+            ([*base[:6], "-p", "fast", photos, "--", "--feature=gray"], {}, "--feature contradicts -p fast"),
+            ([*base[:6], "-p", "quick", photos], {}, "not 'quick'")]:
+        result = subprocess.run([SUBMIT, *map(str, words)], env={**slurm, **env}, text=True, capture_output=True)
+        assert result.returncode == 2 and said in result.stderr and result.stderr.count("\n") <= 2, (words, result.stderr)
+    assert not command(slurm, "squeue", "-h").strip()
+
+
 def test_misuse(tmp_path):
     for words, said in [([], "-o DIR"), (["-o", tmp_path], "no SOURCE"), (["-n", "x", "-o", tmp_path, "a"], "'x'"),
                         (["-k"], "-k needs a value"), (["--quick"], "unknown option")]:
