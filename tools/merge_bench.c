@@ -138,7 +138,7 @@ static enum status write_shard(struct shard *s, struct error *err)
          h5_put_number(s->file, "shard_last", VALUE_U64, &last, s->path, err) ||
          h5_put_number(s->file, "list_count", VALUE_U64, &all, s->path, err) ||
          h5_put_text(s->file, "list_digest", "made-up", s->path, err) || write_features(s, err) ||
-         write_tables(s, err) || checksums_write(s->file, s->path, NULL, 0, err)))
+         write_tables(s, err) || checksums_write(s->file, s->path, err)))
         status = STATUS_FAILED;
     if (status == STATUS_OK)
         status = h5_finish_file(&s->file, s->path, err);
