@@ -424,18 +424,19 @@ static enum status check_claims(const struct output *output, const struct stat *
 }
 
 /* Where there was no file, none is replaced, if the file system can do that. */
-static enum status rename_to_final(const struct output *output, int directory, const char *from,
-                                   bool replace, struct error *err)
+static enum status rename_to_final(const struct output *output, bool replace, struct error *err)
 {
-    const char *base = output->final + directory_length(output->final);
-    int failed = replace ? renameat(directory, from, output->directory, base)
-                         : renameat2(directory, from, output->directory, base, RENAME_NOREPLACE);
+    const size_t prefix = directory_length(output->final);
+    const char *from = output->temporary + prefix, *base = output->final + prefix;
+    const int at = output->directory;
+    int failed = replace ? renameat(at, from, at, base)
+                         : renameat2(at, from, at, base, RENAME_NOREPLACE);
     if (failed && !replace && (errno == EINVAL || errno == ENOSYS)) {
-        failed = linkat(directory, from, output->directory, base, 0);
+        failed = linkat(at, from, at, base, 0);
         if (!failed)
-            unlinkat(directory, from, 0);
+            unlinkat(at, from, 0);
         else if (errno != EEXIST) /* nor has it links */
-            failed = renameat(directory, from, output->directory, base);
+            failed = renameat(at, from, at, base);
     }
     if (!failed)
         return STATUS_OK;
@@ -445,7 +446,6 @@ static enum status rename_to_final(const struct output *output, int directory, c
 
 enum status output_commit(struct output *output, struct error *err)
 {
-    const char *temporary = output->temporary + directory_length(output->final);
     struct stat st;
     if (!output_sync(output->file))
         return explain_errno(err, errno, "fsync", output->final);
@@ -456,7 +456,7 @@ enum status output_commit(struct output *output, struct error *err)
     if (!status)
         status = check_claims(output, &st, err);
     if (!status)
-        status = rename_to_final(output, output->directory, temporary, st.st_mode != 0, err);
+        status = rename_to_final(output, st.st_mode != 0, err);
     if (status)
         return status;
     output->exists = false;
@@ -465,44 +465,19 @@ enum status output_commit(struct output *output, struct error *err)
     return STATUS_OK;
 }
 
-/* open_final, which fails also if the name is taken. */
-static enum status open_free(struct output *output, const char *path, struct error *err)
-{
-    struct stat st;
-    enum status status = open_final(output, path, err);
-    if (status)
-        return status;
-    if (fstatat(output->directory, output->final + directory_length(output->final), &st,
-                AT_SYMLINK_NOFOLLOW) == 0)
-        return explain(err, EEXIST, "", path, appeared);
-    return errno == ENOENT ? check_claims(output, &output->began, err)
-                           : explain_errno(err, errno, "fstatat", path);
-}
-
-static void close_free(struct output *output)
-{
-    if (output->directory >= 0)
-        close(output->directory);
-    free(output->final);
-}
-
 enum status output_check_free(const char *path, struct error *err)
 {
     struct output output = {.final = NULL};
-    enum status status = open_free(&output, path, err);
-    close_free(&output);
-    return status;
-}
-
-enum status output_place(const char *from, const char *path, struct error *err)
-{
-    struct output output = {.final = NULL};
-    enum status status = open_free(&output, path, err);
-    if (!status)
-        status = rename_to_final(&output, AT_FDCWD, from, false, err);
-    if (!status && !output_sync(output.directory))
-        status = explain_errno(err, errno, "fsync", path);
-    close_free(&output);
+    struct stat st;
+    enum status status = open_final(&output, path, err);
+    if (!status && fstatat(output.directory, output.final + directory_length(output.final), &st,
+                           AT_SYMLINK_NOFOLLOW) == 0)
+        status = explain(err, EEXIST, "", path, appeared);
+    else if (!status && errno != ENOENT)
+        status = explain_errno(err, errno, "fstatat", path);
+    if (output.directory >= 0)
+        close(output.directory);
+    free(output.final);
     return status;
 }
 

@@ -46,9 +46,6 @@ enum status output_claim(struct output **out, const char *path,
 
 /* STATUS_FAILED if there is a file of that name, or it cannot be known. */
 enum status output_check_free(const char *path, struct error *err);
-/* Renames the finished file `from` to `path` in the same file system, which must be free, and syncs the
- * directory. */
-enum status output_place(const char *from, const char *path, struct error *err);
 
 /* fsync() of a file or directory; true also where the file system has nothing to sync. */
 bool output_sync(int descriptor);

@@ -329,3 +329,12 @@ GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadab
 def test_damaged_lists(clpipe, tmp_path, content, said):
     (tmp_path / "L").write_bytes(content)
     check_one_error(clpipe("ingest", "@L", "--dry-run"), 3, "L is no list" if "GiB" != said else "list", said)
+
+
+@pytest.mark.parametrize("shard, name", [("0/1", "0"), ("9/10", "9"), ("9/11", "09"), ("10/11", "10"), ("7/101", "007")])
+def test_the_number_in_a_name_is_as_wide_as_the_last(clpipe, photos, tmp_path, shard, name):
+    assert clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").returncode in (0, 3)
+    made = [path.name for path in tmp_path.iterdir() if path.suffix == ".h5"]
+    assert made in ([f"s-{name}.h5"], [])
+    if not made:  # a shard without a file
+        assert f"s-{name}.h5" in clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").stderr
