@@ -48,6 +48,26 @@ def names(path="x.h5"):
         return [text.decode() for text in file["images/path"][:]]
 
 
+def test_a_picture_with_the_same_size_and_colours_is_another(place):
+    """Its bytes decide: what was imported for the one before it is not taken for its own."""
+    random = numpy.random.default_rng(8)
+    os.mkdir("q")
+    pixels = random.integers(0, 256, (3, 192), dtype="u1")
+    for name, values in zip("abc", pixels):
+        with open(f"q/{name}.ppm", "wb") as file:
+            file.write(b"P6 8 8 255\n" + values.tobytes())
+    ingest("q", "--feature=rgb:bins=4x4x4")
+    rows = random.random((3, 5), dtype="f4")
+    numpy.save("e.npy", rows)
+    clpipe("import", "x.h5", "clip=e.npy")
+    with open("q/b.ppm", "wb") as file:
+        file.write(b"P6 8 8 255\n" + pixels[1].reshape(64, 3)[::-1].tobytes())
+    ingest("q")
+    with h5py.File("x.h5") as file:
+        assert numpy.array_equal(file["features/clip"][::2], rows[::2])
+        assert numpy.isnan(file["features/clip"][1]).all()
+
+
 def space(values, metric):
     """Rows in the space of the metric, as float32 like clpipe's."""
     values = values.astype("f8")
