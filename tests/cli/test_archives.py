@@ -122,7 +122,7 @@ def test_sources_mix(clpipe, tmp_path, tree):
     with tarfile.open(put / "b.tar", "a") as archive:
         archive.add(tree / "red" / "00.png", "new.png")
     os.remove(put / "c.tgz")
-    result = clpipe("ingest", "all", "-o", "all.h5")
+    result = clpipe("ingest", "all", "-o", "all.h5", "--allow-removal")
     assert result.returncode == 0, result.stderr
     assert list(rows(tmp_path / "all.h5")[0]) == [p for p in paths if not p.startswith("c.tgz")] + \
         ["b.tar/new.png"]

@@ -723,6 +723,7 @@ def in_terminal(*args, columns, cwd, then=None, env=None):
     return child.wait(timeout=60), output.decode()
 
 
+@pytest.mark.deep
 def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
     for cache, shown in [("1", True), (None, False)]:
         env = {"CLPIPE_NO_CACHE": cache} if cache else {}

@@ -136,6 +136,7 @@ def test_a_wrong_blur_is_not_used(cached, photos):
     check_one_error(result, 3, "blur_slot blurs wrong")
 
 
+@pytest.mark.deep
 def test_kernels_are_proven_once(cached, photos, identity):
     for first in [True, False]:
         result = ingest(cached, photos, "--profile", "trace.json")
