@@ -754,8 +754,11 @@ static bool wait_for_room(struct stream *stream, uint64_t bytes)
 {
     pthread_mutex_lock(&stream->lock);
     while (!stream->cancelled && stream->count > 0 &&
-           (stream->count == STREAM_ITEMS || stream->bytes + bytes > STREAM_BYTES))
+           (stream->count == STREAM_ITEMS || stream->bytes + bytes > STREAM_BYTES)) {
+        /* put_item may have left the other thread asleep. */
+        pthread_cond_signal(&stream->moved);
         pthread_cond_wait(&stream->moved, &stream->lock);
+    }
     pthread_mutex_unlock(&stream->lock);
     return !stream->cancelled;
 }
