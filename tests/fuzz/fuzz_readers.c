@@ -39,6 +39,15 @@ static bool holds(const struct listed *listed, const char *path, size_t length)
     return false;
 }
 
+/* Text in UTF-16, which is refused. */
+static bool is_utf16(const uint8_t *data, size_t size)
+{
+    uint8_t first[4] = {0};
+    memcpy(first, data, size < 4 ? size : 4);
+    return (first[0] == 0xff && first[1] == 0xfe && first[2] && !first[3]) ||
+           (first[0] == 0xfe && first[1] == 0xff && !first[2] && first[3]);
+}
+
 /* The plain way: cut, tidy, keep what is new. */
 static void list_plainly(struct listed *listed, const uint8_t *data, size_t size)
 {
@@ -46,13 +55,22 @@ static void list_plainly(struct listed *listed, const uint8_t *data, size_t size
     listed->path = calloc(size + 1, sizeof *listed->path);
     listed->length = calloc(size + 1, sizeof *listed->length);
     fuzz_check(listed->path && listed->length);
-    for (size_t at = 0; at < size;) {
+    size_t lines = 0, returns = 0;
+    for (size_t i = 0; i < size; i++)
+        if (data[i] == '\n') {
+            lines++;
+            returns += i > 0 && data[i - 1] == '\r';
+        }
+    const bool windows = separator && returns > 0 && 2 * returns >= lines;
+    for (size_t at = separator && size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; at < size;) {
         const uint8_t *end = memchr(data + at, separator, size - at);
         size_t length = end ? (size_t)(end - data) - at : size - at;
         char *path = malloc(length + 1);
         fuzz_check(path);
         memcpy(path, data + at, length);
         at += length + 1;
+        if (windows && length > 0 && path[length - 1] == '\r')
+            length--;
         length = filelist_normalize(path, length);
         if (length == 0 || holds(listed, path, length)) {
             free(path);
@@ -86,7 +104,8 @@ void fuzz_list(const struct fuzz_target *target, const uint8_t *data, size_t siz
     list_plainly(&listed, data, size);
     enum status status =
         filelist_read(&repeated, source, fuzz_folder(), 1u << 17, NULL, take_path, &listed, &err);
-    fuzz_check(status == STATUS_OK && listed.next == listed.count);
+    fuzz_check(is_utf16(data, size) ? status == STATUS_FAILED
+                                    : status == STATUS_OK && listed.next == listed.count);
     for (size_t i = 0; i < listed.count; i++)
         free(listed.path[i]);
     free(listed.path);
