@@ -66,6 +66,7 @@ def check_kept(before, count, said, failed):
     assert "no problems found" in run_clpipe("verify", "out/x.h5").stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", [0, 0o444], ids=["closed", "no search"])
 def test_directory_without_permission(place, mode):
     """All of it, or its names only: then each file fails."""
