@@ -122,6 +122,7 @@ def test_disk_gives_errors(place):
     assert digest("out/x.h5") == before[0]
 
 
+@pytest.mark.deep
 def test_listed_files(place):
     """A list has an order of its own."""
     with open("list", "w") as file:
