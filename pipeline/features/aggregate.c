@@ -128,7 +128,6 @@ static const char *const no_examples[] = {NULL}; /* they need a codebook; their 
 #define KINDS(kind, side)                                                                          \
     const struct feature_kind feature_##kind##_words = {                                           \
         .name = #kind,                                                                             \
-        .weighted = true,                                                                          \
         .scale = side,                                                                             \
         .settle = refuse_cells,                                                                    \
         .descriptor = &descriptor_##kind,                                                          \

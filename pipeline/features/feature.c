@@ -4,7 +4,6 @@
 #include "base/avx2.h"
 #include "base/parse.h"
 #include "features/kind.h"
-#include "part/scale.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -366,15 +365,6 @@ bool feature_image_equal(const struct feature_image *a, const struct feature_ima
     return a->scale == b->scale && a->blur == b->blur && a->border == b->border;
 }
 
-void feature_image_size(uint32_t *width, uint32_t *height, const struct feature_image *image)
-{
-    const uint32_t border = feature_image_border(image);
-    if (image->scale > 0)
-        scale_size(width, height, *width, *height, image->scale);
-    *width -= *width < border ? *width : border;
-    *height -= *height < border ? *height : border;
-}
-
 /* The name of a feature whose SPEC gives none: the kind, and what is not a default. */
 static void write_name(struct feature *feature)
 {
@@ -558,11 +548,6 @@ uint32_t feature_histograms(const struct feature *feature)
 {
     const struct feature_kind *kind = feature->kind;
     return kind->finish || kind->placed ? 0 : kind->channels ? kind->channels : 1;
-}
-
-bool feature_counts_pixels(const struct feature *feature)
-{
-    return feature_histograms(feature) > 0 && !feature->kind->weighted;
 }
 
 /* Each word's share of its histogram of `bins` words, or the root of that. */

@@ -47,8 +47,6 @@ struct feature_image {
 /* How many fewer columns, and rows, are counted than the picture, decoded or scaled, has. */
 uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
-/* The size of what is counted, for a decoded picture of *width x *height; may be 0. */
-void feature_image_size(uint32_t *width, uint32_t *height, const struct feature_image *image);
 
 #define CODEBOOK_WORDS_MAX 65536u
 #define FEATURE_DIGEST     33 /* hexadecimal digits of a codebook's digest, with a NUL */
@@ -135,8 +133,6 @@ bool feature_store_values(void *dst, const struct feature *feature, const uint32
 
 /* The number of histograms in a cell; 0: the words are no histograms. */
 uint32_t feature_histograms(const struct feature *feature);
-/* Does each of them count every pixel of the cell once? */
-bool feature_counts_pixels(const struct feature *feature);
 
 /* The plain C reference: adds the words of `feature` for a whole picture to `counters`. pixels: RGB
  * rows of `stride` bytes. If the kind has a border, width and height are those of the counted

@@ -32,7 +32,6 @@ const struct feature_kind feature_hog = {
     .bins = {DIRECTIONS},
     .fixed = true,
     .zeros = true, /* there is no edge */
-    .weighted = true,
     .scale = AROUND_SCALE,
     .border = AROUND_BORDER,
     .macro = "HOG",

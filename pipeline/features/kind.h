@@ -22,7 +22,6 @@ struct feature_kind {
     uint32_t channels; /* bytes of a pixel with a histogram of bins=B each; 0: one bin a pixel */
     bool zeros;        /* a row of zeros is an answer; of other kinds nothing was counted for it: pictures
                           that are too thin or small, which cannot be compared with others */
-    bool weighted;     /* histograms add up weights of pixels, instead of counting them */
     /* The longer side to which pictures are reduced without scale=; a kind that has one is always
      * scaled, so words cannot overflow. 0: as decoded. */
     uint32_t scale;
