@@ -30,6 +30,7 @@ STAGE_INCLUDES = {
     "histogram": ("ocl", "kernels", "part", "features", "staging"),
     "steps": ("ocl", "kernels", "part", "features", "staging", "histogram"),
     "log": (),
+    "net": (),
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "mpi": (),

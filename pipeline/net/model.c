@@ -1,0 +1,619 @@
+/* model.c: the reader of networks.
+ *
+ * The arrays of a file have no offsets: each follows from the layers before it, so that nothing can
+ * overlap or be read twice. A layer is checked in the order of the file against the tensors before it;
+ * one that reads itself or a later one is refused, so there are no cycles. */
+#include "net/model.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a network is used as the file has it");
+
+#define FILE_BYTES_MAX     ((uint64_t)1 << 30)
+#define TEXT_BYTES_MAX     (1u << 20)
+#define CLASSES_MAX        65536u
+#define SIDE_MAX           8192u
+#define TENSOR_VALUES_MAX  ((uint64_t)1 << 27)
+#define TENSORS_VALUES_MAX ((uint64_t)1 << 30)
+#define PRODUCTS_MAX       ((uint64_t)1 << 38)
+#define TAPS_MAX           65536u
+#define SUM_PIXELS_MAX     (1u << 23)
+#define SHA_BYTES          32u
+#define ALIGNMENT          64u
+
+struct header {
+    char magic[8];
+    uint64_t bytes;
+    uint32_t height, width, zero, fit, crop, layers, outputs;
+    uint32_t about_bytes, names_bytes, classes, class_output;
+    uint32_t nothing[9];
+};
+
+_Static_assert(sizeof(struct header) == 96, "as in docs/networks.md");
+_Static_assert(sizeof(struct net_output) == 48, "as in docs/networks.md");
+_Static_assert(sizeof(struct net_fields) == 96, "as in docs/networks.md");
+
+static const char magic[8] = "clp-net1";
+
+/* Which fields a kind has besides a, height, width and channels. */
+enum {
+    HAS_B = 1,
+    HAS_WINDOW = 2,
+    HAS_DILATION = 4,
+    HAS_GROUPS = 8,
+    HAS_ZERO = 16,
+    HAS_CLAMP = 32,
+    HAS_MUL_A = 64, /* and shift */
+    HAS_MUL_B = 128,
+    HAS_PADDING = 256
+};
+
+static const struct {
+    const char *name;
+    unsigned has;
+} kinds[NET_KINDS] = {
+    [NET_CONVOLUTION] = {"convolution",
+                         HAS_WINDOW | HAS_DILATION | HAS_GROUPS | HAS_ZERO | HAS_CLAMP},
+    [NET_ADD] = {"add", HAS_B | HAS_ZERO | HAS_CLAMP | HAS_MUL_A | HAS_MUL_B},
+    [NET_MULTIPLY] = {"multiply", HAS_B | HAS_ZERO | HAS_CLAMP | HAS_MUL_A},
+    [NET_MAX] = {"max", HAS_WINDOW | HAS_ZERO},
+    [NET_MEAN] = {"mean", HAS_WINDOW | HAS_ZERO | HAS_CLAMP | HAS_MUL_A | HAS_PADDING},
+    [NET_SUM] = {"sum", 0},
+    [NET_TABLE] = {"table", HAS_GROUPS | HAS_ZERO},
+};
+
+const char *net_kind_name(enum net_kind kind)
+{
+    return kinds[kind].name;
+}
+
+size_t net_tensor_values(const struct net_tensor *tensor)
+{
+    return (size_t)tensor->height * tensor->width * tensor->channels;
+}
+
+size_t net_tensor_bytes(const struct net_tensor *tensor)
+{
+    return net_tensor_values(tensor) * (tensor->is_sum ? sizeof(int32_t) : 1);
+}
+
+/* What is read, and how far. */
+struct reading {
+    struct net_model *model;
+    uint64_t size, at; /* of what is before the digest */
+};
+
+static bool is_between(uint32_t value, uint32_t least, uint32_t most)
+{
+    return value >= least && value <= most;
+}
+
+/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL: the file ends before. */
+static const void *take(struct reading *reading, uint64_t bytes)
+{
+    const uint64_t from = (reading->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (from > reading->size || bytes > reading->size - from)
+        return NULL;
+    reading->at = from + bytes;
+    return reading->model->bytes + from;
+}
+
+/* --- layers: each function says what is wrong, or NULL ----------------------------------------- */
+
+static const char *check_fields(const struct net_fields *f, unsigned has)
+{
+    const uint32_t dilation = f->dilation_y | f->dilation_x;
+    const uint32_t window =
+        f->kernel_y | f->kernel_x | f->stride_y | f->stride_x | f->top | f->left;
+    if ((!(has & HAS_B) && f->b) || (!(has & HAS_WINDOW) && window) ||
+        (!(has & HAS_DILATION) && dilation) || (!(has & HAS_GROUPS) && f->groups) ||
+        (!(has & HAS_ZERO) && f->zero) || (!(has & HAS_CLAMP) && (f->low | f->high)) ||
+        (!(has & HAS_MUL_A) && ((uint32_t)f->mul_a | f->shift)) ||
+        (!(has & HAS_MUL_B) && f->mul_b) || (!(has & HAS_PADDING) && f->counts_padding) ||
+        f->nothing[0] || f->nothing[1])
+        return "a field that it does not have is set";
+    if (f->zero > 255 || f->high > 255 || f->low > f->high)
+        return "its zero point or its limits are none of 8 bits";
+    if (f->counts_padding > 1)
+        return "it is neither with nor without padding";
+    return NULL;
+}
+
+static const char *check_size(const struct net_tensor *tensor)
+{
+    if (!is_between(tensor->height, 1, SIDE_MAX) || !is_between(tensor->width, 1, SIDE_MAX) ||
+        !is_between(tensor->channels, 1, NET_VALUES_MAX))
+        return "a side or the number of channels is 0 or too large";
+    if ((uint64_t)tensor->height * tensor->width * tensor->channels > TENSOR_VALUES_MAX)
+        return "it makes more than 2^27 values";
+    return NULL;
+}
+
+/* One direction of a window: does each begin before the input's end and end after its beginning? */
+static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
+                                   uint32_t dilation, uint32_t before)
+{
+    if (!is_between(kernel, 1, SIDE_MAX) || !is_between(stride, 1, SIDE_MAX) ||
+        !is_between(dilation, 1, SIDE_MAX))
+        return "its kernel, stride or dilation is 0 or too large";
+    if (before > (kernel - 1) * dilation || (uint64_t)(to - 1) * stride >= (uint64_t)from + before)
+        return "a window lies outside of the input";
+    return NULL;
+}
+
+/* The layer's window, with a dilation of 1 if it has none. */
+static const char *check_window(struct net_fields *f, unsigned has, const struct net_tensor *a)
+{
+    if (!(has & HAS_DILATION))
+        f->dilation_y = f->dilation_x = 1;
+    const char *fault =
+        check_direction(a->height, f->height, f->kernel_y, f->stride_y, f->dilation_y, f->top);
+    return fault ? fault
+                 : check_direction(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x,
+                                   f->left);
+}
+
+/* No sum of bias and products, in any order, may leave int32, nor when it is shifted by 33 - shift. */
+static const char *check_channel(const int8_t *weights, uint64_t count, int32_t bias, int32_t mul,
+                                 int32_t shift)
+{
+    int64_t most = bias > 0 ? bias : 0, least = bias < 0 ? bias : 0;
+    if (mul < 0 || shift < 24 || shift > 54)
+        return "a multiplier or a shift is out of range";
+    for (uint64_t i = 0; i < count; i++) {
+        if (weights[i] > 0)
+            most += 255 * weights[i];
+        else
+            least += 255 * weights[i];
+    }
+    const int64_t limit = (int64_t)1 << (shift < 33 ? shift - 2 : 31);
+    return most < limit && -least < limit ? NULL : "a sum may be too large";
+}
+
+static const char *read_convolution(struct net_layer *layer, struct reading *reading,
+                                    const struct net_tensor *a)
+{
+    const struct net_fields *f = &layer->f;
+    if (f->groups == 0 || a->channels % f->groups || f->channels % f->groups)
+        return "its groups do not divide the channels";
+    /* Sides, channels and their product are bounded, so that this cannot overflow: 2^26 * 2^16 * 2^16. */
+    const uint64_t each = (uint64_t)f->kernel_y * f->kernel_x * (a->channels / f->groups);
+    const uint64_t table = f->channels * sizeof(int32_t);
+    layer->weights = take(reading, each * f->channels);
+    layer->bias = layer->weights ? take(reading, table) : NULL;
+    layer->mul = layer->bias ? take(reading, table) : NULL;
+    layer->shift = layer->mul ? take(reading, table) : NULL;
+    if (!layer->shift)
+        return "the file ends before its weights do";
+    const char *fault = NULL;
+    for (uint32_t c = 0; c < f->channels && !fault; c++)
+        fault = check_channel(layer->weights + c * each, each, layer->bias[c], layer->mul[c],
+                              layer->shift[c]);
+    return fault;
+}
+
+static const char *check_add(const struct net_fields *f, const struct net_tensor *a,
+                             const struct net_tensor *b)
+{
+    if (b->height != a->height || b->width != a->width || b->channels != a->channels)
+        return "what it adds has two sizes";
+    if (f->mul_a < 0 || f->mul_b < 0 || !is_between(f->shift, 1, 22) ||
+        255 * ((int64_t)f->mul_a + f->mul_b) + ((int64_t)255 << f->shift) +
+                ((int64_t)1 << (f->shift - 1)) >
+            INT32_MAX)
+        return "a sum may be too large";
+    return NULL;
+}
+
+static const char *check_scaled(const struct net_fields *f, uint32_t most_shift)
+{
+    return f->mul_a >= 0 && is_between(f->shift, 24, most_shift)
+               ? NULL
+               : "its multiplier or its shift is out of range";
+}
+
+static bool same_sides(const struct net_fields *f, const struct net_tensor *a)
+{
+    return f->height == a->height && f->width == a->width;
+}
+
+/* What is special to the kind; a and b exist, the fields are those of the kind. */
+static const char *read_kind(struct net_layer *layer, struct reading *reading)
+{
+    struct net_fields *f = &layer->f;
+    const struct net_tensor *a = &reading->model->tensors[f->a];
+    const struct net_tensor *b = &reading->model->tensors[f->b];
+    const unsigned has = kinds[f->kind].has;
+    const char *fault = has & HAS_WINDOW ? check_window(f, has, a) : NULL;
+    if (fault)
+        return fault;
+    if (f->kind != NET_CONVOLUTION && f->channels != a->channels)
+        return "it changes the number of channels";
+    if (!(has & HAS_WINDOW) && f->kind != NET_SUM && !same_sides(f, a))
+        return "it changes the size";
+    switch ((enum net_kind)f->kind) {
+    case NET_CONVOLUTION:
+        return read_convolution(layer, reading, a);
+    case NET_ADD:
+        return check_add(f, a, b);
+    case NET_MULTIPLY:
+        return b->height != 1 || b->width != 1 || b->channels != a->channels
+                   ? "its factors are not one for each channel"
+                   : check_scaled(f, 54);
+    case NET_MAX:
+        return f->zero != a->zero ? "it changes the zero point" : NULL;
+    case NET_MEAN:
+        return f->kernel_y * f->kernel_x > TAPS_MAX ? "its window is too large"
+                                                    : check_scaled(f, 45);
+    case NET_SUM:
+        if (f->height != 1 || f->width != 1)
+            return "it makes more than a pixel";
+        return a->height * a->width > SUM_PIXELS_MAX ? "a sum may be too large" : NULL;
+    case NET_TABLE:
+        if (f->groups != 1 && f->groups != f->channels)
+            return "it has neither one table nor one for each channel";
+        layer->tables = take(reading, (uint64_t)f->groups * 256);
+        return layer->tables ? NULL : "the file ends before its tables do";
+    case NET_KINDS:
+        break;
+    }
+    return "its kind is unknown";
+}
+
+static const char *read_layer(struct reading *reading, uint32_t i, uint64_t *values)
+{
+    struct net_model *model = reading->model;
+    struct net_layer *layer = &model->layers[i];
+    const struct net_fields *f = &layer->f;
+    if (f->kind >= NET_KINDS)
+        return "its kind is unknown";
+    if (f->a > i || f->b > i)
+        return "it reads a tensor that is not made before it";
+    if (model->tensors[f->a].is_sum || model->tensors[f->b].is_sum)
+        return "it reads a tensor that is no uint8";
+    const struct net_tensor tensor = {f->height, f->width, f->channels, f->zero,
+                                      f->kind == NET_SUM};
+    const char *fault = check_fields(f, kinds[f->kind].has);
+    fault = fault ? fault : check_size(&tensor);
+    fault = fault ? fault : read_kind(layer, reading);
+    if (fault)
+        return fault;
+    const struct net_tensor *a = &model->tensors[f->a];
+    const uint64_t made = net_tensor_values(&tensor);
+    uint64_t each = 1; /* steps for a value: below 2^26 * 2^16 */
+    if (f->kind == NET_SUM)
+        each = (uint64_t)a->height * a->width;
+    else if (f->kernel_y)
+        each = (uint64_t)f->kernel_y * f->kernel_x *
+               (f->kind == NET_CONVOLUTION ? a->channels / f->groups : 1);
+    *values += made;
+    if (*values > TENSORS_VALUES_MAX || each > PRODUCTS_MAX / made ||
+        (model->products += each * made) > PRODUCTS_MAX)
+        return "the network is too large: more than 2^30 values or 2^38 multiplications for a "
+               "picture";
+    model->tensors[i + 1] = tensor;
+    return NULL;
+}
+
+/* --- the file ------------------------------------------------------------------------------------ */
+
+static bool is_name(const char name[NET_NAME])
+{
+    const size_t length = strnlen(name, NET_NAME);
+    if (length == 0 || length == NET_NAME || name[0] < 'a' || name[0] > 'z')
+        return false;
+    for (size_t i = 0; i < NET_NAME; i++) {
+        const char c = name[i];
+        if (i < length ? !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_') : c != 0)
+            return false;
+    }
+    return true;
+}
+
+static const char *check_output(const struct net_model *model, uint32_t i)
+{
+    const struct net_output *output = &model->outputs[i];
+    if (!is_name(output->name))
+        return "its name is none";
+    for (uint32_t other = 0; other < i; other++)
+        if (strcmp(model->outputs[other].name, output->name) == 0)
+            return "another one has its name";
+    if (output->tensor > model->layer_count)
+        return "its tensor does not exist";
+    if (net_tensor_values(&model->tensors[output->tensor]) > NET_VALUES_MAX)
+        return "it has more than 65,536 values";
+    if (output->mul <= 0 || output->shift > 62 || output->nothing)
+        return "its scale is out of range";
+    return NULL;
+}
+
+/* Where the next character of UTF-8 is; NULL: there is none, or one of control that is no newline. */
+static const char *next_character(const char *at, const char *end)
+{
+    const uint8_t first = (uint8_t)*at;
+    unsigned more = first < 0x80 ? 0 : first < 0xc2 ? 4 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    if ((first < ' ' && first != '\n') || first == 0x7f || first > 0xf4 || more >= 4 ||
+        end - at <= more)
+        return NULL;
+    for (at++; more > 0; more--, at++)
+        if (((uint8_t)*at & 0xc0) != 0x80)
+            return NULL;
+    return at;
+}
+
+/* Is it text, and of how many lines, none of which is empty? */
+static bool is_text(uint32_t *lines, bool *has_empty, const char *text, uint32_t bytes)
+{
+    const char *const end = text + bytes;
+    *lines = 0;
+    *has_empty = false;
+    for (const char *at = text, *line = text; at < end;) {
+        const char c = *at;
+        const char *next = next_character(at, end);
+        if (!next)
+            return false;
+        if (c == '\n') {
+            *has_empty |= at == line;
+            ++*lines;
+            line = next;
+        }
+        at = next;
+    }
+    return bytes == 0 || end[-1] == '\n';
+}
+
+static const char *read_texts(struct reading *reading, const struct header *header)
+{
+    struct net_model *model = reading->model;
+    struct net_classes *classes = &model->classes;
+    uint32_t lines;
+    bool has_empty;
+    if (header->about_bytes > TEXT_BYTES_MAX || header->names_bytes > TEXT_BYTES_MAX ||
+        header->classes > CLASSES_MAX)
+        return "its texts or classes are too large";
+    model->about = take(reading, header->about_bytes);
+    classes->names = model->about ? take(reading, header->names_bytes) : NULL;
+    if (!classes->names)
+        return "it ends before its texts do";
+    if (!is_text(&lines, &has_empty, model->about, header->about_bytes))
+        return "the text about it is no text";
+    if (!is_text(&lines, &has_empty, classes->names, header->names_bytes) || has_empty ||
+        lines != header->classes)
+        return "the names of its classes are not one line each";
+    classes->count = header->classes;
+    classes->names_bytes = header->names_bytes;
+    classes->output = header->classes ? header->class_output : NET_NO_CLASSES;
+    model->about_bytes = header->about_bytes;
+    if (header->classes ? header->class_output >= model->output_count : header->class_output != 0)
+        return "its classes belong to no output";
+    return NULL;
+}
+
+/* The linear layer of the classes, whose columns are known once the layers are. It lies before their
+ * arrays, so its output's size is taken from the layer as it is written, and checked later. */
+static const char *read_classes(struct reading *reading)
+{
+    const struct net_model *model = reading->model;
+    struct net_classes *classes = &reading->model->classes;
+    if (classes->count == 0)
+        return NULL;
+    const uint32_t tensor = model->outputs[classes->output].tensor;
+    struct net_tensor size = {model->height, model->width, 3, 0, false};
+    if (tensor > model->layer_count)
+        return "its classes belong to an output that does not exist";
+    if (tensor > 0) {
+        const struct net_fields *f = &model->layers[tensor - 1].f;
+        size = (struct net_tensor){f->height, f->width, f->channels, 0, false};
+    }
+    if (check_size(&size) || net_tensor_values(&size) > NET_VALUES_MAX)
+        return "its classes belong to an output that is too large";
+    classes->columns = (uint32_t)net_tensor_values(&size);
+    classes->weights = take(reading, (uint64_t)classes->count * classes->columns);
+    classes->scale = classes->weights ? take(reading, classes->count * sizeof(float)) : NULL;
+    classes->bias = classes->scale ? take(reading, classes->count * sizeof(float)) : NULL;
+    if (!classes->bias)
+        return "it ends before the weights of its classes do";
+    for (uint32_t i = 0; i < classes->count; i++)
+        if (!isfinite(classes->scale[i]) || !isfinite(classes->bias[i]))
+            return "a scale or a bias of its classes is no number";
+    return NULL;
+}
+
+/* All of it; what is wrong, or NULL. `where` then says with what, if it is only a part. */
+static const char *read_all(struct reading *reading, const struct header *header, char where[64])
+{
+    struct net_model *model = reading->model;
+    const char *fault;
+    uint64_t values = net_tensor_values(&model->tensors[0]);
+    memcpy(model->outputs, model->bytes + sizeof *header,
+           model->output_count * sizeof *model->outputs);
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        memcpy(&model->layers[i].f,
+               model->bytes + sizeof *header + model->output_count * sizeof *model->outputs +
+                   i * sizeof(struct net_fields),
+               sizeof(struct net_fields));
+    if ((fault = read_texts(reading, header)) || (fault = read_classes(reading)))
+        return fault;
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        if ((fault = read_layer(reading, i, &values))) {
+            snprintf(where, 64, "layer %u (%s): ", i,
+                     model->layers[i].f.kind < NET_KINDS ? kinds[model->layers[i].f.kind].name
+                                                         : "?");
+            return fault;
+        }
+    for (uint32_t i = 0; i < model->output_count; i++)
+        if ((fault = check_output(model, i))) {
+            snprintf(where, 64, "output %u: ", i);
+            return fault;
+        }
+    return reading->at == reading->size ? NULL : "bytes follow its last layer";
+}
+
+/* What can be said from the header and the digest. */
+static const char *check_header(const struct header *header, const void *bytes, size_t size)
+{
+    const struct net_tensor picture = {header->height, header->width, 3, 0, false};
+    uint8_t digest[SHA_BYTES];
+    if (header->bytes != size)
+        return "it is cut off, or bytes follow it";
+    sha256_of(digest, bytes, size - SHA_BYTES);
+    if (memcmp(digest, (const uint8_t *)bytes + size - SHA_BYTES, SHA_BYTES) != 0)
+        return "it is damaged: its SHA-256 is another";
+    for (unsigned i = 0; i < sizeof header->nothing / sizeof *header->nothing; i++)
+        if (header->nothing[i])
+            return "a field that this version does not know is set";
+    if (!is_between(header->layers, 1, NET_LAYERS_MAX) ||
+        !is_between(header->outputs, 1, NET_OUTPUTS_MAX))
+        return "it has no layers or outputs, or too many";
+    if (header->fit > NET_CROP || !is_between(header->crop, 1, 1000) || header->zero > 255)
+        return "what it says of its pictures is out of range";
+    if (check_size(&picture))
+        return "its pictures have no side, or too large ones";
+    if (sizeof *header + header->outputs * sizeof(struct net_output) +
+            header->layers * sizeof(struct net_fields) >
+        size - SHA_BYTES)
+        return "it ends before its layers do";
+    return NULL;
+}
+
+enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
+                           const char *subject, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    struct net_model *model = NULL;
+    struct header header;
+    char where[64] = "";
+    *out = NULL;
+    if (size < sizeof header + SHA_BYTES || size > FILE_BYTES_MAX ||
+        memcmp(bytes, magic, sizeof magic - 1) != 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s: no network of clpipe: clpipe-network makes one of an ONNX file",
+                         subject);
+    memcpy(&header, bytes, sizeof header);
+    if (memcmp(header.magic, magic, sizeof magic) != 0)
+        return error_set(err, STATUS_FAILED, "%s: a network of another version than 1", subject);
+    const char *fault = check_header(&header, bytes, size);
+    if (fault)
+        return error_set(err, STATUS_FAILED, "%s: no network that can be used: %s", subject, fault);
+
+    model = calloc(1, sizeof *model);
+    if (model) {
+        *model = (struct net_model){.height = header.height,
+                                    .width = header.width,
+                                    .fit = header.fit,
+                                    .crop = header.crop,
+                                    .layer_count = header.layers,
+                                    .output_count = header.outputs};
+        model->bytes = malloc(size);
+        model->layers = calloc(header.layers, sizeof *model->layers);
+        model->tensors = calloc(header.layers + 1, sizeof *model->tensors);
+    }
+    if (!model || !model->bytes || !model->layers || !model->tensors) {
+        status = error_memory(err, size, "a network");
+        goto out;
+    }
+    memcpy(model->bytes, bytes, size);
+    model->tensors[0] = (struct net_tensor){header.height, header.width, 3, header.zero, false};
+    uint8_t digest[SHA_BYTES];
+    sha256_of(digest, bytes, size);
+    sha256_hex(model->digest, digest);
+    struct reading reading = {model, size - SHA_BYTES,
+                              sizeof header + header.outputs * sizeof(struct net_output) +
+                                  header.layers * sizeof(struct net_fields)};
+    fault = read_all(&reading, &header, where);
+    if (fault) {
+        error_set(err, STATUS_FAILED, "%s: no network that can be used: %s%s", subject, where,
+                  fault);
+        goto out;
+    }
+    *out = model;
+    model = NULL;
+    status = STATUS_OK;
+out:
+    net_model_close(&model);
+    return status;
+}
+
+enum status net_model_open(struct net_model **out, const char *path, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    struct stat st;
+    uint8_t *bytes = NULL;
+    size_t got = 0;
+    *out = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        error_errno(err, STATUS_FAILED, errno, fd < 0 ? "open" : "fstat",
+                    "%s: the network cannot be read", path);
+        goto out;
+    }
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
+        error_set(err, STATUS_FAILED, "%s: no network of clpipe: it is no file, or too large",
+                  path);
+        goto out;
+    }
+    bytes = malloc((size_t)st.st_size + 1);
+    if (!bytes) {
+        status = error_memory(err, (size_t)st.st_size, "a network");
+        goto out;
+    }
+    while (got < (size_t)st.st_size) {
+        const ssize_t part = read(fd, bytes + got, (size_t)st.st_size - got);
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0) {
+            error_errno(err, STATUS_FAILED, errno, "read", "%s: the network cannot be read", path);
+            goto out;
+        }
+        if (part == 0)
+            break;
+        got += (size_t)part;
+    }
+    status = net_model_read(out, bytes, got, path, err);
+out:
+    free(bytes);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+void net_model_close(struct net_model **model)
+{
+    if (!*model)
+        return;
+    free((*model)->bytes);
+    free((*model)->layers);
+    free((*model)->tensors);
+    free(*model);
+    *model = NULL;
+}
+
+int net_model_output(const struct net_model *model, const char *name)
+{
+    for (uint32_t i = 0; i < model->output_count; i++)
+        if (!name || strcmp(model->outputs[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+void net_output_values(float *out, const struct net_model *model, const struct net_output *output,
+                       const void *tensor)
+{
+    const struct net_tensor *about = &model->tensors[output->tensor];
+    const size_t count = net_tensor_values(about);
+    for (size_t i = 0; i < count; i++) {
+        const double value = about->is_sum
+                                 ? (double)((const int32_t *)tensor)[i]
+                                 : (double)((const uint8_t *)tensor)[i] - (double)about->zero;
+        out[i] = (float)ldexp(value * output->mul, -(int)output->shift);
+    }
+}

@@ -1,0 +1,23 @@
+/* reference.h: the plain C reference of a network's layers, with which every engine is compared. */
+#ifndef CLPIPE_NET_REFERENCE_H
+#define CLPIPE_NET_REFERENCE_H
+
+#include "net/model.h"
+
+/* (sum * mul + 2^(shift - 1)) >> shift; shift is 24 to 54. */
+static inline int64_t net_requantise(int32_t sum, int32_t mul, int32_t shift)
+{
+    return ((int64_t)sum * mul + ((int64_t)1 << (shift - 1))) >> shift;
+}
+
+static inline uint8_t net_clamp(const struct net_fields *f, int64_t value)
+{
+    value += f->zero;
+    return (uint8_t)(value < f->low ? f->low : value > f->high ? f->high : value);
+}
+
+/* Computes layer i of one picture: from tensors[a] and tensors[b] the tensor i + 1, all of one picture
+ * and densely packed. */
+void net_reference_layer(const struct net_model *model, uint32_t i, void *const *tensors);
+
+#endif
