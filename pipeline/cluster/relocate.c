@@ -1,7 +1,8 @@
 /* relocate.c: the farthest rows of all ranks, in order.
  *
- * A rank sorts its own rows and gives some of them at a time. All ranks merge what all have given
- * and so take the same rows; a rank whose rows are used up gives its next ones. */
+ * A rank selects its own farthest rows, about as many as clusters are empty, and gives some of them
+ * at a time. All ranks merge what all have given and so take the same rows; a rank whose rows are
+ * used up selects and gives its next ones. */
 #include "cluster/relocate.h"
 #include "cluster/canonical.h"
 #include <math.h>
@@ -20,9 +21,11 @@ struct far_row {
 
 struct far_rows {
     struct fit *fit;
-    double *distances;    /* of the rank's rows */
-    struct far_row *rows; /* the rank's, farthest first */
-    uint64_t count, sent;
+    double *distances;     /* of the rank's rows */
+    struct far_row *rows;  /* the rank's that were selected last, farthest first */
+    uint64_t count, sent;  /* of rows: all, given */
+    uint64_t limit;        /* rows to select next; doubles */
+    struct far_row latest; /* the nearest that was ever selected */
     uint32_t batch;
     struct far_row *given; /* size x batch: what each rank has given last */
     uint32_t *used;        /* of that; size */
@@ -44,20 +47,72 @@ uint32_t relocate_count_empty(const struct fit *fit)
     return empty;
 }
 
+/* Moves rows[at] down a heap of `count` rows whose nearest is on top. */
+static void sift_down(struct far_row *rows, uint64_t count, uint64_t at)
+{
+    const struct far_row row = rows[at];
+    for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && by_distance(&rows[child + 1], &rows[child]) > 0)
+            child++;
+        if (by_distance(&rows[child], &row) <= 0)
+            break;
+        rows[at] = rows[child];
+    }
+    rows[at] = row;
+}
+
+/* Selects the `limit` farthest of the rank's rows behind `latest`. */
+static enum status select_rows(struct far_rows *far, struct error *err)
+{
+    const struct data_share *share = &far->fit->data->share;
+    const float *weights = far->fit->data->weights.of_row;
+    const uint64_t limit = far->limit < share->rows ? far->limit : share->rows;
+    struct far_row *rows = realloc(far->rows, limit * sizeof *rows);
+    if (!rows)
+        return error_memory(err, limit * sizeof *rows, "relocating empty clusters");
+    far->rows = rows;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < share->rows; i++) {
+        if (far->distances[i] <= 0 || (count == limit && far->distances[i] < rows[0].distance) ||
+            (weights && weights[i] == 0))
+            continue;
+        const struct far_row row = {far->distances[i], share->first + i, weights ? weights[i] : 1,
+                                    far->fit->labels[i]};
+        if (by_distance(&row, &far->latest) <= 0)
+            continue;
+        if (count < limit) {
+            rows[count++] = row;
+            for (uint64_t at = count / 2; count == limit && at-- > 0;)
+                sift_down(rows, count, at);
+        } else if (by_distance(&row, &rows[0]) < 0) {
+            rows[0] = row;
+            sift_down(rows, count, 0);
+        }
+    }
+    qsort(rows, count, sizeof *rows, by_distance);
+    if (count > 0)
+        far->latest = rows[count - 1];
+    far->count = count;
+    far->sent = 0;
+    far->limit *= 2;
+    return STATUS_OK;
+}
+
 static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
                                  struct error *err)
 {
     const struct data_share *share = &fit->data->share;
-    const float *weights = fit->data->weights.of_row;
     const uint32_t size = fit->comm->size;
-    *far = (struct far_rows){.fit = fit, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
+    *far = (struct far_rows){.fit = fit,
+                             .latest.distance = HUGE_VAL,
+                             .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
+    far->limit = far->batch;
     const size_t given = (size_t)size * far->batch;
     far->distances = malloc(share->rows * sizeof *far->distances);
-    far->rows = malloc(share->rows * sizeof *far->rows);
     far->given = calloc(given, sizeof *far->given);
     far->used = malloc(size * sizeof *far->used);
-    if (!far->distances || !far->rows || !far->given || !far->used)
-        return error_memory(err, share->rows * sizeof *far->rows, "relocating empty clusters");
+    if (!far->distances || !far->given || !far->used)
+        return error_memory(err, share->rows * sizeof *far->distances, "relocating empty clusters");
     for (uint32_t rank = 0; rank < size; rank++)
         far->used[rank] = far->batch;
     struct data *data = fit->data;
@@ -65,14 +120,7 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
     enum status status = data_begin_at_either_end(data, err);
     while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
         status = assign_tile_distances(fit->assign, tile, far->distances + tile->offset, err);
-    if (data_end(data, status) != STATUS_OK)
-        return err->status;
-    for (uint64_t i = 0; i < share->rows; i++)
-        if (far->distances[i] > 0 && !(weights && weights[i] == 0))
-            far->rows[far->count++] = (struct far_row){far->distances[i], share->first + i,
-                                                       weights ? weights[i] : 1, fit->labels[i]};
-    qsort(far->rows, far->count, sizeof *far->rows, by_distance);
-    return STATUS_OK;
+    return data_end(data, status);
 }
 
 /* Has ranks that are used up give their next rows. */
@@ -87,8 +135,11 @@ static enum status refill(struct far_rows *far, struct error *err)
         return STATUS_OK;
     struct far_row *own = far->given + comm->rank * batch;
     if (far->used[comm->rank] == batch)
-        for (size_t i = 0; i < batch; i++)
+        for (size_t i = 0; i < batch; i++) {
+            if (far->sent == far->count && select_rows(far, err) != STATUS_OK)
+                return err->status;
             own[i] = far->sent < far->count ? far->rows[far->sent++] : (struct far_row){0};
+        }
     for (uint32_t rank = 0; rank < comm->size; rank++)
         if (far->used[rank] == batch)
             far->used[rank] = 0;
