@@ -91,7 +91,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
         staging = LOAD_BYTES;
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
     /* Whole pieces of the digest, which is computed as rows are read. */
-    const uint64_t piece = row_tree_piece(data->dimension);
+    const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
         *slot_rows -= *slot_rows % piece;
     if (data->tile_rows > data->share.rows)

@@ -145,7 +145,7 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
     const size_t row = (size_t)transform->dimension * sizeof(float);
     const size_t piece = workers ? PIECE_BYTES : GLANCE_BYTES;
     if (workers && source->concurrent)
-        reader->part_rows = row_tree_piece(transform->dimension);
+        reader->part_rows = row_tree_piece(transform->dimension * sizeof(float));
     reader->piece_rows = row < piece ? (uint32_t)(piece / row) : 1;
     if (reader->piece_rows > KMEANS_BLOCK_ROWS)
         reader->piece_rows -= reader->piece_rows % KMEANS_BLOCK_ROWS;

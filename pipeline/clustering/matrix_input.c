@@ -30,7 +30,8 @@ static enum status open_digest(struct matrix_input *input, struct error *err)
     enum status status = STATUS_OK;
     pthread_mutex_lock(&input->lock);
     if (!input->tree)
-        status = row_tree_open(&input->tree, input->rows.rows, input->rows.dimension, err);
+        status = row_tree_open(&input->tree, ROW_TREE_MURMUR3, input->rows.rows,
+                               input->rows.dimension * sizeof(float), err);
     pthread_mutex_unlock(&input->lock);
     return status;
 }
@@ -120,7 +121,7 @@ static void *digest_all(void *context)
 static enum status digest_together(struct matrix_input *input, struct error *err)
 {
     struct digesting all = {.input = input,
-                            .step = row_tree_piece(input->rows.dimension),
+                            .step = row_tree_piece(input->rows.dimension * sizeof(float)),
                             .error = ERROR_INIT,
                             .failed = UINT64_MAX};
     unsigned wanted = input->rows.concurrent ? cpus_available() : 1;
@@ -139,7 +140,7 @@ static enum status digest_together(struct matrix_input *input, struct error *err
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
 {
     const struct matrix_source *source = &input->rows;
-    const uint64_t step = row_tree_piece(source->dimension), columns = source->dimension;
+    const uint64_t step = row_tree_piece(source->dimension * sizeof(float)), columns = source->dimension;
     uint64_t first, count;
     enum status status = STATUS_OK;
     input->digests = true;

@@ -245,7 +245,7 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
     const size_t row_bytes = projected->rows.dimension * sizeof(float);
     const size_t room_bytes = row_room(&projected->prepared) * sizeof(double);
     /* Whole pieces, where they are digested as they are read. */
-    const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension), count);
+    const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension * sizeof(float)), count);
     enum status status = STATUS_OK;
     float *from = malloc((size_t)step * row_bytes + 1);
     double *room = malloc(room_bytes);
