@@ -82,8 +82,8 @@ static void hasher_final(struct hasher *hasher, const struct row_tree *tree, uin
     memcpy(leaf, words, sizeof words);
 }
 
-enum status row_tree_open(struct row_tree **out, enum row_tree_hash hash, uint64_t rows, size_t row_bytes,
-                      struct error *err)
+enum status row_tree_open(struct row_tree **out, enum row_tree_hash hash, uint64_t rows,
+                          size_t row_bytes, struct error *err)
 {
     assert(row_bytes > 0);
     *out = NULL;
@@ -197,7 +197,7 @@ static void add_part(struct row_tree *tree, uint64_t piece, uint64_t first, uint
     if (at && first <= at->rows && first + count > at->rows) {
         const uint64_t skip = at->rows - first;
         hasher_update(&at->state, values + skip * tree->row_bytes,
-                       (size_t)(count - skip) * tree->row_bytes);
+                      (size_t)(count - skip) * tree->row_bytes);
         at->rows = first + count;
         if (at->rows == rows_of(tree, piece)) {
             hasher_final(&at->state, tree, piece);
@@ -253,9 +253,8 @@ void row_tree_digest(const struct row_tree *tree, char hex[65])
     char line[80], whole[65];
     uint8_t digest[32];
     struct sha256 sha;
-    const int length =
-        snprintf(line, sizeof line, "rows float32 %llu,%zu\n", (unsigned long long)tree->rows,
-                 tree->row_bytes / sizeof(float));
+    const int length = snprintf(line, sizeof line, "rows float32 %llu,%zu\n",
+                                (unsigned long long)tree->rows, tree->row_bytes / sizeof(float));
     sha256_init(&sha);
     sha256_update(&sha, line, (size_t)length);
     sha256_update(&sha, tree->leaves, (size_t)tree->pieces * tree->leaf_bytes);

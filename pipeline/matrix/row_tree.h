@@ -23,8 +23,8 @@ struct row_tree;
 /* Rows of a piece. */
 uint64_t row_tree_piece(size_t row_bytes);
 
-enum status row_tree_open(struct row_tree **out, enum row_tree_hash hash, uint64_t rows, size_t row_bytes,
-                      struct error *err);
+enum status row_tree_open(struct row_tree **out, enum row_tree_hash hash, uint64_t rows,
+                          size_t row_bytes, struct error *err);
 void row_tree_close(struct row_tree **tree);
 
 /* Takes rows [first, first + count) from any thread. What was seen before is passed over; a part of a
