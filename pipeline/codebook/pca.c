@@ -1,13 +1,13 @@
-/* pca.c: a sample, its symmetric matrix, and the block power iteration.
+/* pca.c: a sample, its symmetric matrix, and subspace iteration with Chebyshev's polynomials.
  *
- * Matrices of float64 lie in panels of 8 columns: value (row, column) is at ((column / 8) * rows + row) * 8
- * + column % 8. So one kernel serves for all products: out(i, k) += sum over c of a(c, i) b(c, k), with a
- * panel of b in the cache while all of a passes. */
+ * Matrices of float64 lie in panels of PRODUCT_COLUMNS columns: value (row, column) is at
+ * ((column / 8) * rows + row) * 8 + column % 8. */
 #include "codebook/pca.h"
 #include "base/minmax.h"
 #include "cluster/canonical.h"
 #include "cluster/transform.h"
 #include "codebook/eigen.h"
+#include "matrix/product.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,16 @@
 #define SAMPLE_ROWS    65536u
 #define SAMPLE_BYTES   ((uint64_t)64 << 20)
 #define SIDE_MOST      4096u
-#define PART           64u  /* rows of the sample that a thread reads at a time */
-#define PANEL          8u
-#define GROUP          4u  /* rows of a tile */
-#define DEPTH          128u /* rows (columns) that are added at a time */
-#define STEPS_MOST     100u
-#define RESIDUAL       1e-10
+#define PART           64u /* rows of the sample that a thread reads at a time, columns of a mean */
+#define PANEL          PRODUCT_COLUMNS
+#define BLOCK_ROWS     32u /* of a product, for one thread, */
+#define BLOCK_PANELS   8u
+#define DEPTH          128u /* of which so many terms are added at a time */
+#define CHUNK          256u /* rows (columns) of the sample that are spread into panels at a time */
+#define ALONE          ((uint64_t)1 << 21) /* multiplications that are not worth other threads */
+#define PRODUCTS_MOST  400u                /* with the matrix */
+#define DEGREE_MOST    40u
+#define RESIDUAL       1e-12
 #define LEAST_VARIANCE 1e-12
 
 _Static_assert((int)SPACE_COSINE == (int)METRIC_COSINE &&
@@ -30,103 +34,70 @@ _Static_assert((int)SPACE_COSINE == (int)METRIC_COSINE &&
 struct pca {
     const struct pca_config *config;
     struct workers *workers;
+    product_function kernel;
     float *sample; /* rows x stride, in the space */
     uint32_t rows, columns, stride;
     double *mean;
-    bool by_rows;   /* the matrix is that of rows' products, not of columns' */
-    uint32_t side;  /* of the matrix, and padded to whole panels: */
+    bool by_rows;  /* the matrix is that of rows' products, not of columns' */
+    uint32_t side; /* of the matrix, and padded to whole panels: */
     uint32_t padded;
     double *matrix; /* padded x padded */
-    /* A product: */
-    double *out;
-    const double *a, *b;
-    uint32_t depth, a_columns;
-    bool symmetric; /* only i <= k is wanted */
+    double *chunk;  /* CHUNK rows, or columns, of the sample less its mean */
 };
+
+static uint32_t round_up(uint32_t columns)
+{
+    return (columns + PANEL - 1) / PANEL * PANEL;
+}
 
 /* --- products ------------------------------------------------------------------------------------ */
 
-/* GROUP rows of a tile: out is GROUP x PANEL, a points to the first row's value. */
-static void tile_plain(double *out, const double *a, const double *b, uint32_t depth)
+/* out += a^T b, or a b if `straight`; panels of a and b may be parts of longer ones. */
+struct product {
+    product_function kernel;
+    double *out;
+    const double *a, *b;
+    size_t a_panel, b_panel;       /* values from one panel to the next */
+    uint32_t rows, columns, depth; /* of out, a multiple of PANEL each; terms of a sum */
+    bool straight, upper;          /* upper: what lies below the diagonal may be left */
+};
+
+static void product_block(const struct product *p, uint32_t first_row, uint32_t first_panel)
 {
-    for (uint32_t c = 0; c < depth; c++)
-        for (uint32_t i = 0; i < GROUP; i++)
-            for (uint32_t k = 0; k < PANEL; k++)
-                out[i * PANEL + k] += a[c * PANEL + i] * b[c * PANEL + k];
+    const uint32_t end_row = min_u32(first_row + BLOCK_ROWS, p->rows);
+    const uint32_t end_panel = min_u32(first_panel + BLOCK_PANELS, p->columns / PANEL);
+    const uint32_t step = p->straight ? PANEL : DEPTH;
+    for (uint32_t c = 0; c < p->depth; c += step)
+        for (uint32_t k = first_panel; k < end_panel; k++)
+            for (uint32_t i = first_row; i < end_row; i += PRODUCT_ROWS)
+                p->kernel(p->out + ((size_t)k * p->rows + i) * PANEL,
+                          p->straight
+                              ? p->a + c / PANEL * p->a_panel + (size_t)i * PANEL
+                              : p->a + i / PANEL * p->a_panel + (size_t)c * PANEL + i % PANEL,
+                          p->straight ? PANEL : 1, p->straight ? 1 : PANEL,
+                          p->b + k * p->b_panel + (size_t)c * PANEL, min_u32(step, p->depth - c));
 }
 
-typedef void (*tile_function)(double *out, const double *a, const double *b, uint32_t depth);
-
-#if defined(__x86_64__)
-
-#include <immintrin.h>
-
-/* A multiplication and an addition each, as in plain C. */
-__attribute__((target("avx2"))) static void tile_avx2(double *out, const double *a, const double *b,
-                                                      uint32_t depth)
+static void product_part(void *context, uint64_t part)
 {
-#define EACH(DO) DO(0) DO(1) DO(2) DO(3)
-#define BEGIN(i)                                                                                   \
-    __m256d s##i = _mm256_loadu_pd(out + i * PANEL), t##i = _mm256_loadu_pd(out + i * PANEL + 4);
-#define ADD(i)                                                                                     \
-    {                                                                                              \
-        const __m256d one = _mm256_broadcast_sd(a + i);                                            \
-        s##i = _mm256_add_pd(s##i, _mm256_mul_pd(one, low));                                       \
-        t##i = _mm256_add_pd(t##i, _mm256_mul_pd(one, high));                                      \
-    }
-#define END(i)                                                                                     \
-    _mm256_storeu_pd(out + i * PANEL, s##i);                                                       \
-    _mm256_storeu_pd(out + i * PANEL + 4, t##i);
-    EACH(BEGIN)
-    for (uint32_t c = 0; c < depth; c++, a += PANEL, b += PANEL) {
-        const __m256d low = _mm256_loadu_pd(b), high = _mm256_loadu_pd(b + 4);
-        EACH(ADD)
-    }
-    EACH(END)
-#undef EACH
-#undef BEGIN
-#undef ADD
-#undef END
+    const struct product *p = context;
+    const uint32_t across = (p->columns / PANEL + BLOCK_PANELS - 1) / BLOCK_PANELS;
+    const uint32_t row = (uint32_t)(part / across) * BLOCK_ROWS;
+    const uint32_t panel = (uint32_t)(part % across) * BLOCK_PANELS;
+    if (!p->upper || row < (panel + BLOCK_PANELS) * PANEL)
+        product_block(p, row, panel);
 }
 
-static tile_function choose_tile(void)
+static void multiply(const struct pca *pca, struct product product)
 {
-    return __builtin_cpu_supports("avx2") ? tile_avx2 : tile_plain;
-}
-
-#else
-
-static tile_function choose_tile(void)
-{
-    return tile_plain;
-}
-
-#endif
-
-static void product_part(void *context, uint64_t panel)
-{
-    const struct pca *pca = context;
-    const tile_function tile = choose_tile();
-    const uint32_t last = (uint32_t)(panel + 1) * PANEL;
-    const uint32_t end = pca->symmetric && last < pca->a_columns ? last : pca->a_columns;
-    const double *b = pca->b + panel * pca->depth * PANEL;
-    double *out = pca->out + panel * pca->a_columns * PANEL;
-    for (uint32_t i = 0; i < end; i += GROUP)
-        tile(out + (size_t)i * PANEL,
-             pca->a + (size_t)(i / PANEL) * pca->depth * PANEL + i % PANEL, b, pca->depth);
-}
-
-/* out (a_columns x padded) += a^T b, both of `depth` rows. */
-static void add_product(struct pca *pca, double *out, const double *a, uint32_t a_columns,
-                        const double *b, uint32_t depth, bool symmetric)
-{
-    pca->out = out;
-    pca->a = a;
-    pca->b = b;
-    pca->a_columns = a_columns;
-    pca->depth = depth;
-    pca->symmetric = symmetric;
-    workers_run(pca->workers, product_part, pca, pca->padded / PANEL);
+    const uint64_t down = (product.rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    const uint64_t across = (product.columns / PANEL + BLOCK_PANELS - 1) / BLOCK_PANELS;
+    product.kernel = pca->kernel;
+    if ((uint64_t)product.rows * product.columns * product.depth >= ALONE)
+        workers_run(pca->workers, product_part, &product, down * across);
+    else
+        for (uint64_t part = 0; part < down * across; part++)
+            product_part(&product, part);
 }
 
 /* --- the sample and its matrix -------------------------------------------------------------------- */
@@ -194,239 +165,353 @@ static enum status read_sample(struct pca *pca, const struct matrix_source *rows
     return status;
 }
 
-/* The mean is rounded to float32, as it is stored, before it is used. */
+/* The mean of PART columns, rounded to float32, as it is stored, before it is used. */
+static void mean_part(void *context, uint64_t part)
+{
+    struct pca *pca = context;
+    const uint32_t first = (uint32_t)part * PART, end = min_u32(first + PART, pca->columns);
+    for (uint32_t row = 0; row < pca->rows; row++)
+        for (uint32_t j = first; j < end; j++)
+            pca->mean[j] += (double)pca->sample[(size_t)row * pca->stride + j];
+    for (uint32_t j = first; j < end; j++)
+        pca->mean[j] = (double)(float)(pca->mean[j] / pca->rows);
+}
+
 static enum status find_mean(struct pca *pca, float *rounded, struct error *err)
 {
     pca->mean = calloc(pca->columns, sizeof *pca->mean);
     if (!pca->mean)
         return error_memory(err, pca->columns * sizeof *pca->mean, "the mean of rows");
-    for (uint32_t row = 0; row < pca->rows; row++)
-        for (uint32_t j = 0; j < pca->columns; j++)
-            pca->mean[j] += (double)pca->sample[(size_t)row * pca->stride + j];
-    for (uint32_t j = 0; j < pca->columns; j++) {
-        rounded[j] = (float)(pca->mean[j] / pca->rows);
-        pca->mean[j] = (double)rounded[j];
-    }
+    workers_run(pca->workers, mean_part, pca, (pca->columns + PART - 1) / PART);
+    for (uint32_t j = 0; j < pca->columns; j++)
+        rounded[j] = (float)pca->mean[j];
     return STATUS_OK;
 }
 
-/* DEPTH rows of the sample as they are, or columns as rows, in panels. */
-static void fill_chunk(const struct pca *pca, double *chunk, uint32_t first, uint32_t depth)
+/* Rows [first, first + depth) of the sample as they are, or columns as rows, in panels. */
+struct spreading {
+    struct pca *pca;
+    bool columns;
+    uint32_t first, depth, width; /* width: of the sample in the other direction */
+};
+
+static void spread_panel(void *context, uint64_t panel)
 {
-    for (uint32_t c = 0; c < depth; c++)
-        for (uint32_t k = 0; k < pca->padded; k++) {
-            const uint32_t row = pca->by_rows ? k : first + c, column = pca->by_rows ? first + c : k;
-            double *to = &chunk[((size_t)(k / PANEL) * depth + c) * PANEL + k % PANEL];
-            *to = 0;
-            if (k < pca->side)
-                *to = (double)pca->sample[(size_t)row * pca->stride + column] - pca->mean[column];
+    const struct spreading *s = context;
+    const struct pca *pca = s->pca;
+    double *to = pca->chunk + panel * s->depth * PANEL;
+    const uint32_t begin = (uint32_t)panel * PANEL;
+    for (uint32_t k = begin; k < begin + PANEL; k++)
+        for (uint32_t c = 0; c < s->depth; c++) {
+            const uint32_t row = s->columns ? k : s->first + c;
+            const uint32_t column = s->columns ? s->first + c : k;
+            to[(size_t)c * PANEL + k - begin] =
+                k < s->width
+                    ? (double)pca->sample[(size_t)row * pca->stride + column] - pca->mean[column]
+                    : 0;
         }
+}
+
+static void spread(struct pca *pca, bool columns, uint32_t first, uint32_t depth)
+{
+    struct spreading spreading = {pca, columns, first, depth, columns ? pca->rows : pca->columns};
+    workers_run(pca->workers, spread_panel, &spreading, round_up(spreading.width) / PANEL);
 }
 
 static enum status make_matrix(struct pca *pca, struct error *err)
 {
     pca->by_rows = pca->rows < pca->columns;
     pca->side = pca->by_rows ? pca->rows : pca->columns;
-    pca->padded = (pca->side + PANEL - 1) / PANEL * PANEL;
+    pca->padded = round_up(pca->side);
     const uint32_t all = pca->by_rows ? pca->columns : pca->rows;
     const size_t values = (size_t)pca->padded * pca->padded;
-    double *chunk = calloc((size_t)DEPTH * pca->padded, sizeof *chunk);
+    /* Of either direction: `expand` spreads rows. */
+    pca->chunk = malloc(CHUNK * ((size_t)pca->columns + PANEL) * sizeof *pca->chunk);
     pca->matrix = calloc(values, sizeof *pca->matrix);
-    if (!chunk || !pca->matrix) {
-        free(chunk);
+    if (!pca->chunk || !pca->matrix)
         return error_memory(err, values * sizeof *pca->matrix, "the covariance of rows");
+    for (uint32_t first = 0; first < all; first += CHUNK) {
+        const uint32_t depth = min_u32(CHUNK, all - first);
+        if (stop_check(pca->config->stop, "adding up the covariance of rows", err) != STATUS_OK)
+            return err->status;
+        spread(pca, pca->by_rows, first, depth);
+        multiply(pca, (struct product){.out = pca->matrix,
+                                       .a = pca->chunk,
+                                       .b = pca->chunk,
+                                       .a_panel = (size_t)depth * PANEL,
+                                       .b_panel = (size_t)depth * PANEL,
+                                       .rows = pca->padded,
+                                       .columns = pca->padded,
+                                       .depth = depth,
+                                       .upper = true});
     }
-    enum status status = STATUS_OK;
-    for (uint32_t first = 0; first < all && status == STATUS_OK; first += DEPTH) {
-        const uint32_t depth = all - first < DEPTH ? all - first : DEPTH;
-        fill_chunk(pca, chunk, first, depth);
-        add_product(pca, pca->matrix, chunk, pca->padded, chunk, depth, true);
-        status = stop_check(pca->config->stop, "adding up the covariance of rows", err);
-    }
-    free(chunk);
     for (uint32_t i = 0; i < pca->padded; i++)
         for (uint32_t k = 0; k < i / PANEL * PANEL; k++)
             pca->matrix[((size_t)(k / PANEL) * pca->padded + i) * PANEL + k % PANEL] =
                 pca->matrix[((size_t)(i / PANEL) * pca->padded + k) * PANEL + i % PANEL];
-    return status;
+    return STATUS_OK;
 }
 
 /* --- eigenvectors --------------------------------------------------------------------------------- */
 
-/* In eight partial sums, added up in order. */
-static double dot(const double *x, const double *y, uint32_t n)
-{
-    double sum[PANEL] = {0}, all = 0;
-    for (uint32_t j = 0; j < n; j += PANEL)
-        for (uint32_t l = 0; l < PANEL; l++)
-            sum[l] += x[j + l] * y[j + l];
-    for (uint32_t l = 0; l < PANEL; l++)
-        all += sum[l];
-    return all;
-}
-
-static void add_times(double *to, const double *from, double factor, uint32_t n)
-{
-    for (uint32_t j = 0; j < n; j++)
-        to[j] += factor * from[j];
-}
-
-/* Gram and Schmidt's, twice; what depends on others becomes zero. */
-static void orthonormalise(double *vectors, uint32_t count, uint32_t n)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        double *v = vectors + (size_t)i * n;
-        const double before = sqrt(dot(v, v, n));
-        for (uint32_t twice = 0; twice < 2; twice++)
-            for (uint32_t j = 0; j < i; j++)
-                add_times(v, vectors + (size_t)j * n, -dot(v, vectors + (size_t)j * n, n), n);
-        const double length = sqrt(dot(v, v, n));
-        const double factor = length > before * 1e-13 ? 1 / length : 0;
-        for (uint32_t j = 0; j < n; j++)
-            v[j] *= factor;
-    }
-}
-
 struct block {
-    uint32_t count;   /* vectors, a multiple of PANEL */
-    double *vectors;  /* count x padded, a vector in each row */
-    double *images;   /* the matrix times them */
-    double *packed;   /* the same in panels, either of them */
-    double *turned;   /* count x padded */
-    double *small;    /* count x count */
-    double *values;   /* count */
+    uint32_t count;  /* vectors, a multiple of PANEL */
+    double *vectors; /* padded x count */
+    double *images;  /* the matrix times them */
+    double *other;   /* padded x count */
+    double *small;   /* count x count */
+    double *turn;    /* count x count, once in rows and once in panels */
+    double *values;  /* count, from the largest */
 };
 
-/* images = the matrix times vectors. */
-static void apply_matrix(struct pca *pca, struct block *block)
+/* out (rows x columns) = x^T y, both of `padded` rows. */
+static void multiply_across(const struct pca *pca, double *out, const double *x, uint32_t rows,
+                            const double *y, uint32_t columns)
 {
-    const uint32_t n = pca->padded, count = block->count;
-    double *vectors = block->packed, *images = vectors + (size_t)count * n;
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t c = 0; c < n; c++)
-            vectors[((size_t)(i / PANEL) * n + c) * PANEL + i % PANEL] =
-                block->vectors[(size_t)i * n + c];
-    memset(images, 0, (size_t)count * n * sizeof *images);
-    add_product(pca, images, vectors, count, pca->matrix, n, false);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < n; k++)
-            block->images[(size_t)i * n + k] =
-                images[((size_t)(k / PANEL) * count + i) * PANEL + k % PANEL];
+    const size_t panel = (size_t)pca->padded * PANEL;
+    memset(out, 0, (size_t)rows * columns * sizeof *out);
+    multiply(pca, (struct product){.out = out,
+                                   .a = x,
+                                   .b = y,
+                                   .a_panel = panel,
+                                   .b_panel = panel,
+                                   .rows = rows,
+                                   .columns = columns,
+                                   .depth = pca->padded});
+}
+
+/* out (padded x columns) += x (padded x depth) y. */
+static void add_combinations(const struct pca *pca, double *out, const double *x, uint32_t depth,
+                             const double *y, uint32_t columns)
+{
+    multiply(pca, (struct product){.out = out,
+                                   .a = x,
+                                   .b = y,
+                                   .a_panel = (size_t)pca->padded * PANEL,
+                                   .b_panel = (size_t)depth * PANEL,
+                                   .rows = pca->padded,
+                                   .columns = columns,
+                                   .depth = depth,
+                                   .straight = true});
+}
+
+static void swap(double **a, double **b)
+{
+    double *c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Gram and Schmidt's, twice: a panel against those before, then within; what depends on others becomes
+ * zero. */
+static void orthonormalise(const struct pca *pca, struct block *block)
+{
+    const uint32_t n = pca->padded;
+    for (uint32_t twice = 0; twice < 2 * (block->count / PANEL); twice++) {
+        const uint32_t before = twice / 2 * PANEL;
+        double *panel = block->vectors + (size_t)before * n, length[PANEL] = {0};
+        for (size_t i = 0; i < (size_t)n * PANEL; i++)
+            length[i % PANEL] += panel[i] * panel[i];
+        multiply_across(pca, block->small, block->vectors, before, panel, PANEL);
+        for (uint32_t i = 0; i < before * PANEL; i++)
+            block->small[i] = -block->small[i];
+        add_combinations(pca, panel, block->vectors, before, block->small, PANEL);
+        for (uint32_t l = 0; l < PANEL; l++) {
+            double along[PANEL] = {0}, square = 0;
+            for (size_t r = 0; r < (size_t)n * PANEL; r += PANEL)
+                for (uint32_t j = 0; j < PANEL; j++)
+                    along[j] += panel[r + l] * panel[r + j];
+            for (size_t r = 0; r < (size_t)n * PANEL; r += PANEL) {
+                for (uint32_t j = 0; j < l; j++)
+                    panel[r + l] -= along[j] * panel[r + j];
+                square += panel[r + l] * panel[r + l];
+            }
+            const double factor = square > length[l] * 1e-26 ? 1 / sqrt(square) : 0;
+            for (size_t r = 0; r < (size_t)n * PANEL; r += PANEL)
+                panel[r + l] *= factor;
+        }
+    }
 }
 
 /* Vectors and images turned so that the vectors are the best eigenvectors in their span. */
-static enum status turn(struct pca *pca, struct block *block, struct error *err)
+static enum status turn(const struct pca *pca, struct block *block, struct error *err)
 {
-    const uint32_t n = pca->padded, count = block->count;
+    const uint32_t count = block->count;
+    multiply_across(pca, block->turn, block->vectors, count, block->images, count);
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t j = 0; j <= i; j++)
+        for (uint32_t j = i; j < count; j++)
             block->small[i * count + j] = block->small[j * count + i] =
-                dot(block->vectors + (size_t)i * n, block->images + (size_t)j * n, n);
+                block->turn[(j / PANEL * count + i) * PANEL + j % PANEL];
     if (eigen_symmetric(block->small, block->values, count, err) != STATUS_OK)
         return err->status;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < count; j++)
+            block->turn[(i / PANEL * count + j) * PANEL + i % PANEL] = block->small[i * count + j];
     for (uint32_t which = 0; which < 2; which++) {
-        double **rows = which ? &block->images : &block->vectors, *from = *rows;
-        memset(block->turned, 0, (size_t)count * n * sizeof *from);
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t j = 0; j < count; j++)
-                add_times(block->turned + (size_t)i * n, from + (size_t)j * n,
-                          block->small[i * count + j], n);
-        *rows = block->turned;
-        block->turned = from;
+        double **rows = which ? &block->images : &block->vectors;
+        memset(block->other, 0, (size_t)count * pca->padded * sizeof *block->other);
+        add_combinations(pca, block->other, *rows, count, block->turn, count);
+        swap(rows, &block->other);
     }
     return STATUS_OK;
 }
 
-static bool converged(const struct block *block, uint32_t wanted, uint32_t n)
+/* The largest residual of the first `wanted` vectors, with the largest eigenvalue as unit. */
+static double residual(const struct pca *pca, const struct block *block, uint32_t wanted)
 {
+    double largest = 0;
     for (uint32_t i = 0; i < wanted; i++) {
-        const double *v = block->vectors + (size_t)i * n, *w = block->images + (size_t)i * n;
+        const size_t first = (size_t)(i / PANEL) * pca->padded * PANEL + i % PANEL;
         double square = 0;
-        for (uint32_t j = 0; j < n; j++) {
-            const double t = w[j] - block->values[i] * v[j];
+        for (size_t j = first; j < first + (size_t)pca->padded * PANEL; j += PANEL) {
+            const double t = block->images[j] - block->values[i] * block->vectors[j];
             square += t * t;
         }
-        if (!(square <= RESIDUAL * RESIDUAL * block->values[0] * block->values[0]))
-            return false;
+        largest = square > largest ? square : largest;
     }
-    return true;
+    return block->values[0] > 0 ? sqrt(largest) / block->values[0] : 0;
 }
 
-static enum status iterate(struct pca *pca, struct block *block, uint32_t wanted, struct error *err)
+/* How often to apply the matrix before the next turn: until Chebyshev's polynomial has grown by `gain`
+ * at the last eigenvalue that is wanted, or by `most` at the first; it is at most 1 up to `bound`. */
+static uint32_t choose_degree(double first, double last, double bound, double gain, double most)
 {
-    const uint32_t n = pca->padded;
-    for (uint32_t i = 0; i < block->count; i++)
+    const double t[2] = {2 * first / bound - 1, 2 * last / bound - 1};
+    double before[2] = {1, 1}, now[2] = {t[0], t[1]};
+    uint32_t degree = 1;
+    for (; degree < DEGREE_MOST && now[1] < gain; degree++) {
+        for (uint32_t i = 0; i < 2; i++) {
+            const double next = 2 * t[i] * now[i] - before[i];
+            before[i] = now[i];
+            now[i] = next;
+        }
+        if (now[0] > most)
+            break;
+    }
+    return degree;
+}
+
+/* vectors = the polynomial of that degree of the matrix, times them; images are the matrix times them. */
+static void filter(const struct pca *pca, struct block *block, double bound, uint32_t degree)
+{
+    const size_t values = (size_t)block->count * pca->padded;
+    for (size_t i = 0; i < values; i++)
+        block->images[i] = 2 / bound * block->images[i] - block->vectors[i];
+    for (uint32_t d = 1; d < degree; d++) {
+        multiply_across(pca, block->other, pca->matrix, pca->padded, block->images, block->count);
+        for (size_t i = 0; i < values; i++)
+            block->vectors[i] =
+                4 / bound * block->other[i] - 2 * block->images[i] - block->vectors[i];
+        swap(&block->vectors, &block->images);
+    }
+    swap(&block->vectors, &block->images);
+}
+
+static enum status iterate(const struct pca *pca, struct block *block, uint32_t wanted,
+                           struct error *err)
+{
+    const uint32_t count = block->count;
+    for (uint32_t i = 0; i < count; i++)
         for (uint32_t j = 0; j < pca->side; j++)
-            block->vectors[(size_t)i * n + j] =
+            block->vectors[((size_t)(i / PANEL) * pca->padded + j) * PANEL + i % PANEL] =
                 canonical_random(0, i, j) - 0.5;
-    for (uint32_t step = 0; step < STEPS_MOST; step++) {
+    for (uint32_t products = 0, degree;; products += degree) {
         if (stop_check(pca->config->stop, "computing principal components", err) != STATUS_OK)
             return err->status;
-        orthonormalise(block->vectors, block->count, n);
-        apply_matrix(pca, block);
+        orthonormalise(pca, block);
+        multiply_across(pca, block->images, pca->matrix, pca->padded, block->vectors, count);
         if (turn(pca, block, err) != STATUS_OK)
             return err->status;
-        if (converged(block, wanted, n))
-            break;
-        /* Turned vectors stay apart for a few steps without being made orthogonal. */
-        for (uint32_t more = 0; more < (step < 3 ? 1 : 3); more++) {
-            double *vectors = block->vectors;
-            block->vectors = block->images;
-            block->images = vectors;
-            if (more + 1 < (step < 3 ? 1u : 3u))
-                apply_matrix(pca, block);
+        const double left = residual(pca, block, wanted), *values = block->values;
+        if (!(left > RESIDUAL) || products >= PRODUCTS_MOST)
+            return STATUS_OK;
+        degree = 1;
+        if (values[count - 1] > 1e-14 * values[0]) {
+            degree = choose_degree(values[0], values[wanted - 1], values[count - 1],
+                                   10 * left / RESIDUAL, products > 0 ? 1e13 : 1e5);
+            filter(pca, block, values[count - 1], degree);
+        } else {
+            swap(&block->vectors, &block->images);
         }
     }
-    return STATUS_OK;
 }
 
 /* --- components ----------------------------------------------------------------------------------- */
 
-/* Eigenvector i over columns, of length 1. */
-static void expand(const struct pca *pca, double *axis, const double *vector)
+/* x to the power of -exponent, which is below 1, by roots: all libraries have the same. */
+static double negative_power(double x, double exponent)
 {
-    double square = 0;
-    if (!pca->by_rows) {
-        memcpy(axis, vector, pca->columns * sizeof *axis);
-    } else {
-        memset(axis, 0, pca->columns * sizeof *axis);
-        for (uint32_t row = 0; row < pca->rows; row++)
-            for (uint32_t j = 0; j < pca->columns; j++)
-                axis[j] += vector[row] *
-                           ((double)pca->sample[(size_t)row * pca->stride + j] - pca->mean[j]);
+    double power = 1;
+    while (exponent > 0) {
+        x = sqrt(x);
+        exponent *= 2;
+        if (exponent >= 1) {
+            power *= x;
+            exponent -= 1;
+        }
     }
-    uint32_t largest = 0;
-    for (uint32_t j = 0; j < pca->columns; j++) {
-        square += axis[j] * axis[j];
-        if (fabs(axis[j]) > fabs(axis[largest]))
-            largest = j;
+    return 1 / power;
+}
+
+/* Eigenvectors over columns, padded, of any length; `out` is where they have to be computed. */
+static const double *expand(struct pca *pca, double *out, const struct block *block,
+                            uint32_t wanted)
+{
+    if (!pca->by_rows)
+        return block->vectors;
+    for (uint32_t first = 0; first < pca->rows; first += CHUNK) {
+        const uint32_t depth = min_u32(CHUNK, pca->rows - first);
+        spread(pca, false, first, depth);
+        multiply(pca, (struct product){.out = out,
+                                       .a = pca->chunk,
+                                       .b = block->vectors + (size_t)first * PANEL,
+                                       .a_panel = (size_t)depth * PANEL,
+                                       .b_panel = (size_t)pca->padded * PANEL,
+                                       .rows = round_up(pca->columns),
+                                       .columns = round_up(wanted),
+                                       .depth = depth});
     }
-    const double length = axis[largest] < 0 ? -sqrt(square) : sqrt(square);
-    for (uint32_t j = 0; j < pca->columns; j++)
-        axis[j] /= length;
+    return out;
+}
+
+/* Component i of length `scale`, its largest value positive. */
+static void take_component(const struct pca *pca, float *out, const double *axes, uint32_t i,
+                           double scale)
+{
+    const double *axis = axes + (size_t)(i / PANEL) * round_up(pca->columns) * PANEL + i % PANEL;
+    double square = 0, largest = 0;
+    for (size_t j = 0; j < pca->columns; j++) {
+        const double value = axis[j * PANEL];
+        square += value * value;
+        if (fabs(value) > fabs(largest))
+            largest = value;
+    }
+    const double length = largest < 0 ? -sqrt(square) : sqrt(square);
+    for (size_t j = 0; j < pca->columns; j++)
+        out[j] = (float)(scale * (axis[j * PANEL] / length));
 }
 
 static enum status take_components(struct pca *pca, struct projection *out,
                                    const struct block *block, uint32_t wanted, struct error *err)
 {
-    double *axis = malloc(pca->columns * sizeof *axis);
+    const size_t values = (size_t)round_up(wanted) * round_up(pca->columns);
+    double *room = calloc(values, sizeof *room);
     out->components = malloc((size_t)wanted * pca->columns * sizeof *out->components);
-    if (!axis || !out->components) {
-        free(axis);
-        return error_memory(err, (size_t)wanted * pca->columns * sizeof *axis, "components");
+    if (!room || !out->components) {
+        free(room);
+        return error_memory(err, values * sizeof *room, "components");
     }
+    const double *axes = expand(pca, room, block, wanted);
     out->dimension = 0;
     for (uint32_t i = 0; i < wanted; i++) {
         const double share = block->values[i] / block->values[0];
         if (!(block->values[0] > 0) || !(share > LEAST_VARIANCE))
             break;
-        const double scale = pow(share, -pca->config->whiten / 2);
-        expand(pca, axis, block->vectors + (size_t)i * pca->padded);
-        for (uint32_t j = 0; j < pca->columns; j++)
-            out->components[(size_t)i * pca->columns + j] = (float)(scale * axis[j]);
+        take_component(pca, out->components + (size_t)i * pca->columns, axes, i,
+                       negative_power(share, pca->config->whiten / 2));
         out->dimension++;
     }
-    free(axis);
+    free(room);
     if (out->dimension == 0 && pca->config->optional) {
         free(out->components);
         out->components = NULL;
@@ -440,42 +525,38 @@ static enum status take_components(struct pca *pca, struct projection *out,
 
 static enum status find_components(struct pca *pca, struct projection *out, struct error *err)
 {
-    const uint32_t asked = pca->config->components;
-    uint32_t wanted = asked < pca->side ? asked : pca->side;
-    struct block block = {.count = 2 * asked < asked + 8 ? asked + 8 : 2 * asked};
-    block.count = block.count < pca->side ? block.count : pca->side;
-    block.count = (block.count + PANEL - 1) / PANEL * PANEL;
-    const size_t values = (size_t)block.count * pca->padded;
-    block.vectors = calloc(values, sizeof(double));
-    block.images = calloc(values, sizeof(double));
-    block.turned = calloc(values, sizeof(double));
-    block.packed = calloc(2 * values, sizeof(double));
-    block.small = calloc((size_t)block.count * (block.count + 1), sizeof(double));
-    block.values = block.small + (size_t)block.count * block.count;
-    enum status status = STATUS_OK;
-    if (!block.vectors || !block.images || !block.turned || !block.packed || !block.small)
-        status = error_memory(err, 5 * values * sizeof(double), "principal components");
-    if (status == STATUS_OK)
-        status = iterate(pca, &block, wanted, err);
+    const uint32_t asked = pca->config->components, wanted = min_u32(asked, pca->side);
+    const uint32_t usual = max_u32(2 * asked, asked + 8);
+    /* All of them at once where that is hardly more. */
+    const uint32_t count = round_up(3 * usual / 2 < pca->side ? usual : pca->side);
+    const size_t values = (size_t)count * pca->padded, square = (size_t)count * count;
+    double *room = calloc(3 * values + 2 * square + count, sizeof *room);
+    if (!room)
+        return error_memory(err, 3 * values * sizeof *room, "principal components");
+    struct block block = {.count = count,
+                          .vectors = room,
+                          .images = room + values,
+                          .other = room + 2 * values,
+                          .small = room + 3 * values,
+                          .turn = room + 3 * values + square,
+                          .values = room + 3 * values + 2 * square};
+    enum status status = iterate(pca, &block, wanted, err);
     if (status == STATUS_OK)
         status = take_components(pca, out, &block, wanted, err);
-    free(block.vectors);
-    free(block.images);
-    free(block.turned);
-    free(block.packed);
-    free(block.small);
+    free(room);
     return status;
 }
 
 enum status pca_fit(struct projection *out, const struct matrix_source *rows,
                     const struct pca_config *config, struct error *err)
 {
-    struct pca pca = {.config = config};
+    struct pca pca = {.config = config, .kernel = product_choose()};
     *out = (struct projection){
         .space = config->space, .columns = rows->dimension, .dimension = rows->dimension};
     out->mean = malloc(rows->dimension * sizeof *out->mean);
-    enum status status = out->mean ? workers_open(&pca.workers, config->threads, err)
-                                   : error_memory(err, rows->dimension * sizeof *out->mean, "a mean");
+    enum status status = out->mean
+                             ? workers_open(&pca.workers, config->threads, err)
+                             : error_memory(err, rows->dimension * sizeof *out->mean, "a mean");
     if (status == STATUS_OK)
         status = read_sample(&pca, rows, err);
     if (status == STATUS_OK)
@@ -488,6 +569,7 @@ enum status pca_fit(struct projection *out, const struct matrix_source *rows,
     free(pca.sample);
     free(pca.mean);
     free(pca.matrix);
+    free(pca.chunk);
     if (status != STATUS_OK)
         projection_clear(out);
     return status;

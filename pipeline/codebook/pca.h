@@ -22,10 +22,12 @@ struct pca_config {
  * covariance, its largest value positive, times (v_i / v_1)^(-whiten / 2). Components with v_i below
  * 1e-12 v_1 are left out, so there may be fewer than asked for.
  *
- * The covariance, or where there are fewer rows than columns the products of rows, is summed in float64
- * in the order of rows (columns), each sum by one thread: a multiplication and an addition each, which
- * all processors do alike. Its eigenvectors come from block power iterations of twice as many vectors,
- * with Rayleigh and Ritz's step, until their residuals are below 1e-10 v_1 (at most 100 steps).
+ * The covariance, or where there are fewer rows than columns the products of rows, is summed in float64,
+ * each sum in the order of rows (columns), with a multiplication and an addition each, which all
+ * processors do alike. Its eigenvectors come from the iteration of a subspace of twice as many vectors
+ * with Chebyshev's polynomials (Y. Zhou, Y. Saad, M. L. Tiago, J. R. Chelikowsky: Self-consistent-field
+ * calculations using Chebyshev-filtered subspace iteration, 2006) and Rayleigh and Ritz's step, until
+ * their residuals are below 1e-12 v_1 (at most 400 products with the matrix).
  * Memory: about 200 MiB at most. STATUS_FAILED: rows that the space does not define, or
  * all alike, unless `optional`: components are NULL then. */
 enum status pca_fit(struct projection *out, const struct matrix_source *rows,

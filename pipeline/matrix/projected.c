@@ -1,16 +1,15 @@
-/* projected.c: products of rows with components, a few components at a time so that a row's values are
- * loaded once for them. */
+/* projected.c: products of rows with components, in blocks so that either stays in a cache. */
 #include "matrix/projected.h"
 #include "base/minmax.h"
+#include "matrix/product.h"
 #include "matrix/row_tree.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Partial sums of a product; components at a time. */
-#define LANES 8
-#define GROUP 4
+#define BLOCK 32u  /* rows that are multiplied at a time, a multiple of PRODUCT_ROWS, */
+#define DEPTH 128u /* and of how many of their values */
 
 static const char *const space_names[] = {"euclidean", "cosine", "hellinger"};
 
@@ -36,7 +35,7 @@ void projection_clear(struct projection *projection)
     *projection = (struct projection){0};
 }
 
-/* x' - mean, with zeros behind it up to a multiple of LANES. */
+/* x' - mean. */
 static void centre_row(double *out, const struct projection *projection, const float *row)
 {
     const uint32_t columns = projection->columns;
@@ -51,130 +50,96 @@ static void centre_row(double *out, const struct projection *projection, const f
     }
     for (uint32_t j = 0; j < columns; j++) {
         const float place = projection->space == SPACE_HELLINGER ? (float)sqrt((double)row[j])
-                            : projection->space == SPACE_COSINE ? (float)((double)row[j] / length)
-                                                                : row[j];
+                            : projection->space == SPACE_COSINE  ? (float)((double)row[j] / length)
+                                                                 : row[j];
         out[j] = (double)place - (double)projection->mean[j];
     }
-    for (uint32_t j = columns; j % LANES != 0; j++)
-        out[j] = 0;
 }
 
-/* GROUP products; padded: a multiple of LANES. */
-static inline __attribute__((always_inline)) void
-multiply_body(double *out, const double *components, const double *row, uint32_t padded)
-{
-    double sum[GROUP][LANES] = {{0}};
-    for (uint32_t j = 0; j < padded; j += LANES)
-        for (unsigned i = 0; i < GROUP; i++)
-            for (unsigned l = 0; l < LANES; l++)
-                sum[i][l] += components[(size_t)i * padded + j + l] * row[j + l];
-    for (unsigned i = 0; i < GROUP; i++) {
-        out[i] = 0;
-        for (unsigned l = 0; l < LANES; l++)
-            out[i] += sum[i][l];
-    }
-}
-
-typedef void (*multiply_function)(double *out, const double *components, const double *row,
-                                  uint32_t padded);
-
-static void multiply_plain(double *out, const double *components, const double *row, uint32_t padded)
-{
-    multiply_body(out, components, row, padded);
-}
-
-#if defined(__x86_64__)
-
-#include <immintrin.h>
-
-/* The same sums: a multiplication and an addition each, which the compiler may not contract. */
-__attribute__((target("avx2"))) static void multiply_avx2(double *out, const double *components,
-                                                          const double *row, uint32_t padded)
-{
-    const double *c0 = components, *c1 = c0 + padded, *c2 = c1 + padded, *c3 = c2 + padded;
-    __m256d s0 = _mm256_setzero_pd(), t0 = s0, s1 = s0, t1 = s0, s2 = s0, t2 = s0, s3 = s0, t3 = s0;
-    for (uint32_t j = 0; j < padded; j += LANES) {
-        const __m256d low = _mm256_loadu_pd(row + j), high = _mm256_loadu_pd(row + j + 4);
-#define ADD(i)                                                                                     \
-    s##i = _mm256_add_pd(s##i, _mm256_mul_pd(_mm256_loadu_pd(c##i + j), low));                     \
-    t##i = _mm256_add_pd(t##i, _mm256_mul_pd(_mm256_loadu_pd(c##i + j + 4), high));
-        ADD(0) ADD(1) ADD(2) ADD(3)
-#undef ADD
-    }
-    const __m256d sums[GROUP][2] = {{s0, t0}, {s1, t1}, {s2, t2}, {s3, t3}};
-    for (unsigned i = 0; i < GROUP; i++) {
-        double lanes[LANES];
-        memcpy(lanes, sums[i], sizeof lanes);
-        out[i] = 0;
-        for (unsigned l = 0; l < LANES; l++)
-            out[i] += lanes[l];
-    }
-}
-
-static multiply_function choose_multiply(void)
-{
-    return __builtin_cpu_supports("avx2") ? multiply_avx2 : multiply_plain;
-}
-
-#else
-
-static multiply_function choose_multiply(void)
-{
-    return multiply_plain;
-}
-
-#endif
-
-/* What many rows share; components in float64, padded to whole groups and lanes; NULL: there are none. */
+/* What many rows share. */
 struct prepared {
     const struct projection *projection;
-    multiply_function multiply;
-    uint32_t padded, groups;
-    double *components;
+    product_function kernel;
+    uint32_t panels;    /* of PRODUCT_COLUMNS components: */
+    double *components; /* panels x columns x PRODUCT_COLUMNS; NULL: there are none */
 };
 
 static bool prepare(struct prepared *out, const struct projection *projection)
 {
     const uint32_t columns = projection->columns, dimension = projection->dimension;
-    *out = (struct prepared){.projection = projection,
-                             .multiply = choose_multiply(),
-                             .padded = (columns + LANES - 1) / LANES * LANES,
-                             .groups = (dimension + GROUP - 1) / GROUP};
+    *out = (struct prepared){.projection = projection, .kernel = product_choose()};
     if (!projection->components)
         return true;
+    out->panels = (dimension + PRODUCT_COLUMNS - 1) / PRODUCT_COLUMNS;
     out->components =
-        calloc((size_t)out->groups * GROUP * out->padded, sizeof *out->components);
+        calloc((size_t)out->panels * columns * PRODUCT_COLUMNS, sizeof *out->components);
     if (!out->components)
         return false;
     for (uint32_t i = 0; i < dimension; i++)
         for (uint32_t j = 0; j < columns; j++)
-            out->components[(size_t)i * out->padded + j] =
+            out->components[((size_t)(i / PRODUCT_COLUMNS) * columns + j) * PRODUCT_COLUMNS +
+                            i % PRODUCT_COLUMNS] =
                 (double)projection->components[(size_t)i * columns + j];
     return true;
 }
 
-/* Values of the room that one row needs. */
-static size_t row_room(const struct prepared *prepared)
+/* Values of the room that a block of rows needs. */
+static size_t block_room(const struct prepared *prepared)
 {
-    return prepared->padded + (size_t)prepared->groups * GROUP;
+    return (size_t)BLOCK * (prepared->projection->columns + prepared->panels * PRODUCT_COLUMNS);
 }
 
-static void project_row(const struct prepared *prepared, double *room, float *out, const float *row)
+/* y_i of a row: its product, or its place. */
+static inline double axis_value(const struct prepared *prepared, const double *room, uint32_t row,
+                                uint32_t i)
+{
+    const size_t columns = prepared->projection->columns;
+    if (prepared->panels == 0)
+        return room[row * columns + i];
+    return room[BLOCK * columns + ((size_t)(i / PRODUCT_COLUMNS) * BLOCK + row) * PRODUCT_COLUMNS +
+                i % PRODUCT_COLUMNS];
+}
+
+/* Up to BLOCK rows. */
+static void project_block(const struct prepared *prepared, double *room, float *out,
+                          const float *rows, uint32_t count)
 {
     const struct projection *projection = prepared->projection;
-    const uint32_t dimension = projection->dimension;
-    double *product = room + prepared->padded, square = 0;
-    const double *y = prepared->components ? product : room;
-    centre_row(room, projection, row);
-    for (uint32_t g = 0; g < prepared->groups && prepared->components; g++)
-        prepared->multiply(product + (size_t)g * GROUP,
-                           prepared->components + (size_t)g * GROUP * prepared->padded, room,
-                           prepared->padded);
-    for (uint32_t i = 0; i < dimension; i++)
-        square += y[i] * y[i];
-    const double length = sqrt(square);
-    for (uint32_t i = 0; i < dimension; i++)
-        out[i] = square == 0 ? 0 : (float)(y[i] / length);
+    const uint32_t columns = projection->columns, dimension = projection->dimension;
+    double *product = room + (size_t)BLOCK * columns;
+    for (uint32_t row = 0; row < count; row++)
+        centre_row(room + (size_t)row * columns, projection, rows + (size_t)row * columns);
+    const uint32_t whole = (count + PRODUCT_ROWS - 1) / PRODUCT_ROWS * PRODUCT_ROWS;
+    memset(room + (size_t)count * columns, 0, (size_t)(whole - count) * columns * sizeof *room);
+    memset(product, 0, (size_t)prepared->panels * BLOCK * PRODUCT_COLUMNS * sizeof *product);
+    for (uint32_t first = 0; first < columns && prepared->panels > 0; first += DEPTH)
+        for (uint32_t panel = 0; panel < prepared->panels; panel++)
+            for (uint32_t row = 0; row < whole; row += PRODUCT_ROWS)
+                prepared->kernel(product + ((size_t)panel * BLOCK + row) * PRODUCT_COLUMNS,
+                                 room + (size_t)row * columns + first, columns, 1,
+                                 prepared->components +
+                                     ((size_t)panel * columns + first) * PRODUCT_COLUMNS,
+                                 min_u32(DEPTH, columns - first));
+    for (uint32_t row = 0; row < count; row++) {
+        double square = 0;
+        for (uint32_t i = 0; i < dimension; i++) {
+            const double y = axis_value(prepared, room, row, i);
+            square += y * y;
+        }
+        const double length = sqrt(square);
+        for (uint32_t i = 0; i < dimension; i++)
+            out[(size_t)row * dimension + i] =
+                square == 0 ? 0 : (float)(axis_value(prepared, room, row, i) / length);
+    }
+}
+
+static void project_rows(const struct prepared *prepared, double *room, float *out,
+                         const float *rows, uint64_t count)
+{
+    const struct projection *projection = prepared->projection;
+    for (uint64_t row = 0; row < count; row += BLOCK)
+        project_block(prepared, room, out + row * projection->dimension,
+                      rows + row * projection->columns, (uint32_t)min_u64(BLOCK, count - row));
 }
 
 void projection_rows(const struct projection *projection, float *out, const float *rows,
@@ -183,14 +148,11 @@ void projection_rows(const struct projection *projection, float *out, const floa
     struct prepared prepared;
     double *room = NULL;
     const bool ready = prepare(&prepared, projection) &&
-                       (room = malloc(row_room(&prepared) * sizeof *room)) != NULL;
-    for (uint64_t row = 0; row < count; row++) {
-        float *to = out + row * projection->dimension;
-        if (ready)
-            project_row(&prepared, room, to, rows + row * projection->columns);
-        for (uint32_t i = 0; i < projection->dimension && !ready; i++)
-            to[i] = NAN;
-    }
+                       (room = malloc(block_room(&prepared) * sizeof *room)) != NULL;
+    if (ready)
+        project_rows(&prepared, room, out, rows, count);
+    for (uint64_t i = 0; i < count * projection->dimension && !ready; i++)
+        out[i] = NAN;
     free(room);
     free(prepared.components);
 }
@@ -203,37 +165,26 @@ struct projected {
     struct prepared prepared;
 };
 
-static enum status check_row(const struct projected *projected, const float *row, uint64_t number,
-                             struct error *err)
+static enum status check_rows(const struct projected *projected, uint64_t first, uint64_t count,
+                              const float *rows, struct error *err)
 {
-    float largest = 0, least = 0;
-    for (uint32_t j = 0; j < projected->projection.columns; j++) {
-        largest = row[j] > largest ? row[j] : largest;
-        least = row[j] < least ? row[j] : least;
-    }
-    if (projected->projection.space == SPACE_HELLINGER && least < 0)
+    const enum projection_space space = projected->projection.space;
+    for (uint64_t i = 0; i < count && space != SPACE_EUCLIDEAN; i++) {
+        const float *row = rows + i * projected->projection.columns;
+        float largest = 0, least = 0;
+        for (uint32_t j = 0; j < projected->projection.columns; j++) {
+            largest = row[j] > largest ? row[j] : largest;
+            least = row[j] < least ? row[j] : least;
+        }
+        if (space == SPACE_HELLINGER ? least >= 0 : least < 0 || largest > 0)
+            continue;
         error_set(err, STATUS_FAILED,
-                  "row %llu (counted from 0) is negative (invalid for the hellinger metric)",
-                  (unsigned long long)number);
-    else if (projected->projection.space == SPACE_COSINE && least == 0 && largest == 0)
-        error_set(err, STATUS_FAILED,
-                  "row %llu (counted from 0) is all zeros, for which the cosine metric is undefined",
-                  (unsigned long long)number);
-    else
-        return STATUS_OK;
-    return error_remedy(err, REMEDY_OTHER_METRIC);
-}
-
-static enum status project_rows(const struct projected *projected, uint64_t first, uint64_t count,
-                                float *out, const float *rows, double *room, struct error *err)
-{
-    const struct projection *projection = &projected->projection;
-    for (uint64_t i = 0; i < count; i++) {
-        const float *row = rows + i * projection->columns;
-        const enum status status = check_row(projected, row, first + i, err);
-        if (status != STATUS_OK)
-            return status;
-        project_row(&projected->prepared, room, out + i * projection->dimension, row);
+                  space == SPACE_HELLINGER
+                      ? "row %llu (counted from 0) is negative (invalid for the hellinger metric)"
+                      : "row %llu (counted from 0) is all zeros, for which the cosine metric is "
+                        "undefined",
+                  (unsigned long long)(first + i));
+        return error_remedy(err, REMEDY_OTHER_METRIC);
     }
     return STATUS_OK;
 }
@@ -243,7 +194,7 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
 {
     const struct projected *projected = context;
     const size_t row_bytes = projected->rows.dimension * sizeof(float);
-    const size_t room_bytes = row_room(&projected->prepared) * sizeof(double);
+    const size_t room_bytes = block_room(&projected->prepared) * sizeof(double);
     /* Whole pieces, where they are digested as they are read. */
     const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension * sizeof(float)), count);
     enum status status = STATUS_OK;
@@ -256,7 +207,9 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
         float *to = rows + done * projected->projection.dimension;
         status = matrix_read(&projected->rows, first + done, now, from, err);
         if (status == STATUS_OK)
-            status = project_rows(projected, first + done, now, to, from, room, err);
+            status = check_rows(projected, first + done, now, from, err);
+        if (status == STATUS_OK)
+            project_rows(&projected->prepared, room, to, from, now);
     }
     free(from);
     free(room);

@@ -3,8 +3,8 @@
  * A row x becomes x', its place in the space of a metric (euclidean: as it is, hellinger: square roots,
  * cosine: divided by its length; rounded to float32), then y_i = sum over j of components_ij (x'_j -
  * mean_j), or x' - mean where there are no components, then y divided by its length, or zeros where
- * that is 0. Everything in float64: sums over j in 8 partial sums (j modulo 8), which are added up in
- * order; y is rounded to float32 once. docs/clustering.md has the definitions. */
+ * that is 0. Everything in float64: a product is one sum in the order of j; y is rounded to float32
+ * once. docs/clustering.md has the definitions. */
 #ifndef CLPIPE_MATRIX_PROJECTED_H
 #define CLPIPE_MATRIX_PROJECTED_H
 

@@ -151,6 +151,47 @@ def test_rows_of_other_programs(tmp_path):
                                cwd=tmp_path), 3, "all rows are alike")
 
 
+def with_variances(variances, rows, columns):
+    random = numpy.random.default_rng(7)
+    left = numpy.linalg.qr(random.normal(size=(rows, len(variances))))[0]
+    right = numpy.linalg.qr(random.normal(size=(columns, len(variances))))[0]
+    return (left * numpy.sqrt(variances)) @ right.T
+
+
+SPECTRA = {
+    "noise": lambda: numpy.random.default_rng(1).normal(size=(400, 150)),
+    "few rows": lambda: with_variances(1 / numpy.arange(1, 121.0), 121, 300),
+    "equal": lambda: with_variances(numpy.r_[numpy.ones(30), numpy.linspace(0.5, 0.01, 100)], 300, 130),
+    "outlier": lambda: with_variances(numpy.r_[1e6, 1 / numpy.arange(1, 100.0)], 260, 140),
+    "far from 0": lambda: numpy.random.default_rng(2).normal(size=(200, 160)) + 1000,
+    "ones": lambda: numpy.eye(150),
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("n", [20, 120])
+def test_eigenvalues_are_numpys(tmp_path, spectrum, n):
+    """Lengths of whitened components are the eigenvalues' roots."""
+    rows = SPECTRA[spectrum]().astype("f4")
+    numpy.save(tmp_path / "x.npy", rows)
+    cluster("x.npy", "-k", 2, "-o", "x.h5", "--pca", n, "--whiten", 1, "--max-iter", 1, cwd=tmp_path)
+    arrays, _ = stored(tmp_path / "x.h5")
+    components = arrays["components"].astype("f8")
+    centred = rows.astype("f8") - arrays["mean"]
+    wanted = numpy.linalg.svd(centred, full_matrices=False)
+    values, vectors = wanted[1] ** 2 / wanted[1][0] ** 2, wanted[2]
+    length = numpy.linalg.norm(components, axis=1)
+    assert len(components) == min(n, (values > 1e-12).sum())
+    assert length ** -2 == pytest.approx(values[:len(components)], rel=1e-6)
+    gaps = numpy.r_[1, values[:-1] - values[1:], values[-1]]
+    apart = numpy.minimum(gaps[:-1], gaps[1:])[:len(components)] > 1e-4
+    assert apart.any() or spectrum in ("equal", "ones")
+    for axis, vector in zip((components / length[:, None])[apart], vectors[:len(components)][apart]):
+        assert axis[numpy.abs(axis).argmax()] > 0
+        assert min(numpy.abs(axis - vector).max(), numpy.abs(axis + vector).max()) < 1e-6
+
+
 def test_rankings_of_components(file):
     [one] = evaluate(file, "--feature", "a", "--pca", 6, "--whiten", 0.5)["features"]
     points = roots(rows_of(file))
