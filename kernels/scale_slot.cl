@@ -1,8 +1,8 @@
-/* scale_slot: a box filter that makes all pictures of a slot smaller, one launch.
+/* scale_slot: scales all pictures of a slot (pipeline/part/scale.h), one launch.
  *
- * A scaled pixel is the mean over the rectangle of the picture that it covers, each pixel weighted by
- * the area that they share. In units of 1 / scaled_width pixels across and 1 / scaled_height down
- * everything has whole numbers: column i covers [i * scaled_width, (i + 1) * scaled_width), scaled
+ * Where both axes shrink, a scaled pixel is the mean over the rectangle of the picture that it covers,
+ * each pixel weighted by the area that they share. In units of 1 / full_width pixels across and 1 / full_height down
+ * everything has whole numbers: column i covers [i * full_width, (i + 1) * full_width), scaled
  * column x covers [x * width, (x + 1) * width). The weights of a scaled pixel add up to
  * width * height, and the quotient is rounded to the nearest, halves up. Up to AREA_MOST pixels, sums
  * fit 32 bits. Pixels go where they are in the upright picture.
@@ -17,40 +17,70 @@
 
 #define AREA_MOST 16777215u /* 2^24 - 1: times 255, and half of it, it is below 2^32 */
 
-/* What [from, to) shares with cell i of the size `cell`. */
-static inline ulong shared(ulong from, ulong to, uint i, uint cell)
+/* The weight of pixel i of `size` in pixel x of `scaled`, along an axis. */
+static inline ulong weight(uint x, uint scaled, uint i, uint size)
 {
-    return min(to, (ulong)(i + 1) * cell) - max(from, (ulong)i * cell);
+    if (scaled > size) {
+        const long unit = 2 * (long)scaled;
+        const long at = clamp((2 * (long)x + 1) * size - scaled, 0l, unit * (size - 1));
+        return (ulong)max(unit - (long)abs(at - unit * i), 0l);
+    }
+    return min((ulong)(x + 1) * size, (ulong)(i + 1) * scaled) -
+           max((ulong)x * size, (ulong)i * scaled);
 }
 
-/* One scaled pixel, in 64 bits: any size. */
+/* The pixels that have one, from the first to behind the last. */
+static inline uint2 reach(uint x, uint scaled, uint size)
+{
+    if (scaled > size) {
+        const long unit = 2 * (long)scaled;
+        const long at = clamp((2 * (long)x + 1) * size - scaled, 0l, unit * (size - 1));
+        return (uint2)((uint)(at / unit), (uint)((at + unit - 1) / unit) + 1);
+    }
+    const ulong from = (ulong)x * size;
+    return (uint2)((uint)(from / scaled), (uint)((from + size + scaled - 1) / scaled));
+}
+
+static inline ulong sum_of_weights(uint scaled, uint size)
+{
+    return scaled > size ? 2 * (ulong)scaled : size;
+}
+
+/* Pixel (x, y) of the scaled picture, in 64 bits: any size. */
 static inline void scale_pixel(__global uchar *out, __global const uchar *pixels,
                                const __private struct scale_part *part, uint x, uint y)
 {
-    const ulong left = (ulong)x * part->width, right = left + part->width;
-    const ulong top = (ulong)y * part->height, bottom = top + part->height;
-    const uint first = (uint)(left / part->scaled_width);
-    const uint end = (uint)((right + part->scaled_width - 1) / part->scaled_width);
-    const uint last = (uint)((bottom + part->scaled_height - 1) / part->scaled_height);
+    const uint2 columns = reach(x, part->full_width, part->width);
+    const uint2 rows = reach(y, part->full_height, part->height);
     ulong red = 0, green = 0, blue = 0;
-    for (uint j = (uint)(top / part->scaled_height); j < last; j++) {
-        __global const uchar *in = pixels + 3 * ((size_t)j * part->width + first);
+    for (uint j = rows.x; j < rows.y; j++) {
+        __global const uchar *in = pixels + 3 * ((size_t)j * part->width + columns.x);
         ulong r = 0, g = 0, b = 0;
-        for (uint i = first; i < end; i++, in += 3) {
-            const ulong weight = shared(left, right, i, part->scaled_width);
-            r += weight * in[0];
-            g += weight * in[1];
-            b += weight * in[2];
+        for (uint i = columns.x; i < columns.y; i++, in += 3) {
+            const ulong a = weight(x, part->full_width, i, part->width);
+            r += a * in[0];
+            g += a * in[1];
+            b += a * in[2];
         }
-        const ulong weight = shared(top, bottom, j, part->scaled_height);
-        red += weight * r;
-        green += weight * g;
-        blue += weight * b;
+        const ulong down = weight(y, part->full_height, j, part->height);
+        red += down * r;
+        green += down * g;
+        blue += down * b;
     }
-    const ulong area = (ulong)part->width * part->height;
+    const ulong area = sum_of_weights(part->full_width, part->width) *
+                       sum_of_weights(part->full_height, part->height);
     out[0] = (uchar)((red + area / 2) / area);
     out[1] = (uchar)((green + area / 2) / area);
     out[2] = (uchar)((blue + area / 2) / area);
+}
+
+/* Do both axes shrink, and do 32 bits suffice? */
+static inline bool is_small(const __private struct scale_part *part)
+{
+    return part->full_width <= part->width && part->full_height <= part->height &&
+           (ulong)part->width * part->height <= AREA_MOST &&
+           (ulong)part->full_width * part->width <= INT_MAX &&
+           (ulong)part->full_height * part->height <= INT_MAX;
 }
 
 #ifdef CPU
@@ -177,7 +207,7 @@ static inline void copy_row(__global uchar *out, __global const uchar *in, uint 
 static inline void add_row(__private uint *sums, __global const uchar *pixels,
                            const __private struct scale_part *part, uint y, uint base, uint behind)
 {
-    const uint height = part->height, down = part->scaled_height, stride = 3 * part->width;
+    const uint height = part->height, down = part->full_height, stride = 3 * part->width;
     const uint top = y * height, bottom = top + height;
     const uint j = top / down, last_j = (bottom - 1) / down; /* rows */
     const uint first = min((j + 1) * down, bottom) - top;
@@ -215,23 +245,25 @@ static inline void write_row(__global uchar *out, __private uint *means, int col
     }
 }
 
-/* Row y and the one below, if there is one. */
+/* Row y of the window and the one below, if there is one. */
 static inline void scale_rows(__global uchar *out, __global const uchar *pixels,
                               const __private struct scale_part *part, uint y)
 {
     uint sums[2 * ROW] __attribute__((aligned(64)));
     uint means[2 * ROW] __attribute__((aligned(64)));
-    const uint width = part->width, scaled = part->scaled_width, area = width * part->height;
+    const uint width = part->width, scaled = part->full_width, area = width * part->height;
     const uint below = min(y + 1, part->scaled_height - 1);
     const uint step = max((STRETCH - 2) / ((width + scaled - 1) / scaled), 1u);
-    for (uint x = 0; x < scaled; x += step) {
-        const uint end = min(x + step, scaled);
+    const uint left = part->left, right = left + part->scaled_width;
+    for (uint x = left; x < right; x += step) {
+        const uint end = min(x + step, right);
         const uint base = x * width / scaled, behind = (end * width + scaled - 1) / scaled;
-        add_row(sums, pixels, part, y, base, behind);
-        add_row(sums + ROW, pixels, part, below, base, behind);
+        add_row(sums, pixels, part, part->top + y, base, behind);
+        add_row(sums + ROW, pixels, part, part->top + below, base, behind);
         add_columns(means, sums, x, end, base, width, scaled, area / 2);
-        write_row(out + (int)y * part->row, means, part->column, x, end, area);
-        write_row(out + (int)below * part->row, means + ROW, part->column, x, end, area);
+        write_row(out + (int)y * part->row, means, part->column, x - left, end - left, area);
+        write_row(out + (int)below * part->row, means + ROW, part->column, x - left, end - left,
+                  area);
     }
 }
 
@@ -265,50 +297,52 @@ __kernel void scale_slot(__global const uchar *pixels,
     const uint y = 2 * index;
     if (y >= part.scaled_height)
         return;
-    if (part.width * part.height > 4 && (ulong)part.width * part.height <= AREA_MOST &&
-        part.width / part.scaled_width < STRETCH / 2 && part.height / part.scaled_height < WHOLE &&
-        (part.width > part.scaled_width || part.height > part.scaled_height)) {
+    const bool same = part.width == part.full_width && part.height == part.full_height;
+    if (!same && is_small(&part) && part.width * part.height > 4 &&
+        part.width / part.full_width < STRETCH / 2 && part.height / part.full_height < WHOLE) {
         scale_rows(scaled, pixels, &part, y);
         return;
     }
     for (uint i = y; i < min(y + 2, part.scaled_height); i++) {
         __global uchar *out = scaled + (int)i * part.row;
-        if (part.width == part.scaled_width && part.height == part.scaled_height) {
-            copy_row(out, pixels + i * (3 * part.width), part.width, part.column);
+        if (same) {
+            copy_row(out, pixels + 3 * ((part.top + i) * part.width + part.left), part.scaled_width,
+                     part.column);
             continue;
         }
         for (uint x = 0; x < part.scaled_width; x++)
-            scale_pixel(out + (int)x * part.column, pixels, &part, x, i);
+            scale_pixel(out + (int)x * part.column, pixels, &part, part.left + x, part.top + i);
     }
 #else
-    const uint y = index / part.scaled_width, x = index - y * part.scaled_width;
+    uint y = index / part.scaled_width, x = index - y * part.scaled_width;
     if (y >= part.scaled_height)
         return;
     __global uchar *out = scaled + (int)y * part.row + (int)x * part.column;
-    if ((ulong)part.width * part.height > AREA_MOST) {
+    x += part.left;
+    y += part.top;
+    if (!is_small(&part)) {
         scale_pixel(out, pixels, &part, x, y);
         return;
     }
     const uint area = part.width * part.height;
     const uint left = x * part.width, right = left + part.width;
     const uint top = y * part.height, bottom = top + part.height;
-    const uint first = left / part.scaled_width;
+    const uint first = left / part.full_width;
     uint red = area / 2, green = area / 2, blue = area / 2;
-    for (uint j = top / part.scaled_height, at = j * part.scaled_height; at < bottom;
-         j++, at += part.scaled_height) {
+    for (uint j = top / part.full_height, at = j * part.full_height; at < bottom;
+         j++, at += part.full_height) {
         __global const uchar *in = pixels + 3 * (j * part.width + first);
         uint r = 0, g = 0, b = 0;
-        for (uint from = first * part.scaled_width; from < right;
-             from += part.scaled_width, in += 3) {
-            const uint weight = min(from + part.scaled_width, right) - max(from, left);
-            r += weight * in[0];
-            g += weight * in[1];
-            b += weight * in[2];
+        for (uint from = first * part.full_width; from < right; from += part.full_width, in += 3) {
+            const uint a = min(from + part.full_width, right) - max(from, left);
+            r += a * in[0];
+            g += a * in[1];
+            b += a * in[2];
         }
-        const uint weight = min(at + part.scaled_height, bottom) - max(at, top);
-        red += weight * r;
-        green += weight * g;
-        blue += weight * b;
+        const uint down = min(at + part.full_height, bottom) - max(at, top);
+        red += down * r;
+        green += down * g;
+        blue += down * b;
     }
     const float inverse = 1.0f / (float)area;
     out[0] = (uchar)mean_of(red, area, inverse);

@@ -160,7 +160,7 @@ static enum status parse_option(struct feature *feature, char *option, const cha
             return error_set(err, STATUS_USAGE,
                              "feature '%s': scale=%s must be a number of pixels from %u to %u", spec,
                              value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST);
-        feature->image.scale = (uint32_t)side;
+        feature->image.scale = side;
         return STATUS_OK;
     }
     if (strcmp(option, "normalize") == 0) {
@@ -342,7 +342,7 @@ void feature_write_spec(struct feature *feature)
     char bins[32], grid[32], scale[24] = "";
     const bool fixed = feature->kind->fixed;
     if (feature->image.scale > 0)
-        snprintf(scale, sizeof scale, ",scale=%u", feature->image.scale);
+        snprintf(scale, sizeof scale, ",scale=%u", (unsigned)feature->image.scale);
     snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
              feature->kind->name, fixed ? "" : feature->fisher ? "fisher=" : feature->codebook_words ? "words=" : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
@@ -376,7 +376,7 @@ static void write_name(struct feature *feature)
     for (char *sign = grid; *sign; sign++)
         *sign = *sign == '+' ? '-' : *sign;
     if (feature->image.scale != feature->kind->scale)
-        snprintf(scale, sizeof scale, "_at%u", feature->image.scale);
+        snprintf(scale, sizeof scale, "_at%u", (unsigned)feature->image.scale);
     snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s%s", feature->kind->name,
              *bins ? "_" : "",
              feature->fisher           ? "fisher"

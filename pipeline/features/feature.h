@@ -39,7 +39,7 @@ enum feature_normalize {
 /* The image that a feature is computed from. Features of equal images share the steps that make it
  * on the device. */
 struct feature_image {
-    uint32_t scale;  /* the longer side is reduced to this, before all else; 0: as decoded */
+    uint64_t scale;  /* what it is scaled to, before all else (part/scale.h); 0: as decoded */
     uint32_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
     uint32_t border; /* columns and rows of neighbours that the feature's own kernel reads */
 };

@@ -59,10 +59,10 @@ struct strips {
     const struct image_info *info;
     uint32_t overlap; /* rows, and columns, that a part has in common with the next */
     uint8_t *kept;    /* the last `overlap` rows of the part before; NULL until needed */
-    /* The sides to which steps scale images; of one that does not come whole, the host does it. */
-    uint32_t side[STEP_NODES_MAX];
+    /* What steps scale images to; of one that does not come whole, the host does it. */
+    scale_goal goal[STEP_NODES_MAX];
     struct scaler scaler[STEP_NODES_MAX];
-    unsigned sides, scalers; /* scalers: 0 until the picture is known not to be whole */
+    unsigned goals, scalers; /* scalers: 0 until the picture is known not to be whole */
     bool again;              /* the file is to be begun again, for no stream */
 };
 
@@ -70,9 +70,9 @@ struct strips {
 static enum reason begin_scaling(struct strips *strips)
 {
     const struct image_info *info = strips->info;
-    for (; strips->scalers < strips->sides; strips->scalers++) {
+    for (; strips->scalers < strips->goals; strips->scalers++) {
         if (!scaler_begin(&strips->scaler[strips->scalers], info->out_width, info->out_height,
-                          strips->side[strips->scalers], info->orientation))
+                          info->orientation, strips->goal[strips->scalers]))
             return failure_set(&strips->picture->record.failure, REASON_OUT_OF_MEMORY,
                                "no memory to scale rows of %u pixels", info->out_width);
     }
@@ -147,7 +147,7 @@ static unsigned offer_coded(struct part_shape coded[2], const struct strips *str
 static uint64_t spare_memory(const struct strips *strips)
 {
     const uint64_t bytes = 3ull * strips->info->out_width * strips->info->out_height;
-    return bytes <= SPARE_BYTES && strips->sides == 0 && bytes_of_stream(strips) > 0 ? bytes : 0;
+    return bytes <= SPARE_BYTES && strips->goals == 0 && bytes_of_stream(strips) > 0 ? bytes : 0;
 }
 
 /* What the part holds of a JPEG picture. */
@@ -308,8 +308,8 @@ static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
     uint64_t bytes = 0;
     if (row * info->out_height <= part_bytes && !wide)
         return 0;
-    for (unsigned i = 0; i < strips->sides; i++)
-        bytes += scaler_bytes(info->out_width, info->out_height, strips->side[i]);
+    for (unsigned i = 0; i < strips->goals; i++)
+        bytes += scaler_bytes(info->out_width, info->out_height, info->orientation, strips->goal[i]);
     return bytes + row * (strips->overlap + wide);
 }
 
@@ -320,13 +320,14 @@ static bool give_scaled(struct strips *strips)
     for (unsigned i = 0; i < strips->scalers; i++) {
         const struct scaler *scaler = &strips->scaler[i];
         const bool swapped = strips->info->orientation >= 5;
-        const uint32_t width = swapped ? scaler->scaled_height : scaler->scaled_width;
-        const uint32_t height = swapped ? scaler->scaled_width : scaler->scaled_height;
+        const struct scale_window *window = &scaler->window;
+        const uint32_t width = swapped ? window->height : window->width;
+        const uint32_t height = swapped ? window->width : window->height;
         const struct part_shape shape = {.width = width,
                                          .height = height,
                                          .orientation = 1,
                                          .rect = {0, 0, width, height},
-                                         .scaled = strips->side[i]};
+                                         .scaled = strips->goal[i]};
         struct staging_part part;
         const int64_t start = clock_now();
         if (!staging_acquire(staging, &part, &shape, NULL, 0, NULL))
@@ -489,7 +490,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         .info = &info,
         .overlap = staging_overlap(config->staging),
     };
-    strips.sides = staging_sides(strips.side, config->staging);
+    strips.goals = staging_goals(strips.goal, config->staging);
     const uint64_t memory = info.memory + spare_memory(&strips) +
                             rows_memory(&strips, staging_part_bytes(config->staging));
     start = clock_now();

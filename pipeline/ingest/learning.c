@@ -74,45 +74,46 @@ struct image {
     uint8_t orientation; /* 1 once it is reduced: upright */
 };
 
-/* An image while it is decoded: reduced to each side that features ask for; whole for those that
+/* An image while it is decoded: scaled to each goal that features have; whole for those that
  * take it as it is. */
 struct decoding {
     uint8_t *whole; /* NULL: no feature needs it */
     uint8_t *block; /* rows on their way to the scalers, where it is */
-    uint32_t side[FEATURE_MAX];
+    scale_goal goal[FEATURE_MAX];
     struct scaler scaler[FEATURE_MAX];
-    unsigned sides;
+    unsigned goals;
     bool needs_whole;
 };
 
-static void find_sides(struct decoding *decoding, const struct learning *learning)
+static void find_goals(struct decoding *decoding, const struct learning *learning)
 {
     for (unsigned i = 0; i < learning->features->count; i++) {
-        const uint32_t side = learning->features->feature[i].image.scale;
+        const scale_goal goal = learning->features->feature[i].image.scale;
         unsigned same = 0;
-        while (same < decoding->sides && decoding->side[same] != side)
+        while (same < decoding->goals && decoding->goal[same] != goal)
             same++;
         if (learning->each[i] == 0)
             continue;
-        decoding->needs_whole = decoding->needs_whole || side == 0;
-        if (side > 0 && same == decoding->sides)
-            decoding->side[decoding->sides++] = side;
+        decoding->needs_whole = decoding->needs_whole || goal == 0;
+        if (goal > 0 && same == decoding->goals)
+            decoding->goal[decoding->goals++] = goal;
     }
 }
 
 /* Bytes of an image of that size, while it is decoded. */
-static uint64_t decoding_bytes(const struct decoding *decoding, uint32_t width, uint32_t height)
+static uint64_t decoding_bytes(const struct decoding *decoding, const struct image_info *info)
 {
+    const uint32_t width = info->out_width, height = info->out_height;
     const uint64_t row = (uint64_t)3 * width;
     uint64_t bytes = decoding->needs_whole ? row * height : row * BLOCK_ROWS;
-    for (unsigned i = 0; i < decoding->sides; i++)
-        bytes += scaler_bytes(width, height, decoding->side[i]);
+    for (unsigned i = 0; i < decoding->goals; i++)
+        bytes += scaler_bytes(width, height, info->orientation, decoding->goal[i]);
     return bytes;
 }
 
 static void decoding_clear(struct decoding *decoding)
 {
-    for (unsigned i = 0; i < decoding->sides; i++)
+    for (unsigned i = 0; i < decoding->goals; i++)
         scaler_clear(&decoding->scaler[i]);
     free(decoding->whole);
     free(decoding->block);
@@ -127,9 +128,9 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
     uint64_t digest[2];
     bool memory = true;
     *decoded = false;
-    for (unsigned i = 0; i < decoding->sides && memory; i++)
-        memory = scaler_begin(&decoding->scaler[i], width, height, decoding->side[i],
-                              info->orientation);
+    for (unsigned i = 0; i < decoding->goals && memory; i++)
+        memory = scaler_begin(&decoding->scaler[i], width, height, info->orientation,
+                              decoding->goal[i]);
     uint8_t **rows = decoding->needs_whole ? &decoding->whole : &decoding->block;
     *rows = malloc(decoding->needs_whole ? stride * height : stride * BLOCK_ROWS);
     if (!memory || !*rows)
@@ -139,7 +140,7 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
         uint8_t *at = *rows + (decoding->needs_whole ? y * stride : 0);
         if (decode_rows(decode, at, stride, count, failure) != REASON_NONE)
             return true;
-        for (unsigned i = 0; i < decoding->sides; i++)
+        for (unsigned i = 0; i < decoding->goals; i++)
             scaler_rows(&decoding->scaler[i], at, stride, count);
     }
     *decoded = decode_end(decode, digest, failure) == REASON_NONE;
@@ -153,12 +154,12 @@ static bool make_image(struct image *out, uint8_t **made, const struct decoding 
     *made = NULL;
     const bool swapped = info->orientation >= 5;
     *out = (struct image){decoding->whole, info->out_width, info->out_height, info->orientation};
-    for (unsigned i = 0; i < decoding->sides; i++) {
-        const struct scaler *scaler = &decoding->scaler[i];
-        if (decoding->side[i] == to->scale)
-            *out = (struct image){scaler->pixels,
-                                  swapped ? scaler->scaled_height : scaler->scaled_width,
-                                  swapped ? scaler->scaled_width : scaler->scaled_height, 1};
+    for (unsigned i = 0; i < decoding->goals; i++) {
+        const struct scale_window *window = &decoding->scaler[i].window;
+        if (decoding->goal[i] == to->scale)
+            *out = (struct image){decoding->scaler[i].pixels,
+                                  swapped ? window->height : window->width,
+                                  swapped ? window->width : window->height, 1};
     }
     if (!to->blur)
         return true;
@@ -201,12 +202,12 @@ static bool decode_image(struct taken *taken, struct learning *learning, struct 
                          const struct candidate *candidate, const struct blob *blob,
                          struct failure *failure)
 {
-    struct decoding decoding = {.sides = 0};
+    struct decoding decoding = {.goals = 0};
     struct image_info info;
     if (decode_begin(decode, blob, candidate->path, &info, failure) != REASON_NONE)
         return true;
-    find_sides(&decoding, learning);
-    const uint64_t bytes = info.memory + decoding_bytes(&decoding, info.out_width, info.out_height);
+    find_goals(&decoding, learning);
+    const uint64_t bytes = info.memory + decoding_bytes(&decoding, &info);
     bool memory = true, decoded = false;
     if (budget_take(learning->budget, bytes)) {
         memory = decode_pixels(&decoding, &decoded, decode, &info, failure);

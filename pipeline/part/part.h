@@ -31,8 +31,8 @@ struct part_shape {
     struct cell_rect rect;  /* the part's pixels */
     uint32_t overlap; /* columns at the right and rows at the bottom that the next part has, too,
                              * except at the picture's edges */
-    uint32_t scaled; /* 0: pixels as decoded; else a whole image that the host has reduced to this
-                      * side, only for the step that scales to it */
+    uint64_t scaled; /* 0: pixels as decoded; else a whole image that the host has scaled to this
+                      * goal (scale.h), only for the step that scales to it */
     uint32_t stride;  /* RGB: bytes from one row to the next */
     uint64_t bytes;   /* STREAM: at most */
     struct dct_layout dct; /* DCT and STREAM: of the coefficients */

@@ -1,27 +1,72 @@
-/* scale.c: the box filter: the reference, and sums of rows before sums of columns. */
+/* scale.c: the reference of scaling, and sums of rows before sums of columns. */
 #include "part/scale.h"
 #include "base/avx2.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void scale_size(uint32_t *scaled_width, uint32_t *scaled_height, uint32_t width, uint32_t height,
-                uint32_t side)
+static struct scale_window window_of_side(uint32_t width, uint32_t height, uint32_t side)
 {
+    struct scale_window window = {.width = width, .height = height};
     const uint32_t longer = width > height ? width : height;
-    *scaled_width = width;
-    *scaled_height = height;
-    if (longer <= side)
-        return;
-    const uint64_t across = ((uint64_t)width * side + longer / 2) / longer;
-    const uint64_t down = ((uint64_t)height * side + longer / 2) / longer;
-    *scaled_width = across > 0 ? (uint32_t)across : 1;
-    *scaled_height = down > 0 ? (uint32_t)down : 1;
+    if (longer > side) {
+        const uint64_t across = ((uint64_t)width * side + longer / 2) / longer;
+        const uint64_t down = ((uint64_t)height * side + longer / 2) / longer;
+        window.width = across > 0 ? (uint32_t)across : 1;
+        window.height = down > 0 ? (uint32_t)down : 1;
+    }
+    window.full_width = window.width;
+    window.full_height = window.height;
+    return window;
 }
 
-/* What scaled column x of `scaled` shares with column i of `size`: 0 where they do not meet. */
+/* An axis of the whole image, of which `kept` pixels in the middle remain: `size` times over / under. */
+static uint32_t full_axis(uint32_t kept, uint32_t size, uint64_t over, uint64_t under)
+{
+    const uint64_t scaled = (2 * size * over + under) / (2 * under);
+    uint32_t full = scaled < SCALE_FULL_MAX ? (uint32_t)scaled : SCALE_FULL_MAX;
+    full = full > kept ? full : kept;
+    return full + ((full - kept) & 1);
+}
+
+struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal)
+{
+    if (goal >> 63 == 0)
+        return window_of_side(width, height, (uint32_t)goal);
+    const bool swapped = orientation >= 5 && orientation <= 8;
+    const uint32_t across = goal >> 16 & 0xffff, down = goal & 0xffff, crop = goal >> 32 & 0xffff;
+    struct scale_window window = {.width = swapped ? down : across,
+                                  .height = swapped ? across : down};
+    window.full_width = window.width;
+    window.full_height = window.height;
+    if (crop > 0) {
+        const bool by_width =
+            (uint64_t)window.width * height >= (uint64_t)window.height * width;
+        const uint64_t over = 1000 * (uint64_t)(by_width ? window.width : window.height);
+        const uint64_t under = (uint64_t)crop * (by_width ? width : height);
+        window.full_width = full_axis(window.width, width, over, under);
+        window.full_height = full_axis(window.height, height, over, under);
+    }
+    window.left = (window.full_width - window.width) / 2;
+    window.top = (window.full_height - window.height) / 2;
+    return window;
+}
+
+uint64_t scale_most(scale_goal goal)
+{
+    return goal >> 63 ? (goal >> 16 & 0xffff) * (goal & 0xffff) : goal * goal;
+}
+
+/* The weight of column i of `size` in scaled column x of `scaled`. */
 static uint64_t weight(uint32_t x, uint32_t scaled, uint32_t i, uint32_t size)
 {
+    if (scaled > size) {
+        const int64_t unit = 2 * (int64_t)scaled, most = unit * (size - 1);
+        int64_t at = (2 * (int64_t)x + 1) * size - scaled;
+        at = at < 0 ? 0 : at > most ? most : at;
+        const int64_t apart = llabs(at - unit * i);
+        return apart < unit ? (uint64_t)(unit - apart) : 0;
+    }
     const uint64_t from = (uint64_t)x * size, to = from + size;
     const uint64_t left = (uint64_t)i * scaled, right = left + scaled;
     const uint64_t low = from > left ? from : left, high = to < right ? to : right;
@@ -43,24 +88,40 @@ struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientatio
                                .row = up ? -down : down};
 }
 
-void scale_reference(uint8_t *scaled, uint32_t scaled_width, uint32_t scaled_height,
-                     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
-                     uint8_t orientation)
+/* The first column of `size` that may have a weight in scaled column x. */
+static uint32_t first_of(uint32_t x, uint32_t scaled, uint32_t size)
 {
-    const uint64_t area = (uint64_t)width * height;
-    const struct scale_turn turn = scale_turn(scaled_width, scaled_height, orientation);
-    for (uint32_t y = 0; y < scaled_height; y++) {
-        for (uint32_t x = 0; x < scaled_width; x++) {
+    const uint64_t first = scaled > size && x > 0 ? ((uint64_t)x - 1) * size / scaled
+                                                  : (uint64_t)x * size / scaled;
+    return first > 0 && scaled > size ? (uint32_t)first - 1 : (uint32_t)first;
+}
+
+static uint64_t sum_of_weights(uint32_t scaled, uint32_t size)
+{
+    return scaled > size ? 2 * (uint64_t)scaled : size;
+}
+
+void scale_reference(uint8_t *scaled, const struct scale_window *window, const uint8_t *pixels,
+                     size_t stride, uint32_t width, uint32_t height, uint8_t orientation)
+{
+    const uint32_t across = window->full_width, down = window->full_height;
+    const uint64_t area = sum_of_weights(across, width) * sum_of_weights(down, height);
+    const struct scale_turn turn = scale_turn(window->width, window->height, orientation);
+    for (uint32_t y = 0; y < window->height; y++) {
+        for (uint32_t x = 0; x < window->width; x++) {
             uint64_t sum[3] = {0};
-            const uint32_t top = (uint32_t)((uint64_t)y * height / scaled_height);
-            const uint32_t left = (uint32_t)((uint64_t)x * width / scaled_width);
-            for (uint32_t j = top; j < height && weight(y, scaled_height, j, height) > 0; j++) {
-                for (uint32_t i = left; i < width && weight(x, scaled_width, i, width) > 0; i++) {
-                    const uint64_t both =
-                        weight(y, scaled_height, j, height) * weight(x, scaled_width, i, width);
+            const uint32_t column = window->left + x, row = window->top + y;
+            for (uint32_t j = first_of(row, down, height); j < height; j++) {
+                const uint64_t b = weight(row, down, j, height);
+                for (uint32_t i = first_of(column, across, width); i < width && b > 0; i++) {
+                    const uint64_t both = b * weight(column, across, i, width);
                     for (unsigned c = 0; c < 3; c++)
                         sum[c] += both * pixels[j * stride + 3 * (size_t)i + c];
+                    if (both == 0 && (uint64_t)i * across > ((uint64_t)column + 1) * width)
+                        break;
                 }
+                if (b == 0 && (uint64_t)j * down > ((uint64_t)row + 1) * height)
+                    break;
             }
             for (unsigned c = 0; c < 3; c++)
                 scaled[turn.first + (int64_t)y * turn.row + (int64_t)x * turn.column + c] =
@@ -131,7 +192,7 @@ static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t st
                      uint32_t count, uint32_t first, uint32_t last)
 {
     const size_t channels = 3 * (size_t)scaler->width;
-    const uint32_t scale = scaler->scaled_height;
+    const uint32_t scale = scaler->window.full_height;
     if (scaler->deep) {
         uint64_t *sums = scaler->sums;
         for (uint32_t j = 0; j < count; j++)
@@ -152,12 +213,15 @@ static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t st
 static void place_row(const struct scaler *scaler, const uint8_t *means)
 {
     const struct scale_turn *turn = &scaler->turn;
-    uint8_t *out = scaler->pixels + turn->first + (int64_t)scaler->scaled_next * turn->row;
+    const struct scale_window *window = &scaler->window;
+    uint8_t *out =
+        scaler->pixels + turn->first + ((int64_t)scaler->scaled_next - window->top) * turn->row;
+    means += 3 * (size_t)window->left;
     if (turn->column == 3) {
-        memcpy(out, means, 3 * (size_t)scaler->scaled_width);
+        memcpy(out, means, 3 * (size_t)window->width);
         return;
     }
-    for (uint32_t x = 0; x < scaler->scaled_width; x++, out += turn->column, means += 3)
+    for (uint32_t x = 0; x < window->width; x++, out += turn->column, means += 3)
         memcpy(out, means, 3);
 }
 
@@ -165,7 +229,7 @@ static void place_row(const struct scaler *scaler, const uint8_t *means)
  * of its first one. */
 static void add_columns(const struct scaler *scaler)
 {
-    const uint32_t width = scaler->width, scaled = scaler->scaled_width;
+    const uint32_t width = scaler->width, scaled = scaler->window.full_width;
     const uint32_t area = width * scaler->height;
     const uint32_t *in = scaler->sums;
     uint32_t *totals = scaler->totals;
@@ -193,7 +257,7 @@ static void add_columns(const struct scaler *scaler)
 /* The same, and the means, of any number of pixels. */
 static void divide_columns(const struct scaler *scaler)
 {
-    const uint32_t width = scaler->width, scaled = scaler->scaled_width;
+    const uint32_t width = scaler->width, scaled = scaler->window.full_width;
     const uint64_t area = (uint64_t)width * scaler->height;
     const double inverse = 1.0 / (double)area;
     const uint32_t *sums = scaler->sums;
@@ -226,18 +290,21 @@ static void divide_columns(const struct scaler *scaler)
 /* A row of the scaled image from complete sums, which begin anew. */
 static void write_row(struct scaler *scaler)
 {
-    const size_t count = 3 * (size_t)scaler->scaled_width;
+    const struct scale_window *window = &scaler->window;
+    const size_t count = 3 * (size_t)window->full_width;
     const uint64_t area = (uint64_t)scaler->width * scaler->height;
-    if (scaler->deep || area > AREA_MOST) {
+    const bool kept = scaler->scaled_next - window->top < window->height;
+    if (kept && (scaler->deep || area > AREA_MOST)) {
         divide_columns(scaler);
-    } else {
+    } else if (kept) {
         add_columns(scaler);
         if (cpu_has_avx2())
             divide_avx2(scaler->means, scaler->totals, count, (uint32_t)area);
         else
             divide_sums(scaler->means, scaler->totals, count, (uint32_t)area);
     }
-    place_row(scaler, scaler->means);
+    if (kept)
+        place_row(scaler, scaler->means);
     memset(scaler->sums, 0, 3 * (size_t)scaler->width * (scaler->deep ? 8 : 4));
     scaler->scaled_next++;
 }
@@ -254,34 +321,68 @@ static size_t work_bytes(uint32_t width, uint32_t height, uint32_t scaled_width)
            (3 * (size_t)scaled_width + 1) * sizeof(uint32_t) + 3 * (size_t)scaled_width;
 }
 
-uint64_t scaler_bytes(uint32_t width, uint32_t height, uint32_t side)
+/* One that grows along an axis is kept whole: it is short or narrow. */
+static bool grows(const struct scale_window *window, uint32_t width, uint32_t height)
 {
-    uint32_t scaled_width, scaled_height;
-    scale_size(&scaled_width, &scaled_height, width, height, side);
-    return work_bytes(width, height, scaled_width) + 3 * (uint64_t)scaled_width * scaled_height;
+    return window->full_width > width || window->full_height > height;
 }
 
-bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side,
-                  uint8_t orientation)
+static size_t sums_bytes(const struct scale_window *window, uint32_t width, uint32_t height)
 {
-    *scaler = (struct scaler){.width = width, .height = height, .deep = is_deep(height)};
-    scale_size(&scaler->scaled_width, &scaler->scaled_height, width, height, side);
-    scaler->turn = scale_turn(scaler->scaled_width, scaler->scaled_height, orientation);
-    scaler->sums = calloc(1, work_bytes(width, height, scaler->scaled_width));
-    scaler->pixels = malloc(3 * (size_t)scaler->scaled_width * scaler->scaled_height);
+    return grows(window, width, height) ? 3 * (size_t)width * height
+                                        : work_bytes(width, height, window->full_width);
+}
+
+uint64_t scaler_bytes(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal)
+{
+    const struct scale_window window = scale_window(width, height, orientation, goal);
+    return sums_bytes(&window, width, height) + 3 * (uint64_t)window.width * window.height;
+}
+
+bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint8_t orientation,
+                  scale_goal goal)
+{
+    *scaler = (struct scaler){.width = width,
+                              .height = height,
+                              .window = scale_window(width, height, orientation, goal),
+                              .orientation = orientation,
+                              .deep = is_deep(height)};
+    const struct scale_window *window = &scaler->window;
+    scaler->turn = scale_turn(window->width, window->height, orientation);
+    scaler->sums = calloc(1, sums_bytes(window, width, height));
+    scaler->pixels = malloc(3 * (size_t)window->width * window->height);
     if (!scaler->sums || !scaler->pixels) {
         scaler_clear(scaler);
         return false;
     }
+    if (grows(window, width, height)) {
+        scaler->rows = scaler->sums;
+        return true;
+    }
     scaler->totals = (uint32_t *)(void *)((uint8_t *)scaler->sums +
                                           (3 * (size_t)width + 1) * (scaler->deep ? 8 : 4));
-    scaler->means = (uint8_t *)(scaler->totals + 3 * (size_t)scaler->scaled_width + 1);
+    scaler->means = (uint8_t *)(scaler->totals + 3 * (size_t)window->full_width + 1);
     return true;
+}
+
+static void keep_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint32_t rows)
+{
+    const size_t row = 3 * (size_t)scaler->width;
+    for (uint32_t j = 0; j < rows; j++)
+        memcpy(scaler->rows + (scaler->next + j) * row, rgb + j * stride, row);
+    scaler->next += rows;
+    if (scaler->next == scaler->height)
+        scale_reference(scaler->pixels, &scaler->window, scaler->rows, row, scaler->width,
+                        scaler->height, scaler->orientation);
 }
 
 void scaler_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint32_t rows)
 {
-    const uint64_t unit = scaler->scaled_height; /* a row, in units of 1 / scaled_height */
+    const uint64_t unit = scaler->window.full_height; /* a row, in units of 1 / full_height */
+    if (scaler->rows) {
+        keep_rows(scaler, rgb, stride, rows);
+        return;
+    }
     const uint64_t below = ((uint64_t)scaler->next + rows) * unit;
     uint64_t at = (uint64_t)scaler->next * unit;
     while (at < below) {

@@ -1,16 +1,22 @@
-/* scale.h: a box filter that shrinks images, in integer arithmetic: its definition, its plain C
- * reference, and the filter by which the host scales an image while it is decoded.
+/* scale.h: scaling of images in integer arithmetic: its definition, its plain C reference, and the
+ * filter by which the host scales an image while it is decoded.
  *
- * The longer side of the image becomes `side` pixels, the shorter one keeps the proportion, rounded
- * to the nearest, at least 1. An image that is not larger is unchanged. For w x h pixels from W x
- * H, channel c of pixel (x, y) is
+ * Scaling to a side: the longer side of the image becomes `side` pixels, the shorter one keeps the
+ * proportion, rounded to the nearest, at least 1; an image that is not larger is unchanged. Scaling to
+ * a size: exactly w x h pixels, either of the whole image, or of its middle (scale_window).
  *
- *     (sum over i, j of a(x, i) b(y, j) p_c(i, j)  +  floor(W H / 2)) / (W H), rounded down, where
- *     a(x, i) = max(0, min((i + 1) w, (x + 1) W) - max(i w, x W)), b(y, j) likewise of h and H:
+ * For w x h pixels from W x H, channel c of pixel (x, y) is
  *
- * the mean over the area of the pixel, rounded to the nearest, halves up. The weights are
- * symmetric, so rotating or mirroring before or after scaling gives the same pixels: images are
- * scaled as they are stored, and the scaled pixels are written where they are in the upright image.
+ *     (sum over i, j of a(x, i) b(y, j) p_c(i, j)  +  floor(A B / 2)) / (A B), rounded down, where
+ *     w <= W:  a(x, i) = max(0, min((i + 1) w, (x + 1) W) - max(i w, x W)),   A = W
+ *     w > W:   a(x, i) = max(0, 2 w - |c - 2 w i|), c = (2 x + 1) W - w,      A = 2 w
+ *              with c limited to 0 .. 2 w (W - 1)
+ *
+ * and b(y, j) and B likewise of h and H: the mean over the area of the pixel where an axis shrinks,
+ * linear interpolation between the centres of pixels where it grows, rounded to the nearest, halves up.
+ * The weights are symmetric, so rotating or mirroring before or after scaling gives the same pixels:
+ * images are scaled as they are stored, and the scaled pixels are written where they are in the upright
+ * image.
  */
 #ifndef CLPIPE_PART_SCALE_H
 #define CLPIPE_PART_SCALE_H
@@ -19,11 +25,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SCALE_SIDE_MAX 65535u /* of scale_size and scale_reference; of a feature: feature.h */
+#define SCALE_SIDE_MAX 65535u      /* of a feature: feature.h */
+#define SCALE_FULL_MAX (1u << 30) /* of a whole image of which the middle is kept */
 
-/* The size of the scaled image. */
-void scale_size(uint32_t *scaled_width, uint32_t *scaled_height, uint32_t width, uint32_t height,
-                uint32_t side);
+/* What images are scaled to, as one number: a side, or what scale_to makes. */
+typedef uint64_t scale_goal;
+
+/* Exactly width x height upright pixels, 1 to 8192. crop 0: of the whole image, whose proportions
+ * change; 500 to 1000: of its middle, which has crop / 1000 of the side that it has most of. */
+static inline scale_goal scale_to(uint32_t width, uint32_t height, uint32_t crop)
+{
+    return (scale_goal)1 << 63 | (scale_goal)crop << 32 | width << 16 | height;
+}
+
+/* The most pixels of a scaled image. */
+uint64_t scale_most(scale_goal goal);
+
+/* The scaled image, and the window of it that is kept, as stored. */
+struct scale_window {
+    uint32_t full_width, full_height; /* of the scaled image */
+    uint32_t left, top;               /* of the window */
+    uint32_t width, height;
+};
+
+/* With a crop the scaled image has round(w / crop) columns, or round(h / crop) rows, whichever is more
+ * of the image, keeps the proportion, rounded to the nearest, at most SCALE_FULL_MAX, and has one column
+ * or row more where the window could not lie in its middle. */
+struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal);
 
 /* Where the pixels of an image of width x height go in the upright one, of packed RGB rows: bytes from
  * its begin to pixel (0, 0), and from there to the next column and row. orientation: EXIF; anything
@@ -34,18 +62,19 @@ struct scale_turn {
 };
 struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientation);
 
-/* The plain C reference: `scaled` is the upright image, packed. The other sizes are as stored; stride
- * in bytes. */
-void scale_reference(uint8_t *scaled, uint32_t scaled_width, uint32_t scaled_height,
-                     const uint8_t *pixels, size_t stride, uint32_t width, uint32_t height,
-                     uint8_t orientation);
+/* The plain C reference: `scaled` is the upright image, packed, of the window's size. Sizes are as
+ * stored; stride in bytes. */
+void scale_reference(uint8_t *scaled, const struct scale_window *window, const uint8_t *pixels,
+                     size_t stride, uint32_t width, uint32_t height, uint8_t orientation);
 
 /* The same pixels from rows that come one after another. */
 struct scaler {
-    uint32_t width, height;               /* of the rows to come */
-    uint32_t scaled_width, scaled_height; /* of the result, as stored */
+    uint32_t width, height;     /* of the rows to come */
+    struct scale_window window; /* the result is the window */
+    uint8_t orientation;
     struct scale_turn turn;
-    uint32_t next, scaled_next; /* rows: to come, to be written */
+    uint32_t next, scaled_next; /* rows: to come, of the scaled image to be written */
+    uint8_t *rows;              /* all of them, in `sums`, of an image that grows along an axis; else NULL */
     bool deep;                  /* sums need 64 bits */
     void *sums;                 /* of a row's channels, weighted */
     uint32_t *totals;           /* of the channels of a scaled row; behind the sums */
@@ -54,10 +83,10 @@ struct scaler {
 };
 
 /* Bytes of memory that it takes. */
-uint64_t scaler_bytes(uint32_t width, uint32_t height, uint32_t side);
+uint64_t scaler_bytes(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal);
 /* Begins an image of that size; false: no memory. */
-bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint32_t side,
-                  uint8_t orientation);
+bool scaler_begin(struct scaler *scaler, uint32_t width, uint32_t height, uint8_t orientation,
+                  scale_goal goal);
 /* The next `rows` rows of RGB pixels; behind the last one `pixels` is complete. */
 void scaler_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint32_t rows);
 /* Accepts a zeroed one. */

@@ -458,9 +458,9 @@ uint32_t staging_overlap(const struct staging *staging)
     return step_plan_overlap(staging->config.plan);
 }
 
-unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *staging)
+unsigned staging_goals(scale_goal goals[STEP_NODES_MAX], const struct staging *staging)
 {
-    return step_plan_sides(sides, staging->config.plan);
+    return step_plan_goals(goals, staging->config.plan);
 }
 
 bool staging_would_take(const struct step_plan *plan, const struct ocl_device *device,

@@ -51,10 +51,10 @@ uint64_t staging_part_bytes(const struct staging *staging);
 /* Columns and rows by which the parts of an image must overlap. */
 uint32_t staging_overlap(const struct staging *staging);
 
-/* The sides to which steps scale whole images. If there are any, parts are granted whole, as far as
+/* The goals to which steps scale whole images. If there are any, parts are granted whole, as far as
  * they fit; of an image that is not granted whole, the caller scales the pixels to each side
  * (part/scale.h) and submits them as parts of their own, with shape.scaled. Those are granted whole. */
-unsigned staging_sides(uint32_t sides[STEP_NODES_MAX], const struct staging *staging);
+unsigned staging_goals(scale_goal goals[STEP_NODES_MAX], const struct staging *staging);
 
 /* Will the device accept parts with that payload, unless memory is short or its kernels are wrong? Opens
  * nothing. */

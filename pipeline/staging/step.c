@@ -31,25 +31,25 @@ uint32_t step_plan_overlap(const struct step_plan *plan)
     return most;
 }
 
-unsigned step_plan_sides(uint32_t sides[STEP_NODES_MAX], const struct step_plan *plan)
+unsigned step_plan_goals(scale_goal goals[STEP_NODES_MAX], const struct step_plan *plan)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < plan->count; i++) {
         const struct step_node *node = &plan->node[i];
         unsigned j = 0;
-        while (j < count && sides[j] != node->parameter)
+        while (j < count && goals[j] != node->parameter)
             j++;
         if (node->step->whole && j == count)
-            sides[count++] = node->parameter;
+            goals[count++] = node->parameter;
     }
     return count;
 }
 
 uint64_t step_plan_least_part(const struct step_plan *plan)
 {
-    uint32_t sides[STEP_NODES_MAX];
+    scale_goal goals[STEP_NODES_MAX];
     uint64_t most = 0;
-    for (unsigned i = step_plan_sides(sides, plan); i-- > 0;)
-        most = sides[i] > most ? sides[i] : most;
-    return 3 * most * most;
+    for (unsigned i = step_plan_goals(goals, plan); i-- > 0;)
+        most = scale_most(goals[i]) > most ? scale_most(goals[i]) : most;
+    return 3 * most;
 }

@@ -21,6 +21,7 @@
 
 #include "ocl/ocl.h"
 #include "part/part.h"
+#include "part/scale.h"
 
 #define STEP_NODES_MAX  32u
 #define STEP_COUNTS_MAX 64u /* of all nodes together */
@@ -32,7 +33,7 @@ struct step_node {
     const struct step *step;
     int input;          /* index of another node; -1: the slot */
     uint32_t border;    /* columns and rows that the output loses */
-    uint32_t parameter; /* the step's own */
+    uint64_t parameter; /* the step's own */
     const void *config; /* the step's own; must outlive the plan */
 };
 
@@ -75,7 +76,7 @@ struct step_io {
 struct step {
     const char *name;
     enum payload takes, gives;
-    bool whole;   /* takes only whole images, and scales them to the side `parameter` */
+    bool whole;   /* takes only whole images, and scales them to the goal `parameter` */
     bool refuses; /* may set a part's verdict word: then the host decodes the image */
     uint32_t arena_percent, scratch_percent; /* bytes on the device, of those of its input */
     uint64_t slot_bytes; /* what slots should have where the device has its own memory; 0: any */
@@ -88,7 +89,7 @@ struct step {
     const char *otherwise;
 
     /* Can the device run it, and should it? NULL: any. */
-    bool (*possible)(const struct ocl_device *device, uint32_t parameter);
+    bool (*possible)(const struct ocl_device *device, uint64_t parameter);
     /* launch_bytes: of a slot. STATUS_USAGE: the request cannot be met on this device. Builds
      * nothing yet. */
     enum status (*open)(void **state, struct step_needs *needs, struct ocl_context *context,
@@ -128,9 +129,9 @@ int step_plan_node(struct step_plan *plan, struct step_node node);
 /* Columns and rows by which parts must overlap for the last step. */
 uint32_t step_plan_overlap(const struct step_plan *plan);
 
-/* The different sides to which steps scale whole images; how many. The host scales what does not
+/* The different goals to which steps scale whole images; how many. The host scales what does not
  * fit into a slot, and gives it as a part of its own (part_shape.scaled). */
-unsigned step_plan_sides(uint32_t sides[STEP_NODES_MAX], const struct step_plan *plan);
+unsigned step_plan_goals(scale_goal goals[STEP_NODES_MAX], const struct step_plan *plan);
 /* The bytes that a part must be able to have, since scaled images come whole; 0: any. */
 uint64_t step_plan_least_part(const struct step_plan *plan);
 

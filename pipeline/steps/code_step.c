@@ -36,7 +36,7 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
     (void)list_entries;
     struct code_part part = code_part_of(entry->in, entry->given_up);
     part.offset = entry->in_offset;
-    part.words = entry->values + slot_kernel_node(state)->parameter;
+    part.words = entry->values + (uint32_t)slot_kernel_node(state)->parameter;
     ((struct code_part *)table)[entry->first[0]] = part;
 }
 

@@ -52,7 +52,7 @@ struct program {
 
 struct entropy {
     struct ocl_context *context;
-    uint32_t parameter;
+    uint64_t parameter;
     struct program usual, large; /* the same if the device has no larger groups */
 };
 
@@ -72,7 +72,7 @@ static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
 
 /* A CPU's own decoder is faster than any kernel. A device that shares the host's memory would gain less:
  * there is no upload, and the memory for coefficients is the host's. */
-static bool is_possible(const struct ocl_device *device, uint32_t parameter)
+static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return choose_lanes(device, LANES_USUAL) > 0 &&
            (parameter != ENTROPY_STEP_FASTER ||

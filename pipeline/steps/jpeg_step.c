@@ -26,7 +26,7 @@ struct jpeg {
 static const char *const programs[] = {"jpeg_idct", "jpeg_pixels", NULL};
 
 /* A CPU's own decoder is faster than any kernel. */
-static bool is_possible(const struct ocl_device *device, uint32_t parameter)
+static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return device->max_work_group >= JPEG_GROUP && device->max_work_item[0] >= JPEG_GROUP &&
            (parameter == JPEG_STEP_ALWAYS || !(device->type & CL_DEVICE_TYPE_CPU));

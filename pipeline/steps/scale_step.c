@@ -16,12 +16,11 @@ static void scale_shape(struct part_shape *shape, const struct step_node *node)
 {
     const bool takes =
         part_is_whole(shape) && (shape->scaled == 0 || shape->scaled == node->parameter);
-    scale_size(&shape->width, &shape->height, shape->width, shape->height, node->parameter);
-    if (shape->orientation >= 5) {
-        const uint32_t width = shape->width;
-        shape->width = shape->height;
-        shape->height = width;
-    }
+    const struct scale_window window =
+        scale_window(shape->width, shape->height, shape->orientation, node->parameter);
+    const bool swapped = shape->orientation >= 5;
+    shape->width = swapped ? window.height : window.width;
+    shape->height = swapped ? window.width : window.height;
     shape->orientation = 1;
     shape->rect = (struct cell_rect){0, 0, takes ? shape->width : 0, takes ? shape->height : 0};
     shape->scaled = 0;
@@ -44,13 +43,11 @@ static void count_items(uint32_t *count, const void *state, const struct part_sh
 static void fill_entry(void *table, const void *state, uint32_t list_entries,
                        const struct step_entry *entry)
 {
-    (void)state;
     (void)list_entries;
     const struct part_shape *in = entry->in, *out = entry->out;
-    const bool swapped = in->orientation >= 5;
-    const uint32_t width = swapped ? out->height : out->width;
-    const uint32_t height = swapped ? out->width : out->height;
-    const struct scale_turn turn = scale_turn(width, height, in->orientation);
+    const struct scale_window window =
+        scale_window(in->width, in->height, in->orientation, slot_kernel_node(state)->parameter);
+    const struct scale_turn turn = scale_turn(window.width, window.height, in->orientation);
     ((struct scale_part *)table)[entry->first[0]] =
         (struct scale_part){.offset = entry->in_offset,
                             .scaled = entry->out_offset + turn.first,
@@ -58,8 +55,12 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
                             .row = turn.row,
                             .width = in->width,
                             .height = in->height,
-                            .scaled_width = width,
-                            .scaled_height = entry->given_up || out->bytes == 0 ? 0 : height,
+                            .full_width = window.full_width,
+                            .full_height = window.full_height,
+                            .left = window.left,
+                            .top = window.top,
+                            .scaled_width = window.width,
+                            .scaled_height = entry->given_up || out->bytes == 0 ? 0 : window.height,
                             .first = entry->first[1]};
 }
 
@@ -68,26 +69,16 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_SIDE  13u
 #define TEST_BYTES (128u << 10)
 
-static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                              struct error *err)
+static enum status test_goal(uint64_t *compared, uint64_t *wrong, uint8_t *pixels,
+                             struct ocl_context *context, scale_goal goal, struct error *err)
 {
     /* No larger; by one; twice, three times and a prime number of times; single rows and columns. */
     static const uint32_t sizes[][2] = {{1, 1},   {13, 13}, {14, 14}, {26, 13}, {39, 26}, {97, 89},
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
     enum { PARTS = sizeof sizes / sizeof *sizes };
-    static const struct step_node node = {.step = &scale_step, .parameter = TEST_SIDE};
+    const struct step_node node = {.step = &scale_step, .parameter = goal};
     struct proof_part parts[PARTS] = {{.in_offset = 0}};
-    *compared = *wrong = 0;
-    uint8_t *pixels = calloc(3, TEST_BYTES);
-    if (!pixels)
-        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
     uint8_t *scaled = pixels + TEST_BYTES, *wanted = scaled + TEST_BYTES;
-    /* Random bytes, white ones and black ones in between: the largest and the smallest sums. */
-    uint32_t state = RANDOM_START;
-    for (uint32_t i = 0; i < TEST_BYTES; i++) {
-        random_next(&state);
-        pixels[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
-    }
     for (uint32_t i = 0, offset = 0; i < PARTS; i++) {
         struct part_shape *in = &parts[i].in;
         in->width = in->rect.x1 = sizes[i][0];
@@ -101,14 +92,34 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
         proof_run(scaled, parts, PARTS, &node, context, pixels, TEST_BYTES, err);
     for (uint32_t i = 0; i < PARTS && status == STATUS_OK; i++) {
         const struct part_shape *in = &parts[i].in, *out = &parts[i].out;
-        const bool swapped = in->orientation >= 5;
-        scale_reference(wanted, swapped ? out->height : out->width,
-                        swapped ? out->width : out->height, pixels + parts[i].in_offset, in->stride,
-                        in->width, in->height, in->orientation);
+        const struct scale_window window =
+            scale_window(in->width, in->height, in->orientation, goal);
+        scale_reference(wanted, &window, pixels + parts[i].in_offset, in->stride, in->width,
+                        in->height, in->orientation);
         for (size_t b = 0; b < out->bytes; b++)
             *wrong += scaled[parts[i].out_offset + b] != wanted[b];
         *compared += out->bytes;
     }
+    return status;
+}
+
+static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                              struct error *err)
+{
+    const scale_goal goals[] = {TEST_SIDE, scale_to(13, 13, 0), scale_to(14, 9, 875)};
+    enum status status = STATUS_OK;
+    *compared = *wrong = 0;
+    uint8_t *pixels = calloc(3, TEST_BYTES);
+    if (!pixels)
+        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
+    /* Random bytes, white ones and black ones in between: the largest and the smallest sums. */
+    uint32_t state = RANDOM_START;
+    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+        random_next(&state);
+        pixels[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
+    }
+    for (size_t g = 0; g < sizeof goals / sizeof *goals && status == STATUS_OK; g++)
+        status = test_goal(compared, wrong, pixels, context, goals[g], err);
     free(pixels);
     return status;
 }

@@ -18,7 +18,7 @@ uint32_t thumbnail_words(uint32_t size)
 }
 
 /* Where there are coefficients. */
-static bool is_possible(const struct ocl_device *device, uint32_t parameter)
+static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return jpeg_step.possible(device, parameter);
 }

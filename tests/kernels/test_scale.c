@@ -1,4 +1,4 @@
-/* test_scale.c: the box filter: its kernel against plain C on every device there is, over exact and over
+/* test_scale.c: scaling: its kernel against plain C on every device there is, over exact and over
  * rounded-up ranges, and plain C against values worked out by hand (run it under oclgrind too). */
 #include "runner.h"
 #include "test_devices.h"
@@ -17,9 +17,25 @@ enum fill { FILL_RANDOM, FILL_WHITE, FILL_STRIPES, FILL_EDGES, FILLS };
 /* Single rows, columns and pixels; no larger than any side below; prime sizes; multiples of the sides. */
 static const uint32_t sizes[][2] = {{1, 1},   {1, 97},  {97, 1},  {2, 1},    {7, 7},   {8, 7},
                                     {14, 21}, {31, 29}, {64, 32}, {101, 53}, {13, 89}, {128, 96}};
-static const uint32_t sides[] = {1, 2, 7, 16, 31, 64, 1000};
 #define SIZES (sizeof sizes / sizeof *sizes)
-#define SIDES (sizeof sides / sizeof *sides)
+#define GOALS 12u
+
+static scale_goal goal_of(unsigned i)
+{
+    const scale_goal goals[GOALS] = {1,
+                                     2,
+                                     7,
+                                     scale_to(33, 20, 0),
+                                     16,
+                                     scale_to(16, 16, 875),
+                                     scale_to(32, 32, 0),
+                                     31,
+                                     scale_to(1, 1, 1000),
+                                     64,
+                                     scale_to(9, 40, 500),
+                                     1000};
+    return goals[i];
+}
 
 /* White must stay white; stripes and single bright edges show every weight that is wrong. */
 static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
@@ -51,10 +67,10 @@ static void make_parts(struct proof_part *parts)
     assert_true(offset <= SLOT_BYTES);
 }
 
-static void check_slot(struct ocl_context *context, uint32_t side, enum fill fill)
+static void check_slot(struct ocl_context *context, scale_goal goal, enum fill fill)
 {
     static uint8_t pixels[SLOT_BYTES], scaled[SLOT_BYTES], wanted[SLOT_BYTES];
-    const struct step_node node = {.step = &scale_step, .parameter = side};
+    const struct step_node node = {.step = &scale_step, .parameter = goal};
     struct proof_part parts[SIZES] = {{.in_offset = 0}};
     struct error err = ERROR_INIT;
     make_parts(parts);
@@ -66,18 +82,16 @@ static void check_slot(struct ocl_context *context, uint32_t side, enum fill fil
     assert_int_equal(parts[8].out.bytes, 0);
     for (uint32_t i = 0; i < SIZES; i++) {
         const struct proof_part *part = &parts[i];
-        const bool swapped = part->in.orientation >= 5;
+        const struct scale_window window =
+            scale_window(part->in.width, part->in.height, part->in.orientation, goal);
         if (!part->given_up && part->out.bytes > 0)
-            scale_reference(wanted + part->out_offset,
-                            swapped ? part->out.height : part->out.width,
-                            swapped ? part->out.width : part->out.height,
-                            pixels + part->in_offset, part->in.stride, part->in.width,
+            scale_reference(wanted + part->out_offset, &window, pixels + part->in_offset, part->in.stride, part->in.width,
                             part->in.height, part->in.orientation);
     }
     for (uint32_t i = 0; i < SLOT_BYTES; i++)
         if (scaled[i] != wanted[i])
-            fail_msg("side %u, fill %d: byte %u is %u instead of %u", side, fill, i, scaled[i],
-                     wanted[i]);
+            fail_msg("goal %llx, fill %d: byte %u is %u instead of %u", (unsigned long long)goal,
+                     fill, i, scaled[i], wanted[i]);
 }
 
 static void test_slots_equal_the_reference(void **state)
@@ -91,9 +105,9 @@ static void test_slots_equal_the_reference(void **state)
             struct ocl_context *context;
             device.non_uniform_groups = both && turn == 0;
             assert_int_equal(ocl_context_open(&context, &device, NULL, &err), STATUS_OK);
-            for (unsigned side = test_brief() ? 2 : 0; side < SIDES; side += test_brief() ? 3 : 1)
+            for (unsigned goal = test_brief() ? 2 : 0; goal < GOALS; goal += test_brief() ? 3 : 1)
                 for (int fill = 0; fill < (test_brief() ? 1 : FILLS); fill++)
-                    check_slot(context, sides[side], (enum fill)fill);
+                    check_slot(context, goal_of(goal), (enum fill)fill);
             ocl_context_close(&context);
         }
     }
@@ -115,11 +129,36 @@ static void test_sizes(void **state)
         {100000, 70000, 65535, 65535, 45875},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint32_t width, height;
-        scale_size(&width, &height, cases[i][0], cases[i][1], cases[i][2]);
-        assert_int_equal(width, cases[i][3]);
-        assert_int_equal(height, cases[i][4]);
+        const struct scale_window window = scale_window(cases[i][0], cases[i][1], 6, cases[i][2]);
+        assert_int_equal(window.width, cases[i][3]);
+        assert_int_equal(window.height, cases[i][4]);
+        assert_int_equal(window.full_width, cases[i][3]);
+        assert_int_equal(window.left, 0);
     }
+}
+
+static void check_window(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal,
+                         const uint32_t wanted[4])
+{
+    const struct scale_window window = scale_window(width, height, orientation, goal);
+    assert_int_equal(window.full_width, wanted[0]);
+    assert_int_equal(window.full_height, wanted[1]);
+    assert_int_equal(window.left, wanted[2]);
+    assert_int_equal(window.top, wanted[3]);
+}
+
+/* Goals are upright; windows lie in the middle, and their images are large enough and bounded. */
+static void test_windows(void **state)
+{
+    (void)state;
+    check_window(100, 50, 1, scale_to(10, 10, 800), (uint32_t[]){26, 14, 8, 2});
+    check_window(100, 50, 6, scale_to(20, 10, 0), (uint32_t[]){10, 20, 0, 0});
+    check_window(640, 480, 1, scale_to(224, 224, 875), (uint32_t[]){342, 256, 59, 16});
+    check_window(480, 640, 8, scale_to(224, 224, 875), (uint32_t[]){256, 342, 16, 59});
+    check_window(1, 1, 1, scale_to(224, 224, 875), (uint32_t[]){256, 256, 16, 16});
+    check_window(224, 448, 1, scale_to(224, 224, 1000), (uint32_t[]){224, 448, 0, 112});
+    check_window(1, UINT32_MAX, 1, scale_to(224, 224, 875),
+                 (uint32_t[]){256, SCALE_FULL_MAX, 16, SCALE_FULL_MAX / 2 - 112});
 }
 
 /* Three pixels to two: the middle one is shared, 2:1 and 1:2 of three thirds. */
@@ -128,17 +167,25 @@ static void test_reference_by_hand(void **state)
     (void)state;
     const uint8_t row[9] = {0, 255, 10, 90, 255, 20, 30, 255, 31};
     uint8_t scaled[6] = {0};
-    scale_reference(scaled, 2, 1, row, 9, 3, 1, 1);
+    scale_reference(scaled, &(struct scale_window){2, 1, 0, 0, 2, 1}, row, 9, 3, 1, 1);
     assert_int_equal(scaled[0], 30); /* (2 * 0 + 90) / 3 */
     assert_int_equal(scaled[1], 255);
     assert_int_equal(scaled[2], 13); /* 40 / 3 = 13.3 */
     assert_int_equal(scaled[3], 50); /* (90 + 2 * 30) / 3 */
     assert_int_equal(scaled[5], 27); /* 82 / 3 = 27.3 */
     const uint8_t two[6] = {0, 1, 2, 1, 2, 255};
-    scale_reference(scaled, 1, 1, two, 6, 2, 1, 1);
+    scale_reference(scaled, &(struct scale_window){1, 1, 0, 0, 1, 1}, two, 6, 2, 1, 1);
     assert_int_equal(scaled[0], 1); /* 0.5: up */
     assert_int_equal(scaled[1], 2); /* 1.5: up */
     assert_int_equal(scaled[2], 129);
+    /* Two pixels to four: at 0, 1/4, 3/4 and 1 of the way from the first to the second. */
+    const uint8_t pair[6] = {0, 10, 255, 255, 10, 0};
+    static const uint8_t four[12] = {0, 10, 255, 64, 10, 191, 191, 10, 64, 255, 10, 0};
+    uint8_t grown[12];
+    scale_reference(grown, &(struct scale_window){4, 1, 0, 0, 4, 1}, pair, 6, 2, 1, 1);
+    assert_memory_equal(grown, four, 12);
+    scale_reference(grown, &(struct scale_window){4, 1, 1, 0, 2, 1}, pair, 6, 2, 1, 1);
+    assert_memory_equal(grown, four + 3, 6);
 }
 
 /* The weights are symmetric: a mirrored picture scales to the mirrored one. */
@@ -150,14 +197,19 @@ static void test_mirrored(void **state)
     fill_pixels(pixels, sizeof pixels, FILL_RANDOM);
     for (unsigned i = 0; i < W * H; i++)
         memcpy(mirrored + (size_t)3 * (W * H - 1 - i), pixels + (size_t)3 * i, 3);
-    scale_reference(scaled, SW, SH, pixels, W * 3, W, H, 1);
-    scale_reference(other, SW, SH, mirrored, W * 3, W, H, 1);
-    for (unsigned i = 0; i < SW * SH; i++)
-        assert_memory_equal(other + (size_t)3 * (SW * SH - 1 - i), scaled + (size_t)3 * i, 3);
+    const scale_goal goals[] = {scale_to(SW, SH, 0), scale_to(SH, SW, 500), scale_to(2, 14, 0)};
+    for (unsigned g = 0; g < 3; g++) {
+        const struct scale_window window = scale_window(W, H, 1, goals[g]);
+        scale_reference(scaled, &window, pixels, W * 3, W, H, 1);
+        scale_reference(other, &window, mirrored, W * 3, W, H, 1);
+        for (unsigned i = 0; i < SW * SH; i++)
+            assert_memory_equal(other + (size_t)3 * (SW * SH - 1 - i), scaled + (size_t)3 * i, 3);
+    }
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_sizes),
+    cmocka_unit_test(test_windows),
     cmocka_unit_test(test_reference_by_hand),
     cmocka_unit_test(test_mirrored),
     cmocka_unit_test(test_slots_equal_the_reference),

@@ -51,29 +51,42 @@ static void test_every_pixel_is_one_parts_own(void **state)
 static void test_scaled_by_rows(void **state)
 {
     (void)state;
-    static const uint32_t sizes[][3] = {{1, 1, 16},    {16, 16, 16}, {17, 16, 16}, {33, 31, 16},
-                                        {640, 480, 64}, {3, 900, 17}, {900, 3, 17}, {257, 129, 128},
-                                        {5000, 3400, 64}, {20, 4000, 16}};
+    const struct {
+        uint32_t width, height;
+        scale_goal goal;
+    } cases[] = {{1, 1, 16},
+                 {16, 16, 16},
+                 {17, 16, 16},
+                 {33, 31, 16},
+                 {640, 480, 64},
+                 {3, 900, 17},
+                 {900, 3, 17},
+                 {257, 129, 128},
+                 {5000, 3400, 64},
+                 {20, 4000, 16},
+                 {640, 480, scale_to(60, 50, 0)},
+                 {640, 481, scale_to(60, 50, 875)},
+                 {5000, 3400, scale_to(64, 64, 500)},
+                 {30, 900, scale_to(32, 32, 0)},
+                 {900, 30, scale_to(20, 32, 875)}};
     uint32_t random = test_seed();
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const uint32_t width = sizes[i][0], height = sizes[i][1], side = sizes[i][2];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t width = cases[i].width, height = cases[i].height;
         const size_t stride = 3 * (size_t)width + 5, bytes = stride * height;
-        uint8_t *pixels = malloc(bytes), *wanted = malloc(bytes);
+        uint8_t *pixels = malloc(bytes), *wanted = malloc(bytes > 16384 ? bytes : 16384);
         struct scaler scaler;
         assert_true(pixels && wanted);
         for (size_t b = 0; b < bytes; b++)
             pixels[b] = b / 64 % 2 ? 255 : (uint8_t)(random_next(&random) >> 24);
-        const uint8_t orientation = (uint8_t)(1 + i);
-        assert_true(scaler_begin(&scaler, width, height, side, orientation));
+        const uint8_t orientation = (uint8_t)(1 + i % 8);
+        assert_true(scaler_begin(&scaler, width, height, orientation, cases[i].goal));
         for (uint32_t y = 0, rows; y < height; y += rows) {
             rows = 1 + (random_next(&random) >> 8) % (height - y);
             scaler_rows(&scaler, pixels + y * stride, stride, rows);
         }
-        assert_int_equal(scaler.scaled_next, scaler.scaled_height);
-        scale_reference(wanted, scaler.scaled_width, scaler.scaled_height, pixels, stride, width,
-                        height, orientation);
+        scale_reference(wanted, &scaler.window, pixels, stride, width, height, orientation);
         assert_memory_equal(scaler.pixels, wanted,
-                            3 * (size_t)scaler.scaled_width * scaler.scaled_height);
+                            3 * (size_t)scaler.window.width * scaler.window.height);
         scaler_clear(&scaler);
         free(wanted);
         free(pixels);

@@ -99,8 +99,10 @@ static void count_wanted(struct picture *picture, const struct images *images, b
         uint8_t *pixels = malloc((size_t)3 * width * height);
         memcpy(pixels, picture->pixels, (size_t)3 * width * height);
         if (i & 1 && scaled) {
-            scale_size(&width, &height, picture->width, picture->height, SIDE);
-            scale_reference(pixels, width, height, picture->pixels, 3 * (size_t)picture->width,
+            const struct scale_window window = scale_window(width, height, 1, SIDE);
+            width = window.width;
+            height = window.height;
+            scale_reference(pixels, &window, picture->pixels, 3 * (size_t)picture->width,
                             picture->width, picture->height, 1);
         }
         if (i & 2) {
@@ -176,9 +178,9 @@ static void check_plan(bool scaled, unsigned slots)
                                           .failed = fail_device};
     if (staging_open(&staging, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
-    uint32_t sides[STEP_NODES_MAX];
-    assert_int_equal(staging_sides(sides, staging), scaled);
-    assert_true(!scaled || sides[0] == SIDE);
+    scale_goal goals[STEP_NODES_MAX];
+    assert_int_equal(staging_goals(goals, staging), scaled);
+    assert_true(!scaled || goals[0] == SIDE);
     for (unsigned i = 0; i < PICTURES; i++) {
         make_picture(&picture[i], i, &random);
         submit_picture(staging, &picture[i], scaled, &random);

@@ -56,7 +56,7 @@ static enum status open_toy(void **out, struct step_needs *needs, struct ocl_con
     (void)err;
     struct toy *toy = calloc(1, sizeof *toy);
     toy->context = context;
-    toy->bits = node->parameter;
+    toy->bits = (uint32_t)node->parameter;
     *needs = (struct step_needs){.lists = 1, .counts = 1, .events = 1};
     *out = toy;
     return STATUS_OK;
