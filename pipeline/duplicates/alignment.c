@@ -1,6 +1,8 @@
 /* alignment.c: aligns two small grey planes, then looks for blocks and colours that contradict. */
 #include "duplicates/alignment.h"
 
+#include "base/minmax.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +34,21 @@
 #define CONTRARY    2u    /* blocks that contradict, at most, */
 #define CONTRARY_OF 32u   /* or one in so many */
 #define HOPELESS    0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
-#define PROMISING   0.3f  /* correlation at half size, and a quarter of it before, to go on */
+#define PROMISING   0.3f  /* correlation at a quarter, and at half size, to go on */
+
+#define WINDOW      8    /* pixels, of the larger planes; what one may have lost in copying, */
+#define LOST        0.1  /* of the mean energy weighted by itself; */
+#define LOST_HALVED 0.05 /* where one has so few pixels that the other is halved */
+#define LANES       4
+#define SAMPLES     ALIGNMENT_FINE
+#define ROWS        64 /* of a level, that fits take into account, about */
+typedef float lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 
 /* A level of a pyramid. */
 struct level {
     int width, height;
+    double across, down; /* of the picture, that a pixel is */
     float *pixel;
 };
 
@@ -52,6 +64,8 @@ static void halve(struct level *out, const struct level *of)
     const struct level in = *of;
     out->width = in.width / 2;
     out->height = in.height / 2;
+    out->across = 2 * in.across;
+    out->down = 2 * in.down;
     for (int y = 0; y < out->height; y++) {
         for (int x = 0; x < out->width; x++) {
             const float *p = in.pixel + 2 * y * in.width + 2 * x;
@@ -64,7 +78,7 @@ static void halve(struct level *out, const struct level *of)
 static void blur(struct level *level)
 {
     const int width = level->width;
-    float above[ALIGNMENT_SIDE];
+    float above[SAMPLES];
     for (int y = 0; y < level->height; y++) {
         float *p = level->pixel + y * width, before = p[0];
         for (int x = 0; x < width; x++) {
@@ -85,53 +99,86 @@ static void blur(struct level *level)
 }
 
 /* Halved until it is at most 1.4 times as long as the other. */
-static void build(struct level *levels, float *memory, const struct alignment_plane *plane,
-                  uint32_t other, bool mirrored)
+static void load(struct level *out, float *memory, const uint8_t *pixel, uint32_t width,
+                 uint32_t height, uint32_t other, bool mirrored)
 {
-    const uint32_t width = plane->width, height = plane->height;
-    for (int l = 0; l < LEVELS; memory += ALIGNMENT_SIDE * ALIGNMENT_SIDE >> 2 * l++)
-        levels[l].pixel = memory;
-    levels[0].width = (int)width;
-    levels[0].height = (int)height;
+    *out = (struct level){(int)width, (int)height, 1.0 / width, 1.0 / height, memory};
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++)
-            levels[0].pixel[y * width + x] =
-                plane->pixel[y * width + (mirrored ? width - 1 - x : x)];
-    for (uint32_t longer = width > height ? width : height; 10 * longer > 14 * other; longer /= 2)
-        halve(&levels[0], &levels[0]);
-    blur(&levels[0]);
-    for (int l = 1; l < LEVELS; l++)
-        halve(&levels[l], &levels[l - 1]);
+            memory[y * width + x] = pixel[y * width + (mirrored ? width - 1 - x : x)];
+    for (uint32_t longer = max_u32(width, height); 10 * longer > 14 * other; longer /= 2)
+        halve(out, out);
+    blur(out);
 }
 
-/* Where b's pixel lies in a, with the weights of its four neighbours; the nearest place, and false, if
+static void build(struct level *levels, float *memory, const struct alignment_plane *plane,
+                  const struct alignment_plane *other, bool mirrored)
+{
+    load(levels, memory, plane->pixel, plane->width, plane->height,
+         max_u32(other->width, other->height), mirrored);
+    for (int l = 1; l < LEVELS; l++) {
+        memory += ALIGNMENT_SIDE * ALIGNMENT_SIDE >> 2 * (l - 1);
+        levels[l].pixel = memory;
+        halve(&levels[l], &levels[l - 1]);
+    }
+}
+
+/* A row of b's pixels where they lie in a: values and slopes there; of the nearest place, and `inside` 0, if
  * that is outside. */
-struct place {
-    const float *p;
-    float fx, fy;
+struct samples {
+    float value[SAMPLES], dx[SAMPLES], dy[SAMPLES];
+    int32_t inside[SAMPLES]; /* all bits or none */
 };
-static inline bool find_place(struct place *out, const struct level *a, const double *map, int u,
-                              int v)
+
+static inline lanes pick(ints mask, lanes yes, lanes no)
+{
+    return (lanes)((mask & (ints)yes) | (~mask & (ints)no));
+}
+
+static inline lanes clamp(lanes x, float most)
+{
+    const lanes zeros = {0}, mosts = zeros + most;
+    x = pick(x > zeros, x, zeros);
+    return pick(x < mosts, x, mosts);
+}
+
+/* From pixel u0 of row v on; some more than `count` are set, but are not inside. */
+static void sample_row(struct samples *out, const struct level *a, const double *map, int u0, int v,
+                       int count)
 {
     const float right = (float)a->width - 1.001f, low = (float)a->height - 1.001f;
-    float x = (float)(map[0] * u + map[1] * v + map[2]);
-    float y = (float)(map[3] * u + map[4] * v + map[5]);
-    const bool inside = x > -0.1f && y > -0.1f && x < right + 0.1f && y < low + 0.1f;
-    x = x > 0 ? x < right ? x : right : 0;
-    y = y > 0 ? y < low ? y : low : 0;
-    const int ix = (int)x, iy = (int)y;
-    out->p = a->pixel + iy * a->width + ix;
-    out->fx = x - (float)ix;
-    out->fy = y - (float)iy;
-    return inside;
+    const float x0 = (float)(map[1] * v + map[2]), y0 = (float)(map[4] * v + map[5]);
+    const float mx = (float)map[0], my = (float)map[3];
+    for (int i = 0; i < count; i += LANES) {
+        const lanes u = (lanes){0, 1, 2, 3} + (float)(u0 + i);
+        lanes x = mx * u + x0, y = my * u + y0, p[4];
+        const ints there = (x > -0.1f) & (y > -0.1f) & (x < right + 0.1f) & (y < low + 0.1f) &
+                           ((ints){0, 1, 2, 3} < count - i);
+        x = clamp(x, right);
+        y = clamp(y, low);
+        const ints ix = __builtin_convertvector(x, ints), iy = __builtin_convertvector(y, ints);
+        const lanes fx = x - __builtin_convertvector(ix, lanes);
+        const lanes fy = y - __builtin_convertvector(iy, lanes);
+        for (int k = 0; k < LANES; k++) {
+            const float *at = a->pixel + iy[k] * a->width + ix[k];
+            p[0][k] = at[0];
+            p[1][k] = at[1];
+            p[2][k] = at[a->width];
+            p[3][k] = at[a->width + 1];
+        }
+        const lanes across = p[1] - p[0], below = p[3] - p[2];
+        const lanes top = p[0] + fx * across, dy = p[2] + fx * below - top;
+        const lanes value = top + fy * dy, dx = across + fy * (below - across);
+        memcpy(out->value + i, &value, sizeof value);
+        memcpy(out->dx + i, &dx, sizeof dx);
+        memcpy(out->dy + i, &dy, sizeof dy);
+        memcpy(out->inside + i, &there, sizeof there);
+    }
 }
 
-static inline float value_at(const struct place *at, int width)
+static int skip(const struct level *b)
 {
-    const float *p = at->p;
-    const float top = p[0] + at->fx * (p[1] - p[0]);
-    const float low = p[width] + at->fx * (p[width + 1] - p[width]);
-    return top + at->fy * (low - top);
+    return (b->height + ROWS - 1) / ROWS;
 }
 
 /* Solves the normal equations in place by Cholesky's decomposition. False: singular. */
@@ -170,12 +217,13 @@ static bool fit_brightness(struct fit *fit, const struct level *a, const struct 
                            double *scale, bool again)
 {
     double sums[2][6] = {{0}}; /* of all; of what is not white */
-    for (int v = 0; v < b->height; v++) {
+    struct samples at;
+    for (int v = 0; v < b->height; v += skip(b)) {
+        sample_row(&at, a, fit->map, 0, v, b->width);
         for (int u = 0; u < b->width; u++) {
-            struct place at;
-            if (!find_place(&at, a, fit->map, u, v))
+            if (!at.inside[u])
                 continue;
-            const double va = value_at(&at, a->width), vb = b->pixel[v * b->width + u];
+            const double va = at.value[u], vb = b->pixel[v * b->width + u];
             const double left = vb - fit->gain * va - fit->offset;
             const double away = again ? 1 + left * left / (*scale * *scale) : 1;
             const double w = 1 / (away * away);
@@ -200,47 +248,94 @@ static bool fit_brightness(struct fit *fit, const struct level *a, const struct 
     return true;
 }
 
+/* The unknowns' derivatives: of slopes across and down, of brightness, 1; times powers of b's x and y. */
+static const struct {
+    int field, across, down;
+} unknown[UNKNOWNS] = {{0, 1, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 0},
+                       {1, 0, 1}, {1, 0, 0}, {2, 0, 0}, {3, 0, 0}};
+/* Where the sums of products of two of them, and of residuals, begin: by ascending power of x. */
+static const int first_sum[4][5] = {
+    {0, 3, 9, 11, 17}, {3, 6, 13, 15, 19}, {9, 13, 21, 22, 24}, {11, 15, 22, 23, 25}};
+#define PRODUCTS 26
+
+struct sums {
+    double of[PRODUCTS][3]; /* by power of y */
+    double residuals, count;
+};
+
+static void add_row(struct sums *sums, const struct fit *fit, const struct level *a,
+                    const struct level *b, double scale, int v)
+{
+    struct samples at;
+    lanes s[PRODUCTS] = {{0}}, residuals = {0}, count = {0};
+    const float gain = (float)fit->gain, offset = (float)fit->offset;
+    const float limit = (float)(1.0 / (scale * scale)), cu = (float)b->width * 0.5f;
+    const double y = v - (double)b->height * 0.5, powers[3] = {1, y, y * y};
+    sample_row(&at, a, fit->map, 0, v, b->width);
+    for (int i = 0; i < b->width; i += LANES) {
+        lanes value, dx, dy, l;
+        ints inside;
+        memcpy(&value, at.value + i, sizeof value);
+        memcpy(&dx, at.dx + i, sizeof dx);
+        memcpy(&dy, at.dy + i, sizeof dy);
+        memcpy(&inside, at.inside + i, sizeof inside);
+        memcpy(&l, b->pixel + v * b->width + i, sizeof l);
+        const lanes zeros = {0}, u = (lanes){0, 1, 2, 3} + ((float)i - cu), t = value - 128;
+        l = pick(inside, l - gain * value - offset, zeros);
+        const lanes away = 1 + l * l * limit, w = pick(inside, 1 / (away * away), zeros);
+        dx *= gain;
+        dy *= gain;
+        const lanes x = w * dx, z = w * dy, wt = w * t, wl = w * l;
+        const lanes squares[3] = {x * dx, x * dy, z * dy};
+        const lanes others[6] = {x * t, x, z * t, z, x * l, z * l};
+        for (int k = 0; k < 3; k++) {
+            s[3 * k] += squares[k];
+            s[3 * k + 1] += squares[k] * u;
+            s[3 * k + 2] += squares[k] * u * u;
+        }
+        for (int k = 0; k < 6; k++) {
+            s[9 + 2 * k] += others[k];
+            s[10 + 2 * k] += others[k] * u;
+        }
+        s[21] += wt * t;
+        s[22] += wt;
+        s[23] += w;
+        s[24] += wt * l;
+        s[25] += wl;
+        residuals += pick(l < zeros, -l, l);
+        count -= __builtin_convertvector(inside, lanes);
+    }
+    for (int k = 0; k < PRODUCTS; k++)
+        for (int power = 0; power < 3; power++)
+            sums->of[k][power] += powers[power] * ((s[k][0] + s[k][1]) + (s[k][2] + s[k][3]));
+    sums->residuals += (residuals[0] + residuals[1]) + (residuals[2] + residuals[3]);
+    sums->count += (count[0] + count[1]) + (count[2] + count[3]);
+}
+
 /* One step; false: it cannot go on. *moved is by how many pixels the corners move at most. */
 static bool step(struct fit *fit, const struct level *a, const struct level *b, double *scale,
                  double *moved)
 {
-    double m[UNKNOWNS][UNKNOWNS] = {{0}}, r[UNKNOWNS] = {0};
-    const double limit = 1.0 / (*scale * *scale);
-    double residuals = 0, count = 0;
-    const float cu = (float)b->width * 0.5f, cv = (float)b->height * 0.5f;
-    for (int v = 0; v < b->height; v++) {
-        for (int u = 0; u < b->width; u++) {
-            struct place at;
-            if (!find_place(&at, a, fit->map, u, v))
-                continue;
-            const float *p = at.p, *q = at.p + a->width;
-            const float value = value_at(&at, a->width);
-            const float gain = (float)fit->gain;
-            const float dx = gain * ((p[1] - p[0]) * (1 - at.fy) + (q[1] - q[0]) * at.fy);
-            const float dy = gain * ((q[0] - p[0]) * (1 - at.fx) + (q[1] - p[1]) * at.fx);
-            const float left = b->pixel[v * b->width + u] - gain * value - (float)fit->offset;
-            const float away = 1 + left * left * (float)limit;
-            const float weight = 1 / (away * away);
-            /* Around the centre, which keeps the equations well conditioned. */
-            const float x = (float)u - cu, y = (float)v - cv;
-            const float j[UNKNOWNS] = {dx * x, dx * y, dx, dy * x, dy * y, dy, value - 128, 1};
-            residuals += fabsf(left);
-            count += 1;
-            for (int i = 0; i < UNKNOWNS; i++) {
-                const float wj = weight * j[i];
-                r[i] += wj * left;
-                for (int k = 0; k <= i; k++)
-                    m[i][k] += wj * j[k];
-            }
-        }
+    double m[UNKNOWNS][UNKNOWNS] = {{0}}, r[UNKNOWNS];
+    const double cu = (double)b->width * 0.5,
+                 cv = (double)b->height * 0.5; /* conditions them well */
+    struct sums sums = {0};
+    for (int v = 0; v < b->height; v += skip(b))
+        add_row(&sums, fit, a, b, *scale, v);
+    for (int i = 0; i < UNKNOWNS; i++) {
+        const int *at = first_sum[unknown[i].field];
+        for (int k = 0; k <= i; k++)
+            m[i][k] = sums.of[at[unknown[k].field] + unknown[i].across + unknown[k].across]
+                             [unknown[i].down + unknown[k].down];
+        r[i] = sums.of[at[4] + unknown[i].across][unknown[i].down];
     }
-    if (count < 32)
+    if (sums.count < 32)
         return false;
     for (int i = 0; i < UNKNOWNS; i++)
         m[i][i] = m[i][i] * 1.0001 + 1e-6;
     if (!solve(m, r))
         return false;
-    *scale = 2 * residuals / count + 1;
+    *scale = 2 * sums.residuals / sums.count + 1;
     fit->map[0] += r[0];
     fit->map[1] += r[1];
     fit->map[2] += r[2] - r[0] * cu - r[1] * cv;
@@ -291,22 +386,21 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
     float va[(BLOCK + 2) * (BLOCK + 2)], vb[BLOCK * BLOCK], fa[BLOCK * BLOCK], fb[BLOCK * BLOCK];
     const int stride = side + 2;
     float difference = 0, best = -2;
-    for (int i = 0; i < stride * stride; i++) {
-        const int u = i % stride - 1, v = i / stride - 1;
-        struct place at;
-        const bool inside = find_place(&at, a, fit->map, u0 + u, v0 + v);
-        va[i] = value_at(&at, a->width);
-        if (fit->gain >= 1)
-            va[i] = clip(fit->gain * va[i] + fit->offset);
-        if (u < 0 || v < 0 || u == side || v == side)
-            continue;
-        if (!inside)
-            return false;
-        float *value = &vb[v * side + u];
-        *value = b->pixel[(v0 + v) * b->width + u0 + u];
-        if (fit->gain < 1)
-            *value = clip((*value - fit->offset) / fit->gain);
-        difference += va[i] - *value;
+    for (int v = -1; v <= side; v++) {
+        struct samples at;
+        float *row = va + (v + 1) * stride;
+        sample_row(&at, a, fit->map, u0 - 1, v0 + v, stride);
+        for (int i = 0; i < stride; i++)
+            row[i] = fit->gain >= 1 ? clip(fit->gain * at.value[i] + fit->offset) : at.value[i];
+        for (int u = 0; u < side && v >= 0 && v < side; u++) {
+            if (!at.inside[u + 1])
+                return false;
+            float *value = &vb[v * side + u];
+            *value = b->pixel[(v0 + v) * b->width + u0 + u];
+            if (fit->gain < 1)
+                *value = clip((*value - fit->offset) / fit->gain);
+            difference += row[u + 1] - *value;
+        }
     }
     take_lines_off(fb, vb, side, side);
     /* Copies that were bent a little agree after a shift by a pixel. */
@@ -363,6 +457,7 @@ struct pictures {
     const struct alignment_plane *plane_a, *plane_b;
     bool mirrored, grey_a, grey_b;
     struct level a[LEVELS], b[LEVELS];
+    struct fit found; /* of the last verdict */
 };
 
 /* How red, and how blue, without the luma. */
@@ -478,10 +573,9 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static struct alignment judge(const struct fit *found, const struct pictures *p)
+static struct alignment judge(const struct fit *found, struct pictures *p)
 {
-    struct fit bright = *found;
-    const struct fit *fit = &bright;
+    struct fit *fit = &p->found;
     double scale = 30;
     const struct level *a = &p->a[0], *b = &p->b[0];
     const int longer = b->width > b->height ? b->width : b->height;
@@ -489,8 +583,9 @@ static struct alignment judge(const struct fit *found, const struct pictures *p)
     struct moments m[BLOCKS];
     bool counts[BLOCKS] = {0}, contrary[BLOCKS] = {0}, tinted = false, doubtful = false;
     float left[BLOCKS], sorted[BLOCKS];
+    p->found = *found;
     for (int again = 0; again < 4; again++)
-        if (!fit_brightness(&bright, a, b, &scale, true))
+        if (!fit_brightness(fit, a, b, &scale, true))
             return (struct alignment){0};
     const int count = compare_blocks(m, fit, a, b, side, true);
     const bool one_grey = p->grey_a != p->grey_b;
@@ -560,13 +655,19 @@ static void place_map(double *map, const struct level *a, const struct level *b,
     map[5] = top * a->height + 0.5 * map[4] - 0.5;
 }
 
-/* Pixel centres of the next finer level: u' = 2 u + 1/2, unless odd sizes lost a column or row. */
-static void refine_map(double *map)
+/* A map between other levels of the same pictures. */
+static void move_map(double *map, const struct level *a, const struct level *b,
+                     const struct level *to_a, const struct level *to_b)
 {
-    const double x = 2 * map[2] + 0.5 - 0.5 * (map[0] + map[1]);
-    const double y = 2 * map[5] + 0.5 - 0.5 * (map[3] + map[4]);
-    map[2] = x;
-    map[5] = y;
+    const double u = to_b->across / b->across, v = to_b->down / b->down;
+    const double x = a->across / to_a->across, y = a->down / to_a->down;
+    const double m[6] = {map[0], map[1], map[2], map[3], map[4], map[5]};
+    map[0] = m[0] * u * x;
+    map[1] = m[1] * v * x;
+    map[2] = ((m[0] * (u - 1) + m[1] * (v - 1) + 1) * 0.5 + m[2]) * x - 0.5;
+    map[3] = m[3] * u * y;
+    map[4] = m[4] * v * y;
+    map[5] = ((m[3] * (u - 1) + m[4] * (v - 1) + 1) * 0.5 + m[5]) * y - 0.5;
 }
 
 /* Most pairs that are no copies end at a coarse level, before those that take most of the time. */
@@ -577,8 +678,8 @@ static bool is_promising(const struct fit *fit, const struct pictures *p, int l,
     return l > 2 || correlate(m, count) >= least;
 }
 
-static struct alignment compare_from(const struct pictures *p, double left, double top,
-                                     double across, double down)
+static struct alignment compare_from(struct pictures *p, double left, double top, double across,
+                                     double down)
 {
     static const int steps[LEVELS] = {6, 10, 8, 5};
     struct fit fit = {.gain = 1};
@@ -595,23 +696,112 @@ static struct alignment compare_from(const struct pictures *p, double left, doub
         moved = 1;
         for (int s = 0; s < steps[l] && moved > 0.02; s++)
             if (!step(&fit, &p->a[l], &p->b[l], &scale, &moved) ||
-                (l == 1 && s == 2 && !is_promising(&fit, p, l, PROMISING / 3)))
+                (l == 1 && s == 2 && !is_promising(&fit, p, l, PROMISING)))
                 return (struct alignment){0};
         if (l == 0)
             break;
-        if (!is_promising(&fit, p, l, PROMISING / (float)(l * l)))
+        if (!is_promising(&fit, p, l, PROMISING))
             return (struct alignment){0};
-        refine_map(fit.map);
+        move_map(fit.map, &p->a[l], &p->b[l], &p->a[l - 1], &p->b[l - 1]);
     }
     return judge(&fit, p);
 }
 
-static void better(struct alignment *best, const struct pictures *p, double left, double top,
+static void better(struct alignment *best, struct pictures *p, double left, double top,
                    double across, double down)
 {
     if (!best->same && best->correlation < HOPELESS)
         *best = compare_from(p, left, top, across, down);
 }
+
+/* --- in detail -------------------------------------------------------------------------------- */
+
+/* Of a window: the larger energy a pixel, and what of it the other does not have. */
+struct window {
+    float energy, left;
+};
+
+static struct window look(const float *a, const float *b, int stride)
+{
+    float aa = 0, bb = 0, ab = 0, sum_a = 0, sum_b = 0;
+    for (int i = 0; i < WINDOW * WINDOW; i++) {
+        const int at = i / WINDOW * stride + i % WINDOW;
+        sum_a += a[at];
+        sum_b += b[at];
+        aa += a[at] * a[at];
+        bb += b[at] * b[at];
+        ab += a[at] * b[at];
+    }
+    const float n = WINDOW * WINDOW;
+    aa = fmaxf(aa / n - sum_a / n * (sum_a / n), 0);
+    bb = fmaxf(bb / n - sum_b / n * (sum_b / n), 0);
+    ab = ab / n - sum_a / n * (sum_b / n);
+    const float most = fmaxf(aa, bb);
+    return (struct window){most, most * (1 - ab / sqrtf(aa * bb + 1e-3f))};
+}
+
+/* a, as b shows it; what a does not show is no number. The darker is brightened as the other was. */
+static void warp(float *out, const struct level *a, struct level *b, const struct fit *fit)
+{
+    struct samples at;
+    for (int v = 0; v < b->height; v++) {
+        sample_row(&at, a, fit->map, 0, v, b->width);
+        for (int u = 0; u < b->width; u++) {
+            float *to = &out[v * b->width + u], *other = &b->pixel[v * b->width + u];
+            *to = !at.inside[u]    ? NAN
+                  : fit->gain >= 1 ? clip(fit->gain * at.value[u] + fit->offset)
+                                   : at.value[u];
+            if (fit->gain < 1)
+                *other = clip((*other - fit->offset) / fit->gain);
+        }
+    }
+}
+
+/* Whether no window of WINDOW pixels of the larger planes has lost so much that a letter or a digit may be
+ * another one. */
+static bool is_unchanged(struct pictures *p, float *memory)
+{
+    const struct alignment_plane *plane_a = p->plane_a, *plane_b = p->plane_b;
+    struct level a, b;
+    struct fit *fit = &p->found;
+    float *warped = memory + 2 * ALIGNMENT_FINE * ALIGNMENT_FINE;
+    double scale = 30, moved = 1, energy = 0, squares = 0;
+    load(&a, memory, plane_a->fine, plane_a->fine_width, plane_a->fine_height,
+         max_u32(plane_b->fine_width, plane_b->fine_height), false);
+    load(&b, memory + ALIGNMENT_FINE * ALIGNMENT_FINE, plane_b->fine, plane_b->fine_width,
+         plane_b->fine_height, max_u32(plane_a->fine_width, plane_a->fine_height), p->mirrored);
+    move_map(fit->map, &p->a[0], &p->b[0], &a, &b);
+    for (int s = 0; s < 4 && moved > 0.02; s++)
+        if (!step(fit, &a, &b, &scale, &moved))
+            return false;
+    if (!fit_brightness(fit, &a, &b, &scale, true))
+        return false;
+    warp(warped, &a, &b, fit);
+    const bool halved = a.width != (int)plane_a->fine_width || b.width != (int)plane_b->fine_width;
+    for (int again = 0; again < 2; again++) {
+        const double most = (halved ? LOST_HALVED : LOST) * squares / energy;
+        for (int v = 1; v + WINDOW < b.height; v += WINDOW / 2) {
+            for (int u = 1; u + WINDOW < b.width; u += WINDOW / 2) {
+                const float *in_a = warped + v * b.width + u, *in_b = b.pixel + v * b.width + u;
+                struct window w = look(in_a, in_b, b.width);
+                if (again) {
+                    for (int s = 0; s < 9 && w.left > most; s++)
+                        w.left = fminf(
+                            w.left,
+                            look(in_a + (s / 3 - 1) * b.width + s % 3 - 1, in_b, b.width).left);
+                    if (w.left > most)
+                        return false;
+                } else if (isfinite(w.left)) {
+                    energy += w.energy;
+                    squares += w.energy * w.energy;
+                }
+            }
+        }
+    }
+    return energy > 0;
+}
+
+/* --- all of it -------------------------------------------------------------------------------- */
 
 struct alignment alignment_compare(const struct alignment_plane *a, const struct alignment_plane *b,
                                    bool mirrored, struct alignment_scratch *scratch)
@@ -625,12 +815,12 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
         return best;
     p.grey_a = is_grey(a);
     p.grey_b = is_grey(b);
-    build(p.a, scratch->a, a, b->width > b->height ? b->width : b->height, false);
-    build(p.b, scratch->b, b, a->width > a->height ? a->width : a->height, mirrored);
+    build(p.a, scratch->a, a, b, false);
+    build(p.b, scratch->b, b, a, mirrored);
     place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
     if (fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false) &&
         is_promising(&whole, &p, 1, PROMISING)) {
-        refine_map(whole.map);
+        move_map(whole.map, &p.a[1], &p.b[1], &p.a[0], &p.b[0]);
         best = judge(&whole, &p);
         best.correlation = best.same ? best.correlation : 0; /* it was not fitted */
     }
@@ -646,5 +836,7 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
     /* Or at all sides: lines of text are fitted to their neighbours from farther away. */
     better(&best, &p, CROPPED / 2, CROPPED / 2, 1 - CROPPED, 1 - CROPPED);
     better(&best, &p, -CROPPED / 2, -CROPPED / 2, 1 + CROPPED, 1 + CROPPED);
+    if (best.certain && a->fine && b->fine)
+        best.certain = is_unchanged(&p, scratch->fine);
     return best;
 }

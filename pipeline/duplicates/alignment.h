@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define ALIGNMENT_SIDE   256u /* longest side of a plane, pixels */
+#define ALIGNMENT_FINE   1024u /* and where a copy must be certain */
 #define ALIGNMENT_COLOUR 64u  /* and in colour */
 #define ALIGNMENT_LEAST  32u  /* smaller ones are no copies of anything */
 
@@ -24,11 +25,14 @@ struct alignment_plane {
     uint32_t colour_width, colour_height;                    /* 1 to ALIGNMENT_COLOUR each */
     uint8_t pixel[ALIGNMENT_SIDE * ALIGNMENT_SIDE];          /* rows without gaps, upright */
     uint8_t colour[ALIGNMENT_COLOUR * ALIGNMENT_COLOUR * 3]; /* RGB */
+    uint32_t fine_width, fine_height;                        /* 1 to ALIGNMENT_FINE each, */
+    uint8_t *fine; /* of fine[ALIGNMENT_FINE squared], or NULL */
 };
 
 /* What a thread needs for a comparison. */
 struct alignment_scratch {
     float a[ALIGNMENT_SIDE * ALIGNMENT_SIDE * 4 / 3], b[ALIGNMENT_SIDE * ALIGNMENT_SIDE * 4 / 3];
+    float *fine; /* 3 ALIGNMENT_FINE squared, if planes have `fine` */
 };
 
 struct alignment {

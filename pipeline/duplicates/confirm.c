@@ -298,8 +298,9 @@ static void *make(struct error *err, enum status *status, uint64_t count, size_t
 enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_config *config,
                           struct error *err)
 {
+    const size_t fine = config->certain ? ALIGNMENT_FINE * ALIGNMENT_FINE : 0;
     const uint64_t pairs = config->pairs->count,
-                   fit = config->memory / sizeof(struct alignment_plane);
+                   fit = config->memory / (sizeof(struct alignment_plane) + fine);
     const uint64_t chunk = 2 * (uint64_t)CHUNK_PAIRS;
     enum status status = STATUS_OK;
     struct confirming c = {.config = config, .linked = linked, .unknown = unknown, .lefts = pairs};
@@ -321,6 +322,10 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     c.to = make(err, &status, chunk, sizeof *c.to);
     c.gone = make(err, &status, CHUNK_PAIRS, sizeof *c.gone);
     c.scratch = make(err, &status, workers_count(config->workers), sizeof *c.scratch);
+    for (uint32_t i = 0; i < workers_count(config->workers) && fine && status == STATUS_OK; i++)
+        c.scratch[i].fine = make(err, &status, 3 * fine, sizeof *c.scratch[i].fine);
+    for (uint32_t i = 0; i < c.room && fine && status == STATUS_OK; i++)
+        c.plane[i].fine = make(err, &status, fine, 1);
     if (status == STATUS_OK) {
         memset(c.taker, 0xff, config->classes * sizeof *c.taker);
         memset(c.slot, 0xff, config->classes * sizeof *c.slot);
@@ -331,6 +336,10 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
         qsort_r(c.left, pairs, sizeof *c.left, by_rank, &c);
         status = run_rounds(&c, err);
     }
+    for (uint32_t i = 0; i < workers_count(config->workers) && c.scratch; i++)
+        free(c.scratch[i].fine);
+    for (uint32_t i = 0; i < c.room && c.plane; i++)
+        free(c.plane[i].fine);
     free(c.scratch);
     free(c.gone);
     free(c.to);

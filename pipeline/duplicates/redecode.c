@@ -24,17 +24,18 @@ struct redecode {
 /* A plane in stored coordinates that is summed up row by row. A source pixel covers `out` units of an
  * axis, a plane's pixel `in` units, so a source pixel has part in at most two of them. */
 struct shrink {
-    uint32_t in_width, in_height, width, height, channels, y;
-    uint64_t row[ALIGNMENT_SIDE], sum[ALIGNMENT_SIDE * ALIGNMENT_SIDE];
+    uint32_t in_width, in_height, width, height, channels;
+    uint32_t y, left; /* the row that is being filled, and how much of it is to come */
+    uint64_t *row, *sum;
 };
 
-static void shrink_begin(struct shrink *shrink, const struct image_info *info, uint32_t side,
+static bool shrink_begin(struct shrink *shrink, const struct image_info *info, uint32_t side,
                          uint32_t channels)
 {
     const uint32_t width = info->out_width, height = info->out_height;
     const uint32_t longer = max_u32(width, height);
-    memset(shrink, 0, sizeof *shrink);
     shrink->channels = channels;
+    shrink->left = height;
     shrink->in_width = shrink->width = width;
     shrink->in_height = shrink->height = height;
     if (longer > side) {
@@ -43,40 +44,48 @@ static void shrink_begin(struct shrink *shrink, const struct image_info *info, u
         shrink->width = max_u32(shrink->width, 1);
         shrink->height = max_u32(shrink->height, 1);
     }
+    const size_t row = (size_t)shrink->width * channels;
+    shrink->row = calloc(row * (shrink->height + 1ull), sizeof *shrink->row);
+    shrink->sum = shrink->row + row;
+    return shrink->row != NULL;
 }
 
-/* How much of source pixel i falls into *first of the plane's; the rest falls into the next. */
-static uint32_t split(uint32_t *first, uint32_t i, uint32_t in, uint32_t out)
+/* How much of the next source pixel falls into *at of the plane's, of which *left is not covered yet; the
+ * rest falls into the one after that. */
+static inline uint32_t walk(uint32_t *at, uint32_t *left, uint32_t in, uint32_t out)
 {
-    const uint64_t from = (uint64_t)i * out;
-    *first = (uint32_t)(from / in);
-    const uint64_t edge = ((uint64_t)*first + 1) * in;
-    return edge - from < out ? (uint32_t)(edge - from) : out;
+    const uint32_t part = min_u32(*left, out);
+    *left -= part;
+    if (*left == 0) {
+        ++*at;
+        *left = in - (out - part);
+    }
+    return part;
 }
 
 static void shrink_row(struct shrink *shrink, const uint8_t *pixels)
 {
-    const uint32_t channels = shrink->channels;
-    uint32_t at;
-    memset(shrink->row, 0, sizeof shrink->row);
-    for (uint32_t x = 0; x < shrink->in_width; x++) {
+    const uint32_t channels = shrink->channels, in = shrink->in_width, out = shrink->width;
+    const uint32_t stride = out * channels, y = shrink->y;
+    memset(shrink->row, 0, stride * sizeof *shrink->row);
+    for (uint32_t x = 0, at = 0, left = in; x < in; x++) {
         const uint8_t *p = pixels + 3 * (size_t)x;
-        const uint64_t grey = 77u * p[0] + 150u * p[1] + 29u * p[2];
-        const uint32_t part = split(&at, x, shrink->in_width, shrink->width);
+        const uint32_t grey = 77u * p[0] + 150u * p[1] + 29u * p[2];
         uint64_t *row = shrink->row + (size_t)at * channels;
+        const uint32_t part = walk(&at, &left, in, out);
         for (uint32_t c = 0; c < channels; c++) {
             const uint64_t value = channels == 1 ? grey : 256u * p[c];
             row[c] += value * part;
-            if (part < shrink->width)
-                row[c + channels] += value * (shrink->width - part);
+            if (part < out)
+                row[c + channels] += value * (out - part);
         }
     }
-    const uint32_t part = split(&at, shrink->y++, shrink->in_height, shrink->height);
-    const uint32_t stride = shrink->width * channels;
+    const uint32_t part = walk(&shrink->y, &shrink->left, shrink->in_height, shrink->height);
+    uint64_t *sum = shrink->sum + (size_t)y * stride;
     for (uint32_t x = 0; x < stride; x++) {
-        shrink->sum[at * stride + x] += shrink->row[x] * part;
+        sum[x] += shrink->row[x] * part;
         if (part < shrink->height)
-            shrink->sum[(at + 1) * stride + x] += shrink->row[x] * (shrink->height - part);
+            sum[x + stride] += shrink->row[x] * (shrink->height - part);
     }
 }
 
@@ -142,9 +151,16 @@ static bool is_held(const struct redecode *pictures, const struct image_info *in
     return pictures->digests && info->orientation > 1;
 }
 
+static bool is_fine(const struct redecode *pictures)
+{
+    return pictures->planes && pictures->planes[0]->fine;
+}
+
 static uint64_t held_bytes(void *context, const struct image_info *info)
 {
-    return is_held(context, info) ? 3ull * info->out_width * info->out_height : 0;
+    return is_fine(context)         ? ALIGNMENT_FINE * ALIGNMENT_FINE * sizeof(uint64_t)
+           : is_held(context, info) ? 3ull * info->out_width * info->out_height
+                                    : 0;
 }
 
 static bool take_picture(void *context, uint64_t i, struct decode *decode,
@@ -159,29 +175,32 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
     struct failure failure = {.reason = REASON_NONE};
     struct murmur3 hash;
     uint64_t digest[2];
-    struct shrink *shrink = pictures->planes ? malloc(2 * sizeof *shrink) : NULL;
+    static const uint32_t sides[3] = {ALIGNMENT_SIDE, ALIGNMENT_COLOUR, ALIGNMENT_FINE};
+    const uint32_t shrinks = pictures->planes ? is_fine(pictures) ? 3 : 2 : 0;
+    struct shrink shrink[3] = {{0}};
     uint8_t *rows = malloc(stride * room + (whole ? 3 * (size_t)info->out_height : 0));
-    bool good = rows && (shrink || !pictures->planes);
+    bool good = rows;
     murmur3_init(&hash);
-    if (good && shrink) {
-        shrink_begin(&shrink[0], info, ALIGNMENT_SIDE, 1);
-        shrink_begin(&shrink[1], info, ALIGNMENT_COLOUR, 3);
-    }
+    for (uint32_t k = 0; k < shrinks && good; k++)
+        good = shrink_begin(&shrink[k], info, sides[k], k == 1 ? 3 : 1);
     for (uint32_t y = 0; y < info->out_height && good; y += strip) {
         const uint32_t count = min_u32(strip, info->out_height - y);
         uint8_t *to = rows + (whole ? y * stride : 0);
         good = !stop_overdue(pictures->stop) &&
                decode_rows(decode, to, stride, count, &failure) == REASON_NONE;
-        for (uint32_t r = 0; r < 2 * count && good && shrink; r++)
-            shrink_row(&shrink[r % 2], to + r / 2 * stride);
+        for (uint32_t r = 0; r < shrinks * count && good; r++)
+            shrink_row(&shrink[r % shrinks], to + r / shrinks * stride);
         if (good && pictures->digests && !whole)
             murmur3_update(&hash, to, stride * count);
     }
-    if (good && shrink) {
+    if (good && shrinks > 0) {
         struct alignment_plane *plane = pictures->planes[i];
         shrink_finish(plane->pixel, &plane->width, &plane->height, &shrink[0], info->orientation);
         shrink_finish(plane->colour, &plane->colour_width, &plane->colour_height, &shrink[1],
                       info->orientation);
+        if (shrinks > 2)
+            shrink_finish(plane->fine, &plane->fine_width, &plane->fine_height, &shrink[2],
+                          info->orientation);
     }
     if (good && pictures->digests) {
         if (whole)
@@ -189,7 +208,8 @@ static bool take_picture(void *context, uint64_t i, struct decode *decode,
         murmur3_final(&hash, pictures->digests[i]);
     }
     free(rows);
-    free(shrink);
+    for (uint32_t k = 0; k < shrinks; k++)
+        free(shrink[k].row);
     good = good && decode_end(decode, digest, &failure) == REASON_NONE;
     if (!good)
         forget(pictures, i);
@@ -210,7 +230,9 @@ enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint6
                           void (*progress)(void *context, uint64_t done, uint64_t total),
                           void *progress_context, struct error *err)
 {
-    const struct decode_again_use use = {.side = planes ? 2 * ALIGNMENT_SIDE : 0,
+    const struct decode_again_use use = {.side = !planes || count == 0 ? 0
+                                                 : planes[0]->fine     ? ALIGNMENT_FINE
+                                                                       : 2 * ALIGNMENT_SIDE,
                                          .memory = held_bytes,
                                          .picture = take_picture,
                                          .progress = show,

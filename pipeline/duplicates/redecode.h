@@ -17,7 +17,8 @@ void redecode_close(struct redecode **pictures);
 
 /* For each of `count` rows one of the two, the other is NULL: an upright grey plane, where planes[i]
  * points (its width is 0 where the picture is gone, has changed or cannot be decoded any more: no
- * error), or the digest of the upright RGB pixels (all bits 0 there). Each call reads compressed
+ * error; with `fine` pixels where that is not NULL, in
+ * all or none), or the digest of the upright RGB pixels (all bits 0 there). Each call reads compressed
  * archives from their beginning. Uses the result on the calling thread only, which is also told the
  * progress, if that is not NULL. STATUS_INTERRUPTED: a stop was requested. */
 enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,

@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 from conftest import ROOT, check_one_error, run_clpipe
 
@@ -322,3 +322,38 @@ def test_one_other_line_is_not_listed(tmp_path):
     groups = table(ingest(directory), "--keep", "best", "--to-list", others)
     assert paths(groups) in ([["page.png", "line.png"]], [["line.png", "page.png"]])
     assert sorted(row["keep"] for row in groups[0]) == ["", "1"] and others.read_bytes() == b""
+
+
+def invoice(seed, other=None):
+    """Lines of numbers in the font that Pillow has built in; of line `other` the last digit is another."""
+    random = numpy.random.default_rng(seed)
+    image = Image.new("RGB", (620, 877), (255, 255, 255))
+    draw = ImageDraw.Draw(image)
+    for line in range(36):
+        number = int(random.integers(10**6, 10**7))
+        texts = ["%d pieces, order %d" % (random.integers(1, 100), number + 7 * (line == other)),
+                 "%.2f" % random.uniform(1, 1000)]
+        for x, text in zip((60, 480), texts):
+            draw.text((x, 60 + 21 * line), text, (0, 0, 0))
+        draw.line((60, 75 + 21 * line, 560, 75 + 21 * line), (190, 190, 190))
+    return image
+
+
+def test_one_other_digit_is_not_listed(tmp_path):
+    """However the page is copied, a copy with another digit is nothing that can go; one without is."""
+    copies = {
+        "again.jpg": lambda i: i, "grey.jpg": lambda i: i.convert("L"),
+        "brighter.jpg": lambda i: i.point(lambda value: min(255, value * 5 // 4)),
+        "scanned.jpg": lambda i: i.rotate(0.4, Image.BICUBIC, fillcolor=(255, 255, 255)).filter(
+            ImageFilter.GaussianBlur(0.6)),
+    }
+    for other in (None, 17):
+        directory, others = tmp_path / f"with {other}", tmp_path / "others"
+        directory.mkdir()
+        invoice(5).save(directory / "0.png")
+        for name, copy in copies.items():
+            copy(invoice(5, other)).save(directory / name, quality=70)
+        groups = table(ingest(directory), "--keep", "first", "--to-list", others, "--force")
+        assert [len(group) for group in paths(groups)] == [5]
+        listed = {Path(os.fsdecode(path)).name for path in others.read_bytes().split(b"\0")[:-1]}
+        assert listed == set() if other else listed >= {"again.jpg", "grey.jpg", "brighter.jpg"}

@@ -172,6 +172,31 @@ static void what_is_too_small_or_flat_is_no_copy(void **state)
     }
 }
 
+/* A spot of four by four pixels in sixteen times as many is nothing that the small planes show. */
+static void a_spot_makes_a_copy_uncertain(void **state)
+{
+    static uint8_t fine[2][ALIGNMENT_FINE * ALIGNMENT_FINE];
+    static float memory[3 * ALIGNMENT_FINE * ALIGNMENT_FINE];
+    (void)state;
+    a.fine = fine[0];
+    b.fine = fine[1];
+    a.fine_width = a.fine_height = b.fine_width = b.fine_height = ALIGNMENT_FINE;
+    scratch.fine = memory;
+    for (uint32_t i = 0; i < ALIGNMENT_FINE * ALIGNMENT_FINE; i++)
+        a.fine[i] = b.fine[i] = a.pixel[i / ALIGNMENT_FINE / 4 * SIDE + i % ALIGNMENT_FINE / 4];
+    assert_true(compare().certain);
+    const int differences[] = {16, 80};
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < 16; i++) {
+            const uint32_t at = (518 + i / 4) * ALIGNMENT_FINE + 518 + i % 4;
+            b.fine[at] = (uint8_t)(a.fine[at] + differences[k]);
+        }
+        assert_true(compare().same);
+        assert_int_equal(compare().certain, k == 0);
+    }
+    a.fine = b.fine = NULL;
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(itself_is_a_certain_copy, setup),
     cmocka_unit_test_setup(few_blocks_may_contradict, setup),
@@ -179,6 +204,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(brightness, setup),
     cmocka_unit_test_setup(colours, setup),
     cmocka_unit_test_setup(stretched, setup),
+    cmocka_unit_test_setup(a_spot_makes_a_copy_uncertain, setup),
     cmocka_unit_test_setup(what_is_too_small_or_flat_is_no_copy, setup),
 };
 TEST_GROUP(alignment, NULL, NULL)
