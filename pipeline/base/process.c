@@ -103,6 +103,23 @@ const char *process_temporary_directory(void)
     return temporary;
 }
 
+bool process_file_beside(char *path, size_t size, const char *file)
+{
+    static const char *const places[] = {"", "../lib/clpipe/"};
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, size, "%s%s%s", program, places[i], file);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- what is short --------------------------------------------------------------------------- */
 
 /* Limits that somebody has set: below what any system has by default. */

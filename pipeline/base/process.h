@@ -55,4 +55,7 @@ bool process_wait_for(int64_t *since, int errno_value, const char *what);
  * "/tmp". The first call looks, which process_repair makes. */
 const char *process_temporary_directory(void);
 
+/* The path of a file beside the program or in ../lib/clpipe; false: it is in neither. */
+bool process_file_beside(char *path, size_t size, const char *file);
+
 #endif

@@ -40,7 +40,8 @@ static enum status print_table(const struct ocl_devices *devices, const unsigned
         if (!device->usable)
             sink_printf(&sink, "            not usable: %s\n", device->reason);
     }
-    sink_printf(&sink, "* is used%s\n", count ? " unless --device chooses another" : "");
+    sink_printf(&sink, "* is used%s\nloader: %s\n", count ? " unless --device chooses another" : "",
+                ocl_loader_name());
     return sink_close(&sink, true, err);
 }
 
@@ -50,6 +51,7 @@ static void report_device(struct json *json, const struct ocl_device *device)
     json_uint(json, "index", device->index);
     report_bytes(json, "platform", device->platform);
     report_bytes(json, "name", device->name);
+    report_bytes(json, "loader", ocl_loader_name());
     json_string(json, "type", ocl_device_type_name(device->type));
     report_bytes(json, "version", device->version);
     report_bytes(json, "driver", device->driver);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/process.h"
 #include "cluster/comm_processes.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -117,29 +118,12 @@ bool processes_started(void)
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-/* The file of a module; the last place where none has it. */
-static void find_module(char *path, size_t size, const char *name)
-{
-    static const char *const places[] = {"", "../lib/clpipe/"};
-    char program[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash)
-        slash[1] = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, size, "%s%smpi-%s.so", program, places[i], name);
-        if (access(path, F_OK) == 0)
-            return;
-    }
-}
-
 /* The table of a module that is there; NULL, and why. */
 static const struct mpi_table *load_module(const char *name, int scope, char *why, size_t size)
 {
-    char path[PATH_MAX + 64];
-    find_module(path, sizeof path, name);
-    if (access(path, F_OK) != 0) {
+    char path[PATH_MAX + 64], file[64];
+    snprintf(file, sizeof file, "mpi-%s.so", name);
+    if (!process_file_beside(path, sizeof path, file)) {
         snprintf(why, size, "not built in");
         return NULL;
     }

@@ -7,12 +7,9 @@
 #ifndef CLPIPE_OCL_OCL_H
 #define CLPIPE_OCL_OCL_H
 
-#define CL_TARGET_OPENCL_VERSION          300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue: the only one in 1.2 */
-#include <CL/cl.h>
-
 #include "base/error.h"
 #include "base/trace.h"
+#include "ocl/ocl_loader.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -196,15 +196,12 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
     out->device = NULL;
     out->count = 0;
     cl_platform_id platform[64];
-    cl_uint platforms = 0;
     if (check_surroundings(err) != STATUS_OK)
         return STATUS_FAILED;
     process_name_crashes();
-    cl_int code = clGetPlatformIDs(64, platform, &platforms);
-    if (code != CL_SUCCESS || platforms == 0)
-        return STATUS_OK; /* no platform: the loader returns its own error */
-    if (platforms > 64)
-        platforms = 64;
+    const cl_uint platforms = ocl_loader_platforms(platform, 64);
+    if (platforms == 0)
+        return STATUS_OK;
     struct ocl_device *device = calloc(DEVICES_MAX, sizeof *device);
     if (!device)
         return error_memory(err, DEVICES_MAX * sizeof *device, "the list of devices");
@@ -324,6 +321,10 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                          "no OpenCL device: no OpenCL platform responds; PoCL, if installed, has "
                          "no directory to compile in (%s): set POCL_CACHE_DIR to a writable one",
                          trouble);
+    if (devices->count == 0 && !ocl_loader_name())
+        return error_set(err, STATUS_FAILED,
+                         "no OpenCL device: there is no OpenCL loader (libOpenCL.so.1); install the package "
+                         "ocl-icd-libopencl1, or your GPU vendor's OpenCL driver");
     if (devices->count == 0)
         return error_set(err, STATUS_FAILED,
                          "no OpenCL device: no OpenCL platform is installed%s%s; install your GPU "

@@ -227,7 +227,7 @@ static int open_context(void **state)
     cl_platform_id platform;
     cl_device_id device;
     cl_int code;
-    if (clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS &&
+    if (ocl_loader_platforms(&platform, 1) == 1 &&
         clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS)
         context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     return 0;
