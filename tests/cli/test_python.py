@@ -171,7 +171,8 @@ def test_merged_file_without_a_part(photos, tmp_path):
 def test_docs():
     """docs/python.md has every public name, and methods as they are defined."""
     text = (ROOT / "docs" / "python.md").read_text()
-    names = {name: getattr(package, name) for name in package.__all__ if name not in ("Error", "File")}
+    names = {name: getattr(package, name, None) if "Dataset" not in name else None
+             for name in package.__all__ if name not in ("Common", "Error", "Failed", "File", "Report")}
     names.update((name, value) for name, value in vars(package.File).items() if not name.startswith("_"))
     for name, value in names.items():
         assert f"`{name}" in text, name
@@ -179,6 +180,8 @@ def test_docs():
             continue
         parameters = [parameter.replace(annotation=parameter.empty) for parameter in
                       inspect.signature(value).parameters.values() if parameter.name != "self"]
+        if name in package._commands.__all__:
+            continue
         assert f"{name}{str(inspect.Signature(parameters)).replace('()', '(')}" in text, name
 
 

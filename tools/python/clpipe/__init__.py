@@ -1,13 +1,35 @@
-"""Reads and extends the files of clpipe.
+"""Runs clpipe, and reads and extends its files.
 
-    with clpipe.open("photos.h5") as f:
-        f.images(); f.labels("kmeans"); f.feature("rgb_8x8x8")
+    report = clpipe.run("photos", output="photos.h5", k=20)
+    with report.open() as f:
+        f.images(); f.labels("kmeans"); f.feature()
     clpipe.write_feature("photos.h5", "clip", vectors)
+    clpipe.FeatureDataset("photos.h5", labels="kmeans")     # of torch
+
+Every command is a function with the options of the command; Common has those of all. Failed is raised
+where the exit status is not 0.
 """
 
-from clpipe._errors import Error
+from typing import TYPE_CHECKING, Any
+
+from clpipe import _commands
+from clpipe._commands import *  # noqa: F403
+from clpipe._errors import Error, Failed
 from clpipe._reader import File, open
+from clpipe._run import Common, Report
 from clpipe._writer import remove, rename, write_feature
 
-__all__ = ["Error", "File", "open", "remove", "rename", "write_feature"]
+if TYPE_CHECKING:
+    from clpipe._torch import FeatureDataset, ThumbnailDataset
+
+__all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "Report",
+           "ThumbnailDataset", "open", "remove", "rename", "write_feature"]
 __version__ = "0.3.0"
+
+
+def __getattr__(name: str) -> Any:
+    """The datasets need torch, which takes its time."""
+    if name in ("FeatureDataset", "ThumbnailDataset"):
+        from clpipe import _torch
+        return getattr(_torch, name)
+    raise AttributeError(f"module 'clpipe' has no attribute '{name}'")

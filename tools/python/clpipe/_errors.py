@@ -1,4 +1,6 @@
-"""What goes wrong with a file."""
+"""What goes wrong with a file or a command."""
+
+from typing import Any, Dict
 
 
 class Error(Exception):
@@ -7,6 +9,19 @@ class Error(Exception):
     def __init__(self, message: str, code: int = 3) -> None:
         super().__init__(message)
         self.code = code
+
+
+class Failed(Error):
+    """A command ended with the exit status `code`: 1: something of it has failed, and the rest is done; 2:
+    it was called wrongly; 3: it failed; 4: it was interrupted, and the same call resumes. `report` is what
+    it reported all the same."""
+
+    def __init__(self, message: str, code: int, report: Dict[str, Any]) -> None:
+        super().__init__(message, code)
+        self.report = report
+
+    def __reduce__(self) -> Any:  # exceptions of a pool's processes are pickled
+        return type(self), (str(self), self.code, self.report)
 
 
 class RowError(Error, IndexError):

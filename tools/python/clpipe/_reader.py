@@ -41,7 +41,8 @@ def _unreadable(name: str, error: OSError) -> str:
     return f"cannot read {name}: {error}" if h5py.is_hdf5(name) else f"{name} is not an HDF5 file"
 
 
-def _pandas() -> Any:
+def pandas_library() -> Any:
+    """pandas, which is optional."""
     try:
         import pandas
     except ImportError as error:
@@ -51,7 +52,7 @@ def _pandas() -> Any:
 
 def _names(names: Iterable[Any]) -> Any:
     """A column of file names as Python has them: pandas 3 takes no text with bytes that are not UTF-8."""
-    return _pandas().Series(names, dtype=object)
+    return pandas_library().Series(names, dtype=object)
 
 
 def _texts(dataset: Any) -> List[str]:
@@ -198,7 +199,7 @@ class File:
         return columns
 
     def _frame(self, columns: Dict[str, Any]) -> "pandas.DataFrame":
-        library = _pandas()
+        library = pandas_library()
         if "mtime_ns" in columns:
             columns["mtime"] = library.to_datetime(columns.pop("mtime_ns"), utc=True)
         frame: "pandas.DataFrame" = library.DataFrame(columns)
@@ -218,7 +219,7 @@ class File:
         names = sorted((name for name in runs if name.isdigit()), key=int)
         rows = [{"run": int(name), **{key: _attribute(runs[name], key) for key in runs[name].attrs}}
                 for name in names]
-        frame: "pandas.DataFrame" = _pandas().DataFrame(rows)
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(rows)
         return frame
 
     # --- features ------------------------------------------------------------------------------
@@ -295,7 +296,7 @@ class File:
 
     def features(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """A feature as a data frame: a column for each value, named NAME_0..., indexed by path."""
-        library = _pandas()
+        library = pandas_library()
         values = self.feature(name)
         name = name or self.feature_names[-1]
         paths = self._locate("images") if absolute else _texts(self._file["images/path"])
@@ -350,12 +351,17 @@ class File:
             group = self._file["clusters"][name]
             rows.append({"name": name, **{key: _attribute(group, key) for key in group.attrs
                                           if key not in ("parameters", "content")}})
-        frame: "pandas.DataFrame" = _pandas().DataFrame(rows)
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(rows)
         return frame
 
     def centroids(self, name: Optional[str] = None) -> Array:
         """k x D, in the space of the metric."""
         found: Array = self._clustering(name)["centroids"][:]
+        return found
+
+    def label_rows(self, name: Optional[str] = None) -> Array:
+        """The cluster of each image, N numbers of int32; -1: none."""
+        found: Array = self._clustering(name)["labels"][:]
         return found
 
     def labels(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
@@ -374,7 +380,7 @@ class File:
         else:
             columns["row"] = numpy.arange(len(squared))
         columns.update(label=group["labels"][:], distance=numpy.sqrt(squared), squared_distance=squared)
-        frame: "pandas.DataFrame" = _pandas().DataFrame(columns)
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(columns)
         return frame
 
     def clusters(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
@@ -390,7 +396,7 @@ class File:
         for i, rows in enumerate(group["nearest"][:].T, 1):
             nearest = [None if row < 0 else names[row] if names else int(row) for row in rows]
             columns[f"nearest_{i}"] = _names(nearest) if absolute and names else nearest
-        frame: "pandas.DataFrame" = _pandas().DataFrame(columns)
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(columns)
         return frame
 
     # --- neighbours ----------------------------------------------------------------------------
@@ -419,7 +425,7 @@ class File:
         rank = numpy.tile(numpy.arange(1, depth + 1), count)
         there = rows.ravel() >= 0
         neighbour, length = rows.ravel()[there], squared.ravel()[there]
-        frame: "pandas.DataFrame" = _pandas().DataFrame(
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(
             {"row": own[there], "path": _names(paths[own[there]]), "rank": rank[there],
              "neighbour": neighbour, "neighbour_path": _names(paths[neighbour]),
              "distance": numpy.sqrt(length), "squared_distance": length})
@@ -447,9 +453,9 @@ class File:
         are not UTF-8 are written as \\xHH."""
         frame = self.table(what, name, absolute)
         for column in frame.columns[frame.dtypes == object]:
-            frame[column] = [_printable(value) for value in frame[column]]
+            frame[column] = [printable(value) for value in frame[column]]
         if frame.index.name == "file":
-            frame.index = frame.index.map(_printable)
+            frame.index = frame.index.map(printable)
         temporary = f"{os.fspath(file)}.tmp-{os.getpid()}"
         try:
             frame.to_parquet(temporary)
@@ -459,6 +465,6 @@ class File:
                 os.unlink(temporary)
 
 
-def _printable(value: Any) -> Any:
+def printable(value: Any) -> Any:
     """File names as UTF-8; other values as they are."""
     return os.fsencode(value).decode(errors="backslashreplace") if isinstance(value, str) else value

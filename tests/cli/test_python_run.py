@@ -1,0 +1,202 @@
+"""tools/python: the functions that run the program have its options, errors, signals and progress."""
+
+import concurrent.futures
+import doctest
+import importlib
+import inspect
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import CLPIPE, ROOT, run_clpipe
+
+PACKAGE = ROOT / "tools" / "python"
+sys.path.insert(0, str(PACKAGE))
+import clpipe as package  # noqa: E402
+
+TABLES = json.loads(subprocess.run([CLPIPE, "--help", "--json"], capture_output=True, check=True).stdout)
+COMMANDS = {command["name"]: [option for group in command["groups"] for option in group["options"]]
+            for command in TABLES["commands"] if command["name"] not in ("remove", "rename")}
+COMMON = [option for group in TABLES["common"] for option in group["options"]]
+VALUES = {"flag": (True, None), "text": ("a b", "a b"), "texts": (["x", "-y"], "x"), "integer": (3, "3"),
+          "integers": ("2:4", "2:4"), "integer?": (64, "64"), "size": ("1M", "1M"), "seconds": (1.5, "1.5"),
+          "real": (0.25, "0.25"), "share": ("5%", "5%")}
+
+
+@pytest.fixture(autouse=True)
+def program_by_environment(monkeypatch, program):
+    monkeypatch.setenv("CLPIPE", str(CLPIPE))
+
+
+def function(command):
+    return getattr(package, "import_" if command == "import" else command.replace("-", "_"))
+
+
+def fake(tmp_path, monkeypatch, text):
+    """Another program in the place of clpipe."""
+    (tmp_path / "fake").write_text(text)
+    (tmp_path / "fake").chmod(0o755)
+    monkeypatch.setenv("CLPIPE", str(tmp_path / "fake"))
+
+
+def test_commands_are_generated(tmp_path):
+    """_commands.py is what tools/generate_docs.py makes of the option tables."""
+    made = tmp_path / "_commands.py"
+    subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE, made], check=True)
+    assert made.read_text() == (PACKAGE / "clpipe" / "_commands.py").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(command, tmp_path, monkeypatch):
+    """Every option reaches the program under its name, with its value."""
+    fake(tmp_path, monkeypatch, f"#!{sys.executable}\nimport json, sys\nprint(json.dumps({{'argv': sys.argv[1:]}}))\n")
+    own = [option["name"] for option in COMMANDS[command]]
+    common = [option for option in COMMON if option["name"] not in (*own, "json", "progress")]
+    given, expected = {}, []
+    for option in COMMANDS[command] + common:
+        choice = option.get("value", "").split("|")[0]
+        value, text = VALUES.get(option["type"], (choice, choice))
+        given[option["name"].replace("-", "_")] = value
+        flag = "--" + option["name"]
+        expected += [flag + "=x", flag + "=-y"] if option["type"] == "texts" else \
+            [flag if text is None else f"{flag}={text}"]
+    takes = any(parameter.kind == inspect.Parameter.VAR_POSITIONAL for parameter in
+                inspect.signature(function(command)).parameters.values())
+    report = function(command)(*["-odd", "b"] if takes else [], **given)
+    argv = json.loads(report.text)["argv"] if report.text else report["argv"]
+    assert argv[0] == command and argv[-1 - 2 * takes:] == ["--", *["-odd", "b"] * takes]
+    assert sorted(word for word in argv[1:-1 - 2 * takes] if word != "--json=-") == sorted(expected)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'no_such'"):
+        function(command)(no_such=1)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_errors_of_options(command):
+    """What the program refuses is raised with its line and its exit status."""
+    seen = 0
+    for option in COMMANDS[command]:
+        if option["type"] in ("integer", "integers", "real", "choice", "seconds") and seen < 4:
+            seen += 1
+            shell = run_clpipe(command, f"--{option['name']}=?", "--json", "-", feature=None)
+            with pytest.raises(package.Failed) as error:
+                function(command)(**{option["name"].replace("-", "_"): "?"})
+            assert (error.value.code, shell.returncode) == (2, 2)
+            assert "clpipe: " + str(error.value) == shell.stderr.strip()
+
+
+def test_run(photos, tmp_path, monkeypatch):
+    """Photographs to a file, its report, frames and pages; failures of some files raise with the report."""
+    monkeypatch.chdir(tmp_path)
+    report = package.run(photos, output="f.h5", feature=["gray:bins=4", "rgb:bins=2x2x2"], k=2, cluster_feature="gray_4")
+    assert report["ingest"]["images_ok"] == 13 and report["cluster"]["k"] == 2 and report.output == "f.h5"
+    assert (tmp_path / "f-report" / "index.html").exists()
+    with report.open() as f:
+        assert len(f) == 13 and set(f.label_rows()) == {0, 1}
+    near = package.similar("f.h5", "row:0", neighbours=3, feature="gray_4")
+    assert [row["rank"] for row in near["neighbours"]] == [1, 2, 3]
+    assert package.export("f.h5", what="labels").text.startswith("path,source,label")
+    with pytest.raises(package.Error, match="no list 'none': there are neighbours"):
+        near.frame("none")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "a.png").write_bytes((photos / "red" / "00.png").read_bytes()[:60])
+    with pytest.raises(package.Failed) as error:
+        package.ingest("bad", photos, output="g.h5", feature="gray:bins=4")
+    assert error.value.code == 1 and error.value.report["images_failed"] == 1
+    assert package.ingest("bad", photos, output="g.h5", allow_failures=1)["images_unchanged"] == 13
+    pytest.importorskip("pandas")
+    assert list(near.frame("neighbours")["rank"]) == [1, 2, 3]
+
+
+def test_names_that_are_not_utf8(photos, tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/r\xe9d")
+    shutil.copytree(photos / "red", odd)
+    report = package.ingest(odd, output=odd + ".h5", feature="gray:bins=4")
+    assert report.output == odd + ".h5"
+    with report.open() as f:
+        assert len(f) == len(os.listdir(odd))
+    with pytest.raises(package.Failed, match="no file or directory"):
+        package.ingest(odd + "x", output=odd + "2.h5")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(number, tmp_path, monkeypatch):
+    """The command gets each once and ends by itself; then it is Python's turn."""
+    fake(tmp_path, monkeypatch, "#!/bin/sh\ntrap 'echo stopped >> left; exit 4' INT TERM\ntouch begun\n"
+         "while :; do sleep 0.05; done\n")
+    code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import clpipe; clpipe.verify('x')"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    stderr = process.communicate(timeout=30)[1]
+    assert (tmp_path / "left").read_text() == "stopped\n"
+    assert process.returncode == -number and (b"KeyboardInterrupt" in stderr) == (number == signal.SIGINT)
+
+
+def fails(name):
+    return package.info(name)
+
+
+def test_threads_and_processes(finished):
+    """Ten at once, in threads and in a forked pool; errors come over pipes."""
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        assert [report["images"] for report in pool.map(package.info, [finished] * 10)] == [13] * 10
+    with multiprocessing.get_context("fork").Pool(2) as processes:
+        assert [report["images"] for report in processes.map(package.info, [finished] * 4)] == [13] * 4
+        with pytest.raises(package.Failed, match="there is no file none.h5") as error:
+            processes.apply(fails, ("none.h5",))
+        assert error.value.code == 2 and error.value.report["error"]["exit_code"] == 2
+
+
+def test_progress_and_log(tmp_path, monkeypatch, caplog):
+    """A bar where tqdm is installed; lines go to the logger, and an error only into the exception."""
+    (tmp_path / "tqdm").mkdir()
+    (tmp_path / "tqdm" / "__init__.py").touch()
+    (tmp_path / "tqdm" / "auto.py").write_text(
+        "seen = []\nclass tqdm:\n    def __init__(self, **options): pass\n"
+        "    def set_description(self, text, refresh): self.text = text\n"
+        "    def refresh(self): seen.append((self.text, self.n, self.total))\n    def close(self): pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    fake(tmp_path, monkeypatch, "#!/bin/sh\ncase $* in *--progress=always*) ;; *) exit 9 ;; esac\n"
+         "echo ' 42 %  317/1,800 files  273 images/s' >&2; echo 'clpipe: notice: one' >&2; echo plain >&2\n"
+         "echo 'clpipe: it failed' >&2; exit 3\n")
+    with caplog.at_level(logging.INFO, "clpipe"), pytest.raises(package.Failed, match="^it failed$"):
+        package.verify("x", progress=True)
+    assert importlib.import_module("tqdm.auto").seen == [("files", 317, 1800)]
+    assert [record.getMessage() for record in caplog.records] == ["plain", "notice: one"]
+    monkeypatch.setenv("CLPIPE", str(tmp_path / "none"))
+    with pytest.raises(package.Error, match="cannot run .*none: No such file"):
+        package.verify("x")
+
+
+def test_doctests(finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(finished, "photos.h5")
+    for name in ("_run", "_reader", "_writer"):
+        module = importlib.import_module("clpipe." + name)
+        result = doctest.testmod(module, extraglobs={"clpipe": package})
+        assert result.failed == 0 and (result.attempted or name != "_run")
+
+
+def test_datasets(photos, tmp_path):
+    """Rows and pictures as tensors, in the processes of a loader, too."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("PIL")
+    package.run(photos, output=tmp_path / "f.h5", feature="gray:bins=4", k=2, thumbnails=32)
+    rows = package.FeatureDataset(tmp_path / "f.h5", labels="kmeans")
+    values, label = rows[-1]
+    assert len(rows) == 13 and values.shape == (4,) and values.dtype == torch.float32 and label in (0, 1)
+    batches = list(torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2))
+    assert sum(len(batch[1]) for batch in batches) == 13
+    assert package.ThumbnailDataset(tmp_path / "f.h5")[0].shape[0] == 3
+    with pytest.raises(IndexError):
+        rows[13]

@@ -1,0 +1,239 @@
+"""Starts the program: its options, signals, progress, errors and report."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from types import FrameType
+from typing import IO, TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, TypedDict, Union
+
+from clpipe._errors import Error, Failed
+from clpipe._reader import File, PathLike, open, pandas_library, printable
+
+if TYPE_CHECKING:
+    import pandas
+
+# None: not given, so that the program chooses.
+Text = Optional[PathLike]
+Texts = Union[None, PathLike, Sequence[PathLike]]
+Integer = Optional[int]
+Number = Union[None, int, str]  # also "2:20" of k, "64M" of sizes, "5%" of shares
+Seconds = Union[None, float, str]
+log = logging.getLogger("clpipe")
+_PROGRESS = re.compile(r"\s*\d+ %\s+([\d,]+)/([\d,]+) (\S[^\d]*?)(?:\s\s|$)")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class Common(TypedDict, total=False):
+    """Options of every command.
+
+    device: "cpu", "gpu", "all", numbers of devices() ("0,2") or part of a name; the best one, GPU before CPU.
+    threads: decode and host threads; the CPUs this process may use.
+    memory, device_memory: bytes, or "256M"; limits on host buffers and on the buffers of each device.
+    profile: a file for a timeline, for ui.perfetto.dev.
+    mpi: "auto", "openmpi", "mpich" or "off".
+    progress: a bar of tqdm, where it is installed; None: if standard error is a terminal; False: none.
+    quiet, verbose: how much goes to the logger "clpipe".
+    """
+
+    device: Union[str, int]
+    threads: int
+    memory: Union[int, str]
+    device_memory: Union[int, str]
+    profile: PathLike
+    mpi: str
+    progress: Optional[bool]
+    quiet: bool
+    verbose: bool
+
+
+class Report(Dict[str, Any]):
+    """What a command reports: the object of its --json. `text` is what it printed as a table."""
+
+    text = ""
+    names: Sequence[str] = ()  # of files as they were given
+
+    @property
+    def output(self) -> Optional[str]:
+        """The file that was written or read."""
+        for part in (self, *self.values()):
+            for key in ("output", "file"):
+                if isinstance(part, dict) and isinstance(part.get(key), str):
+                    # In the report, bytes that are not UTF-8 are \xHH.
+                    return next((name for name in self.names if printable(name) == part[key]), str(part[key]))
+        return None
+
+    def open(self, root: Optional[PathLike] = None) -> File:
+        """The file, opened for reading: arrays of numpy and frames of pandas.
+
+        >>> with clpipe.info("photos.h5").open() as f:
+        ...     len(f)
+        13
+        """
+        if self.output is None:
+            raise Error("the command has written no file", 2)
+        return open(self.output, root)
+
+    def frame(self, key: str) -> "pandas.DataFrame":
+        """A list of the report as a data frame, such as "neighbours" of similar or "groups" of duplicates."""
+        rows = self.get(key)
+        if not isinstance(rows, list):
+            there = ", ".join(name for name, value in self.items() if isinstance(value, list))
+            raise Error(f"the report has no list '{key}': there are {there or 'none'}", 2)
+        frame: "pandas.DataFrame" = pandas_library().DataFrame(rows)
+        return frame
+
+
+def program() -> str:
+    """The program: $CLPIPE, else that of the wheel, else clpipe on the PATH."""
+    own = os.path.join(os.path.dirname(__file__), "bin", "clpipe")
+    found = os.environ.get("CLPIPE") or (own if os.path.exists(own) else shutil.which("clpipe"))
+    if not found:
+        raise Error("the program clpipe is not on the PATH; the environment variable CLPIPE can name it")
+    return found
+
+
+def _words(options: Mapping[str, Any]) -> Iterator[bytes]:
+    for name, value in options.items():
+        option = os.fsencode("--" + name.replace("_", "-"))
+        if value is None or value is False:
+            continue
+        if value is True:
+            yield option
+        elif isinstance(value, (list, tuple)):
+            yield from (option + b"=" + _bytes(part) for part in value)
+        else:
+            yield option + b"=" + _bytes(value)
+
+
+def _bytes(value: Any) -> bytes:
+    return os.fsencode(value) if isinstance(value, (str, bytes, os.PathLike)) else str(value).encode()
+
+
+class _Passing:
+    """Passes signals on to the process, which is in a session of its own, in the main thread of Python; in
+    other threads the process gets those of the terminal itself."""
+
+    def __init__(self) -> None:
+        self.main = threading.current_thread() is threading.main_thread()
+        self.process: Optional["subprocess.Popen[bytes]"] = None
+        self.seen: List[int] = []
+        self.before: Dict[int, Any] = {}
+
+    def _pass(self, number: int, frame: Optional[FrameType]) -> None:
+        self.seen.append(number)
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(number)
+
+    def __enter__(self) -> "_Passing":
+        if self.main:
+            for number in _SIGNALS:
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self.before[number] = signal.signal(number, self._pass)
+        return self
+
+    def started(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        for number in self.seen:
+            process.send_signal(number)
+
+    def __exit__(self, *unused: Any) -> None:
+        if self.process is not None and self.process.poll() is None:  # an exception of a handler or of tqdm
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        for number in dict.fromkeys(self.seen):  # now that the command has left what it leaves
+            signal.raise_signal(number)
+
+
+def _follow(stream: IO[bytes], bar: Any) -> str:
+    """Logs the lines of standard error but the last one of the program, which says what went wrong, if
+    anything did."""
+    last = ""
+    for raw in stream:
+        line = os.fsdecode(raw).rstrip("\n")
+        step = _PROGRESS.match(line)
+        if step and bar is not None:
+            bar.set_description(step[3].strip(), refresh=False)
+            bar.total = int(step[2].replace(",", ""))
+            bar.n = int(step[1].replace(",", ""))
+            bar.refresh()
+        if line.startswith("clpipe: "):
+            _warn(last)
+            last = line[len("clpipe: "):]
+        elif line:
+            log.log(logging.DEBUG if step else logging.INFO, "%s", line)
+    return last
+
+
+def _warn(line: str) -> None:
+    if line:
+        log.warning("%s", line)
+
+
+def _bar(wanted: Optional[bool]) -> Any:
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (terminal if wanted is None else wanted) or importlib.util.find_spec("tqdm") is None:
+        return None
+    from tqdm.auto import tqdm
+    return tqdm(total=0, unit="", leave=False)
+
+
+def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any], words: Mapping[str, str] = {},
+         ) -> Report:
+    """Runs a command and returns its report. Raises Failed where its exit status is not 0, after Ctrl-C
+    KeyboardInterrupt; the command then has left what it leaves in a shell, so the same call resumes.
+    words: what options that messages advise are called in Python."""
+    given = {name: value for name, value in options.items() if value is not operands and name != "common"}
+    common = dict(options.get("common", {}))
+    wrong = next((name for name in common if name not in Common.__annotations__), None)
+    if wrong is not None:
+        raise TypeError(f"{command}() got an unexpected keyword argument '{wrong}'")
+    bar = _bar(common.pop("progress", None))
+    table = command == "export" and options.get("output") is None and options.get("what") != "tree"
+    line = [os.fsencode(program()), command.encode(), *_words(given), *_words(common),
+            *([] if table else [b"--json=-"]), *([b"--progress=always"] if bar is not None else []), b"--",
+            *map(_bytes, operands)]
+    with os.fdopen(os.memfd_create("clpipe-report"), "w+b") as report, _Passing() as passing:
+        try:
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,
+                                       start_new_session=passing.main)
+        except OSError as error:
+            raise Error(f"cannot run {program()}: {error.strerror}") from error
+        passing.started(process)
+        assert process.stderr is not None
+        try:
+            with process.stderr as stream:
+                message = _follow(stream, bar)
+            code = process.wait()
+        finally:
+            if bar is not None:
+                bar.close()
+        report.seek(0)
+        text = report.read()
+    found = Report()
+    found.names = [os.fsdecode(name) for name in (options.get("output"), *operands) if name is not None]
+    try:
+        content = json.loads(text.decode(errors="surrogateescape")) if text and not table else {}
+        found.update(content if isinstance(content, dict) else {command: content})
+    except ValueError:
+        found.text = text.decode(errors="surrogateescape")
+    if table:
+        found.text = text.decode(errors="surrogateescape")
+    if code != 0:
+        told = found.get("error")
+        message = told["message"] if isinstance(told, dict) else message or f"exit status {code}"
+        for option, word in words.items():
+            message = message.replace(option, word)
+        raise Failed(message, code, found)
+    _warn(message)
+    return found
