@@ -502,7 +502,12 @@ enum status command_info(const struct options *options, struct error *err)
         return misuse(err, options->command, "--failures and --digest cannot be combined");
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
     enum status status =
-        unfinished_look(&overview.unfinished, options->operand[0], missing ? NULL : err);
+        unfinished_look(&overview.unfinished, options->operand[0], err);
+    /* Of a file that is there, its rows can be told all the same. */
+    if (status != STATUS_OK && missing && overview.unfinished.path) {
+        unfinished_clear(&overview.unfinished);
+        return status;
+    }
     if (status == STATUS_OK && !overview.unfinished.exists) {
         unfinished_clear(&overview.unfinished);
         status = unfinished_look_ranks(&overview.unfinished, options->operand[0], missing,

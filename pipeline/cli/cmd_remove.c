@@ -18,7 +18,7 @@ static enum status open_file(struct result **result, struct workdir **lock,
     signals_install(0);
     enum status status = result_open(result, options->operand[0], err);
     if (status == STATUS_OK)
-        status = workdir_open(lock, options->operand[0], signals_stop(), err);
+        status = workdir_open(lock, options->operand[0], err);
     return status == STATUS_OK ? result_check_current(*result, err) : status;
 }
 

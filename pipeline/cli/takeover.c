@@ -6,7 +6,7 @@
 #include "file/result.h"
 #include "file/signature.h"
 #include "ingest/ingest_config.h"
-#include "log/repair_log.h"
+#include "log/records.h"
 #include "log/workdir.h"
 #include "steps/blur_step.h"
 #include <fcntl.h>
@@ -111,24 +111,22 @@ static bool read_signature(struct signature_parts *parts, struct codebooks *code
                            const char *output)
 {
     char *work = NULL;
-    struct repair_log log = {.fd = -1};
-    struct stat st;
+    struct records log = {.directory = -1};
     bool read = false;
     *parts = (struct signature_parts){0};
     if (workdir_name(&work, output, NULL) != STATUS_OK)
         return false;
     const int directory = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || fstatat(directory, WORKDIR_LOG, &st, 0) != 0 || !S_ISREG(st.st_mode) ||
-        repair_log_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
+    if (directory < 0 || records_open(&log, directory, work, NULL) != STATUS_OK || !log.signature)
         goto out;
     read = signature_parse(parts, log.signature, NULL) == STATUS_OK;
     /* What is wrong with them, the store says. */
     if (read && codebooks)
-        codebooks_read_log(codebooks, directory, work, NULL);
+        codebooks_read_log(codebooks, work, NULL);
     else if (!read)
         signature_parts_clear(parts);
 out:
-    repair_log_close(&log);
+    records_clear(&log);
     if (directory >= 0)
         close(directory);
     free(work);

@@ -249,7 +249,7 @@ enum status importing_run(struct importing_report *report, const struct importin
     enum status status = job_open(&job, report, err);
     /* An ingest of the same file would lose the feature, or it the images that the ingest adds. */
     if (status == STATUS_OK)
-        status = workdir_open(&job.lock, config->file, config->stop, err);
+        status = workdir_open(&job.lock, config->file, err);
     if (status == STATUS_OK)
         status = result_check_current(job.result, err);
     if (status == STATUS_OK) {

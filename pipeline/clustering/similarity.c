@@ -371,7 +371,7 @@ enum status similarity_store(struct similarity *similarity, struct error *err)
     char content[65] = "";
     enum status status = graph_check(result, feature, config->replace, err);
     if (status == STATUS_OK)
-        status = workdir_open(&lock, config->file, config->machine.stop, err);
+        status = workdir_open(&lock, config->file, err);
     if (status == STATUS_OK)
         status = result_check_current(result, err);
     if (status == STATUS_OK)

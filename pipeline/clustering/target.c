@@ -169,7 +169,7 @@ enum status target_take(struct target *target, struct matrix_input *input, char 
     if (status != STATUS_OK)
         return status;
     /* An ingest of the same file would lose the clusters, or they the images it adds. */
-    status = workdir_open(&target->lock, target->output, claim->stop, err);
+    status = workdir_open(&target->lock, target->output, err);
     if (status == STATUS_OK && input->result)
         status = result_check_current(input->result, err);
     return status;

@@ -172,7 +172,7 @@ static enum status add_to_chunks(void *context, uint8_t *const values[FEATURE_MA
 /* Which row of the file that is updated it was. */
 static uint64_t earlier_row(const struct feed_item *item)
 {
-    return location_kind(item->location) == LOCATION_IMAGE ? location_position(item->location)
+    return location_kind(item->location) == LOCATION_IMAGE ? location_row(item->location)
                                                            : SIDECAR_NO_ROW;
 }
 

@@ -1,26 +1,20 @@
-/* codebooks.c: codebooks as groups of datasets, and as bytes beside a log:
- *
- *   "CLPIPCBK", number of codebooks (uint32); for each the lengths of name and spec, the number of
- *   arrays (uint32), name, spec; for each array the length of its name, type, rows, columns (uint32),
- *   its name, its values; at the end SHA-256 of all of that. Little-endian. */
+/* codebooks.c: codebooks as groups of datasets. */
 #include "file/codebooks.h"
 
-#include "base/hash.h"
 #include "base/path.h"
 #include "file/amend.h"
 #include "file/codebook_groups.h"
-#include "log/learned.h"
+#include "log/workdir.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GROUP      "codebooks"
 #define OPTION     ",codebook="
-#define MAGIC      "CLPIPCBK"
-#define MAGIC_SIZE 8u
-#define SEAL_SIZE  32u
 #define SPEC_SIZE  sizeof((struct stored_codebook *)0)->spec
 
 /* --- owning ---------------------------------------------------------------------------------- */
@@ -134,165 +128,6 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
     }
     return error_set(err, STATUS_USAGE, "no codebook of %s fits feature %s (%s)", where,
                      feature->name, names);
-}
-
-/* --- beside a log ---------------------------------------------------------------------------- */
-
-struct writer {
-    uint8_t *bytes;
-    size_t used; /* `bytes` NULL: only counted */
-};
-
-static void put(struct writer *writer, const void *data, size_t size)
-{
-    if (writer->bytes)
-        memcpy(writer->bytes + writer->used, data, size);
-    writer->used += size;
-}
-
-static void put_codebook(struct writer *writer, const struct feature *feature)
-{
-    struct codebook_array arrays[CODEBOOK_ARRAYS];
-    char spec[SPEC_SIZE];
-    codebooks_spec_asked(spec, sizeof spec, feature->spec);
-    feature_codebook_arrays(arrays, feature->codebook);
-    const uint32_t head[3] = {(uint32_t)strlen(feature->name), (uint32_t)strlen(spec),
-                              CODEBOOK_ARRAYS};
-    put(writer, head, sizeof head);
-    put(writer, feature->name, head[0]);
-    put(writer, spec, head[1]);
-    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++) {
-        const uint32_t shape[4] = {(uint32_t)strlen(arrays[i].name), (uint32_t)arrays[i].type,
-                                   arrays[i].rows, arrays[i].columns};
-        put(writer, shape, sizeof shape);
-        put(writer, arrays[i].name, shape[0]);
-        put(writer, arrays[i].values, codebook_array_bytes(&arrays[i]));
-    }
-}
-
-static void put_all(struct writer *writer, const struct feature_set *features)
-{
-    uint32_t count = 0;
-    for (unsigned i = 0; i < features->count; i++)
-        count += features->feature[i].codebook != NULL;
-    put(writer, MAGIC, MAGIC_SIZE);
-    put(writer, &count, sizeof count);
-    for (unsigned i = 0; i < features->count; i++)
-        if (features->feature[i].codebook)
-            put_codebook(writer, &features->feature[i]);
-}
-
-enum status codebooks_write_log(const struct feature_set *features, int directory,
-                                const char *path, struct error *err)
-{
-    struct writer size = {0}, writer = {0};
-    put_all(&size, features);
-    writer.bytes = malloc(size.used + SEAL_SIZE);
-    if (!writer.bytes)
-        return error_memory(err, size.used + SEAL_SIZE, "codebooks");
-    put_all(&writer, features);
-    sha256_of(writer.bytes + writer.used, writer.bytes, writer.used);
-    enum status status =
-        learned_write(directory, writer.bytes, writer.used + SEAL_SIZE, path, err);
-    free(writer.bytes);
-    return status;
-}
-
-struct reader {
-    const uint8_t *at;
-    size_t left;
-};
-
-/* The next bytes; NULL: there are not so many. */
-static const void *take(struct reader *reader, size_t size)
-{
-    const void *at = reader->at;
-    if (size > reader->left)
-        return NULL;
-    reader->at += size;
-    reader->left -= size;
-    return at;
-}
-
-static bool take_text(char *text, size_t size, struct reader *reader, uint32_t length)
-{
-    const void *bytes = length < size ? take(reader, length) : NULL;
-    if (bytes)
-        memcpy(text, bytes, length);
-    text[bytes ? length : 0] = '\0';
-    return bytes;
-}
-
-static bool take_codebook(struct codebooks *out, struct reader *reader)
-{
-    struct codebook_array arrays[CODEBOOK_ARRAYS];
-    char names[CODEBOOK_ARRAYS][32];
-    void *values[CODEBOOK_ARRAYS] = {NULL};
-    uint32_t head[3], shape[4];
-    bool whole = false;
-    struct stored_codebook *entry = new_entry(out, NULL);
-    const void *bytes = take(reader, sizeof head);
-    if (!entry || !bytes)
-        return false;
-    memcpy(head, bytes, sizeof head);
-    if (!take_text(entry->name, sizeof entry->name, reader, head[0]) ||
-        !take_text(entry->spec, sizeof entry->spec, reader, head[1]) || head[2] != CODEBOOK_ARRAYS)
-        return false;
-    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++) {
-        if (!(bytes = take(reader, sizeof shape)))
-            goto out;
-        memcpy(shape, bytes, sizeof shape);
-        if (shape[1] > CODEBOOK_FLOAT64 || !take_text(names[i], sizeof names[i], reader, shape[0]))
-            goto out;
-        arrays[i] = (struct codebook_array){names[i], (enum codebook_type)shape[1], shape[2],
-                                            shape[3], NULL};
-        if ((uint64_t)shape[2] * shape[3] > reader->left ||
-            !(bytes = take(reader, codebook_array_bytes(&arrays[i]))))
-            goto out;
-        /* Aligned. */
-        values[i] = malloc(codebook_array_bytes(&arrays[i]) + 1);
-        if (!values[i])
-            goto out;
-        memcpy(values[i], bytes, codebook_array_bytes(&arrays[i]));
-        arrays[i].values = values[i];
-    }
-    whole = feature_codebook_from_arrays(&entry->codebook, arrays, CODEBOOK_ARRAYS, entry->name,
-                                         NULL) == STATUS_OK;
-    out->count += whole;
-out:
-    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
-        free(values[i]);
-    return whole;
-}
-
-enum status codebooks_read_log(struct codebooks *out, int directory, const char *path,
-                               struct error *err)
-{
-    uint8_t *bytes = NULL, digest[SEAL_SIZE];
-    size_t size = 0;
-    char shown[256];
-    *out = (struct codebooks){.stored = NULL};
-    enum status status = learned_read(&bytes, &size, directory, path, err);
-    if (status != STATUS_OK)
-        return status == STATUS_END ? STATUS_OK : status;
-    struct reader reader = {bytes, size > SEAL_SIZE ? size - SEAL_SIZE : 0};
-    const void *magic = NULL, *number = NULL;
-    uint32_t count = 0;
-    sha256_of(digest, bytes, reader.left);
-    bool whole = reader.left > 0 && memcmp(digest, bytes + reader.left, SEAL_SIZE) == 0 &&
-                 (magic = take(&reader, MAGIC_SIZE)) && memcmp(magic, MAGIC, MAGIC_SIZE) == 0 &&
-                 (number = take(&reader, sizeof count));
-    if (whole)
-        memcpy(&count, number, sizeof count);
-    for (uint32_t i = 0; whole && i < count; i++)
-        whole = take_codebook(out, &reader);
-    free(bytes);
-    if (whole && reader.left == 0)
-        return STATUS_OK;
-    codebooks_clear(out);
-    error_set(err, STATUS_FAILED, "the codebooks of the unfinished run in %s are damaged",
-              path_for_message(shown, sizeof shown, path));
-    return error_remedy(err, REMEDY_START_OVER);
 }
 
 /* --- in a file ------------------------------------------------------------------------------- */
@@ -554,5 +389,45 @@ enum status codebooks_write_file(const char *output, const struct feature_set *f
     if (status == STATUS_OK)
         status = amend_commit(amend, err);
     amend_close(&amend);
+    return status;
+}
+
+/* --- beside a log ---------------------------------------------------------------------------- */
+
+static char *learned_name(const char *directory, struct error *err)
+{
+    char *name;
+    if (asprintf(&name, "%s/" WORKDIR_LEARNED, directory) >= 0)
+        return name;
+    error_memory(err, strlen(directory), "a file name");
+    return NULL;
+}
+
+enum status codebooks_write_log(const struct feature_set *features, const char *directory,
+                                struct error *err)
+{
+    char *name = learned_name(directory, err);
+    /* What is left there without a log is of another run. */
+    if (name)
+        unlink(name);
+    enum status status = name ? codebooks_write_file(name, features, "{}", err) : STATUS_FAILED;
+    free(name);
+    return status;
+}
+
+enum status codebooks_read_log(struct codebooks *out, const char *directory, struct error *err)
+{
+    char *name = learned_name(directory, err), shown[256];
+    struct result *result = NULL;
+    *out = (struct codebooks){.stored = NULL};
+    enum status status = name ? STATUS_OK : STATUS_FAILED;
+    if (name && (access(name, F_OK) == 0 || errno != ENOENT) &&
+        (result_open(&result, name, NULL) || codebooks_read(out, result, NULL, NULL))) {
+        error_set(err, STATUS_FAILED, "the codebooks of the unfinished run in %s are damaged",
+                  path_for_message(shown, sizeof shown, directory));
+        status = error_remedy(err, REMEDY_START_OVER);
+    }
+    result_close(&result);
+    free(name);
     return status;
 }

@@ -39,15 +39,14 @@ enum status codebooks_bind(const struct codebooks *codebooks, struct feature_set
 enum status codebooks_choose(const struct codebooks *codebooks, struct feature *feature,
                              const char *where, struct error *err);
 
-/* Beside the log, in the work directory `path`, open as `directory`: those of the features that have
- * one. Reading gives none where nothing was written. */
-enum status codebooks_write_log(const struct feature_set *features, int directory,
-                                const char *path, struct error *err);
-enum status codebooks_read_log(struct codebooks *out, int directory, const char *path,
-                               struct error *err);
-
 /* Writes a file that holds nothing but the codebooks of the features, and `parameters` (JSON). */
 enum status codebooks_write_file(const char *output, const struct feature_set *features,
                                  const char *parameters, struct error *err);
+
+/* The same beside a log, in a work directory: complete or not at all, whenever the process is killed. Reading gives
+ * none where nothing was written. */
+enum status codebooks_write_log(const struct feature_set *features, const char *directory,
+                                struct error *err);
+enum status codebooks_read_log(struct codebooks *out, const char *directory, struct error *err);
 
 #endif

@@ -97,7 +97,7 @@ enum status build_compare(struct build_difference *difference, const struct buil
     while (difference->same_rows && !(status = feed_next_location(feed, &location, err))) {
         enum location_kind kind = location_kind(location);
         bool is_image = kind == LOCATION_IMAGE;
-        if (kind == LOCATION_LOG) {
+        if (location_in_log(location)) {
             if ((status = feed_read(feed, location, &item, err)))
                 goto out;
             is_image = item.is_image;
@@ -106,7 +106,7 @@ enum status build_compare(struct build_difference *difference, const struct buil
                 (status = compare_row(difference, feed, build, &item, next[is_image], mine,
                                       value_bytes, err)))
                 goto out;
-        } else if (location_position(location) != next[is_image]) {
+        } else if (location_row(location) != next[is_image]) {
             difference->same_all = false;
             difference->same_rows = difference->same_rows && !is_image;
         }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define ORDER_BLOCK  8192
-#define LOG_BUFFER   (4u << 20)
 #define VALUES_BLOCK (4u << 20) /* bytes of the finished file's rows read at once */
 
 struct feed {
@@ -18,8 +17,7 @@ struct feed {
     uint64_t order[ORDER_BLOCK];
     unsigned order_filled, order_at;
     uint64_t order_next; /* records whose location has been read */
-    struct records_reader reader;
-    struct records_entry entry;
+    struct records_cursor cursor;
     char *path; /* with a NUL */
     size_t path_capacity;
     uint8_t *values; /* of the row last read */
@@ -42,8 +40,7 @@ enum status feed_open(struct feed **out, const struct feed_config *config, struc
     }
     feed->config = *config;
     feed->block_rows = row_bytes < VALUES_BLOCK ? (unsigned)(VALUES_BLOCK / row_bytes) : 1;
-    records_reader_init(&feed->reader, config->log, config->log_path, config->features->values,
-                        config->log_end, config->log_buffer ? config->log_buffer : LOG_BUFFER);
+    feed->cursor = (struct records_cursor){.records = config->log, .values = true};
     for (unsigned i = 0; config->finished && i < config->features->count; i++) {
         const struct feature *feature = &config->features->feature[i];
         feed->feature[i] = result_feature_find(config->finished, feature->name);
@@ -65,7 +62,7 @@ void feed_close(struct feed **feed)
     *feed = NULL;
     for (unsigned i = 0; i < FEATURE_MAX; i++)
         free(f->block[i]);
-    records_reader_clear(&f->reader);
+    records_cursor_clear(&f->cursor);
     free(f->path);
     free(f->values);
     free(f);
@@ -132,17 +129,14 @@ enum status feed_finished_values(struct feed *feed, uint64_t row, const void **v
     return STATUS_OK;
 }
 
-static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item *item,
+static enum status read_log(struct feed *feed, uint64_t location, struct feed_item *item,
                             struct error *err)
 {
-    const struct store_record *record = &feed->entry.record;
-    enum status status = records_read(&feed->reader, offset, &feed->entry, err);
-    if (status == STATUS_END || (!status && feed->entry.start)) {
-        char shown[256];
-        error_set(err, STATUS_FAILED, "%s changed while it was read",
-                  path_for_message(shown, sizeof shown, feed->config.log_path));
-        return error_remedy(err, REMEDY_START_OVER);
-    }
+    const uint64_t row = location_row(location);
+    struct store_record read, *record = &read;
+    item->is_image = location_kind(location) == LOCATION_LOG_IMAGE;
+    enum status status = records_at(&feed->cursor, item->is_image ? RECORDS_IMAGES : RECORDS_FAILURES,
+                                    row, record, err);
     if (status)
         return status;
     if (record->path_length >= feed->path_capacity) {
@@ -157,7 +151,6 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
     feed->path[record->path_length] = 0;
     item->path = feed->path;
     item->path_length = record->path_length;
-    item->is_image = record->failure.reason == REASON_NONE;
     if (!item->is_image) {
         memcpy(feed->message, record->failure.message, sizeof feed->message);
         text_clean(feed->message, false);
@@ -185,9 +178,10 @@ static enum status read_log(struct feed *feed, uint64_t offset, struct feed_item
         item->thumbnail = record->thumbnail;
         item->thumbnail_length = record->thumbnail_length;
     }
-    if (!records_unpack(feed->values, feed->config.features->values, &feed->entry)) {
-        error_set(err, STATUS_FAILED, "the log holds an image with another number of values");
-        return error_remedy(err, REMEDY_START_OVER);
+    for (unsigned i = 0; i < feed->config.features->count; i++) {
+        const struct feature *feature = &feed->config.features->feature[i];
+        memcpy(feed->values + 4 * (size_t)feature->place, records_feature(&feed->cursor, i, row),
+               feature_row_bytes(feature));
     }
     item->values = feed->values;
     return STATUS_OK;
@@ -197,10 +191,10 @@ enum status feed_read(struct feed *feed, uint64_t location, struct feed_item *it
                       struct error *err)
 {
     *item = (struct feed_item){.location = location};
-    uint64_t position = location_position(location);
+    uint64_t position = location_row(location);
     enum location_kind kind = location_kind(location);
-    if (kind == LOCATION_LOG)
-        return read_log(feed, position, item, err);
+    if (location_in_log(location))
+        return read_log(feed, location, item, err);
     struct result *finished = feed->config.finished;
     const void *row;
     item->is_image = kind == LOCATION_IMAGE;

@@ -5,14 +5,12 @@
 
 #include "file/prior.h"
 #include "file/result_internal.h"
+#include "log/records.h"
 
 struct feed_config {
     int order; /* `records` locations of 8 bytes, in walk order */
     uint64_t records;
-    int log;
-    const char *log_path;
-    uint64_t log_end;
-    size_t log_buffer; /* bytes of the log that are read at once; 0: as is good for one reader */
+    const struct records *log;
     const struct feature_set *features;
     unsigned thumbnail_size; /* thumbnails made for another one are left out */
     struct result *finished; /* may be NULL */

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #define BATCH_BYTES  (4u << 20) /* of values and thumbnails */
-#define LOG_BUFFER   (512u << 10) /* a thread reads further than its batch by less than that */
-#define MOST_ROWS    512
+#define MOST_ROWS    4096
 #define MOST_THREADS 8
 #define BATCHES_MORE 2 /* than threads */
 
@@ -172,7 +171,7 @@ static bool take_batch(struct gather *gather)
     while (batch->rows < gather->batch_rows &&
            !(status = feed_next_location(gather->order, &batch->location[batch->rows],
                                          &batch->error)))
-        mixed |= location_kind(batch->location[batch->rows++]) != LOCATION_LOG;
+        mixed |= !location_in_log(batch->location[batch->rows++]);
     gather->ended = status != STATUS_OK;
     /* What came before the end is a batch of its own. */
     const bool some = batch->rows > 0 && (status == STATUS_OK || status == STATUS_END);
@@ -194,7 +193,6 @@ static void *gather_batches(void *context)
     struct feed *feed = NULL;
     struct error error = ERROR_INIT;
     config.finished = NULL;
-    config.log_buffer = LOG_BUFFER;
     const bool opened = feed_open(&feed, &config, &error) == STATUS_OK;
     pthread_mutex_lock(&gather->lock);
     while (opened && !gather->closing) {

@@ -11,16 +11,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STREAM_BUFFER (64u << 10)
-#define RANDOM_BUFFER (4u << 10)
+#define STREAM_ROWS 256 /* of the log, read at once */
 
 struct stream {
     enum location_kind kind;
-    uint64_t start, at, end; /* rows, or offsets in the log */
-    uint64_t next;           /* after `record`, if it is loaded */
+    uint64_t start, at, end; /* rows; `record` is the one at `at`, if it is loaded */
     bool loaded;
     struct store_record record;
-    struct records_reader reader; /* of the log */
+    struct records_cursor cursor; /* of the log */
 };
 
 /* An open-addressing table in a file: 16 bytes a slot, location 0 where it is free. */
@@ -34,7 +32,7 @@ struct prior {
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;
     uint64_t records; /* of all */
-    struct records_reader random;
+    struct records_cursor random;
     struct slot *table;
     uint64_t slots; /* a power of two */
     bool no_table;  /* it was tried, and could not be made */
@@ -43,7 +41,8 @@ struct prior {
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
 {
     *out = NULL;
-    unsigned most = config->stretches->count + 2;
+    const struct records *log = config->log;
+    unsigned most = 2 * log->logs + 2;
     struct prior *prior = calloc(1, sizeof *prior);
     if (!prior || !(prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered)) ||
         !(prior->stream = calloc(most, sizeof *prior->stream))) {
@@ -59,21 +58,22 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
         if (rows[i] > 0)
             prior->stream[prior->stream_count++] =
                 (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
-    for (unsigned i = config->stretches->count; i-- > 0;) {
-        const struct stretch *stretch = &config->stretches->stretch[i];
-        if (stretch->records == 0)
-            continue;
-        struct stream *stream = &prior->stream[prior->stream_count++];
-        *stream = (struct stream){.kind = LOCATION_LOG,
-                                  .start = stretch->start,
-                                  .at = stretch->start,
-                                  .end = stretch->end};
-        records_reader_init(&stream->reader, config->log, config->log_path, config->counters,
-                            stretch->end, STREAM_BUFFER);
+    /* From the last block back: those of a log are beside each other. */
+    for (uint64_t end = log->blocks, first; end > 0; end = first) {
+        for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log; first--)
+            ;
+        for (int i = 0; i < 2; i++) {
+            struct stream *stream = &prior->stream[prior->stream_count];
+            *stream = (struct stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
+                                      .start = log->block[first].first[i],
+                                      .at = log->block[first].first[i],
+                                      .end = log->block[end - 1].first[i] + log->block[end - 1].rows[i],
+                                      .cursor = {.records = log, .window = STREAM_ROWS}};
+            prior->stream_count += stream->start < stream->end;
+        }
     }
-    records_reader_init(&prior->random, config->log, config->log_path, config->counters,
-                        config->stretches->end, RANDOM_BUFFER);
-    prior->records = rows[0] + rows[1] + config->stretches->records;
+    prior->random = (struct records_cursor){.records = log, .window = 1};
+    prior->records = rows[0] + rows[1] + log->rows[0] + log->rows[1];
     *out = prior;
     return STATUS_OK;
 }
@@ -85,8 +85,8 @@ void prior_close(struct prior **prior)
     struct prior *p = *prior;
     *prior = NULL;
     for (unsigned i = 0; i < p->stream_count; i++)
-        records_reader_clear(&p->stream[i].reader);
-    records_reader_clear(&p->random);
+        records_cursor_clear(&p->stream[i].cursor);
+    records_cursor_clear(&p->random);
     if (p->table)
         munmap(p->table, p->slots * sizeof *p->table);
     free(p->stream);
@@ -94,25 +94,23 @@ void prior_close(struct prior **prior)
     free(p);
 }
 
-/* Reads the record at a position of a stream, and where the next one is. */
-static enum status read_record(struct prior *prior, struct records_reader *reader,
-                               enum location_kind kind, uint64_t position,
-                               struct store_record *record, uint64_t *next, struct error *err)
+static bool in_log(enum location_kind kind)
 {
-    *next = position + 1;
-    if (kind == LOCATION_LOG) {
-        struct records_entry entry;
-        enum status status = records_peek(reader, position, &entry, err);
-        if (status == STATUS_END)
-            /* It was whole when the log was scanned. */
-            error_set(err, STATUS_FAILED, "%s changed while it was read", reader->path);
-        if (status)
+    return location_in_log(location_of(kind, 0));
+}
+
+/* Reads the record at a row of a stream. */
+static enum status read_record(struct prior *prior, struct records_cursor *cursor,
+                               enum location_kind kind, uint64_t row, struct store_record *record,
+                               struct error *err)
+{
+    if (in_log(kind)) {
+        if (records_at(cursor, kind == LOCATION_LOG_IMAGE ? RECORDS_IMAGES : RECORDS_FAILURES, row,
+                       record, err))
             return STATUS_FAILED;
-        *record = entry.record;
-        *next = entry.next;
     } else if (kind == LOCATION_IMAGE) {
         struct result_image image;
-        if (result_image_at(prior->config.finished, position, &image, err))
+        if (result_image_at(prior->config.finished, row, &image, err))
             return STATUS_FAILED;
         *record = (struct store_record){.source = image.source,
                                         .path = image.path_raw,
@@ -131,14 +129,14 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         const uint8_t *thumbnail;
         uint64_t length = 0;
         if (size > 0 &&
-            result_thumbnail_read(prior->config.finished, position, &thumbnail, &length, err))
+            result_thumbnail_read(prior->config.finished, row, &thumbnail, &length, err))
             return STATUS_FAILED;
         /* A row without one has none of any size. */
         record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
         record->thumbnail_length = (uint32_t)length;
     } else {
         struct result_failure failure;
-        if (result_failure_at(prior->config.finished, position, &failure, err))
+        if (result_failure_at(prior->config.finished, row, &failure, err))
             return STATUS_FAILED;
         *record = (struct store_record){.source = failure.source,
                                         .path = failure.path_raw,
@@ -148,7 +146,7 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
         failure_set(&record->failure, failure.reason, "%s", failure.message);
         record->failure.error_number = failure.error_number;
     }
-    record->origin = location_of(kind, position);
+    record->origin = location_of(kind, row);
     return STATUS_OK;
 }
 
@@ -156,7 +154,7 @@ static enum status read_record(struct prior *prior, struct records_reader *reade
 static bool renumber(const struct prior *prior, enum location_kind kind,
                      struct store_record *record)
 {
-    if (kind == LOCATION_LOG || !prior->config.source_now)
+    if (in_log(kind) || !prior->config.source_now)
         return true;
     const int now = prior->config.source_now[record->source];
     record->source = (uint16_t)now;
@@ -167,12 +165,11 @@ enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint
                           struct store_record *record, struct error *err)
 {
     struct result *finished = prior->config.finished;
-    uint64_t next;
     for (int i = 0; i < 2; i++) {
         const uint64_t rows = i ? result_failures(finished) : result_images(finished);
         for (; cursor->row[i] < rows; cursor->row[i]++) {
             const enum location_kind kind = i ? LOCATION_FAILURE : LOCATION_IMAGE;
-            if (read_record(prior, NULL, kind, cursor->row[i], record, &next, err))
+            if (read_record(prior, NULL, kind, cursor->row[i], record, err))
                 return STATUS_FAILED;
             if (!renumber(prior, kind, record) || record->source < source)
                 continue;
@@ -188,9 +185,8 @@ enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
                      struct error *err)
 {
-    uint64_t next;
     const enum location_kind kind = location_kind(location);
-    if (read_record(prior, NULL, kind, location_position(location), record, &next, err))
+    if (read_record(prior, NULL, kind, location_row(location), record, err))
         return STATUS_FAILED;
     renumber(prior, kind, record);
     return STATUS_OK;
@@ -203,9 +199,8 @@ static bool stream_load(struct prior *prior, struct stream *stream)
     if (stream->loaded || stream->at >= stream->end)
         return stream->loaded;
     struct error error = ERROR_INIT;
-    for (; stream->at < stream->end; stream->at = stream->next) {
-        if (read_record(prior, &stream->reader, stream->kind, stream->at, &stream->record,
-                        &stream->next, &error)) {
+    for (; stream->at < stream->end; stream->at++) {
+        if (read_record(prior, &stream->cursor, stream->kind, stream->at, &stream->record, &error)) {
             char line[1024];
             log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
                         error_line(line, sizeof line, &error));
@@ -220,7 +215,7 @@ static bool stream_load(struct prior *prior, struct stream *stream)
 
 static void stream_advance(struct stream *stream)
 {
-    stream->at = stream->next;
+    stream->at++;
     stream->loaded = false;
 }
 
@@ -338,20 +333,19 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
          place = (place + 1) & (prior->slots - 1)) {
         if (prior->table[place].hash != hash)
             continue;
-        uint64_t location = prior->table[place].location, next;
+        uint64_t location = prior->table[place].location;
         enum location_kind kind = location_kind(location);
-        uint64_t position = location_position(location);
+        uint64_t row = location_row(location);
         struct stream *stream = prior->stream;
-        while (stream->kind != kind || position < stream->start || position >= stream->end)
+        while (stream->kind != kind || row < stream->start || row >= stream->end)
             stream++;
         /* The row under the cursor may go with the block that is read. */
         stream->loaded = false;
         struct error error = ERROR_INIT;
-        if (read_record(prior, &prior->random, kind, position, record, &next, &error) ==
-                STATUS_OK &&
+        if (read_record(prior, &prior->random, kind, row, record, &error) == STATUS_OK &&
             renumber(prior, kind, record) && record->source == source && compare_paths(record, path, length) == 0 &&
             still_holds(prior, record, look)) {
-            stream->at = next;
+            stream->at = row + 1;
             return true;
         }
     }
@@ -420,7 +414,7 @@ bool prior_next_below(struct prior *prior, uint16_t source, const char *director
 {
     const uint32_t length = (uint32_t)strlen(directory);
     struct stream *first = NULL;
-    for (unsigned i = 0; i < prior->stream_count && prior->stream[i].kind != LOCATION_LOG; i++) {
+    for (unsigned i = 0; i < prior->stream_count && !in_log(prior->stream[i].kind); i++) {
         struct stream *stream = &prior->stream[i];
         const struct store_record *next = &stream->record;
         while (stream_load(prior, stream) &&

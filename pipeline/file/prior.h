@@ -1,7 +1,7 @@
 /* prior.h: earlier work on the items of a walk, found in the order of the walk.
  *
- * Earlier work is a finished file (its images and its failures) and a log (one stretch for each run
- * that wrote to it). Each of these streams is in walk order. Where the order is that of the paths'
+ * Earlier work is a finished file (its images and its failures) and logs (one of each run, again its
+ * images and its failures). Each of these streams is in walk order. Where the order is that of the paths'
  * bytes (directories) a cursor in each stream moves along with the walk: one sequential pass, no
  * memory. The order of a list or an archive is its own: a cursor finds what comes in the same order as before; at the
  * first item that does not, an index of its records is built in a file. One thread. */
@@ -9,7 +9,7 @@
 #define CLPIPE_FILE_PRIOR_H
 
 #include "file/result.h"
-#include "log/stretches.h"
+#include "log/records.h"
 
 struct prior;
 
@@ -23,11 +23,8 @@ struct prior_config {
     struct result *finished; /* NULL: none */
     const int *source_now;   /* for each source of `finished`: its number in `sources`, -1: it is
                                 gone; NULL: the same */
-    int log;
-    const char *log_path;
-    uint32_t counters;
-    const struct stretches *stretches; /* as they were before this run */
-    int directory;                     /* for the index */
+    const struct records *log; /* as it was before this run */
+    int directory;             /* for the index */
 };
 
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);

@@ -2,8 +2,8 @@
  *
  *   INPUT opens: verify marks rows ─> locations in INPUT ─┐
  *                                                         ├─> order ─> build ─> OUTPUT
- *   INPUT.partial: whole frames, sorted, the latest of ───┘
- *   each path ─> locations in the log
+ *   INPUT.partial: whole blocks, sorted, the latest of ───┘
+ *   each path ─> locations in the logs
  *
  * A finished file of which rows are dropped loses its clusters too, for they belonged to all rows;
  * a clustering that is wrong in itself goes alone. The log is only read: it is what the next run of
@@ -22,7 +22,7 @@
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
-#include "log/repair_log.h"
+#include "log/records.h"
 #include "log/workdir.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +32,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SAVED_ROWS 1024 /* of the log, read at once */
+
 struct repair {
     const struct repair_config *config;
     struct repair_report *report;
@@ -39,7 +41,7 @@ struct repair {
     struct result *result;
     struct codebooks codebooks;
     struct signature_parts parts; /* what the file to be is made of */
-    struct repair_log log;
+    struct records log;
     FILE *order;
     struct raw_paths_tally raw_images, raw_failures;
     uint64_t codes, thumbnail_bytes;
@@ -285,36 +287,150 @@ out:
 
 /* --- the log of an unfinished run ------------------------------------------------------------ */
 
+/* A record of the logs. */
+struct saved {
+    uint64_t location, sequence;
+    uint32_t log, thumbnail_length;
+    uint16_t source, thumbnail_size;
+    bool has_code;
+    char *path;
+};
+
+/* By source and path; of one path the latest first. */
+static int by_path(const void *a, const void *b)
+{
+    const struct saved *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    int order = strcmp(x->path, y->path);
+    return order ? order : (x->log < y->log) - (x->log > y->log);
+}
+
+/* By source and the number in the walk: the order of lists. */
+static int by_sequence(const void *a, const void *b)
+{
+    const struct saved *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    return x->sequence != y->sequence ? (x->sequence < y->sequence ? -1 : 1)
+                                      : (x->log > y->log) - (x->log < y->log);
+}
+
+/* Members of each archive among entries that are sorted by path. */
+static void sort_members(struct saved *saved, uint64_t first, uint64_t end)
+{
+    for (uint64_t next; first < end; first = next) {
+        const char *path = saved[first].path;
+        const size_t length = archive_prefix(path);
+        for (next = first + 1;
+             length > 0 && next < end && strncmp(saved[next].path, path, length) == 0; next++)
+            ;
+        qsort(saved + first, next - first, sizeof *saved, by_sequence);
+    }
+}
+
+/* In walk order, each path once; returns how many. */
+static uint64_t sort_saved(struct saved *saved, uint64_t count, const struct content *content)
+{
+    uint64_t kept = 0;
+    if (count > 0)
+        qsort(saved, count, sizeof *saved, by_path);
+    for (uint64_t i = 0; i < count; i++) {
+        struct saved *last = kept ? &saved[kept - 1] : NULL, *now = &saved[i];
+        if (now->source >= content->source_count ||
+            (last && last->source == now->source && strcmp(last->path, now->path) == 0))
+            free(now->path);
+        else
+            saved[kept++] = *now;
+    }
+    for (uint64_t first = 0, end; first < kept; first = end) {
+        const char *source = content->sources[saved[first].source];
+        for (end = first; end < kept && saved[end].source == saved[first].source; end++)
+            ;
+        if (source_is_list(source))
+            qsort(saved + first, end - first, sizeof *saved, by_sequence);
+        else
+            sort_members(saved, first, end);
+    }
+    return kept;
+}
+
+/* All rows of the logs. */
+static enum status read_saved(const struct records *log, struct saved *saved, uint64_t *count,
+                              struct error *err)
+{
+    struct records_cursor cursor = {.records = log, .window = SAVED_ROWS};
+    enum status status = STATUS_OK;
+    for (uint64_t b = 0; b < log->blocks; b++)
+        for (int table = 0; table < 2; table++)
+            for (uint64_t i = 0; i < log->block[b].rows[table] && !status; i++) {
+                const uint64_t row = log->block[b].first[table] + i;
+                struct store_record record;
+                if ((status = records_at(&cursor, table, row, &record, err)))
+                    break;
+                saved[*count] = (struct saved){
+                    .location = location_of(table == RECORDS_IMAGES ? LOCATION_LOG_IMAGE
+                                                                    : LOCATION_LOG_FAILURE,
+                                            row),
+                    .sequence = record.sequence,
+                    .log = log->block[b].log,
+                    .source = record.source,
+                    .has_code = record.has_code,
+                    .thumbnail_size = record.thumbnail_size,
+                    .thumbnail_length = record.thumbnail_length,
+                    .path = strndup(record.path, record.path_length)};
+                if (!saved[(*count)++].path)
+                    status = error_memory(err, record.path_length, "a path");
+            }
+    records_cursor_clear(&cursor);
+    return status;
+}
+
+static enum status take_saved(struct repair *r, const struct saved *saved, struct error *err)
+{
+    const bool image = location_kind(saved->location) == LOCATION_LOG_IMAGE;
+    /* Thumbnails are saved in the size that comes first. */
+    if (r->parts.content.thumbnail_size == 0)
+        r->parts.content.thumbnail_size = saved->thumbnail_size;
+    if (saved->thumbnail_size == r->parts.content.thumbnail_size)
+        r->thumbnail_bytes += saved->thumbnail_length;
+    r->codes += saved->has_code;
+    return add_row(r, saved->location, image, saved->path, err);
+}
+
 static enum status look_at_log(struct repair *r, struct error *err)
 {
     struct repair_report *report = r->report;
     struct error why = ERROR_INIT;
     char line[1024];
+    uint32_t widths[FEATURE_MAX];
     enum status status = signature_parse(&r->parts, r->log.signature, err);
     if (status)
         return status;
-    if (codebooks_read_log(&r->codebooks, workdir_descriptor(r->work), workdir_path(r->work),
-                           &why) != STATUS_OK ||
+    if (codebooks_read_log(&r->codebooks, workdir_path(r->work), &why) != STATUS_OK ||
         codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) != STATUS_OK) {
         r->config->broken(error_line(line, sizeof line, &why), r->config->context);
         report->codebooks_lost++;
     }
-    status = repair_log_scan(&r->log, r->parts.features.values, r->parts.content.sources,
-                             r->parts.content.source_count, err);
-    report->damaged_bytes = r->log.damaged;
+    for (unsigned i = 0; i < r->parts.features.count; i++)
+        widths[i] = (uint32_t)feature_row_bytes(&r->parts.features.feature[i]);
+    if ((status = records_scan(&r->log, widths, r->parts.features.count, NULL, err)))
+        return status;
+    report->damaged_bytes = r->log.damaged + r->log.torn;
+    uint64_t count = 0;
+    struct saved *saved = calloc(r->log.rows[0] + r->log.rows[1] + 1, sizeof *saved);
+    status = saved ? read_saved(&r->log, saved, &count, err)
+                   : error_memory(err, r->log.rows[0] * sizeof *saved, "the log's records");
+    if (!status)
+        count = sort_saved(saved, count, &r->parts.content);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!status)
+            status = take_saved(r, &saved[i], err);
+        free(saved[i].path);
+    }
+    free(saved);
     if (status)
         return status;
-    for (uint64_t i = 0; i < r->log.count; i++) {
-        const struct repair_log_entry *entry = &r->log.entry[i];
-        if (add_row(r, location_of(LOCATION_LOG, entry->offset), entry->image, entry->path, err))
-            return STATUS_FAILED;
-        /* Thumbnails are saved in the size that comes first. */
-        if (r->parts.content.thumbnail_size == 0)
-            r->parts.content.thumbnail_size = entry->thumbnail_size;
-        if (entry->thumbnail_size == r->parts.content.thumbnail_size)
-            r->thumbnail_bytes += entry->thumbnail_length;
-        r->codes += entry->has_code;
-    }
     if (report->damaged_bytes > 0) {
         char damage[128];
         snprintf(damage, sizeof damage, "the log of the unfinished run: %llu bytes are damaged",
@@ -383,9 +499,7 @@ static enum status write_output(struct repair *r, struct error *err)
         .content = &r->parts.content,
         .feed = {.order = fileno(r->order),
                  .records = r->report->images + r->report->failures,
-                 .log = r->log.fd,
-                 .log_path = r->log.path,
-                 .log_end = r->log.end,
+                 .log = &r->log,
                  .features = &r->parts.features,
                  .thumbnail_size = r->parts.content.thumbnail_size,
                  .finished = r->result},
@@ -436,7 +550,7 @@ static enum status look(struct repair *r, struct error *err)
     struct error why = ERROR_INIT;
     char shown[256], line[1024];
     path_for_message(shown, sizeof shown, input);
-    r->report->unfinished = r->log.fd >= 0;
+    r->report->unfinished = r->log.logs > 0;
     if (result_open(&r->result, input, &why) == STATUS_OK) {
         if (result_parts(r->result) > 0)
             return error_set(err, STATUS_USAGE,
@@ -448,7 +562,7 @@ static enum status look(struct repair *r, struct error *err)
         return error_set(err, STATUS_FAILED,
                          "%s holds only clusters, which cannot be repaired: cluster again", shown);
     }
-    if (r->log.fd < 0) {
+    if (r->log.logs == 0) {
         error_set(err, why.status, "nothing can be recovered: %s",
                   error_line(line, sizeof line, &why));
         return why.status == STATUS_FAILED ? error_remedy(err, REMEDY_START_OVER) : why.status;
@@ -463,7 +577,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
                          struct error *err)
 {
     memset(report, 0, sizeof *report);
-    struct repair r = {.config = config, .report = report, .log = {.fd = -1}};
+    struct repair r = {.config = config, .report = report, .log = {.directory = -1}};
     struct stat st;
     char shown[256];
     enum status status = STATUS_FAILED;
@@ -473,7 +587,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
                          path_for_message(shown, sizeof shown, config->output));
     /* A file that is only read may lie where nothing can be written. */
     if ((!config->output || has_work(config->input)) &&
-        (status = workdir_open(&r.work, config->input, NULL, err)))
+        (status = workdir_open(&r.work, config->input, err)))
         goto out;
     const int order = unnamed_file(process_temporary_directory());
     r.order = order >= 0 ? fdopen(order, "w+") : NULL;
@@ -482,9 +596,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
                              process_temporary_directory());
         goto out;
     }
-    if (r.work && fstatat(workdir_descriptor(r.work), WORKDIR_LOG, &st, 0) == 0 &&
-        S_ISREG(st.st_mode) &&
-        (status = repair_log_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
+    if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
         goto out;
     if ((status = look(&r, err)))
         goto out;
@@ -493,7 +605,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
 out:
     workdir_release(&r.work);
     result_close(&r.result);
-    repair_log_close(&r.log);
+    records_clear(&r.log);
     signature_parts_clear(&r.parts);
     codebooks_clear(&r.codebooks);
     sidecars_close(&r.sidecars);

@@ -141,11 +141,12 @@ static enum status fill(struct row_map *map, struct finder *f, struct feed *feed
     uint8_t *there = f->config->there;
     while (!(status = feed_next_location(feed, &location, err))) {
         const enum location_kind kind = location_kind(location);
+        const bool logged = location_in_log(location);
         int64_t row = -1;
         if (kind == LOCATION_FAILURE)
             continue;
         if (kind == LOCATION_IMAGE) {
-            row = (int64_t)location_position(location);
+            row = (int64_t)location_row(location);
             f->cursor = (uint64_t)row + 1;
         } else {
             if ((status = feed_read(feed, location, &item, err)))
@@ -155,10 +156,10 @@ static enum status fill(struct row_map *map, struct finder *f, struct feed *feed
         }
         /* What could not be looked at has a failure beside its row. */
         if (there && row >= 0)
-            there[row] |= kind == LOCATION_LOG && !item.is_image ? ROW_FAILED : ROW_THERE;
-        if (kind == LOCATION_LOG && !item.is_image)
+            there[row] |= logged && !item.is_image ? ROW_FAILED : ROW_THERE;
+        if (logged && !item.is_image)
             continue;
-        if (kind == LOCATION_LOG && row >= 0 && check_content(f, &item, &row, err))
+        if (logged && row >= 0 && check_content(f, &item, &row, err))
             return STATUS_FAILED;
         map->same = map->same && row == (int64_t)next;
         map->fresh += row < 0;

@@ -17,7 +17,6 @@
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "log/journal.h"
-#include "log/repair_log.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -115,18 +114,14 @@ static enum status number_sources(struct store *store, struct error *err)
     return STATUS_OK;
 }
 
-/* Resumes the log of an interrupted run of the same command, or begins one. */
+/* Resumes the logs of an interrupted run of the same command, or begins one. */
 static enum status begin_journal(struct store *store, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    const char *theirs = NULL;
+    const char *theirs = journal_records(store->journal)->signature;
     char shown[256], difference[640];
     char *mine = signature_of_content(&store->config.content, err);
-    if (!mine)
-        goto out;
-    if (!store->config.fresh && (status = journal_read_signature(&theirs, store->journal, err)))
-        goto out;
-    if (theirs &&
+    enum status status = mine ? STATUS_OK : STATUS_FAILED;
+    if (mine && theirs &&
         parameters_difference(difference, sizeof difference, theirs, mine, "the unfinished run")) {
         status =
             error_set(err, STATUS_USAGE,
@@ -134,19 +129,14 @@ static enum status begin_journal(struct store *store, struct error *err)
                       "first",
                       path_for_message(shown, sizeof shown, workdir_path(store->work)), difference);
         error_remedy(err, REMEDY_REPLACE_FILE);
-        goto out;
     }
     /* What was learned must be there once the log says that the run has begun. */
-    status = STATUS_OK;
-    if (store->has_learned && !theirs)
-        status =
-            codebooks_write_log(store->config.content.features, workdir_descriptor(store->work),
-                                workdir_path(store->work), err);
+    if (!status && store->has_learned && !theirs)
+        status = codebooks_write_log(store->config.content.features, workdir_path(store->work), err);
     if (!status)
-        status = journal_begin(store->journal, mine, theirs, store->config.stop, err);
+        status = journal_begin(store->journal, mine, store->config.stop, err);
     if (!status && store->config.command)
         workdir_note_command(store->work, store->config.command);
-out:
     free(mine);
     return status;
 }
@@ -157,8 +147,7 @@ static enum status claim_output(struct store *store, struct error *err)
 {
     struct output *probe = NULL;
     struct error why = ERROR_INIT;
-    char shown[256];
-    enum status status = workdir_open(&store->work, store->config.output, store->config.stop, &why);
+    enum status status = workdir_open(&store->work, store->config.output, &why);
     /* What keeps the directory from being made is better said of the output. */
     if (!status || why.native != EWOULDBLOCK) {
         enum status writable = output_open(&probe, store->config.output, err);
@@ -168,13 +157,6 @@ static enum status claim_output(struct store *store, struct error *err)
     }
     if (status && err)
         *err = why;
-    if (!status && workdir_has(store->work, WORKDIR_HANDOVER)) {
-        status = error_set(err, STATUS_FAILED,
-                           "%s holds work that clpipe 0.2 was moving into its result: finish it with "
-                           "that version, or remove the directory to begin anew",
-                           path_for_message(shown, sizeof shown, workdir_path(store->work)));
-        workdir_release(&store->work);
-    }
     return status;
 }
 
@@ -188,13 +170,17 @@ enum status store_begin(struct store *store, const struct content *content, stru
 {
     struct store_config *config = &store->config;
     const unsigned thumbnail_size = config->content.thumbnail_size;
+    uint32_t widths[FEATURE_MAX];
     enum status status = STATUS_OK;
     config->content = *content;
     config->content.thumbnail_size = thumbnail_size;
-    for (unsigned i = 0; i < content->features->count; i++)
+    for (unsigned i = 0; i < content->features->count; i++) {
+        widths[i] = (uint32_t)feature_row_bytes(&content->features->feature[i]);
         store->has_learned |= content->features->feature[i].codebook != NULL;
+    }
     if ((status = workdir_check(store->work, err)) ||
-        (status = journal_open(&store->journal, store->work, content->features->values, err)) ||
+        (status = journal_open(&store->journal, store->work, widths,
+                               content->features->count, config->fresh, err)) ||
         (status = begin_journal(store, err)))
         return status;
     struct result *finished = usable(store);
@@ -210,10 +196,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
                                  .thumbnail_size = thumbnail_size,
                                  .finished = finished,
                                  .source_now = store->source_now,
-                                 .log = journal_log(store->journal),
-                                 .log_path = journal_path(store->journal),
-                                 .counters = content->features->values,
-                                 .stretches = journal_earlier(store->journal),
+                                 .log = journal_records(store->journal),
                                  .directory = workdir_descriptor(store->work)};
     return prior_open(&store->prior, &prior, err);
 }
@@ -221,17 +204,14 @@ enum status store_begin(struct store *store, const struct content *content, stru
 enum status store_learned(struct store *store, struct feature_set *features, bool *all,
                           struct error *err)
 {
-    struct repair_log log = {.fd = -1};
-    const int directory = workdir_descriptor(store->work);
+    struct records log = {.directory = -1};
     const char *path = workdir_path(store->work);
-    struct stat st;
     enum status status = STATUS_OK;
     *all = false;
-    /* Without the log's header they may be those of another command. */
-    if (store->config.fresh || fstatat(directory, WORKDIR_LOG, &st, 0) ||
-        repair_log_open(&log, directory, path, NULL) || !log.signature)
-        goto out;
-    if ((status = codebooks_read_log(&store->learned, directory, path, err)))
+    /* Without a log's header they may be those of another command. */
+    if (store->config.fresh ||
+        (status = records_open(&log, workdir_descriptor(store->work), path, err)) ||
+        !log.signature || (status = codebooks_read_log(&store->learned, path, err)))
         goto out;
     for (unsigned i = 0; i < features->count; i++) {
         struct feature *feature = &features->feature[i];
@@ -245,7 +225,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
     }
     *all = !feature_set_lacks_codebooks(features);
 out:
-    repair_log_close(&log);
+    records_clear(&log);
     return status;
 }
 
@@ -303,7 +283,7 @@ bool store_prior(struct store *store, uint16_t source, const char *path, uint32_
     assert(source < store->config.content.source_count);
     if (!prior_find(store->prior, source, path, path_length, bytes, mtime_ns, record))
         return false;
-    *resumed = location_kind(record->origin) == LOCATION_LOG;
+    *resumed = location_in_log(record->origin);
     return true;
 }
 
@@ -604,8 +584,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
     struct journal_tally tally;
     struct build_config build = {.output = store->config.output,
                                  .content = &store->config.content,
-                                 .feed = {.log = journal_log(store->journal),
-                                          .log_path = journal_path(store->journal),
+                                 .feed = {.log = journal_records(store->journal),
                                           .features = store->config.content.features,
                                           .thumbnail_size = store->config.content.thumbnail_size,
                                           .finished = usable(store),
@@ -619,8 +598,7 @@ enum status store_finish(struct store *store, const struct store_run *run,
     const bool compressed =
         store->replaced && !store->config.fresh && result_compressed(store->replaced);
     build.compress = store->config.compress || compressed;
-    enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records,
-                                        &build.feed.log_end, &tally, err);
+    enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records, &tally, err);
     if (status)
         return status;
     *summary = (struct store_summary){.images = tally.by_reason[REASON_NONE],

@@ -1,19 +1,21 @@
-/* journal.c: a window of records that wait for earlier ones, then the log and the order.
+/* journal.c: a window of records that wait for earlier ones, then a block and the order.
  *
- *   journal_put: encode (any thread) ─> waiting, until its turn ─> log (appender's thread)
- *                                                              └─> order: 8 bytes, where it lies
+ *   journal_put: copy (any thread) ─> waiting, until its turn ─> block ─> log (who fills it, or the
+ *                                                          │              journal's thread)
+ *                                                          └─> order: 8 bytes, where it lies
  *
- * Why nothing sealed is ever lost: there is one log, and it only grows. A resumed run reads it,
- * cuts off at most a frame that is not whole, and appends behind it; what it takes over from
- * earlier it does not write again, it only notes in the order - a file without a name, made anew by
- * each run - where it lies. So a whole frame is never written over or moved, whatever is killed
- * when and how often; the log is removed only after the finished file has been renamed into place.
+ * Why nothing sealed is ever lost: each run writes a log of its own, which only grows. A resumed run
+ * reads all of them; what it takes over from earlier it does not write again, it only notes in the
+ * order - a file without a name, made anew by each run - where it lies. So a whole block is never
+ * written over or moved, whatever is killed when and how often; the logs are removed only after the
+ * finished file has been renamed into place. Two processes that both take the directory for theirs
+ * write different logs, and the one that has lost it ends at its next sync.
  * Items of a log that the walk does not ask for any more are never referred to. */
 #include "log/journal.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "log/appender.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,153 +27,154 @@
 #include <unistd.h>
 
 #define ORDER_BLOCK 4096
+#define BLOCK_BYTES (4u << 20) /* in memory: a block ends with the record that exceeds it */
+#define SYNC_BYTES  (64u << 20)
+#define SYNC_AFTER  1000000000
 
-/* A record that waits for those before it: a frame, or where it lies already. */
+/* A record that waits for those before it: a copy, or where it lies already. */
 struct waiting {
     bool there;
-    struct records_frame frame;
+    struct records_row *row;
     uint64_t origin;
+};
+
+/* A block that was written. */
+struct written {
+    uint64_t offset;
+    uint32_t rows[2];
 };
 
 struct journal {
     const struct workdir *workdir;
-    uint32_t counters;
-    char *path, *signature;
-    int log, order;
-    uint64_t start; /* of the frames of the log that was there */
-    struct stretches earlier;
-    struct appender *appender;
-    bool holds_work;
+    struct records records;
+    uint32_t *width;
+    unsigned features;
+    size_t value_bytes; /* of an image */
+    int order;
+    bool fresh, holds_work;
 
-    _Atomic uint64_t next; /* sequence of the next record to be logged */
+    _Atomic uint64_t next; /* sequence of the next record to be taken */
     pthread_mutex_t lock;  /* guards what follows */
     struct waiting *ring;  /* of a power of two; the record `sequence` is at sequence % size */
     uint64_t ring_size;
     uint64_t order_buffer[ORDER_BLOCK];
     unsigned order_filled;
     struct journal_tally tally;
-    struct error error; /* the first; every later put fails with it */
+    uint64_t rows[2]; /* of all logs, with those below */
+    /* The block that is filled. */
+    struct records_row **row;
+    uint32_t count, room;
+    size_t bytes; /* of memory */
+    /* Blocks of this run. */
+    struct written *block;
+    uint64_t blocks;
+    uint64_t end;   /* where the next one goes */
+    bool writing;   /* one is being written */
+
+    pthread_t thread;
+    bool started, closing;
+    pthread_cond_t work, done; /* for the thread; for those who wait for it, or for the writing */
+    uint64_t unsynced;         /* bytes */
+    uint64_t wanted, durable;  /* seals that were asked for, and that are done */
+    int64_t oldest;            /* when the oldest record came that is not synced; 0: none */
+    struct error error;        /* the first; every later call fails with it */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-enum status journal_open(struct journal **out, const struct workdir *workdir, uint32_t counters,
-                         struct error *err)
+enum status journal_open(struct journal **out, const struct workdir *workdir,
+                         const uint32_t *widths, unsigned features, bool fresh, struct error *err)
 {
     *out = NULL;
     enum status status = STATUS_FAILED;
     const int directory = workdir_descriptor(workdir);
+    const char *path = workdir_path(workdir);
     struct journal *journal = calloc(1, sizeof *journal);
     if (!journal)
         return error_memory(err, sizeof *journal, "the log");
     journal->workdir = workdir;
-    journal->counters = counters;
-    journal->log = journal->order = -1;
+    journal->order = -1;
+    journal->fresh = fresh;
+    /* Until it is known what the logs hold. */
+    journal->holds_work = true;
     pthread_mutex_init(&journal->lock, NULL);
-    if (asprintf(&journal->path, "%s/records", workdir_path(workdir)) < 0) {
-        journal->path = NULL;
-        error_memory(err, strlen(workdir_path(workdir)), "a file name");
+    cond_init_monotonic(&journal->work);
+    cond_init_monotonic(&journal->done);
+    journal->records.directory = directory;
+    journal->width = malloc(features * sizeof *widths + 1);
+    if (!journal->width) {
+        error_memory(err, features * sizeof *widths, "the log");
         goto out;
     }
-    journal->log = openat(directory, WORKDIR_LOG, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    journal->features = features;
+    for (unsigned i = 0; i < features; i++) {
+        journal->width[i] = widths[i];
+        journal->value_bytes += ((size_t)widths[i] + 3) / 4 * 4;
+    }
     journal->order =
         openat(directory, "order", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (journal->log < 0 || journal->order < 0) {
+    if (journal->order < 0) {
         char shown[256];
         error_errno(err, STATUS_FAILED, errno, "openat", "cannot write in %s",
-                    path_for_message(shown, sizeof shown, workdir_path(workdir)));
+                    path_for_message(shown, sizeof shown, path));
         goto out;
     }
     unlinkat(directory, "order", 0);
-    /* Until it is known what the log holds. */
-    journal->holds_work = lseek(journal->log, 0, SEEK_END) > 0;
-    *out = journal;
-    journal = NULL;
-    status = STATUS_OK;
-out:
-    journal_close(&journal);
-    return status;
-}
-
-enum status journal_read_signature(const char **signature, struct journal *journal,
-                                   struct error *err)
-{
-    *signature = NULL;
-    enum status status =
-        records_read_header(&journal->signature, &journal->start, journal->log, journal->path, err);
-    if (status == STATUS_OK)
-        *signature = journal->signature;
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
-/* Cuts the log back to `size`, where it is to go on. */
-static enum status cut_log(struct journal *journal, uint64_t size, struct error *err)
-{
-    if (workdir_check(journal->workdir, err))
-        return STATUS_FAILED;
-    if (ftruncate(journal->log, (off_t)size) == 0 &&
-        lseek(journal->log, (off_t)size, SEEK_SET) == (off_t)size)
-        return STATUS_OK;
-    char shown[256];
-    return error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s",
-                       path_for_message(shown, sizeof shown, journal->path));
-}
-
-enum status journal_begin(struct journal *journal, const char *signature, bool resume,
-                          struct stop *stop, struct error *err)
-{
-    struct records_frame mark = {0};
-    uint64_t offset;
-    char shown[256];
-    struct stretches *earlier = &journal->earlier;
-    enum status status = STATUS_FAILED;
-    if (resume) {
-        status = stretches_scan(earlier, journal->log, journal->path, journal->counters,
-                                journal->start, stop, err);
-        if (status)
-            return status;
-        if (earlier->damaged > 0)
-            log_message(LOG_NOTICE,
-                        "%s: %llu bytes in the middle are damaged; what they held is done again",
-                        path_for_message(shown, sizeof shown, journal->path),
-                        (unsigned long long)earlier->damaged);
-        status = cut_log(journal, earlier->end, err);
-    } else if (!cut_log(journal, 0, err) &&
-               !records_write_header(journal->log, signature, journal->path, err)) {
-        off_t at = lseek(journal->log, 0, SEEK_CUR);
-        earlier->end = at > 0 ? (uint64_t)at : 0;
-        status = workdir_sync(journal->workdir, err);
+    if (!fresh) {
+        status = records_open(&journal->records, directory, path, err);
+    } else {
+        journal->records.path = strdup(path);
+        status = journal->records.path ? STATUS_OK : error_memory(err, strlen(path), "a file name");
     }
-    journal->holds_work = earlier->records > 0;
+out:
+    *out = journal;
     if (status)
-        return status;
-    if (appender_open(&journal->appender, journal->log, journal->earlier.end, journal->workdir,
-                      journal->path, err) ||
-        records_encode_start(&mark, err) ||
-        appender_add(journal->appender, mark.data, mark.size, &offset, err))
-        status = STATUS_FAILED;
-    free(mark.data);
+        journal_close(out);
     return status;
 }
 
-const struct stretches *journal_earlier(const struct journal *journal)
+const struct records *journal_records(const struct journal *journal)
 {
-    return &journal->earlier;
-}
-
-int journal_log(const struct journal *journal)
-{
-    return journal->log;
-}
-
-const char *journal_path(const struct journal *journal)
-{
-    return journal->path;
+    return &journal->records;
 }
 
 bool journal_holds_work(const struct journal *journal)
 {
     return journal->holds_work;
+}
+
+static void *sync_log(void *context);
+
+enum status journal_begin(struct journal *journal, const char *signature, struct stop *stop,
+                          struct error *err)
+{
+    struct records *records = &journal->records;
+    char shown[256];
+    enum status status =
+        records_scan(records, journal->width, journal->features, stop, err);
+    if (status || (status = workdir_check(journal->workdir, err)))
+        return status;
+    if (records->damaged > 0)
+        log_message(LOG_NOTICE,
+                    "%s: %llu bytes in the middle of a log are damaged; what they held is done again",
+                    path_for_message(shown, sizeof shown, records->path),
+                    (unsigned long long)records->damaged);
+    if (journal->fresh)
+        workdir_remove_logs(journal->workdir);
+    journal->holds_work = records->blocks > 0;
+    status = records_create(records, records->signature ? records->signature : signature, err);
+    if (!status)
+        status = workdir_sync(journal->workdir, err);
+    if (status)
+        return status;
+    journal->end = records->log[records->logs - 1].start;
+    journal->rows[0] = records->rows[0];
+    journal->rows[1] = records->rows[1];
+    const int failed = pthread_create(&journal->thread, NULL, sync_log, journal);
+    journal->started = !failed;
+    return failed ? error_errno(err, STATUS_FAILED, failed, "pthread_create",
+                                "cannot start the log's writer")
+                  : STATUS_OK;
 }
 
 void journal_close(struct journal **journal)
@@ -180,19 +183,157 @@ void journal_close(struct journal **journal)
         return;
     struct journal *j = *journal;
     *journal = NULL;
-    appender_close(&j->appender);
-    stretches_clear(&j->earlier);
+    if (j->started) {
+        pthread_mutex_lock(&j->lock);
+        j->closing = true;
+        pthread_cond_broadcast(&j->work);
+        pthread_mutex_unlock(&j->lock);
+        pthread_join(j->thread, NULL);
+    }
+    records_clear(&j->records);
     for (uint64_t i = 0; i < j->ring_size; i++)
-        free(j->ring[i].frame.data);
+        free(j->ring[i].row);
+    for (uint32_t i = 0; i < j->count; i++)
+        free(j->row[i]);
     free(j->ring);
-    if (j->log >= 0)
-        close(j->log);
+    free(j->row);
+    free(j->block);
+    free(j->width);
     if (j->order >= 0)
         close(j->order);
     pthread_mutex_destroy(&j->lock);
-    free(j->signature);
-    free(j->path);
+    pthread_cond_destroy(&j->work);
+    pthread_cond_destroy(&j->done);
     free(j);
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* Keeps the first error. With the lock. */
+static void fail(struct journal *journal, const struct error *error)
+{
+    if (!journal->error.status)
+        journal->error = *error;
+    pthread_cond_broadcast(&journal->done);
+    pthread_cond_broadcast(&journal->work);
+}
+
+static enum status pass_error(const struct journal *journal, struct error *err)
+{
+    if (journal->error.status && err)
+        *err = journal->error;
+    return journal->error.status;
+}
+
+/* Writes rows, which it frees, as the next block. Without the lock, by one thread at a time. */
+static enum status write_block(struct journal *journal, struct records_row **row, uint32_t count,
+                               struct error *err)
+{
+    const struct records *records = &journal->records;
+    const int fd = records->log[records->logs - 1].fd;
+    struct written written = {.offset = journal->end};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    enum status status = records_encode(&bytes, &size, records, row, count, err);
+    if (!status)
+        status = write_at(fd, bytes, size, journal->end, records->path, err);
+    if (status) {
+        /* What was written before is worth keeping all the same, and the space of what was not is free. */
+        if (ftruncate(fd, (off_t)journal->end) == 0)
+            fdatasync(fd);
+    }
+    free(bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        written.rows[row[i]->record.failure.reason != REASON_NONE]++;
+        free(row[i]);
+    }
+    free(row);
+    if (status)
+        return status;
+    if ((journal->blocks & (journal->blocks - 1)) == 0) {
+        const size_t room = (2 * journal->blocks + 1) * sizeof *journal->block;
+        struct written *more = realloc(journal->block, room);
+        if (!more)
+            return error_memory(err, room, "the blocks of the log");
+        journal->block = more;
+    }
+    journal->block[journal->blocks++] = written;
+    journal->end += size;
+    return STATUS_OK;
+}
+
+/* Writes the rows that have come together. With the lock, which it gives up meanwhile. */
+static void flush_rows(struct journal *journal)
+{
+    while (journal->writing && !journal->error.status)
+        pthread_cond_wait(&journal->done, &journal->lock);
+    if (journal->count == 0 || journal->error.status)
+        return;
+    struct records_row **row = journal->row;
+    const uint32_t count = journal->count;
+    const uint64_t before = journal->end;
+    struct error error = ERROR_INIT;
+    journal->row = NULL;
+    journal->count = journal->room = 0;
+    journal->bytes = 0;
+    journal->writing = true;
+    pthread_mutex_unlock(&journal->lock);
+    enum status status = write_block(journal, row, count, &error);
+    pthread_mutex_lock(&journal->lock);
+    journal->writing = false;
+    journal->unsynced += journal->end - before;
+    if (status)
+        fail(journal, &error);
+    pthread_cond_broadcast(&journal->done);
+    if (journal->unsynced >= SYNC_BYTES)
+        pthread_cond_signal(&journal->work);
+}
+
+/* The journal's thread. */
+static void *sync_log(void *context)
+{
+    struct journal *j = context;
+    const int fd = j->records.log[j->records.logs - 1].fd;
+    pthread_mutex_lock(&j->lock);
+    while (!j->error.status) {
+        while (!j->closing && !j->error.status && j->wanted == j->durable &&
+               j->unsynced < SYNC_BYTES && !(j->oldest && clock_now() >= j->oldest + SYNC_AFTER)) {
+            if (j->oldest)
+                cond_wait_until(&j->work, &j->lock, j->oldest + SYNC_AFTER);
+            else
+                pthread_cond_wait(&j->work, &j->lock);
+        }
+        const uint64_t wanted = j->wanted;
+        /* Where there is much, what has come together waits for the next time. */
+        if (j->unsynced < SYNC_BYTES || j->closing || wanted > j->durable)
+            flush_rows(j);
+        while (j->writing && !j->error.status)
+            pthread_cond_wait(&j->done, &j->lock);
+        if (j->error.status)
+            break;
+        const bool some = j->unsynced > 0;
+        j->unsynced = 0;
+        j->oldest = j->count > 0 ? clock_now() : 0;
+        pthread_mutex_unlock(&j->lock);
+        struct error error = ERROR_INIT;
+        enum status status = some ? workdir_check(j->workdir, &error) : STATUS_OK;
+        if (!status && some && fdatasync(fd) && errno != EINVAL && errno != ENOTSUP) {
+            char shown[256];
+            status = error_errno(&error, STATUS_FAILED, errno, "fdatasync", "cannot write %s",
+                                 path_for_message(shown, sizeof shown, j->records.path));
+        }
+        pthread_mutex_lock(&j->lock);
+        if (status)
+            fail(j, &error);
+        else
+            j->durable = wanted;
+        pthread_cond_broadcast(&j->done);
+        if (j->closing)
+            break;
+    }
+    pthread_cond_broadcast(&j->done);
+    pthread_mutex_unlock(&j->lock);
+    return NULL;
 }
 
 /* --- putting --------------------------------------------------------------------------------- */
@@ -222,39 +363,97 @@ static enum status flush_order(struct journal *journal, struct error *err)
 {
     size_t bytes = journal->order_filled * sizeof journal->order_buffer[0];
     journal->order_filled = 0;
-    return write_all(journal->order, journal->order_buffer, bytes, journal->path, err);
+    return write_all(journal->order, journal->order_buffer, bytes, journal->records.path, err);
 }
 
-static enum status log_frame(struct journal *journal, const struct records_frame *frame,
-                             uint64_t *location, struct error *err)
+/* The bytes of a row in memory: its copy of the record, the values, the path, the thumbnail. */
+static size_t row_bytes(const struct journal *journal, const struct store_record *record)
 {
-    uint64_t offset;
+    return sizeof(struct records_row) + record->path_length +
+           (record->failure.reason == REASON_NONE
+                ? journal->value_bytes + (record->thumbnail ? record->thumbnail_length : 0)
+                : 0);
+}
+
+/* The copy; free it. */
+static enum status copy_row(struct records_row **out, const struct journal *journal,
+                            const struct store_record *record, const void *values,
+                            struct error *err)
+{
+    const bool image = record->failure.reason == REASON_NONE;
+    const size_t size = row_bytes(journal, record);
+    if (record->path_length > RECORDS_MOST_PATH)
+        return error_set(err, STATUS_FAILED, "a path is longer than %u bytes", RECORDS_MOST_PATH);
+    struct records_row *row = *out = malloc(size);
+    if (!row)
+        return error_memory(err, size, "a finished record");
+    uint8_t *at = (uint8_t *)(row + 1);
+    row->record = *record;
+    row->values = at;
+    if (image && journal->value_bytes > 0) {
+        memcpy(at, values, journal->value_bytes);
+        at += journal->value_bytes;
+    }
+    if (image && record->thumbnail) {
+        memcpy(at, record->thumbnail, record->thumbnail_length);
+        row->record.thumbnail = at;
+        at += record->thumbnail_length;
+    }
+    memcpy(at, record->path, record->path_length);
+    row->record.path = (char *)at;
+    return STATUS_OK;
+}
+
+/* Adds a row, which is the journal's then, to the block. With the lock. */
+static enum status add_row(struct journal *journal, struct records_row *row, uint64_t *location,
+                           struct error *err)
+{
+    const bool image = row->record.failure.reason == REASON_NONE;
+    if (journal->count == journal->room) {
+        const uint32_t room = journal->room ? 2 * journal->room : 256;
+        struct records_row **more = realloc(journal->row, room * sizeof *more);
+        if (!more) {
+            free(row);
+            return error_memory(err, room * sizeof *more, "a block of the log");
+        }
+        journal->row = more;
+        journal->room = room;
+    }
+    journal->row[journal->count++] = row;
+    journal->bytes += row_bytes(journal, &row->record);
     journal->holds_work = true;
-    enum status status = appender_add(journal->appender, frame->data, frame->size, &offset, err);
-    if (status == STATUS_OK)
-        *location = location_of(LOCATION_LOG, offset);
-    return status;
+    *location = location_of(image ? LOCATION_LOG_IMAGE : LOCATION_LOG_FAILURE,
+                            journal->rows[image ? RECORDS_IMAGES : RECORDS_FAILURES]++);
+    if (journal->oldest == 0) {
+        journal->oldest = clock_now();
+        pthread_cond_signal(&journal->work); /* it needs to know when to wake */
+    }
+    return STATUS_OK;
 }
 
-/* Logs every waiting record whose turn it is. */
-static enum status log_waiting(struct journal *journal, struct error *err)
+/* Takes every waiting record whose turn it is. With the lock. */
+static enum status take_waiting(struct journal *journal, struct error *err)
 {
-    uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
     struct waiting *waiting;
-    while ((waiting = &journal->ring[next % journal->ring_size])->there) {
+    enum status status = journal->error.status;
+    for (;;) {
+        const uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
+        waiting = &journal->ring[next % journal->ring_size];
+        if (status || !waiting->there)
+            return status;
         uint64_t location = waiting->origin;
-        enum status status =
-            location ? STATUS_OK : log_frame(journal, &waiting->frame, &location, err);
-        free(waiting->frame.data);
+        if (!location)
+            status = add_row(journal, waiting->row, &location, err);
         *waiting = (struct waiting){.there = false};
         journal->order_buffer[journal->order_filled++] = location;
         if (!status && journal->order_filled == ORDER_BLOCK)
             status = flush_order(journal, err);
-        atomic_store_explicit(&journal->next, ++next, memory_order_release);
-        if (status)
-            return status;
+        atomic_store_explicit(&journal->next, next + 1, memory_order_release);
+        if (!status && journal->bytes >= BLOCK_BYTES) {
+            flush_rows(journal);
+            status = pass_error(journal, err);
+        }
     }
-    return STATUS_OK;
 }
 
 static void count_record(struct journal_tally *tally, const struct store_record *record)
@@ -281,24 +480,22 @@ enum status journal_put(struct journal *journal, const struct store_record *reco
     struct error error = ERROR_INIT;
     enum status status = STATUS_OK;
     if (!record->origin)
-        status = records_encode(&waiting.frame, record, values, journal->counters, &error);
+        status = copy_row(&waiting.row, journal, record, values, &error);
     pthread_mutex_lock(&journal->lock);
     if (journal->error.status || status || grow_ring(journal, record->sequence, &error))
         goto out;
     struct waiting *place = &journal->ring[record->sequence % journal->ring_size];
     assert(!place->there);
     *place = waiting;
-    waiting.frame.data = NULL;
+    waiting.row = NULL;
     count_record(&journal->tally, record);
-    log_waiting(journal, &error);
+    take_waiting(journal, &error);
 out:
-    if (!journal->error.status)
-        journal->error = error;
-    status = journal->error.status;
-    if (status && err)
-        *err = journal->error;
+    if (error.status)
+        fail(journal, &error);
+    status = pass_error(journal, err);
     pthread_mutex_unlock(&journal->lock);
-    free(waiting.frame.data);
+    free(waiting.row);
     return status;
 }
 
@@ -307,53 +504,68 @@ uint64_t journal_written(struct journal *journal)
     return atomic_load_explicit(&journal->next, memory_order_acquire);
 }
 
-enum status journal_seal(struct journal *journal, struct error *err)
+/* --- ending ---------------------------------------------------------------------------------- */
+
+/* With the lock. */
+static enum status seal(struct journal *journal, struct error *err)
 {
-    return appender_sync(journal->appender, err);
+    const uint64_t wanted = ++journal->wanted;
+    pthread_cond_signal(&journal->work);
+    while (!journal->error.status && journal->durable < wanted)
+        pthread_cond_wait(&journal->done, &journal->lock);
+    return pass_error(journal, err);
 }
 
-/* --- ending ---------------------------------------------------------------------------------- */
+enum status journal_seal(struct journal *journal, struct error *err)
+{
+    pthread_mutex_lock(&journal->lock);
+    enum status status = seal(journal, err);
+    pthread_mutex_unlock(&journal->lock);
+    return status;
+}
 
 /* What is in the log after it begins to have gaps is as good as what lies before: it is in order.
  */
 enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err)
 {
     pthread_mutex_lock(&journal->lock);
-    uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed), location;
-    enum status status = journal->error.status;
+    const uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
+    uint64_t location;
+    enum status status = pass_error(journal, err);
     *kept = next;
-    if (status && err)
-        *err = journal->error;
     for (uint64_t i = 0; !status && i < journal->ring_size; i++) {
         struct waiting *waiting = &journal->ring[(next + i) % journal->ring_size];
         if (!waiting->there)
             continue;
         ++*kept;
         if (!waiting->origin)
-            status = log_frame(journal, &waiting->frame, &location, err);
+            status = add_row(journal, waiting->row, &location, err);
+        waiting->row = NULL;
     }
+    if (!status)
+        status = seal(journal, err);
     pthread_mutex_unlock(&journal->lock);
-    return status ? status : journal_seal(journal, err);
+    return status;
 }
 
 enum status journal_finish(struct journal *journal, int *order, uint64_t *records,
-                           uint64_t *log_end, struct journal_tally *tally, struct error *err)
+                           struct journal_tally *tally, struct error *err)
 {
     pthread_mutex_lock(&journal->lock);
     for (uint64_t i = 0; i < journal->ring_size; i++)
         assert(journal->error.status || !journal->ring[i].there);
-    enum status status = journal->error.status;
-    if (status && err)
-        *err = journal->error;
-    else if (!status)
+    enum status status = pass_error(journal, err);
+    if (!status)
         status = flush_order(journal, err);
+    if (!status)
+        status = seal(journal, err);
+    for (uint64_t i = 0; i < journal->blocks && !status; i++)
+        status = records_add(&journal->records, journal->block[i].offset, journal->block[i].rows,
+                             err);
+    journal->blocks = 0;
     *tally = journal->tally;
     pthread_mutex_unlock(&journal->lock);
-    if (status || (status = journal_seal(journal, err)))
-        return status;
-    off_t end = lseek(journal->log, 0, SEEK_END);
-    *log_end = end > 0 ? (uint64_t)end : 0;
     *order = journal->order;
     *records = atomic_load_explicit(&journal->next, memory_order_relaxed);
-    return STATUS_OK;
+    return status;
 }

@@ -1,15 +1,16 @@
-/* journal.h: what one run adds to the log in its work directory, and the order of all its records.
+/* journal.h: what one run adds to the logs in its work directory, and the order of all their records.
  *
- *   journal_open ─> journal_read_signature ─> journal_begin ─> journal_put... ─> journal_finish
- *                   (an earlier run's log)    (resume or new)  (in any order)    or journal_stop
+ *   journal_open ─> journal_begin ─> journal_put... ─> journal_finish
+ *                   (resume or new)  (in any order)    or journal_stop
  *
- * Records arrive in any order and from any thread; the thread that closes the gap writes to the log
- * in the order of sequence numbers. What an earlier run has sealed is not written again: only its
- * location goes into the order. */
+ * Records arrive in any order and from any thread; the thread that closes the gap adds them to a block in the
+ * order of sequence numbers, and writes the block once it is full. A thread of the journal syncs the log, a
+ * second after the oldest record or after 64 MiB; nobody waits for it. What an earlier run has sealed is not
+ * written again: only its location goes into the order. */
 #ifndef CLPIPE_LOG_JOURNAL_H
 #define CLPIPE_LOG_JOURNAL_H
 
-#include "log/stretches.h"
+#include "log/records.h"
 #include "log/workdir.h"
 
 struct journal;
@@ -24,34 +25,29 @@ struct journal_tally {
     } raw_images, raw_failures; /* paths that are not UTF-8 */
 };
 
-/* Opens the log of `workdir`, which must stay open as long. An image has `counters` values. */
-enum status journal_open(struct journal **out, const struct workdir *workdir, uint32_t counters,
-                         struct error *err);
+/* Opens the logs of `workdir`, which must stay open as long, without reading more than their headers; fails
+ * like records_open. fresh: they are left unread. An image has features of these widths (records_scan). */
+enum status journal_open(struct journal **out, const struct workdir *workdir,
+                         const uint32_t *widths, unsigned features, bool fresh, struct error *err);
 
-/* What the run that began the log was about; *signature is NULL where there is no log yet, else
- * valid until journal_close. */
-enum status journal_read_signature(const char **signature, struct journal *journal,
-                                   struct error *err);
+/* The logs: of earlier runs until journal_finish, then with this one's, too. Their signature is that of the run
+ * that began them. */
+const struct records *journal_records(const struct journal *journal);
 
-/* Resumes the log (whose signature was read), or empties it and begins one of `signature`. A resumed log is checked frame by
- * frame; STATUS_INTERRUPTED: `stop`, which may be NULL, came first. */
-enum status journal_begin(struct journal *journal, const char *signature, bool resume,
-                          struct stop *stop, struct error *err);
+/* Begins a log: beside those that are there, which are checked block by block, or of `signature` if there are none.
+ * Those that were left unread are removed. STATUS_INTERRUPTED: `stop`, which may be NULL, came first. */
+enum status journal_begin(struct journal *journal, const char *signature, struct stop *stop,
+                          struct error *err);
 
-/* The log as it was before this run. */
-const struct stretches *journal_earlier(const struct journal *journal);
-int journal_log(const struct journal *journal);
-const char *journal_path(const struct journal *journal);
-
-/* Takes one record: with an origin as it is, else with its values, `counters` words. Any thread;
- * may write to the log. After a failure every later call fails with the same error. */
+/* Takes one record: with an origin as it is, else with its values: words, each feature's row filled up to 4
+ * bytes. Any thread; may write to the log. After a failure every later call fails with the same error. */
 enum status journal_put(struct journal *journal, const struct store_record *record,
                         const void *values, struct error *err);
 
-/* Number of records that have been written to the log, in order. Any thread. */
+/* Number of records that have been taken in order. Any thread. */
 uint64_t journal_written(struct journal *journal);
 
-/* fsyncs the log: what journal_written counts survives a crash from now on. */
+/* Writes and syncs: what journal_written counts survives a crash from now on. */
 enum status journal_seal(struct journal *journal, struct error *err);
 
 /* Seals all that was put, also what waits for records that will not come: nothing may be put any
@@ -59,14 +55,14 @@ enum status journal_seal(struct journal *journal, struct error *err);
 enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err);
 
 /* Seals a complete journal: *order is a file of `*records` locations of 8 bytes, in sequence order,
- * which stays the journal's; *log_end is where the log ends. */
+ * which stays the journal's. */
 enum status journal_finish(struct journal *journal, int *order, uint64_t *records,
-                           uint64_t *log_end, struct journal_tally *tally, struct error *err);
+                           struct journal_tally *tally, struct error *err);
 
-/* Whether the log holds records that are worth keeping. */
+/* Whether the logs hold records that are worth keeping. */
 bool journal_holds_work(const struct journal *journal);
 
-/* Accepts NULL and NULLs; the log stays where it is. */
+/* Accepts NULL and NULLs; the logs stay where they are. */
 void journal_close(struct journal **journal);
 
 #endif

@@ -35,20 +35,29 @@ struct store_record {
     uint64_t origin;
 };
 
-/* Where a record lies: an offset in the log, or a row of the finished file. Never 0. */
-enum location_kind { LOCATION_LOG, LOCATION_IMAGE, LOCATION_FAILURE };
+/* Where a record lies: a row of the log's tables (records.h), or of the finished file. Never 0. */
+enum location_kind {
+    LOCATION_LOG_IMAGE = 1,
+    LOCATION_LOG_FAILURE,
+    LOCATION_IMAGE,
+    LOCATION_FAILURE,
+};
 
-static inline uint64_t location_of(enum location_kind kind, uint64_t position)
+static inline uint64_t location_of(enum location_kind kind, uint64_t row)
 {
-    return (uint64_t)kind << 62 | position;
+    return (uint64_t)kind << 61 | row;
 }
 static inline enum location_kind location_kind(uint64_t location)
 {
-    return (enum location_kind)(location >> 62);
+    return (enum location_kind)(location >> 61);
 }
-static inline uint64_t location_position(uint64_t location)
+static inline bool location_in_log(uint64_t location)
 {
-    return location & (UINT64_MAX >> 2);
+    return location_kind(location) <= LOCATION_LOG_FAILURE;
+}
+static inline uint64_t location_row(uint64_t location)
+{
+    return location & (UINT64_MAX >> 3);
 }
 
 #endif

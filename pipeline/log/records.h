@@ -1,100 +1,168 @@
-/* records.h: the format of the log of finished records.
+/* records.h: the logs of finished records in a work directory, read as rows of two tables.
  *
- *   file    header, then frames
- *   header  "CLPIPLOG", version (uint32), length of the text (uint32), CRC-32C of the text and of
- *           the 16 bytes before it (uint32), 4 bytes 0; then the text: the signature of the command
- *   frame   length of the payload (uint32), CRC-32C (uint32) of the other 12 bytes of the frame's
- *           head and of the payload, sequence (uint64); then the payload
- *   payload its kind (uint8: 1 a run begins, 2 a record); of a record follow
- *           reason (uint8), source (uint16), length of the path (uint32), bytes (uint64),
- *           mtime_ns (int64); then for an image
- *             width, height (uint32), orientation, channels, whether there is a code (uint8), 1
- *             byte 0, the size that the thumbnail was made for (uint16), 2 bytes 0, format (8 bytes),
- *             digest (2 x uint64), lengths of the packed values and of the thumbnail (uint32), code (32
- *             bytes); the path; the packed values; the thumbnail
- *           and for a failure
- *             errno (int32), length of the message (uint32); the path; the message
- *   packed  pairs of uint32 - a number of zeros, a number of words - each followed by that many
- *           words; in all, the values of the image's features as the finished file holds them
+ *   log     header, then blocks, each at the next multiple of 4096 bytes
+ *   header  "CLPIPLOG", version (uint32), length of the text (uint32), CRC-32C of the header without
+ *           this field and of the text (uint32), number of the run (uint32), a random number (uint64);
+ *           then the text: the signature of the command
+ *   block   head: CRC-32C of what follows and of the columns' table (uint32), number of columns
+ *           (uint32), the log's random number (uint64), images, failures (uint32), bytes of all
+ *           columns (uint64); a table with the bytes and the CRC-32C (uint32) of each column; then
+ *           the columns, end to end: enum records_column, in its order, and one for each feature
+ *   column  the values of the block's rows, end to end; of texts where each ends (uint32), and in
+ *           another column the texts
  *
- * Numbers are little-endian (that is: the machine's; no other order is supported). A frame that is
- * cut off or whose checksum is wrong at the end is what a kill or a power failure leaves; one in
- * the middle, what a bad disk does. The frames behind it are found by looking for the next place
- * where everything about a frame is right.
- */
+ * Each process writes a log of its own, so nobody's block lies where another one's may come to lie.
+ * The rows of a table are those of all whole blocks: of the logs by the number of their run, and in
+ * a log as they were written. The same image may be in several logs. Numbers are little-endian (that
+ * is: the machine's; no other order is supported).
+ *
+ * A block that is cut off or whose checksum is wrong at the end is what a kill or a power failure
+ * leaves; one in the middle, what a bad disk does. Its rows are not there, and the blocks behind it
+ * are found where a block may begin. */
 #ifndef CLPIPE_LOG_RECORDS_H
 #define CLPIPE_LOG_RECORDS_H
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "log/record.h"
 
-#define RECORDS_FRAME_HEAD 16
 /* The longest path that a record takes; the kernel's limit is 4096, but a tree can be deeper. */
 #define RECORDS_MOST_PATH (8u << 20)
 /* The longest thumbnail. */
 #define RECORDS_MOST_THUMBNAIL (16u << 20)
+/* Logs are called so, and 16 random digits. */
+#define RECORDS_PREFIX "log-"
+#define RECORDS_ALIGN  4096u
 
-/* Writes the header of a new log. */
-enum status records_write_header(int fd, const char *signature, const char *path,
-                                 struct error *err);
+enum records_table { RECORDS_IMAGES, RECORDS_FAILURES };
 
-/* Reads the header of an existing one: *signature (free it) and where the frames begin. STATUS_END:
- * the file ends inside its header, as a kill at the start leaves it. */
-enum status records_read_header(char **signature, uint64_t *start, int fd, const char *path,
-                                struct error *err);
-
-/* A frame as bytes, ready to be appended; free it. */
-struct records_frame {
-    uint8_t *data;
-    size_t size;
+/* The columns, each of images or of failures: fields of struct store_record in their width. */
+enum records_column {
+    LOG_IMAGE_SEQUENCE,
+    LOG_IMAGE_SOURCE,
+    LOG_IMAGE_BYTES,
+    LOG_IMAGE_MTIME,
+    LOG_IMAGE_WIDTH,
+    LOG_IMAGE_HEIGHT,
+    LOG_IMAGE_ORIENTATION,
+    LOG_IMAGE_CHANNELS,
+    LOG_IMAGE_FORMAT,
+    LOG_IMAGE_DIGEST,
+    LOG_IMAGE_HAS_CODE,
+    LOG_IMAGE_CODE,
+    LOG_IMAGE_THUMBNAIL_SIZE,
+    LOG_IMAGE_PATH_ENDS,
+    LOG_IMAGE_THUMBNAIL_ENDS,
+    LOG_FAILURE_SEQUENCE,
+    LOG_FAILURE_SOURCE,
+    LOG_FAILURE_BYTES,
+    LOG_FAILURE_MTIME,
+    LOG_FAILURE_REASON, /* enum reason, as int32 */
+    LOG_FAILURE_ERRNO,
+    LOG_FAILURE_PATH_ENDS,
+    LOG_FAILURE_MESSAGE_ENDS,
+    /* Texts. */
+    LOG_FAILURE_PATH,
+    LOG_FAILURE_MESSAGE,
+    LOG_IMAGE_PATH,
+    LOG_IMAGE_THUMBNAIL,
+    LOG_IMAGE_FEATURE /* of the first feature; more follow */
 };
-/* That of a record: `values` are the image's, `counters` words of 4 bytes. A thumbnail that is longer
- * than RECORDS_MOST_THUMBNAIL is left out. */
-enum status records_encode(struct records_frame *frame, const struct store_record *record,
-                           const void *values, uint32_t counters, struct error *err);
-/* That of the mark where a run begins. */
-enum status records_encode_start(struct records_frame *frame, struct error *err);
+#define RECORDS_MOST_COLUMNS 256u
 
-/* Reads frames at any offset; fastest in ascending order. One thread. */
-struct records_reader {
-    int fd;
-    const char *path;
-    uint32_t counters;
-    uint64_t at,
-        end; /* the bytes of the file in the buffer; nothing is read from `end` of the log */
-    uint64_t log_end;
+/* Their common part: what a block's head and the writer need to know of a column. */
+struct records_kind {
+    enum records_table table;
+    enum { KIND_FIELD, KIND_ENDS, KIND_TEXT } kind;
+    uint16_t offset; /* of the field, KIND_FIELD */
+    uint16_t width;  /* of a row; 0 of a text */
+    enum records_column other; /* the ends of a text, and the text of ends */
+};
+extern const struct records_kind records_kind[LOG_IMAGE_FEATURE];
+
+/* A whole block. */
+struct records_block {
+    uint64_t offset, first[2]; /* in the log; rows of each table before it */
+    uint32_t rows[2], log;
+};
+
+struct records {
+    int directory;      /* the caller's */
+    char *path;         /* of it, for messages */
+    char *signature;    /* of all logs; NULL: there is none */
+    uint32_t *width;    /* of a row of each feature, in bytes; NULL: not known */
+    unsigned features;
+    struct records_log {
+        char name[sizeof RECORDS_PREFIX + 16];
+        int fd; /* or -1: opened for each read */
+        uint32_t run;
+        uint64_t random, start, size, blocks;
+    } *log;
+    unsigned logs;
+    struct records_block *block;
+    uint64_t blocks, rows[2];
+    uint64_t bytes;         /* of all logs */
+    uint64_t damaged, torn; /* of these no whole block's: before the last one of each log, and behind it */
+    int64_t written_ns;      /* when one was last written, since 1970 */
+};
+
+/* Finds the logs in a directory and reads their headers; one that ends inside its header counts as
+ * none. STATUS_USAGE: one was left by an earlier version of clpipe, or they are those of different commands.
+ * Clear it also after a failure. */
+enum status records_open(struct records *out, int directory, const char *path, struct error *err);
+void records_clear(struct records *records);
+
+/* Finds all whole blocks, with features of these widths (`features` of them), and checks every byte of them.
+ * `widths` NULL: only the heads are read and checked. STATUS_INTERRUPTED: `stop`, which may be NULL, came first. */
+enum status records_scan(struct records *records, const uint32_t *widths, unsigned features,
+                         struct stop *stop, struct error *err);
+
+/* What follows may be called by any thread, and by several at once, after records_scan. STATUS_FAILED: it
+ * cannot be read, or a checksum is wrong by now. */
+
+/* Rows [first, first + count) of a column that is no text: LOG_IMAGE_FEATURE + i is the i-th feature. */
+enum status records_read(const struct records *records, unsigned column, uint64_t first,
+                         uint64_t count, void *rows, struct error *err);
+
+/* Texts of these rows, end to end, in *bytes, which grows (*room; free it); ends[i]: where that of row
+ * first + i ends. LOG_IMAGE_PATH, LOG_IMAGE_THUMBNAIL, LOG_FAILURE_PATH, LOG_FAILURE_MESSAGE. */
+enum status records_read_texts(const struct records *records, enum records_column column,
+                               uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
+                               size_t *room, struct error *err);
+
+/* Reads rows one by one; fastest in ascending order. One thread. */
+struct records_cursor {
+    const struct records *records;
+    unsigned window; /* rows that are read at once; 0: all of a block, whose checksums are checked then */
+    bool values;     /* features and thumbnails, too */
+    enum records_table table;
+    uint64_t first, count; /* rows in the buffer */
     uint8_t *buffer;
-    size_t filled, capacity;
+    size_t room, at[RECORDS_MOST_COLUMNS]; /* where each column lies there */
 };
-void records_reader_init(struct records_reader *reader, int fd, const char *path, uint32_t counters,
-                         uint64_t log_end, size_t buffer_bytes);
-void records_reader_clear(struct records_reader *reader);
+void records_cursor_clear(struct records_cursor *cursor);
 
-/* A frame in the reader's buffer. */
-struct records_entry {
-    bool start;                 /* a run begins; no record */
-    struct store_record record; /* path and thumbnail lie in the buffer; counters is NULL */
-    const uint8_t *packed;      /* the image's values, see records_unpack */
-    uint32_t packed_size;
-    uint64_t next; /* offset of the frame after it */
+/* The row, whose path and thumbnail lie in the buffer until the next call; a thumbnail that is not read is
+ * NULL with a length. */
+enum status records_at(struct records_cursor *cursor, enum records_table table, uint64_t row,
+                       struct store_record *record, struct error *err);
+/* The feature's values of a row of images, after records_at of it. */
+const uint8_t *records_feature(const struct records_cursor *cursor, unsigned feature, uint64_t row);
+
+/* For the writer (journal.h): */
+
+/* Begins a log of the signature; it is the last of `records` then, without blocks. */
+enum status records_create(struct records *records, const char *signature, struct error *err);
+/* A block of rows as bytes, with a multiple of RECORDS_ALIGN of them; free it. `values` of an image: words, each
+ * feature's row filled up to 4 bytes. */
+struct records_row {
+    struct store_record record;
+    const uint8_t *values;
 };
-
-/* Reads the frame at `offset` and checks it. STATUS_END: no complete frame follows. The entry is
- * valid until the next call. */
-enum status records_read(struct records_reader *reader, uint64_t offset,
-                         struct records_entry *entry, struct error *err);
-
-/* The start of the first complete frame at or after `offset`, where the log continues after a
- * damaged frame. STATUS_END: there is none. */
-enum status records_resync(struct records_reader *reader, uint64_t offset, uint64_t *found,
-                           struct error *err);
-
-/* The same without the values, the thumbnail and the checksum, for a frame that was checked before:
- * packed and record.thumbnail are NULL. */
-enum status records_peek(struct records_reader *reader, uint64_t offset,
-                         struct records_entry *entry, struct error *err);
-
-/* Writes the `counters` words of an entry to `values`; false if they are not that many. */
-bool records_unpack(void *values, uint32_t counters, const struct records_entry *entry);
+enum status records_encode(uint8_t **bytes, size_t *size, const struct records *records,
+                           struct records_row *const *rows, uint32_t count, struct error *err);
+/* Adds a block of the last log that was written at `offset`. */
+enum status records_add(struct records *records, uint64_t offset, const uint32_t rows[2],
+                        struct error *err);
 
 #endif

@@ -1,9 +1,8 @@
-/* unfinished.c: a shared lock tells whether the exclusive one is held; frames are counted by their
- * heads. */
+/* unfinished.c: a shared lock tells whether the exclusive one is held; records are counted by the heads of
+ * blocks and the reasons of failures. */
 #include "log/unfinished.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "log/holder.h"
 #include "log/records.h"
 #include "log/workdir.h"
 #include <dirent.h>
@@ -16,24 +15,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES  (1u << 20)
-#define MOST_SMALL    (1u << 20)
-#define MOST_COUNTERS (1u << 22) /* of any image */
-#define RANKS_MAX     65536
+#define MOST_SMALL (1u << 20)
+#define REASONS    4096 /* that are read at once */
+#define RANKS_MAX  65536
 
 /* Whether somebody has the lock. Where the file system has no locks, the line in it must do. */
 static void look_at_lock(struct unfinished *out, int directory)
 {
     const int lock = openat(directory, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    char line[2] = "";
     if (lock < 0)
         return;
-    const bool left = pread(lock, line, 1, 0) == 1 && line[0] == '-';
-    const bool free_here = flock(lock, LOCK_SH | LOCK_NB) == 0;
-    out->in_use = !free_here && errno == EWOULDBLOCK;
-    out->may_be_used = !out->in_use && !left && !holder_is_ours(lock);
-    if (out->in_use || out->may_be_used)
-        holder_name(out->holder, sizeof out->holder, lock);
+    out->in_use = flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    workdir_holder(out->holder, sizeof out->holder, &out->may_be_used, lock);
+    out->may_be_used = out->may_be_used && !out->in_use;
+    if (!out->in_use && !out->may_be_used)
+        out->holder[0] = 0;
     close(lock);
 }
 
@@ -71,53 +67,31 @@ static void read_command(struct unfinished *out, int directory)
     free(text);
 }
 
-static enum status count_records(struct unfinished *out, int fd, uint64_t start, const char *path,
-                                 struct error *err)
-{
-    struct records_reader reader;
-    struct records_entry entry;
-    enum status status = STATUS_OK;
-    records_reader_init(&reader, fd, path, MOST_COUNTERS, out->bytes, BUFFER_BYTES);
-    for (uint64_t at = start; status == STATUS_OK; at = entry.next) {
-        status = records_peek(&reader, at, &entry, err);
-        if (status != STATUS_OK)
-            break;
-        if (entry.start) {
-            out->runs++;
-        } else {
-            out->records++;
-            out->by_reason[entry.record.failure.reason]++;
-        }
-    }
-    records_reader_clear(&reader);
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
 static enum status look_at_log(struct unfinished *out, int directory, struct error *err)
 {
-    const int fd = openat(directory, WORKDIR_LOG, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    char *signature = NULL;
-    struct stat st;
-    uint64_t start;
-    char shown[256];
-    if (fd < 0 && errno == ENOENT)
-        return STATUS_OK;
-    path_for_message(shown, sizeof shown, out->path);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        const int trouble = errno;
-        if (fd >= 0)
-            close(fd);
-        return error_errno(err, STATUS_FAILED, trouble, "open", "cannot read %s/records", shown);
+    struct records records;
+    int32_t reason[REASONS];
+    enum status status = records_open(&records, directory, out->path, err);
+    if (!status)
+        status = records_scan(&records, NULL, 0, NULL, err);
+    out->has_log = records.logs > 0;
+    out->bytes = records.bytes;
+    out->written_ns = records.written_ns;
+    out->by_reason[REASON_NONE] = records.rows[RECORDS_IMAGES];
+    const uint64_t failures = records.rows[RECORDS_FAILURES];
+    for (uint64_t i = 0, count; i < failures && !status; i += count) {
+        count = failures - i < REASONS ? failures - i : REASONS;
+        status = records_read(&records, LOG_FAILURE_REASON, i, count, reason, err);
+        for (uint64_t r = 0; r < count && !status; r++)
+            if (reason[r] > REASON_NONE && reason[r] < REASON_COUNT)
+                out->by_reason[reason[r]]++;
     }
-    out->bytes = (uint64_t)st.st_size;
-    out->written_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    out->has_log = out->bytes > 0;
-    enum status status = records_read_header(&signature, &start, fd, shown, err);
-    if (status == STATUS_OK)
-        status = count_records(out, fd, start, shown, err);
-    free(signature);
-    close(fd);
-    return status == STATUS_END ? STATUS_OK : status;
+    for (unsigned i = 0; i < records.logs; i++)
+        out->runs += records.log[i].blocks > 0;
+    for (unsigned i = 0; i < REASON_COUNT; i++)
+        out->records += out->by_reason[i];
+    records_clear(&records);
+    return status;
 }
 
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err)

@@ -30,9 +30,8 @@ struct unfinished {
 /* The path of one in that directory; free it. NULL without memory. */
 char *unfinished_part(const char *parts, unsigned rank, unsigned ranks);
 
-/* Looks. The log is read once, without the values of images (a few hundred bytes a record); a frame
- * that is cut off or damaged ends it. STATUS_FAILED: something is there that cannot be read. Clear
- * it also after a failure. */
+/* Looks. Of the logs a few hundred bytes a block are read; one that is cut off or whose head is damaged does not
+ * count. STATUS_FAILED, STATUS_USAGE: something is there that cannot be read. Clear it also after a failure. */
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err);
 
 /* The same of the parts that the ranks of one ingest of `output` have begun last, where that has no work

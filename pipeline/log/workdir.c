@@ -1,18 +1,20 @@
 /* workdir.c: a directory with a lock.
  *
- * The lock is flock()'s, so the kernel takes it away from a process that dies; what the file says
- * is for messages and for other machines (holder.h). The one race is with a process that finishes
- * and removes the directory, or takes it over, between our open() and our flock(): then the lock we hold
- * is on a file that has no name any more, and we begin again.
+ * The lock is flock()'s, so the kernel takes it away from a process that dies. The one race is with a
+ * process that finishes and removes the directory, or takes it over, between our open() and our flock():
+ * then the lock we hold is on a file that has no name any more, and we begin again.
  *
  * Who takes over removes the lock file and makes another. If the former holder was not dead but paused,
- * it sees that its file has no name any more, and what it writes there disturbs nobody. */
+ * or on a machine whose locks do not reach this one's, it sees that its file has no name any more
+ * (workdir_check), and what it writes there disturbs nobody.
+ *
+ * The lock file has a line "PROCESS HOST BOOT", where BOOT is the kernel's number for its run, so equal
+ * names of two machines, or of two containers, are told apart; "-" instead says that the last holder has
+ * left. */
 #include "log/workdir.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "log/holder.h"
-#include "log/learned.h"
+#include "log/records.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +27,13 @@
 
 #define SUFFIX     ".partial"
 #define LOCK       "lock"
+#define LINE       256
 #define MOST_TRIES 100
 
 struct workdir {
     char *path;
     int directory, lock;
-    struct holder *holder;
+    char who[LINE]; /* the line of this process */
     struct output *claim;
 };
 
@@ -50,10 +53,72 @@ static enum status fail(struct error *err, const char *call, const char *path, i
     return error_errno(err, STATUS_FAILED, errno_value, call, "cannot create %s", shown);
 }
 
+/* --- the lock file --------------------------------------------------------------------------- */
+
+/* The first line, or an empty one. */
+static void read_line(char line[LINE], int lock)
+{
+    size_t n = 0;
+    if (lock < 0 || read_at(lock, line, LINE - 1, 0, &n, LOCK, NULL))
+        n = 0;
+    line[n] = 0;
+    line[strcspn(line, "\n")] = 0;
+}
+
+/* A full disk is noticed elsewhere. Other machines see what the server has. */
+static void write_line(int lock, const char *line)
+{
+    const ssize_t size = (ssize_t)strlen(line);
+    if (pwrite(lock, line, (size_t)size, 0) == size && ftruncate(lock, size) == 0)
+        fdatasync(lock);
+}
+
+/* The identifier of the kernel's present run; "?" where it is not available. */
+static void read_boot(char boot[64])
+{
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file || fscanf(file, "%63s", boot) != 1)
+        strcpy(boot, "?");
+    if (file)
+        fclose(file);
+}
+
+void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
+{
+    char line[LINE], host[65], theirs[64], boot[64];
+    long pid;
+    read_line(line, lock);
+    read_boot(boot);
+    const int fields = sscanf(line, "%ld %64s %63s", &pid, host, theirs);
+    if (fields >= 2)
+        snprintf(name, size, "process %ld on %s", pid, host);
+    else
+        snprintf(name, size, "another process");
+    *elsewhere = strcmp(line, "-") != 0 && (fields < 3 || strcmp(theirs, boot) != 0 || *boot == '?');
+}
+
+/* Whether the lock file is still this process's. Opening is what makes a network file system ask its server. */
+static bool keeps(const struct workdir *workdir)
+{
+    struct stat mine, named;
+    char line[LINE];
+    const int lock = openat(workdir->directory, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (lock < 0)
+        return errno != ENOENT && errno != ESTALE;
+    const bool same = fstat(lock, &named) == 0 && fstat(workdir->lock, &mine) == 0 &&
+                      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    read_line(line, lock);
+    close(lock);
+    /* A full disk has left no line. */
+    return same && (!*line || (strncmp(line, workdir->who, strlen(line)) == 0 &&
+                              workdir->who[strlen(line)] == '\n'));
+}
+
 static enum status refuse(const struct workdir *workdir, const char *output, struct error *err)
 {
     char shown[256], holder[128];
-    holder_name(holder, sizeof holder, workdir->lock);
+    bool elsewhere;
+    workdir_holder(holder, sizeof holder, &elsewhere, workdir->lock);
     error_set(err, STATUS_FAILED, "%s is being written by %s",
               path_for_message(shown, sizeof shown, output), holder);
     err->native = EWOULDBLOCK;
@@ -61,8 +126,7 @@ static enum status refuse(const struct workdir *workdir, const char *output, str
 }
 
 /* STATUS_END: another process has just removed the directory, or its lock file has been removed. */
-static enum status workdir_lock(struct workdir *workdir, const char *output, struct stop *stop,
-                                struct error *err)
+static enum status workdir_lock(struct workdir *workdir, const char *output, struct error *err)
 {
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     workdir->directory = open(workdir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -74,50 +138,60 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
         workdir->lock = openat(workdir->directory, LOCK, flags, 0666);
     if (workdir->lock < 0)
         return errno == ENOENT ? STATUS_END : fail(err, "openat", workdir->path, errno);
-    /* Where the file system has no locks, what the file says must do. */
-    const bool locked = flock(workdir->lock, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno == EWOULDBLOCK)
+    /* Where the file system has no locks, who comes last has the directory. */
+    if (flock(workdir->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return refuse(workdir, output, err);
     struct stat mine, named;
     if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, LOCK, &named, 0) ||
         mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
         return STATUS_END;
-    bool works = false;
-    if (created)
-        return STATUS_OK;
-    enum status status = holder_watch(&works, workdir->directory, LOCK, locked, output, stop, err);
-    if (works)
-        return refuse(workdir, output, err);
     /* Where it cannot be removed, its line tells whose it is. */
-    return status || unlinkat(workdir->directory, LOCK, 0) ? status : STATUS_END;
+    return created || unlinkat(workdir->directory, LOCK, 0) ? STATUS_OK : STATUS_END;
 }
 
-/* Removes the files without a name that a kill caught before they had lost it, and what was not
- * complete. */
-static void remove_scratch(const struct workdir *workdir)
+/* --- the directory --------------------------------------------------------------------------- */
+
+/* Removes the files of the directory whose names begin so. */
+static void remove_named(const struct workdir *workdir, const char *prefix)
 {
-    static const char scratch[] = ".clpipe-";
     int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-    unlinkat(workdir->directory, "order", 0);
-    unlinkat(workdir->directory, "index", 0);
-    unlinkat(workdir->directory, LEARNED_NEW, 0);
-    unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
     if (!directory) {
         if (fd >= 0)
             close(fd);
         return;
     }
     for (struct dirent *entry; (entry = readdir(directory));)
-        if (strncmp(entry->d_name, scratch, sizeof scratch - 1) == 0)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
             unlinkat(workdir->directory, entry->d_name, 0);
     closedir(directory);
+}
+
+/* Removes the files without a name that a kill caught before they had lost it, and what was not
+ * complete. */
+static void remove_scratch(const struct workdir *workdir)
+{
+    remove_named(workdir, ".clpipe-");
+    remove_named(workdir, WORKDIR_LEARNED OUTPUT_TEMPORARY);
+    unlinkat(workdir->directory, "order", 0);
+    unlinkat(workdir->directory, "index", 0);
+    unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
+}
+
+void workdir_remove_logs(const struct workdir *workdir)
+{
+    remove_named(workdir, RECORDS_PREFIX);
+    /* Of earlier versions. */
+    unlinkat(workdir->directory, "records", 0);
+    unlinkat(workdir->directory, "handover", 0);
+    unlinkat(workdir->directory, "result", 0);
 }
 
 static void workdir_unlock(struct workdir *workdir)
 {
     output_close(&workdir->claim);
-    holder_end(&workdir->holder);
+    if (*workdir->who && keeps(workdir))
+        write_line(workdir->lock, "-\n");
     if (workdir->lock >= 0)
         close(workdir->lock);
     if (workdir->directory >= 0)
@@ -144,9 +218,9 @@ enum status workdir_name(char **name, const char *output, struct error *err)
     return *name ? STATUS_OK : STATUS_FAILED;
 }
 
-enum status workdir_open(struct workdir **out, const char *output, struct stop *stop,
-                         struct error *err)
+enum status workdir_open(struct workdir **out, const char *output, struct error *err)
 {
+    char host[65] = "", boot[64];
     *out = NULL;
     enum status status = STATUS_FAILED;
     struct workdir *workdir = calloc(1, sizeof *workdir);
@@ -161,13 +235,17 @@ enum status workdir_open(struct workdir **out, const char *output, struct stop *
             status = fail(err, "mkdir", workdir->path, errno);
             goto out;
         }
-        status = workdir_lock(workdir, output, stop, err);
+        status = workdir_lock(workdir, output, err);
     }
     if (status == STATUS_END)
         status = fail(err, "open", workdir->path, EBUSY);
     if (status)
         goto out;
-    holder_begin(&workdir->holder, workdir->lock, workdir->directory, LOCK);
+    read_boot(boot);
+    gethostname(host, sizeof host - 1);
+    snprintf(workdir->who, sizeof workdir->who, "%ld %s %s\n", (long)getpid(), *host ? host : "?",
+             boot);
+    write_line(workdir->lock, workdir->who);
     status = output_claim(&workdir->claim, output, check_claim, workdir, err);
     if (status)
         goto out;
@@ -186,15 +264,16 @@ out:
 enum status workdir_check(const struct workdir *workdir, struct error *err)
 {
     char shown[256], holder[128];
-    if (holder_keeps(workdir->holder))
+    bool elsewhere;
+    if (keeps(workdir))
         return STATUS_OK;
     const int lock = openat(workdir->directory, LOCK, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    holder_name(holder, sizeof holder, lock);
+    workdir_holder(holder, sizeof holder, &elsewhere, lock);
     if (lock >= 0)
         close(lock);
     return error_set(err, STATUS_FAILED,
-                     "%s took over %s while this process was paused: run the command again "
-                     "when that one has ended",
+                     "%s has taken over %s from this one, which was paused or holds a lock that does "
+                     "not reach it: run the command again when it has ended",
                      holder, path_for_message(shown, sizeof shown, workdir->path));
 }
 
@@ -206,11 +285,6 @@ const char *workdir_path(const struct workdir *workdir)
 int workdir_descriptor(const struct workdir *workdir)
 {
     return workdir->directory;
-}
-
-bool workdir_has(const struct workdir *workdir, const char *name)
-{
-    return faccessat(workdir->directory, name, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 void workdir_note_command(const struct workdir *workdir, const char *command)
@@ -239,9 +313,9 @@ void workdir_close(struct workdir **workdir, bool keep)
         return;
     struct workdir *w = *workdir;
     *workdir = NULL;
-    if (!keep && holder_keeps(w->holder)) {
-        unlinkat(w->directory, WORKDIR_LOG, 0);
-        unlinkat(w->directory, LEARNED_NAME, 0);
+    if (!keep && keeps(w)) {
+        workdir_remove_logs(w);
+        unlinkat(w->directory, WORKDIR_LEARNED, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
         /* Last: while it has its name no other process can begin here. */
@@ -253,14 +327,20 @@ void workdir_close(struct workdir **workdir, bool keep)
     free(w);
 }
 
+/* Whether it holds a log, or cannot tell. */
+static bool has_log(const struct workdir *workdir)
+{
+    struct records records;
+    const bool has = records_open(&records, workdir->directory, workdir->path, NULL) != STATUS_OK ||
+                     records.logs > 0;
+    records_clear(&records);
+    return has;
+}
+
 void workdir_release(struct workdir **workdir)
 {
-    struct stat st;
-    if (!workdir || !*workdir)
-        return;
-    const int directory = (*workdir)->directory;
-    const bool log = fstatat(directory, WORKDIR_LOG, &st, 0) == 0 ? st.st_size > 0 : errno != ENOENT;
-    workdir_close(workdir, log);
+    if (workdir && *workdir)
+        workdir_close(workdir, has_log(*workdir));
 }
 
 void workdir_tidy(const char *output)
@@ -272,7 +352,7 @@ void workdir_tidy(const char *output)
     if (workdir_name(&path, output, NULL))
         return;
     if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-        workdir_open(&workdir, output, NULL, &err) == STATUS_OK)
+        workdir_open(&workdir, output, &err) == STATUS_OK)
         workdir_release(&workdir);
     free(path);
 }

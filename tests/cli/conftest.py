@@ -3,6 +3,7 @@
 import os
 import signal
 import stat
+import struct
 import subprocess
 import threading
 from pathlib import Path
@@ -38,6 +39,47 @@ def restore_signals():
 
 
 restore_signals()
+
+
+def logs_of(work):
+    """The logs of an unfinished run."""
+    return sorted(Path(work).glob("log-*"))
+
+
+def log_bytes(work):
+    return sum(log.stat().st_size for log in logs_of(work))
+
+
+def log_blocks(data):
+    """The whole blocks of a log: where each begins, and where its columns lie (begin, bytes)."""
+    align = 4096
+    at = (32 + struct.unpack_from("<I", data, 12)[0] + align - 1) // align * align if len(data) >= 32 else len(data)
+    while at + 32 <= len(data):
+        _, columns, mark, _, _, size = struct.unpack_from("<IIQIIQ", data, at)
+        first = at + 32 + 8 * columns
+        if mark != struct.unpack_from("<Q", data, 24)[0] or first + size > len(data):
+            break
+        where, begin = [], first
+        for c in range(columns):
+            length, = struct.unpack_from("<I", data, at + 32 + 8 * c)
+            where.append((begin, length))
+            begin += length
+        yield at, where
+        at = (begin + align - 1) // align * align
+
+
+def log_records(work):
+    """The paths of the whole records in the logs: images, and all others."""
+    paths = [], []
+    for log in logs_of(work):
+        data = log.read_bytes()
+        for _, column in log_blocks(data):
+            for to, ends, texts in ((paths[0], 13, 25), (paths[1], 21, 23)):
+                last = 0
+                for end, in struct.iter_unpack("<I", data[column[ends][0]:sum(column[ends])]):
+                    to.append(data[column[texts][0] + last:column[texts][0] + end])
+                    last = end
+    return paths
 
 
 def pytest_terminal_summary(terminalreporter):

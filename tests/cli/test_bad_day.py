@@ -218,7 +218,7 @@ def test_full_disk(program, small_disk, photos, tmp_path):
     last_line(result, 3, "free")
     assert not (small_disk / "x.h5").exists()
     # With a little more space each time it gets further, and what it has done is kept.
-    for size in range(256, 4096, 64):
+    for size in range(256, 8192, 128):
         subprocess.run(["mount", "-o", f"remount,size={size}k", small_disk], check=True)
         result = run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features, "--json",
                             tmp_path / "report.json")
@@ -234,11 +234,11 @@ def test_full_disk(program, small_disk, photos, tmp_path):
 
 
 def test_a_result_that_does_not_fit_is_finished_on_another_disk(program, small_disk, photos, tmp_path):
-    """The disk has space for the log, or for the result, but not for both."""
+    """The disk has space for the log, or for the result, but not for both: half as much again."""
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
     assert run_clpipe("ingest", photos, "-o", tmp_path / "whole.h5", *features).returncode == 0
     size = (tmp_path / "whole.h5").stat().st_size
-    subprocess.run(["mount", "-o", f"remount,size={size}", small_disk], check=True)
+    subprocess.run(["mount", "-o", f"remount,size={size * 3 // 2}", small_disk], check=True)
     last_line(run_clpipe("ingest", photos, "-o", small_disk / "x.h5", *features), 3, "free")
     shutil.move(small_disk / "x.h5.partial", tmp_path / "x.h5.partial")
     result = run_clpipe("ingest", photos, "-o", tmp_path / "x.h5", *features, "--json", tmp_path / "report.json")
@@ -255,9 +255,11 @@ def test_what_clpipe_02_was_moving_is_refused_by_name(program, photos, tmp_path)
     for name in ("records", "handover", "result"):
         (work / name).write_bytes(b"of before")
     before = contents(work)
-    for more in [], ["--fresh"]:
-        last_line(run_clpipe("ingest", photos, "-o", tmp_path / "x.h5", *more), 3, "x.h5.partial", "clpipe 0.2")
+    for command in ["ingest", photos, "-o"], ["info"], ["repair"]:
+        last_line(run_clpipe(*command, tmp_path / "x.h5"), 2, "x.h5.partial/records", "clpipe 0.2")
         assert contents(work).items() >= before.items()
+    assert run_clpipe("ingest", photos, "-o", tmp_path / "x.h5", "--fresh").returncode == 0
+    assert os.listdir(tmp_path) == ["x.h5"]
 
 
 def test_full_disk_keeps_the_old_result(program, small_disk, photos):

@@ -14,7 +14,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, ROOT, check_one_error, digest, run_clpipe
+from conftest import CLPIPE, ROOT, check_one_error, digest, log_bytes, run_clpipe
 
 FISHER = ["--feature", "f=dct:fisher=4"]
 WORDS = ["--feature", "w=dct:words=8"]
@@ -102,8 +102,7 @@ def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path,
         process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL)
         while process.poll() is None and not (tmp_path / "x.h5.partial/learned").exists():
             time.sleep(0.001)
-        header = tmp_path / "x.h5.partial/records"
-        while process.poll() is None and (not header.exists() or header.stat().st_size == 0):
+        while process.poll() is None and log_bytes(tmp_path / "x.h5.partial") == 0:
             time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -14,7 +14,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest, draw_photos, run_clpipe
+from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest, draw_photos, log_bytes, run_clpipe
 
 DOCS = (ROOT / "docs" / "file-format.md").read_text()
 
@@ -333,59 +333,22 @@ def test_second_run_is_refused(clpipe, photos, tmp_path):
     assert os.listdir(tmp_path) == ["out.h5"]
 
 
-def counting(lock, ended):
-    """A process of another machine, whose lock is not seen here."""
-    count = 0
-    while not ended.wait(0.5):
-        count += 1
-        with open(lock, "r+") as file:
-            file.write(f"4321 elsewhere 00000000-aaaa {count:010}\n")
-
-
 @pytest.mark.parametrize("command", ["ingest", "cluster"])
-def test_a_run_of_another_machine_is_left_alone(clpipe, photos, finished, tmp_path, command):
-    """Locks of network file systems may hold on one machine only."""
+def test_what_a_run_of_another_machine_has_left(clpipe, photos, finished, tmp_path, command):
+    """A line alone holds nobody off: if that run still works, it finds that the place was taken."""
     (tmp_path / "out.h5.partial").mkdir()
-    lock = tmp_path / "out.h5.partial" / "lock"
-    lock.write_text("4321 elsewhere 00000000-aaaa 0000000000\n")
+    (tmp_path / "out.h5.partial" / "lock").write_text("4321 elsewhere 00000000-aaaa\n")
     arguments = (photos,) if command == "ingest" else (finished, "-k", 2, "--feature", "counts")
-    ended = threading.Event()
-    other = threading.Thread(target=counting, args=(lock, ended))
-    other.start()
-    try:
-        result = clpipe(command, *arguments, "-o", "out.h5", "-q")
-    finally:
-        ended.set()
-        other.join()
-    check_one_error(result, 3, "out.h5", "process 4321 on elsewhere")
-    assert not (tmp_path / "out.h5").exists()
-
-
-def test_what_a_run_of_another_machine_has_left(program, photos, tmp_path):
-    """Nobody counts on: after a while the place is taken. A stop need not wait for that."""
-    (tmp_path / "out.h5.partial").mkdir()
-    lock = tmp_path / "out.h5.partial" / "lock"
-    lock.write_text("4321 elsewhere 00000000-aaaa 0000000007\n")
-    process = subprocess.Popen([CLPIPE, "ingest", photos, *FEATURE, "-o", "out.h5"], cwd=tmp_path, text=True,
-                               stderr=subprocess.PIPE)
-    assert "process 4321 on elsewhere" in process.stderr.readline()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 4
-    process.stderr.close()
-    assert lock.read_text().startswith("4321 elsewhere")
-    started = time.monotonic()
-    result = run_clpipe("ingest", photos, "-o", "out.h5", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert time.monotonic() - started > 10
+    result = clpipe(command, *arguments, "-o", "out.h5", "-q")
+    assert (result.returncode, result.stderr) == (0, "")
     assert os.listdir(tmp_path) == ["out.h5"]
 
 
 def test_the_lock_says_who_works(program, hundreds, tmp_path):
-    """By a line that counts on, and by one that says so when the work is left unfinished."""
+    """And by another line that the work was left unfinished."""
     process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "out.h5.partial"
-    while process.poll() is None and not ((work / "records").exists()
-                                          and (work / "records").stat().st_size > 2000):
+    while process.poll() is None and log_bytes(work) == 0:
         time.sleep(0.002)
     process.send_signal(signal.SIGSTOP)
     if process.poll() is not None:
@@ -395,14 +358,13 @@ def test_the_lock_says_who_works(program, hundreds, tmp_path):
     process.send_signal(signal.SIGCONT)
     assert line[0] == str(process.pid)
     assert line[2] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    if process.wait() == 4:
+    if process.wait() == 4 and work.exists():
         assert (work / "lock").read_text() == "-\n"
 
 
 def test_unfinished_work_of_other_options(program, hundreds, tmp_path):
     process = subprocess.Popen([CLPIPE, "ingest", hundreds, *FEATURE, "-o", "out.h5", "-q"], cwd=tmp_path)
-    log = tmp_path / "out.h5.partial" / "records"
-    while process.poll() is None and not (log.exists() and log.stat().st_size > 2000):
+    while process.poll() is None and log_bytes(tmp_path / "out.h5.partial") == 0:
         time.sleep(0.005)
     process.kill()
     if process.wait() != -signal.SIGKILL:

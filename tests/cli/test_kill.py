@@ -21,19 +21,19 @@ import zlib
 
 import pytest
 
-from conftest import ALL, CLPIPE, LONG, SEED, digest, run_clpipe, spoil
+from conftest import ALL, CLPIPE, LONG, SEED, digest, log_bytes, log_records, run_clpipe, spoil
 
 KILLS = 1000 if LONG else 200 if ALL else 40
 # As many places where something is killed at the same time.
 CHAINS = len(os.sched_getaffinity(0)) + 1
-# Each picture gives 30 kB to the log, which is written in pieces of a megabyte: work is sealed all
+# Each picture gives 200 kB to the log, which is written in blocks of 4 MiB: work is sealed all
 # along.
 PICTURES = 100
-FEATURES = ["--feature", "rgb:bins=256,grid=4x4", "--feature", "gray:bins=63,store=uint8"]
+FEATURES = ["--feature", "rgb:bins=256,grid=8x8", "--feature", "gray:bins=63,store=uint8"]
 SHARDS = 5
 COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
-    "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_4x4", "--n-init", "3"],
+    "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_8x8", "--n-init", "3"],
     "shards": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "run": ["run", "--no-report", "pictures", "-o", "x.h5", "-k", "6", *FEATURES, "--compress"],
 }
@@ -43,27 +43,6 @@ def start(place, *args):
     return subprocess.Popen([str(CLPIPE), *map(str, args), "--progress", "never"], cwd=place,
                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, text=True)
-
-
-def log_records(place):
-    """The paths of the whole records in an unfinished run's log: images, and all others."""
-    images, others = [], []
-    try:
-        with open(place / "x.h5.partial" / "records", "rb") as file:
-            data = file.read()
-    except FileNotFoundError:
-        return images, others
-    at = 24 + struct.unpack_from("<I", data, 12)[0] if len(data) >= 24 else len(data)
-    while at + 17 <= len(data):
-        length, = struct.unpack_from("<I", data, at)
-        if length == 0 or at + 16 + length > len(data):
-            break
-        if data[at + 16] == 2:
-            reason, path_length = data[at + 17], struct.unpack_from("<I", data, at + 20)[0]
-            first = at + 40 + (8 if reason else 80)
-            (others if reason else images).append(data[first:first + path_length])
-        at += 16 + length
-    return images, others
 
 
 class Moments:
@@ -191,7 +170,7 @@ def whole(tmp_path_factory, program):
 def check_log(place):
     """Nothing is in the log twice: what a run before had sealed was not done again. Returns how
     many images are there."""
-    images, others = log_records(place)
+    images, others = log_records(place / "x.h5.partial")
     assert len(set(images + others)) == len(images + others)
     return len(images)
 
@@ -320,8 +299,7 @@ def wait_until(condition):
 
 def bytes_kept(place):
     """Of the unfinished run: 0 before there is one."""
-    records = place / "x.h5.partial" / "records"
-    return records.stat().st_size if records.exists() else 0
+    return log_bytes(place / "x.h5.partial")
 
 
 def wait_for_more(place, process, kept):
@@ -343,7 +321,7 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
     command = ["ingest", many, "-o", "x.h5", "--feature", "rgb:bins=256,grid=8x8"]
     process = start(tmp_path, *command, *args)
     if stop:
-        wait_until(lambda: log_records(tmp_path)[0] or process.poll() is not None)
+        wait_until(lambda: log_records(tmp_path / "x.h5.partial")[0] or process.poll() is not None)
         stop(process)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 4, said
@@ -352,7 +330,7 @@ def test_stop_under_load(many, tmp_path, name, args, stop):
     assert images > 0
     # What is sealed is taken up again, and nothing else had to be done before the next stop.
     process = start(tmp_path, *command, "--json", "report.json")
-    wait_until(lambda: len(log_records(tmp_path)[0]) > images or process.poll() is not None)
+    wait_until(lambda: len(log_records(tmp_path / "x.h5.partial")[0]) > images or process.poll() is not None)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 4
@@ -428,7 +406,7 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
     process.terminate()
     assert process.wait(60) == 4
     (place / "reading").unlink()
-    images, _ = log_records(place)
+    images, _ = log_records(place / "x.h5.partial")
     assert b"green/large.png" not in images
     assert any(name > b"green/large.png" for name in images)
     report = finish(place, *COMMANDS["ingest"])
@@ -442,7 +420,7 @@ def test_stop_cluster(whole, tmp_path):
     """The file stays as it was; see test_checkpoint.py for what lies beside it."""
     features = (whole["place"] / "features.h5").read_bytes()
     (tmp_path / "x.h5").write_bytes(features)
-    process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_256_4x4",
+    process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_256_8x8",
                     "--n-init", "100000", "--checkpoint", "0.001")
     wait_until((tmp_path / "x.h5.kmeans.checkpoint").exists)
     process.terminate()
@@ -454,7 +432,7 @@ def test_stop_cluster(whole, tmp_path):
 
 def test_second_interrupt_ends_at_once(many, tmp_path):
     process = start(tmp_path, "ingest", many, "-o", "x.h5", "--feature", "rgb:bins=256,grid=8x8")
-    wait_until(lambda: log_records(tmp_path)[0] or process.poll() is not None)
+    wait_until(lambda: log_records(tmp_path / "x.h5.partial")[0] or process.poll() is not None)
     process.send_signal(signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGCONT)
@@ -495,7 +473,7 @@ def test_log_of_an_earlier_release(tmp_path):
     (tmp_path / "f.h5.partial" / "records").write_bytes(zlib.decompress(base64.b64decode(EARLIER_LOG)))
     command = ["ingest", "photos", "-o", "f.h5", "--feature", "gray:bins=4,normalize=none"]
     result = run_clpipe(*command, cwd=tmp_path)
-    assert result.returncode == 2 and "another version" in result.stderr and "--fresh" in result.stderr
+    assert result.returncode == 2 and "clpipe 0.2 or an earlier version" in result.stderr and "--fresh" in result.stderr
     assert (tmp_path / "f.h5.partial" / "records").read_bytes() == zlib.decompress(base64.b64decode(EARLIER_LOG))
     result = run_clpipe(*command, "--fresh", "--json", "f.json", cwd=tmp_path)
     assert result.returncode == 1, result.stderr

@@ -528,7 +528,7 @@ def test_ingest_stopped(mpirun, many, tmp_path):
     """One rank is asked to stop: all do, one tells so, and the same command goes on."""
     args, whole = many
     process = start_ingest(mpirun, args, tmp_path)
-    while process.poll() is None and not list(tmp_path.glob("all.h5.parts/*.partial/records")):
+    while process.poll() is None and not list(tmp_path.glob("all.h5.parts/*.partial/log-*")):
         time.sleep(0.005)
     os.kill(random.Random(SEED).choice(ranks_of(process)), signal.SIGTERM)
     output = process.communicate(timeout=60)[0]

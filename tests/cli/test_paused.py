@@ -1,6 +1,7 @@
-"""Processes that are stopped for longer than others watch, where locks are missing or hold nobody off: another
-takes over, and what it has finished is not replaced once they go on."""
+"""Processes that are paused or work on, where locks are missing or hold nobody off: another takes over, and what it
+has finished is not replaced by them."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, FEATURE, digest, draw_photos, run_clpipe
+from conftest import CLPIPE, FEATURE, digest, draw_photos, log_bytes, log_records, logs_of, run_clpipe
 
 SHIM = r"""
 #define _GNU_SOURCE
@@ -132,7 +133,7 @@ def go_on(process, *words):
     return output
 
 
-PAUSED = ["while this process was paused"]
+PAUSED = ["has taken over"]
 CHANGED = ["has appeared since the run began", "another process has replaced, changed or removed it"]
 # Of result.h5, which has clusters/kmeans of rgb_8x8x8, and of damaged.h5.
 CLAIMING = {
@@ -191,9 +192,6 @@ def test_taken_over_before_the_rename(shim, base, tmp_path, locks):
     others = {}
     for name, args in CLAIMING.items():
         file = "damaged.h5" if name == "repair" else "new.h5" if name == "new" else "result.h5"
-        if locks == "free":  # a process of another machine, which this one's kernel knows nothing of
-            lock = tmp_path / name / f"{file}.partial" / "lock"
-            lock.write_text(f"{paused[name].pid} elsewhere 00000000-aaaa 0000000007\n")
         other = ["cluster", file, "-k", "2", "--name", "theirs", "--feature", "rgb_8x8x8", "-q"]
         other = args if name == "new" else ["rename", file, "kmeans", "theirs", "-q"] if name == "repair" else other
         others[name] = start(shim(locks), tmp_path / name, *other), tmp_path / name / file
@@ -261,28 +259,77 @@ def test_metadata_may_change(shim, base, tmp_path):
         assert f["features/mine"].shape == (13, 5)
 
 
-@pytest.mark.deep
-def test_taken_over_in_the_middle(shim, tmp_path):
-    """A paused ingest, whose log another one goes on with: the first ends, whether the other is still at work or
-    done, and the log and the result are those of an ingest that nobody disturbed."""
-    draw_photos(tmp_path / "photos" / "0", 30)
-    for copy in range(1, 30):
-        shutil.copytree(tmp_path / "photos" / "0", tmp_path / "photos" / str(copy))
-    args = ["ingest", "photos", *FEATURE, "-q", "--threads", "1", "-o"]
-    assert run_clpipe(*args, "whole.h5", cwd=tmp_path).returncode == 0
-    log = tmp_path / "x.h5.partial" / "records"
-    first = start(shim(), tmp_path, *args, "x.h5")
-    wait_until(lambda: log.exists() and log.stat().st_size > 2000, first)
+@pytest.fixture(scope="module")
+def work(tmp_path_factory, program):
+    """A directory with pictures whose log has a dozen blocks, and the command."""
+    place = tmp_path_factory.mktemp("work")
+    draw_photos(place / "photos" / "0", 30)
+    for copy in range(1, 10):
+        shutil.copytree(place / "photos" / "0", place / "photos" / str(copy))
+    args = ["ingest", place / "photos", "--feature", "rgb:bins=256,grid=8x8", "-q", "--threads", "1", "-o"]
+    assert run_clpipe(*args, place / "whole.h5").returncode == 0
+    return args, digest(place / "whole.h5")
+
+
+def begin_work(shim, args, place, locks):
+    process = start(shim(locks), place, *args, "x.h5")
+    wait_until(lambda: log_bytes(place / "x.h5.partial") > 5 << 20, process)
+    return process
+
+
+@pytest.mark.parametrize("locks", ["none", "free"])
+def test_two_at_once(shim, work, tmp_path, locks):
+    """Each has a log of its own: the first ends at its next sync, and nothing that it has synced is done again."""
+    args, whole = work
+    first = begin_work(shim, args, tmp_path, locks)
+    second = start(shim(locks), tmp_path, *args, "x.h5", "--json", "report.json")
+    output, errors = second.communicate(timeout=60)
+    assert (second.returncode, errors) == (0, "")
+    assert json.loads((tmp_path / "report.json").read_text())["images_resumed"] >= 20
+    go_on(first, f"process {second.pid} on ", "another process has taken over", "has appeared since the run began")
+    assert digest(tmp_path / "x.h5") == whole
+    assert sorted(os.listdir(tmp_path)) == ["report.json", "x.h5"]
+
+
+@pytest.mark.parametrize("done", [True, pytest.param(False, marks=pytest.mark.deep)])
+def test_taken_over_in_the_middle(shim, work, tmp_path, done):
+    """A paused ingest, whose log another one goes on with: the first ends, whether the other is done or still at
+    work, and the result is that of an ingest that nobody disturbed."""
+    args, whole = work
+    first = begin_work(shim, args, tmp_path, "none")
     first.send_signal(signal.SIGSTOP)
+    size = log_bytes(tmp_path / "x.h5.partial")
     second = start(shim(), tmp_path, *args, "x.h5")
-    lock = tmp_path / "x.h5.partial" / "lock"
-    wait_until(lambda: lock.read_text().startswith(f"{second.pid} "), second)
-    size = log.stat().st_size
-    wait_until(lambda: log.stat().st_size > size, second)
-    second.send_signal(signal.SIGSTOP)
-    go_on(first, f"process {second.pid} on ")
-    assert lock.read_text().startswith(f"{second.pid} ") and log.exists()
-    second.send_signal(signal.SIGCONT)
-    assert second.communicate()[1] == "" and second.returncode == 0
-    assert digest(tmp_path / "x.h5") == digest(tmp_path / "whole.h5")
-    assert sorted(os.listdir(tmp_path)) == ["photos", "whole.h5", "x.h5"]
+    if done:
+        assert second.communicate()[1] == "" and second.returncode == 0
+        go_on(first, *PAUSED)
+    else:
+        wait_until(lambda: log_bytes(tmp_path / "x.h5.partial") > size + (5 << 20), second)
+        second.send_signal(signal.SIGSTOP)
+        go_on(first, f"process {second.pid} on ")
+        assert (tmp_path / "x.h5.partial" / "lock").read_text().startswith(f"{second.pid} ")
+        assert len(logs_of(tmp_path / "x.h5.partial")) == 2
+        second.send_signal(signal.SIGCONT)
+        assert second.communicate()[1] == "" and second.returncode == 0
+    assert digest(tmp_path / "x.h5") == whole
+    assert os.listdir(tmp_path) == ["x.h5"]
+
+
+def test_resumed_three_times(work, tmp_path):
+    """Each run that is killed leaves a log; the last one takes over what is in all of them."""
+    args, whole = work
+    counts = []
+    for _ in range(4):
+        process = start(os.environ, tmp_path, *args, "x.h5")
+        kept = log_bytes(tmp_path / "x.h5.partial")
+        wait_until(lambda: log_bytes(tmp_path / "x.h5.partial") > kept + (5 << 20), process)
+        process.kill()
+        process.communicate()
+        paths = log_records(tmp_path / "x.h5.partial")[0]
+        assert len(paths) == len(set(paths))
+        counts.append(len(paths))
+    assert counts == sorted(set(counts)) and len(logs_of(tmp_path / "x.h5.partial")) == 4
+    assert run_clpipe(*args, "x.h5", "--json", "report.json", cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "report.json").read_text())["images_resumed"] == counts[-1]
+    assert digest(tmp_path / "x.h5") == whole
+    assert sorted(os.listdir(tmp_path)) == ["report.json", "x.h5"]

@@ -4,14 +4,12 @@ the command that made the file makes it whole again."""
 import json
 import os
 import shutil
-import struct
 
 import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, digest, error_lines, run_clpipe
-from test_kill import log_records
+from conftest import (CLPIPE, check_one_error, digest, error_lines, log_blocks, log_records, logs_of, run_clpipe)
 
 FEATURES = ["--feature", "rgb:bins=8x8x8", "--feature", "counts=gray:bins=16,normalize=none"]
 
@@ -134,29 +132,17 @@ def test_nothing_can_be_saved(base, tmp_path, content):
 
 # --- unfinished runs ------------------------------------------------------------------------------
 
-def frames(data):
-    """Where the frames of a log begin."""
-    at = 24 + struct.unpack_from("<I", data, 12)[0]
-    found = []
-    while at + 16 < len(data):
-        length, = struct.unpack_from("<I", data, at)
-        found.append((at, length))
-        at += 16 + length
-    return found
-
-
 def log_of(mixed, place):
     """The log of a whole run whose file cannot take its name."""
-    from pathlib import Path
-    from conftest import CLPIPE
     library = CLPIPE.parent / "tests" / "faults.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
     env = {"LD_PRELOAD": library, "CLPIPE_FAULT": "rename * 1+ 5"}
     assert run_clpipe("ingest", mixed, "-o", place / "x.h5", *FEATURES, env=env).returncode == 3
     assert os.listdir(place) == ["x.h5.partial"]
-    assert [len(rows) for rows in log_records(place)] == [13, 5]
-    return Path(place) / "x.h5.partial" / "records"
+    assert [len(rows) for rows in log_records(place / "x.h5.partial")] == [13, 5]
+    log, = logs_of(place / "x.h5.partial")
+    return log
 
 
 def test_unfinished_run_is_saved(mixed, base, tmp_path):
@@ -177,29 +163,30 @@ def test_unfinished_run_is_saved(mixed, base, tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("how", ["tail", "bit", "length", "hole", "two"])
 def test_damaged_log(mixed, base, tmp_path, how):
-    """Only what is damaged is lost, whether repair reads the log or the next run."""
+    """Only blocks that are damaged are lost, whether repair reads the logs or the next run."""
     log = log_of(mixed, tmp_path)
     data = bytearray(log.read_bytes())
-    where = frames(data)
+    # The block once more, damaged: before the whole one, or behind it.
+    (block, columns), = log_blocks(data)
+    other = data[block:]
+    columns = [(begin - block, length) for begin, length in columns]
     if how == "tail":
-        del data[-7:]
+        del other[sum(columns[-1]) - 7:]
     elif how == "bit":
-        at, length = where[7]
-        data[at + 16 + length // 2] ^= 4
+        other[columns[-1][0] + 5] ^= 4
     elif how == "length":
-        data[where[6][0] + 1] ^= 0x40
+        other[33] ^= 0x40
     elif how == "hole":
-        at, length = where[5]
-        data[at:at + 16 + length] = bytes(16 + length)
+        other[columns[3][0]:sum(columns[9])] = bytes(sum(columns[9]) - columns[3][0])
     else:
-        data[where[3][0] + 30] ^= 1
-        data[where[9][0] + 30] ^= 1
+        other[columns[4][0] + 1] ^= 1
+        other[columns[20][0] + 1] ^= 1
+    data = data + other if how == "tail" else data[:block] + other + data[block:]
     log.write_bytes(data)
-    lost = 2 if how == "two" else 1
 
     report = report_of(run_clpipe("repair", tmp_path / "x.h5", "-o", tmp_path / "y.h5", "--json",
                                   "-"), 1)
-    assert report["images"] + report["failures"] == 18 - lost
+    assert (report["images"], report["failures"]) == (13, 5)
     assert report["damaged_log_bytes"] > 0
     assert run_clpipe("verify", tmp_path / "y.h5").returncode == 0
     assert log.read_bytes() == data
@@ -229,5 +216,5 @@ def test_header_of_the_log(mixed, tmp_path):
     data[40] ^= 1
     log.write_bytes(data)
     result = run_clpipe("repair", tmp_path / "x.h5")
-    check_one_error(result, 3, "records", "damaged")
+    check_one_error(result, 3, log.name, "damaged")
     assert log.read_bytes() == data

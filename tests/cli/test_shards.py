@@ -7,7 +7,7 @@ import subprocess
 
 import h5py
 import pytest
-from conftest import CLPIPE, check_one_error, digest
+from conftest import CLPIPE, check_one_error, digest, logs_of
 
 FEATURE = ["--feature", "gray:bins=8", "--device", "cpu"]
 NO_LAUNCHER = {name: None for name in os.environ
@@ -77,7 +77,7 @@ def test_a_shard_is_updated_and_stays_one(clpipe, photos, tmp_path):
 def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
     for extra in (["--strict"], []):
         first = clpipe("ingest", mixed, "-o", "s.h5", "--shard", "0/2", "-q", *FEATURE, *extra)
-        if extra and os.path.exists(tmp_path / "s.h5.partial/records"):
+        if extra and logs_of(tmp_path / "s.h5.partial"):
             check_one_error(clpipe("ingest", mixed, "-o", "s.h5", "--shard", "1/2", *FEATURE), 2,
                             "shard 0/2")
         assert first.returncode == 1

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import check_one_error
+from conftest import check_one_error, log_bytes, logs_of
 
 INGEST = ("ingest", "photos", "-o", "f x.h5", "--feature", "gray:bins=4")
 
@@ -36,7 +36,7 @@ def test_before_the_file_is_there(clpipe, stopped, tmp_path):
     found = json.loads(clpipe("info", "f x.h5", "--json", "-").stdout)["unfinished"]
     assert (found["files"], found["images"], found["failed"]) == (14, 13, 1)
     assert (found["in_use"], found["process"], found["runs"]) == (False, None, 1)
-    assert found["log_bytes"] == (stopped / "records").stat().st_size
+    assert found["log_bytes"] == log_bytes(stopped)
     assert found["working_directory"] == str(tmp_path)
     check_one_error(clpipe("info", "none.h5"), 2, "there is no file none.h5")
 
@@ -69,7 +69,7 @@ def test_process_at_work(clpipe, stopped):
     """The lock is what counts, the line in it is the name."""
     with open(stopped / "lock", "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.write("4711 elsewhere boot 0000000001\n")
+        lock.write("4711 elsewhere boot\n")
         lock.truncate()
         lock.flush()
         text = clpipe("info", "f x.h5").stdout
@@ -87,15 +87,15 @@ def test_looking_changes_nothing(clpipe, stopped):
     before = state()
     clpipe("info", "f x.h5")
     assert state() == before
-    # A frame that is cut off ends what is counted; what resumes is not needed to look.
-    records = before["records"]
-    (stopped / "records").write_bytes(records[:-3])
+    # A block that is cut off is not counted; what resumes is not needed to look.
+    log, = logs_of(stopped)
     os.unlink(stopped / "command")
     text = clpipe("info", "f x.h5").stdout
-    assert "13 files done" in text and "run the same command again" in text
-    (stopped / "records").write_bytes(records[:10])
-    assert "0 files done" in clpipe("info", "f x.h5").stdout
-    (stopped / "records").write_bytes(b"no log at all" * 9)
+    assert "14 files done" in text and "run the same command again" in text
+    for length in (4096 + 600, 32):
+        log.write_bytes(before[log.name][:length])
+        assert ("0 files done" in clpipe("info", "f x.h5").stdout) == (length > 32)
+    log.write_bytes(b"no log at all" * 9)
     assert clpipe("info", "f x.h5").returncode in (2, 3)
 
 

@@ -12,7 +12,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, FEATURE, check_one_error, digest, draw_photos, error_lines, run_clpipe, spoil
+from conftest import CLPIPE, FEATURE, check_one_error, digest, draw_photos, error_lines, logs_of, run_clpipe, spoil
 
 FIRST = "rgb:bins=8x8x8"
 SECOND = "gray:bins=16,grid=2x2"
@@ -155,7 +155,7 @@ def writing(tmp_path, program):
     shutil.copytree(photos.parent / "many", tmp_path / "few", ignore=lambda _, names:
                     [n for n in names if n not in ("1.jpg", "2.jpg")])
     process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "x.h5", "-q"], cwd=tmp_path)
-    while not (tmp_path / "x.h5.partial" / "records").exists():
+    while not logs_of(tmp_path / "x.h5.partial"):
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGSTOP)
@@ -190,7 +190,7 @@ def test_second_writer_by_another_name(mixed, tmp_path):
         os.link(mixed / "green" / "01.jpg", many / f"{i}.jpg")
     process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "link.h5", "-q"], cwd=tmp_path)
     work = tmp_path / "results" / "x.h5.partial"
-    while not (work / "records").exists():
+    while not logs_of(work):
         assert process.poll() is None
         time.sleep(0.002)
     process.send_signal(signal.SIGSTOP)
@@ -220,7 +220,7 @@ def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
     assert run_clpipe("cluster", "c.h5", "-k", 1).returncode == 0
     before = (tmp_path / "x.h5").read_bytes()
     process = subprocess.Popen([str(CLPIPE), "ingest", *FEATURE, "many", "-o", "x.h5", "--fresh", "-q"])
-    while not (tmp_path / "x.h5.partial" / "records").exists():
+    while not logs_of(tmp_path / "x.h5.partial"):
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGSTOP)
@@ -244,9 +244,9 @@ def test_clusters_keep_unfinished_work(mixed, tmp_path):
     x = tmp_path / "x.h5"
     ingest(mixed, x, code=1)
     (tmp_path / "x.h5.partial").mkdir()
-    (tmp_path / "x.h5.partial" / "records").write_bytes(b"log")
+    (tmp_path / "x.h5.partial" / "log-0123456789abcdef").write_bytes(b"a log of others" * 3)
     assert run_clpipe("cluster", x, "-k", 2).returncode == 0
-    assert (tmp_path / "x.h5.partial" / "records").read_bytes() == b"log"
+    assert (tmp_path / "x.h5.partial" / "log-0123456789abcdef").read_bytes() == b"a log of others" * 3
 
 
 @pytest.mark.parametrize("locking", ["TRUE", "FALSE", "BEST_EFFORT", None])

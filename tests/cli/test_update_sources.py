@@ -13,7 +13,7 @@ import time
 import h5py
 import pytest
 
-from conftest import CLPIPE, check_one_error, digest, draw_photos, run_clpipe
+from conftest import CLPIPE, check_one_error, digest, draw_photos, log_records, run_clpipe
 
 RGB, HSV, GRAY = "rgb:bins=8x8x8", "hsv:bins=8x4x4", "gray:bins=16"
 
@@ -373,12 +373,11 @@ def test_limit(place):
 
 # --- interrupted, killed, refused -----------------------------------------------------------------
 
-def interrupt(*command, after="records"):
+def interrupt(*command):
     """Stops a run once it has logged something; False: it was done before."""
     process = subprocess.Popen([str(CLPIPE), *map(str, command), "-q"])
-    log = "x.h5.partial/records"
     while process.poll() is None:
-        if os.path.exists(log) and os.path.getsize(log) > 60000:
+        if log_records("x.h5.partial")[0]:
             process.send_signal(signal.SIGKILL)
         time.sleep(0.001)
     return process.returncode != 0

@@ -2,7 +2,6 @@
  */
 #include "base/stop.h"
 #include "file/h5_library.h"
-#include "log/records.h"
 #include "test_store_common.h"
 #include <errno.h>
 #include <sched.h>
@@ -149,12 +148,12 @@ static void expect_prior(struct fixture *f, const char *log, size_t size, uint64
 {
     struct error error = ERROR_INIT;
     struct store *store;
-    write_file(f->log, log, size);
+    put_log(f, log, size);
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = 0; id < count; id++)
         assert_int_equal(put_item(store, id, 0, id, 0), id < whole ? 2 : 0);
     store_close(&store);
-    assert_int_equal(access(f->log, F_OK), 0);
+    assert_int_equal(access(f->log, F_OK), whole > 0 ? 0 : -1);
 }
 
 static void test_torn_tails(void **state)
@@ -169,14 +168,14 @@ static void test_torn_tails(void **state)
     for (uint64_t id = 0; id + 1 < count; id++)
         put_item(store, id, 0, id, 0);
     assert_ok(store_seal(store, &error));
-    struct stat st;
-    assert_int_equal(stat(f->log, &st), 0);
-    before = (size_t)st.st_size;
+    free(get_log(f, &before));
     put_item(store, count - 1, 0, count - 1, 0);
     store_close(&store);
-    char *log = read_file(f->log, &size);
+    char *log = get_log(f, &size);
     assert_true(size > before + 60);
-    /* Cut anywhere in the last record, and with any byte of it changed. */
+    while (log[size - 1] == 0)
+        size--;
+    /* Cut anywhere in the last block, and with any byte of it changed. */
     for (size_t cut = before; cut < size; cut++)
         expect_prior(f, log, cut, count - 1, count);
     for (size_t at = before; at < size; at++) {
@@ -195,12 +194,25 @@ static void test_torn_tails(void **state)
     free(longer);
     /* Cut anywhere from the start: in the header there is no log yet. */
     for (size_t cut = 0; cut < before; cut += 7) {
-        write_file(f->log, log, cut);
+        put_log(f, log, cut);
         assert_ok(store_open(&store, &f->config, &error));
         store_close(&store);
-        assert_true(mkdir(f->work, 0777) == 0 || errno == EEXIST);
     }
-    write_file(f->log, log, before + 5);
+    /* A block in the middle costs its rows. */
+    for (unsigned i = 0; i < 100; i++) {
+        const size_t at = 4096 + mix(i) % (before - 4096);
+        log[at] ^= 0x08;
+        put_log(f, log, size);
+        log[at] ^= 0x08;
+        assert_ok(store_open(&store, &f->config, &error));
+        unsigned found = 0;
+        for (uint64_t id = 0; id < count; id++)
+            found += put_item(store, id, 0, id, 0) == 2;
+        /* Where it is behind the block's columns nothing is lost. */
+        assert_true(found == 1 || found == count);
+        store_close(&store);
+    }
+    put_log(f, log, before + 5);
     struct store_summary summary;
     unsigned counts[3] = {0};
     run_items(f, 0, count, 1, 0, &summary, counts);
@@ -371,8 +383,7 @@ static int run_on_small_disk(struct fixture *f, unsigned kilobytes, uint64_t cou
     if (code != 1)
         return code;
     /* Sealed work is kept: with more room the rest is soon done. */
-    bool log = access(f->log, F_OK) == 0;
-    if (count_entries(f->directory) > (log ? 1 : 0) + 0u + (access(f->work, F_OK) == 0 && !log))
+    if (count_entries(f->directory) > (access(f->work, F_OK) == 0))
         return 15;
     snprintf(options, sizeof options, "size=%uk", 64 * 1024);
     if (mount("none", f->directory, "tmpfs", MS_REMOUNT, options))

@@ -274,7 +274,8 @@ static void test_second_run_refused(void **state)
     assert_int_equal(access(f->work, F_OK), 0);
     put_item(store, 0, 0, 0, 0);
     store_close(&store);
-    assert_int_equal(access(f->log, F_OK), 0);
+    size_t size;
+    free(get_log(f, &size));
     /* The lock of a dead process holds nobody back. */
     assert_ok(store_open(&store, &f->config, &error));
     store_close(&store);
@@ -383,7 +384,7 @@ static void test_damaged_log_refused(void **state)
     put_item(store, 0, 0, 0, 0);
     store_close(&store);
     size_t size;
-    char *log = read_file(f->log, &size);
+    char *log = get_log(f, &size);
     log[40] ^= 1; /* in the signature */
     write_file(f->log, log, size);
     refused(f, STATUS_FAILED, "damaged");
@@ -395,8 +396,18 @@ static void test_damaged_log_refused(void **state)
     log[8] ^= 2; /* the version */
     write_file(f->log, log, size);
     refused(f, STATUS_USAGE, "another version");
+    log[8] ^= 2;
+    write_file(f->log, log, size);
+    /* What earlier versions have left. */
+    for (int i = 0; i < 2; i++) {
+        char old[400];
+        snprintf(old, sizeof old, "%s/%s", f->work, i ? "handover" : "records");
+        write_file(old, "CLPIPLOG", 8);
+        refused(f, STATUS_USAGE, "clpipe 0.2");
+        assert_int_equal(access(old, F_OK), 0);
+        unlink(old);
+    }
     free(log);
-    assert_int_equal(access(f->log, F_OK), 0);
     f->config.fresh = true;
     assert_ok(store_open(&store, &f->config, &error));
     store_close(&store);

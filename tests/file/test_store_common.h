@@ -22,7 +22,8 @@
 
 /* One test's directory and the command that its store belongs to. */
 struct fixture {
-    char directory[256], output[320], work[336], log[352];
+    char directory[256], output[320], work[336];
+    char log[384]; /* where put_log writes one, and get_log finds one */
     struct feature_set features;
     const char *sources[SOURCES_MAX];
     struct store_config config;
@@ -62,7 +63,7 @@ static inline int fixture_open(void **state)
         return -1;
     snprintf(f->output, sizeof f->output, "%s/out.h5", f->directory);
     snprintf(f->work, sizeof f->work, "%s.partial", f->output);
-    snprintf(f->log, sizeof f->log, "%s/records", f->work);
+    snprintf(f->log, sizeof f->log, "%s/log-0123456789abcdef", f->work);
     if (feature_set_add(&f->features, "rgb:bins=8", NORMALIZE_L1, &error) ||
         feature_set_add(&f->features, "gray:bins=16,normalize=none", NORMALIZE_L1, &error) ||
         feature_set_add(&f->features, "joint=rgb:bins=2x3x4,grid=2x2", NORMALIZE_HELLINGER, &error))
@@ -271,6 +272,30 @@ static inline void write_file(const char *path, const void *data, size_t size)
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, size, file), size);
     fclose(file);
+}
+
+/* The only log of the work directory; free it. */
+static inline char *get_log(struct fixture *f, size_t *size)
+{
+    DIR *directory = opendir(f->work);
+    unsigned found = 0;
+    assert_non_null(directory);
+    for (struct dirent *e; (e = readdir(directory));)
+        if (strncmp(e->d_name, "log-", 4) == 0) {
+            snprintf(f->log, sizeof f->log, "%s/%.20s", f->work, e->d_name);
+            found++;
+        }
+    closedir(directory);
+    assert_int_equal(found, 1);
+    return read_file(f->log, size);
+}
+
+/* Makes it the only one. */
+static inline void put_log(struct fixture *f, const char *log, size_t size)
+{
+    assert_int_equal(remove_tree(f->work), 0);
+    assert_int_equal(mkdir(f->work, 0777), 0);
+    write_file(f->log, log, size);
 }
 
 /* Entries of a directory but "." and "..". */

@@ -6,8 +6,6 @@
 #include "file/parameters.h"
 #include "file/signature.h"
 #include "log/records.h"
-#include "log/repair_log.h"
-#include "log/stretches.h"
 #include "matrix/npy.h"
 #include "walk/archives.h"
 #include "walk/filelist.h"
@@ -374,129 +372,117 @@ void fuzz_seal_archive(uint8_t *data, size_t size)
 
 /* --- the log ---------------------------------------------------------------------------------- */
 
-static void check_same(const struct store_record *a, const struct store_record *b)
-{
-    fuzz_check(a->sequence == b->sequence && a->source == b->source &&
-               a->path_length == b->path_length && a->bytes == b->bytes &&
-               a->mtime_ns == b->mtime_ns && a->failure.reason == b->failure.reason &&
-               a->width == b->width && a->height == b->height);
-}
+#define LOG_HEADER 32u
+#define LOG_HEAD   32u
 
-/* The content of a complete frame, which gives the same frame when written again. */
-static void check_entry(struct records_reader *reader, uint64_t offset,
-                        const struct records_entry *entry)
+/* A row is the same whether few or all of its block are read with it, and in its columns. */
+static void check_row(struct records_cursor cursor[2], enum records_table table, uint64_t row)
 {
+    struct store_record record, other;
     struct error err = ERROR_INIT;
-    fuzz_check(entry->next > offset && entry->next <= reader->log_end);
-    if (entry->start)
+    uint64_t sequence = 0, end = 0;
+    uint8_t *path = NULL;
+    size_t room = 0;
+    const bool image = table == RECORDS_IMAGES;
+    const struct records *records = cursor[0].records;
+    const enum status status = records_at(&cursor[0], table, row, &record, &err);
+    if (status != STATUS_OK)
         return;
-    const struct store_record *record = &entry->record;
-    fuzz_check(record->failure.reason < REASON_COUNT);
-    fuzz_check(memchr(record->failure.message, 0, sizeof record->failure.message));
-    uint32_t *values = malloc(reader->counters * sizeof *values + 1);
-    fuzz_check(values);
-    if (record->failure.reason == REASON_NONE && records_unpack(values, reader->counters, entry)) {
-        struct records_frame frame;
-        fuzz_check(records_encode(&frame, record, values, reader->counters, &err) == STATUS_OK);
-        fuzz_check(frame.size > RECORDS_FRAME_HEAD);
-        free(frame.data);
-    }
-    free(values);
-    /* A peek sees the same, in a separate reader since an entry lies in its reader's buffer. */
-    struct records_reader other;
-    struct records_entry peeked;
-    records_reader_init(&other, reader->fd, "log", reader->counters, reader->log_end, 64);
-    fuzz_check(records_peek(&other, offset, &peeked, &err) == STATUS_OK);
-    check_same(record, &peeked.record);
-    records_reader_clear(&other);
+    fuzz_check(record.failure.reason < REASON_COUNT);
+    fuzz_check(image == (record.failure.reason == REASON_NONE));
+    fuzz_check(memchr(record.failure.message, 0, sizeof record.failure.message));
+    uint32_t sum = crc32c(0, record.path, record.path_length);
+    for (unsigned i = 0; image && i < records->features; i++)
+        sum = crc32c(sum, records_feature(&cursor[0], i, row), records->width[i]);
+    if (record.thumbnail)
+        sum = crc32c(sum, record.thumbnail, record.thumbnail_length);
+    if (records_at(&cursor[1], table, row, &other, &err) == STATUS_OK)
+        fuzz_check(other.sequence == record.sequence && other.path_length == record.path_length &&
+                   other.bytes == record.bytes && other.failure.reason == record.failure.reason);
+    if (records_read(records, image ? LOG_IMAGE_SEQUENCE : LOG_FAILURE_SEQUENCE, row, 1, &sequence,
+                     &err) == STATUS_OK)
+        fuzz_check(sequence == record.sequence);
+    if (records_read_texts(records, image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH, row, 1, &end, &path,
+                           &room, &err) == STATUS_OK)
+        fuzz_check(end == record.path_length && memcmp(path, record.path, end) == 0);
+    free(path);
+    fuzz_check(sum != 1); /* all bytes can be read */
 }
 
-static void read_all(int fd, uint64_t start, uint64_t end, uint32_t counters)
+static void read_log(int directory, const uint32_t *widths, unsigned features)
 {
-    struct records_reader reader;
-    struct records_entry entry;
+    struct records records;
     struct error err = ERROR_INIT;
-    enum status status = STATUS_OK;
-    records_reader_init(&reader, fd, "log", counters, end, 256);
-    for (uint64_t at = start; at < end && status == STATUS_OK;) {
-        status = records_read(&reader, at, &entry, &err);
-        if (status == STATUS_OK) {
-            check_entry(&reader, at, &entry);
-            at = entry.next;
-        } else if (status == STATUS_END) {
-            uint64_t found = at;
-            status = records_resync(&reader, at + 1, &found, &err);
-            fuzz_check(status != STATUS_OK || found > at);
-            at = found;
-        }
+    if (records_open(&records, directory, fuzz_folder(), &err) == STATUS_OK &&
+        records_scan(&records, widths, features, NULL, &err) == STATUS_OK) {
+        fuzz_check(records.logs <= 1 && records.damaged + records.torn <= records.bytes);
+        struct records_cursor cursor[2] = {{.records = &records, .values = widths},
+                                           {.records = &records, .window = 3}};
+        for (int table = 0; widths && table < 2; table++)
+            for (uint64_t row = 0; row < records.rows[table]; row++)
+                check_row(cursor, table, row);
+        for (int i = 0; i < 2; i++)
+            records_cursor_clear(&cursor[i]);
     }
-    fuzz_check(status == STATUS_OK || status == STATUS_END);
-    records_reader_clear(&reader);
-    struct stretches stretches = {0};
-    fuzz_check(stretches_scan(&stretches, fd, "log", counters, start, NULL, &err) == STATUS_OK);
-    fuzz_check(stretches.end <= end && stretches.damaged <= end);
-    stretches_clear(&stretches);
-}
-
-/* Reads it as repair does. */
-static void repair_log(int directory)
-{
-    struct repair_log log = {.fd = -1};
-    struct signature_parts parts;
-    struct error err = ERROR_INIT;
-    memset(&parts, 0, sizeof parts);
-    if (repair_log_open(&log, directory, fuzz_folder(), &err) == STATUS_OK && log.fd >= 0) {
-        if (signature_parse(&parts, log.signature, &err) == STATUS_OK)
-            repair_log_scan(&log, parts.features.counters, parts.content.sources,
-                            parts.content.source_count, &err);
-        signature_parts_clear(&parts);
-        char difference[256];
-        parameters_difference(difference, sizeof difference, log.signature, "{\"format\":1}", "it");
-        parameters_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}", log.signature,
-                              "it");
-    }
-    repair_log_close(&log);
+    records_clear(&records);
 }
 
 void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size)
 {
     (void)target;
-    int fd = fuzz_file(data, size);
+    fuzz_file(data, size);
     int directory = open(fuzz_folder(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     fuzz_check(directory >= 0);
-    char *signature = NULL;
-    uint64_t start = 0;
     struct error err = ERROR_INIT;
-    struct fuzz_choice choice = fuzz_choice(data, size);
-    if (records_read_header(&signature, &start, fd, "log", &err) == STATUS_OK) {
-        fuzz_check(signature && start <= size);
-        /* As many values as the seeds have, or any number. */
-        read_all(fd, start, size, fuzz_choose(&choice, 2) ? 6 : 1 + fuzz_choose(&choice, 40));
+    struct records records;
+    struct signature_parts parts;
+    uint32_t widths[FEATURE_MAX] = {12, 6, 3};
+    unsigned features = 1;
+    memset(&parts, 0, sizeof parts);
+    if (records_open(&records, directory, fuzz_folder(), &err) == STATUS_OK && records.signature) {
+        if (signature_parse(&parts, records.signature, &err) == STATUS_OK)
+            for (features = 0; features < parts.features.count; features++)
+                widths[features] = (uint32_t)feature_row_bytes(&parts.features.feature[features]);
+        char difference[256];
+        parameters_difference(difference, sizeof difference, records.signature, "{\"format\":1}", "it");
+        parameters_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}",
+                              records.signature, "it");
     }
-    free(signature);
-    repair_log(directory);
+    signature_parts_clear(&parts);
+    records_clear(&records);
+    read_log(directory, NULL, 0);
+    read_log(directory, widths, features);
     close(directory);
 }
 
-/* Corrects the CRC of the header and of all complete frames; see log/records.h. */
+/* Corrects the CRC of the header and of all blocks; see log/records.h. */
 void fuzz_seal_log(uint8_t *data, size_t size)
 {
-    uint32_t length, crc;
-    if (size < 24)
+    uint32_t length, crc, columns;
+    if (size < LOG_HEADER)
         return;
     memcpy(&length, data + 12, sizeof length);
-    if (length > size - 24)
+    if (length > size - LOG_HEADER)
         return;
-    crc = crc32c(crc32c(0, data, 16), data + 24, length);
+    crc = crc32c(crc32c(crc32c(0, data, 16), data + 20, 12), data + LOG_HEADER, length);
     memcpy(data + 16, &crc, sizeof crc);
-    for (size_t at = 24 + (size_t)length; size - at > RECORDS_FRAME_HEAD;) {
-        memcpy(&length, data + at, sizeof length);
-        if (length > size - at - RECORDS_FRAME_HEAD)
-            return;
-        crc = crc32c(crc32c(0, data + at, 4), data + at + 8, 8);
-        crc = crc32c(crc, data + at + RECORDS_FRAME_HEAD, length);
-        memcpy(data + at + 4, &crc, sizeof crc);
-        at += RECORDS_FRAME_HEAD + (size_t)length;
+    const size_t first = (LOG_HEADER + (size_t)length + RECORDS_ALIGN - 1) / RECORDS_ALIGN * RECORDS_ALIGN;
+    for (size_t at = first; at < size && size - at > LOG_HEAD; at += RECORDS_ALIGN) {
+        memcpy(&columns, data + at + 4, sizeof columns);
+        size_t head = LOG_HEAD + 8 * (size_t)columns, next = head;
+        if (columns > RECORDS_MOST_COLUMNS || head > size - at)
+            continue;
+        memcpy(data + at + 8, data + 24, 8);
+        for (uint32_t c = 0; c < columns; c++) {
+            memcpy(&length, data + at + LOG_HEAD + 8 * c, sizeof length);
+            if (length > size - at - next)
+                break;
+            crc = crc32c(0, data + at + next, length);
+            memcpy(data + at + LOG_HEAD + 8 * c + 4, &crc, sizeof crc);
+            next += length;
+        }
+        crc = crc32c(0, data + at + 4, head - 4);
+        memcpy(data + at, &crc, sizeof crc);
     }
 }
 

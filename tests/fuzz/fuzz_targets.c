@@ -74,7 +74,7 @@ const struct fuzz_target *fuzz_target_from(int argc, char **argv)
 }
 
 /* Not an anonymous file: HDF5 needs a name, and repair the directory. */
-static char folder[256], file_name[sizeof folder + 16];
+static char folder[256], file_name[sizeof folder + 32];
 
 static void remove_folder(void)
 {
@@ -88,7 +88,7 @@ const char *fuzz_folder(void)
         const char *where = getenv("TMPDIR");
         snprintf(folder, sizeof folder, "%s/clpipe-fuzz-XXXXXX", where ? where : "/tmp");
         fuzz_check(mkdtemp(folder));
-        snprintf(file_name, sizeof file_name, "%s/records", folder);
+        snprintf(file_name, sizeof file_name, "%s/log-0123456789abcdef", folder);
         atexit(remove_folder);
     }
     return folder;
