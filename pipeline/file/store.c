@@ -512,6 +512,17 @@ static void tell_damage(struct result *old, bool carried)
                     path_for_message(shown, sizeof shown, result_path(old)), first);
 }
 
+/* Where the result does not fit beside its log, it may elsewhere. */
+static void tell_other_disk(const struct store *store, struct error *err)
+{
+    char shown[256];
+    if (err && (strcmp(err->name, "ENOSPC") == 0 || strcmp(err->name, "EDQUOT") == 0))
+        error_set(err, STATUS_FAILED,
+                  "there is no space left to write the result beside its log: free some and run the "
+                  "command again, or move %s to another disk and run it with -o there",
+                  path_for_message(shown, sizeof shown, workdir_path(store->work)));
+}
+
 /* Writes the file, with what is kept of the one that is replaced. */
 static enum status write_file(struct store *store, struct build_config *build,
                               struct store_summary *summary, struct error *err)
@@ -534,6 +545,8 @@ static enum status write_file(struct store *store, struct build_config *build,
     if (!status) {
         tell_damage(usable(store), build->carry);
         status = build_file(build, err);
+        if (status)
+            tell_other_disk(store, err);
     }
     if (!status && build->carry)
         carry_tell(&carry);

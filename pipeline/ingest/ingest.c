@@ -55,9 +55,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
+/* Of a row, without its features and thumbnail, at most on average; disk that is told of in any case. */
+#define ROW_BYTES  512u
+#define SPACE_TOLD (UINT64_C(1) << 30)
 /* Larger thumbnails are made on the host: of their pixels, too few would fit into a slot's values. */
 #define DEVICE_THUMBNAIL_MOST 256u
 
@@ -533,6 +537,25 @@ static enum status open_all(struct ingest *ingest, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
+/* Says what disk the log and the result need at most, where that is much or more than there is. */
+static void tell_space(const struct ingest *ingest)
+{
+    const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
+                         (uint64_t)ingest->thumbnail_size * ingest->thumbnail_size;
+    const uint64_t needed = 2 * row * walk_count(ingest->walk);
+    char most[32], left[32];
+    struct statvfs disk;
+    if (!ingest->store || statvfs(store_work_directory(ingest->store), &disk) != 0)
+        return;
+    const uint64_t available = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (needed > available || needed >= SPACE_TOLD)
+        log_message(LOG_NOTICE,
+                    "%s: until the result is complete, its log and the result need up to %s of disk; "
+                    "%s are free",
+                    needed > available ? "notice" : "disk", format_bytes(most, sizeof most, needed),
+                    format_bytes(left, sizeof left, available));
+}
+
 /* Shows the progress until the decode threads have ended. */
 static void monitor(struct ingest *ingest)
 {
@@ -543,6 +566,7 @@ static void monitor(struct ingest *ingest)
     job->progress.total = walk_count(ingest->walk);
     job->progress.bytes_total = walk_bytes(ingest->walk);
     pthread_mutex_unlock(&job->lock);
+    tell_space(ingest);
     bool ended = false;
     while (!ended) {
         ended = decoders_wait(ingest->decoders, clock_now() + PROGRESS_NS);
