@@ -1,12 +1,18 @@
 /* json.h: writes JSON (RFC 8259) into a growing buffer. Strings are escaped and must be valid UTF-8
  * (path_to_utf8). Numbers are written so that they read back exactly; NaN and infinities become
- * null. The writer adds commas and indentation. json_finish reports a failed allocation. */
+ * null. The writer adds commas and indentation. json_finish reports a failed allocation.
+ *
+ * jansson reads (file/parameters.h); it cannot write as this does: pieces of a document that goes on,
+ * values to the letter, and numbers with no more digits than they need. It has functions of the same
+ * names, whose place those of a program would take in the library were they not hidden. */
 #ifndef CLPIPE_BASE_JSON_H
 #define CLPIPE_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#pragma GCC visibility push(hidden)
 
 struct json {
     char *text;
@@ -33,5 +39,7 @@ void json_raw(struct json *json, const char *key, const char *value);
 /* The finished text (owned by the writer, no trailing newline), or NULL if memory ran out. */
 const char *json_finish(struct json *json);
 void json_clear(struct json *json);
+
+#pragma GCC visibility pop
 
 #endif

@@ -425,3 +425,10 @@ def test_root_takes_no_cache_of_a_user(fresh):
     result = run_in(directory, COMMANDS["ingest"], {"CLPIPE_NO_CACHE": "0"})
     assert result.returncode == 0 and "others can change" in result.stderr
     assert {path: path.stat().st_mtime_ns for path in (directory / "home").rglob("*")} == before
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="needs nm")
+def test_libraries_call_their_own_functions():
+    """An exported function of the program would be called by libraries that have one of that name."""
+    lines = subprocess.run(["nm", "-D", "--defined-only", CLPIPE], capture_output=True, text=True).stdout
+    assert [line for line in lines.splitlines() if line.split()[-2] in "Tt"] == []
