@@ -1,4 +1,5 @@
 /* cmd_repair.c: clpipe repair: what can be saved, and where it went. */
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -38,10 +39,9 @@ static void tell(const struct repair_report *report, const struct options *optio
             options, "  lost        %s: run clpipe cluster again",
             format_number_of(clusterings, sizeof clusterings, report->clusters_lost, "clustering"));
     if (report->codebooks_lost)
-        summary_line(options,
-                     "  lost        %s: no image can be added before an update with --retrain",
-                     format_number_of(clusterings, sizeof clusterings, report->codebooks_lost,
-                                      "codebook"));
+        summary_line(
+            options, "  lost        %s: no image can be added before an update with --retrain",
+            format_number_of(clusterings, sizeof clusterings, report->codebooks_lost, "codebook"));
     if (report->kept[0])
         summary_line(options, "  damaged     %s",
                      path_for_message(kept, sizeof kept, report->kept));
@@ -68,19 +68,32 @@ static void write_report(struct json *json, const struct repair_report *report,
     report_bytes(json, "kept", report->kept[0] ? report->kept : NULL);
 }
 
+struct repairing {
+    struct repair_config config;
+    struct repair_report report;
+};
+
+static enum status repair(void *answer, void (*line)(const char *line, void *context),
+                          void *context, struct error *err)
+{
+    struct repairing *repairing = answer;
+    repairing->config.broken = line;
+    repairing->config.context = context;
+    return store_repair(&repairing->report, &repairing->config, err);
+}
+
 enum status command_repair(const struct options *options, struct error *err)
 {
     struct transcript findings;
-    struct repair_report report;
     char host[128] = "";
     gethostname(host, sizeof host - 1);
     struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
-    struct repair_config config = {.input = options->operand[0],
-                                   .output = options->output,
-                                   .dry_run = options->dry_run,
-                                   .run = &run,
-                                   .broken = transcript_line,
-                                   .context = &findings};
+    struct repairing repairing = {.config = {.input = options->operand[0],
+                                             .output = options->output,
+                                             .dry_run = options->dry_run,
+                                             .run = &run}};
+    const struct child child = {repair, &repairing, sizeof repairing, transcript_line, &findings};
+    const struct repair_report *const report = &repairing.report;
     enum status status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
         return status;
@@ -88,7 +101,12 @@ enum status command_repair(const struct options *options, struct error *err)
     json_open_object(&findings.json, NULL);
     report_bytes(&findings.json, "file", options->operand[0]);
     json_open_array(&findings.json, "broken");
-    status = store_repair(&report, &config, err);
+    const char *died;
+    status = child_run(&child, &died, err);
+    if (died) {
+        repairing.config.unreadable = died;
+        status = child_run(&child, &died, err);
+    }
     json_close_array(&findings.json);
     enum status closed = sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL);
     if (status == STATUS_OK)
@@ -97,9 +115,9 @@ enum status command_repair(const struct options *options, struct error *err)
         json_clear(&findings.json);
         return status;
     }
-    write_report(&findings.json, &report, options);
+    write_report(&findings.json, report, options);
     json_close_object(&findings.json);
-    tell(&report, options);
+    tell(report, options);
     status = report_write(options, &findings.json, err);
-    return status == STATUS_OK && !report.whole ? STATUS_PARTIAL : status;
+    return status == STATUS_OK && !report->whole ? STATUS_PARTIAL : status;
 }

@@ -1,4 +1,5 @@
 /* cmd_verify.c: clpipe verify: whether a file is as it must be. */
+#include "base/child.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -7,39 +8,67 @@
 #include "file/result.h"
 #include "file/verify.h"
 
+struct reading {
+    const char *path;
+    bool parts;
+};
+
+struct verdict {
+    struct transcript transcript;
+    uint64_t count;
+};
+
+static void broken(const char *line, void *context)
+{
+    struct verdict *verdict = context;
+    transcript_line(line, &verdict->transcript);
+    verdict->count++;
+}
+
+static enum status read_all(void *answer, void (*line)(const char *line, void *context),
+                            void *context, struct error *err)
+{
+    struct reading *reading = answer;
+    struct result *result = NULL;
+    uint64_t count = 0;
+    enum status status = result_open(&result, reading->path, err);
+    if (status == STATUS_OK) {
+        reading->parts = result_parts(result) > 0;
+        status = result_verify(result, line, context, &count, err);
+    }
+    result_close(&result);
+    return status;
+}
+
 enum status command_verify(const struct options *options, struct error *err)
 {
-    struct result *result = NULL;
-    struct transcript verdict;
-    uint64_t count = 0;
-    enum status status = result_open(&result, options->operand[0], err);
-    if (status == STATUS_OK)
-        status = transcript_open(&verdict, options, err);
-    if (status != STATUS_OK) {
-        result_close(&result);
+    struct verdict verdict = {.count = 0};
+    struct json *json = &verdict.transcript.json;
+    struct reading reading = {.path = options->operand[0]};
+    const struct child child = {read_all, &reading, sizeof reading, broken, &verdict};
+    const char *died;
+    enum status status = transcript_open(&verdict.transcript, options, err);
+    if (status != STATUS_OK)
         return status;
-    }
-    json_init(&verdict.json, false);
-    json_open_object(&verdict.json, NULL);
-    report_bytes(&verdict.json, "file", options->operand[0]);
-    json_open_array(&verdict.json, "broken");
-    status = result_verify(result, transcript_line, &verdict, &count, err);
-    json_close_array(&verdict.json);
-    json_bool(&verdict.json, "ok", count == 0);
-    json_close_object(&verdict.json);
-    status = report_end(options, &verdict.json, &verdict.sink, status, err);
-    const bool parts = result_parts(result) > 0;
-    result_close(&result);
+    json_init(json, false);
+    json_open_object(json, NULL);
+    report_bytes(json, "file", options->operand[0]);
+    json_open_array(json, "broken");
+    status = child_run(&child, &died, err);
+    json_close_array(json);
+    json_bool(json, "ok", verdict.count == 0);
+    json_close_object(json);
+    status = report_end(options, json, &verdict.transcript.sink, status, err);
     if (status != STATUS_OK)
         return status;
     char shown[256], checks[40];
     path_for_message(shown, sizeof shown, options->operand[0]);
-    if (count == 0)
+    if (verdict.count == 0)
         summary_line(options, "%s: no problems found", shown);
     else
         summary_line(options, "%s: %s failed; %s", shown,
-                     format_number_of(checks, sizeof checks, count, "check"),
-                     parts ? "repair the parts and run clpipe merge again"
-                           : "clpipe repair recovers the intact rows");
-    return count == 0 ? STATUS_OK : STATUS_PARTIAL;
+                     format_number_of(checks, sizeof checks, verdict.count, "check"),
+                     reading.parts ? "repair the parts and run clpipe merge again"
+                                   : "clpipe repair recovers the intact rows");
+    return verdict.count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }

@@ -551,7 +551,10 @@ static enum status look(struct repair *r, struct error *err)
     char shown[256], line[1024];
     path_for_message(shown, sizeof shown, input);
     r->report->unfinished = r->log.logs > 0;
-    if (result_open(&r->result, input, &why) == STATUS_OK) {
+    if (r->config->unreadable)
+        error_set(&why, STATUS_FAILED, "%s: reading it ends a library by %s", shown,
+                  r->config->unreadable);
+    else if (result_open(&r->result, input, &why) == STATUS_OK) {
         if (result_parts(r->result) > 0)
             return error_set(err, STATUS_USAGE,
                              "%s shows the rows of other files: clpipe verify names what is "
@@ -568,7 +571,7 @@ static enum status look(struct repair *r, struct error *err)
         return why.status == STATUS_FAILED ? error_remedy(err, REMEDY_START_OVER) : why.status;
     }
     r->report->from_log = true;
-    if (access(input, F_OK) == 0)
+    if (access(input, F_OK) == 0 && !r->config->unreadable)
         r->config->broken(error_line(line, sizeof line, &why), r->config->context);
     return look_at_log(r, err);
 }

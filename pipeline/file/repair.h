@@ -9,6 +9,7 @@ struct repair_config {
     const char *input;
     const char *output; /* NULL: in place; what was there is kept as INPUT.damaged */
     bool dry_run;       /* only look */
+    const char *unreadable; /* the signal by which reading INPUT ended a process, which is not tried; or NULL */
     const struct store_run *run;
     /* Gets a line for each thing that is wrong. */
     void (*broken)(const char *line, void *context);
