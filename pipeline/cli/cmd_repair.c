@@ -73,8 +73,14 @@ struct repairing {
     struct repair_report report;
 };
 
-static enum status repair(void *answer, void (*line)(const char *line, void *context),
-                          void *context, struct error *err)
+static void say_nothing(const char *line, void *context)
+{
+    (void)line;
+    (void)context;
+}
+
+static enum status look(void *answer, void (*line)(const char *line, void *context), void *context,
+                        struct error *err)
 {
     struct repairing *repairing = answer;
     repairing->config.broken = line;
@@ -88,11 +94,10 @@ enum status command_repair(const struct options *options, struct error *err)
     char host[128] = "";
     gethostname(host, sizeof host - 1);
     struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
-    struct repairing repairing = {.config = {.input = options->operand[0],
-                                             .output = options->output,
-                                             .dry_run = options->dry_run,
-                                             .run = &run}};
-    const struct child child = {repair, &repairing, sizeof repairing, transcript_line, &findings};
+    struct repairing repairing = {
+        .config = {
+            .input = options->operand[0], .output = options->output, .dry_run = true, .run = &run}};
+    const struct child child = {look, &repairing, sizeof repairing, transcript_line, &findings};
     const struct repair_report *const report = &repairing.report;
     enum status status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
@@ -107,6 +112,11 @@ enum status command_repair(const struct options *options, struct error *err)
         repairing.config.unreadable = died;
         status = child_run(&child, &died, err);
     }
+    /* What could be read once is read again here. */
+    repairing.config.dry_run = options->dry_run;
+    repairing.config.broken = say_nothing;
+    if (status == STATUS_OK && !died && !report->whole && !options->dry_run)
+        status = store_repair(&repairing.report, &repairing.config, err);
     json_close_array(&findings.json);
     enum status closed = sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL);
     if (status == STATUS_OK)

@@ -464,8 +464,12 @@ static enum status store(struct similar *similar, struct progress *progress, str
                  path_for_message(shown, sizeof shown, options->operand[0]), found->n,
                  format_number_of(rows, sizeof rows, found->queries, "image"),
                  similarity->input.about.name, clustering_metric_names[similarity->metric], seconds);
-    summary_line(options, "  stored as /neighbours/%s on %s", similarity->input.about.name,
-                 similarity->device);
+    if (similarity->stored)
+        summary_line(options, "  up to date  the file already holds them as /neighbours/%s",
+                     similarity->input.about.name);
+    else
+        summary_line(options, "  stored as /neighbours/%s on %s", similarity->input.about.name,
+                     similarity->device);
     if (!options->json)
         return STATUS_OK;
     json_begin(similar);

@@ -194,7 +194,7 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     const struct importing_config *config = job->config;
     enum status status = result_open(&job->result, config->file, err);
     if (status == STATUS_OK)
-        status = imported_check(job->result, config->name, config->replace, err);
+        status = imported_check(job->result, config->name, true, err);
     if (status == STATUS_OK)
         status = matrix_input_open(&job->input, config->input, NULL, NULL, err);
     if (status != STATUS_OK)
@@ -247,20 +247,27 @@ enum status importing_run(struct importing_report *report, const struct importin
     struct job job = {.config = config};
     *report = (struct importing_report){.rows = 0};
     enum status status = job_open(&job, report, err);
+    const struct imported_feature feature = {.name = config->name,
+                                             .from = report->from,
+                                             .rows = &job.rows,
+                                             .rows_at_once = job.rows_at_once,
+                                             .digest = digest_rows,
+                                             .progress = report_progress,
+                                             .context = &job};
+    if (status == STATUS_OK)
+        status = imported_equal(&report->found, job.result, &feature, err);
+    if (status == STATUS_OK && !report->found)
+        status = imported_check(job.result, config->name, config->replace, err);
     /* An ingest of the same file would lose the feature, or it the images that the ingest adds. */
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !report->found)
         status = workdir_open(&job.lock, config->file, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !report->found)
         status = result_check_current(job.result, err);
-    if (status == STATUS_OK) {
-        const struct imported_feature feature = {.name = config->name,
-                                                 .from = report->from,
-                                                 .rows = &job.rows,
-                                                 .rows_at_once = job.rows_at_once,
-                                                 .digest = digest_rows,
-                                                 .progress = report_progress,
-                                                 .context = &job};
+    if (status == STATUS_OK && !report->found)
         status = imported_write(job.result, &feature, err);
+    if (report->found) {
+        report->clusterings_removed = 0;
+        workdir_tidy(config->file);
     }
     if (status == STATUS_OK)
         status = matrix_input_digest(&job.input, report->digest, err);

@@ -28,6 +28,7 @@ struct importing_report {
     char type[12]; /* of the values in the input */
     char from[256];
     char digest[65];
+    bool found; /* the file has this feature already: nothing was written */
     unsigned clusterings_removed; /* those of the feature that was replaced */
     double seconds;
 };

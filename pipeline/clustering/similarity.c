@@ -362,6 +362,27 @@ static enum status search_all(struct similarity *similarity, struct error *err)
     return status;
 }
 
+/* Whether the file has them already: of these rows, in this metric, as many. */
+static enum status look_for_stored(struct similarity *similarity, char content[65],
+                                   struct error *err)
+{
+    const struct similarity_config *config = similarity->config;
+    struct graph graph;
+    enum status status = STATUS_OK;
+    if (graph_open(&graph, similarity->input.result, similarity->input.about.name, NULL) !=
+        STATUS_OK)
+        return STATUS_OK;
+    if (graph.n == config->n &&
+        strcmp(graph.metric, clustering_metric_names[similarity->metric]) == 0) {
+        status = matrix_input_identity(&similarity->input, content, err);
+        similarity->stored = status == STATUS_OK && strcmp(graph.content, content) == 0;
+    }
+    similarity->found.queries = graph.rows;
+    similarity->found.n = graph.n;
+    graph_close(&graph);
+    return status;
+}
+
 enum status similarity_store(struct similarity *similarity, struct error *err)
 {
     const struct similarity_config *config = similarity->config;
@@ -369,7 +390,12 @@ enum status similarity_store(struct similarity *similarity, struct error *err)
     const char *feature = similarity->input.about.name;
     struct workdir *lock = NULL;
     char content[65] = "";
-    enum status status = graph_check(result, feature, config->replace, err);
+    enum status status = look_for_stored(similarity, content, err);
+    if (similarity->stored)
+        workdir_tidy(config->file);
+    if (status != STATUS_OK || similarity->stored)
+        return status;
+    status = graph_check(result, feature, config->replace, err);
     if (status == STATUS_OK)
         status = workdir_open(&lock, config->file, err);
     if (status == STATUS_OK)

@@ -26,6 +26,7 @@ struct similarity {
     struct neighbours found; /* of the last search */
     double *scores;          /* by diffusion: of each place of `found`, NaN where there is none */
     char device[256];        /* that it ran on */
+    bool stored;             /* the file has these neighbours already: nothing was computed */
 };
 
 /* Opens the file. STATUS_USAGE: no such file or feature, several and no name; STATUS_FAILED: it has no

@@ -1,5 +1,6 @@
 /* imported.c: adds a feature to a copy of a file, block by block. */
 #include "file/imported.h"
+#include "base/minmax.h"
 #include "base/path.h"
 #include "file/amend.h"
 #include "file/clusters.h"
@@ -47,6 +48,35 @@ enum status imported_check(struct result *result, const char *name, bool replace
                          shown, where,
                          old ? "clpipe computed from the images" : "another program stored");
     return STATUS_OK;
+}
+
+enum status imported_equal(bool *equal, struct result *result,
+                           const struct imported_feature *feature, struct error *err)
+{
+    const struct matrix_source *rows = feature->rows;
+    const struct result_feature *old = result_feature_find(result, feature->name);
+    const uint64_t step = min_u64(feature->rows_at_once, rows->rows);
+    const size_t values = (size_t)step * rows->dimension;
+    *equal = old && result_feature_imported(old) && old->dimension == rows->dimension &&
+             strcmp(old->imported_from, feature->from) == 0;
+    if (!*equal)
+        return STATUS_OK;
+    float *block = malloc(2 * values * sizeof *block);
+    enum status status = block ? STATUS_OK : error_memory(err, 2 * values * sizeof *block, "rows");
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK && *equal; first += step) {
+        const uint64_t count = min_u64(rows->rows - first, step);
+        status = feature->progress(feature->context, first, rows->rows, err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, count, block, err);
+        if (status == STATUS_OK)
+            status = h5_read_rows(result_feature_dataset(old), VALUE_F32, first, count,
+                                  block + values, result->path, err);
+        *equal =
+            status == STATUS_OK &&
+            memcmp(block, block + values, (size_t)count * rows->dimension * sizeof *block) == 0;
+    }
+    free(block);
+    return status;
 }
 
 static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,

@@ -29,6 +29,11 @@ struct imported_feature {
 enum status imported_check(struct result *result, const char *name, bool replace,
                            struct error *err);
 
+/* Whether the file has an imported feature of that name from the same place with the same rows, bit by bit;
+ * they are compared up to the first that differs. */
+enum status imported_equal(bool *equal, struct result *result, const struct imported_feature *feature,
+                           struct error *err);
+
 /* Replaces the file of `result` by a copy with that feature. What was made from an older one of
  * that name (clusterings, neighbours) is left out. */
 enum status imported_write(struct result *result, const struct imported_feature *feature,

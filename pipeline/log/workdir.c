@@ -312,6 +312,7 @@ void workdir_close(struct workdir **workdir, bool keep)
     if (!workdir || !*workdir)
         return;
     struct workdir *w = *workdir;
+    bool stays = false;
     *workdir = NULL;
     if (!keep && keeps(w)) {
         workdir_remove_logs(w);
@@ -320,9 +321,13 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, WORKDIR_STATUS, 0);
         /* Last: while it has its name no other process can begin here. */
         unlinkat(w->directory, LOCK, 0);
-        rmdir(w->path);
+        stays = rmdir(w->path) != 0;
     }
     workdir_unlock(w);
+    /* NFS and FUSE keep a file that is open under another name: only now the directory is empty. Whoever
+     * has it in the meantime begins again, or has a lock in it. */
+    if (stays)
+        rmdir(w->path);
     free(w->path);
     free(w);
 }

@@ -8,7 +8,7 @@ import h5py
 import numpy
 import pytest
 
-from conftest import check_one_error, digest, run_clpipe
+from conftest import CLPIPE, check_one_error, digest, run_clpipe
 
 DIMENSION = 24
 
@@ -309,6 +309,49 @@ def test_name_is_taken(clpipe, file, tmp_path):
         assert list(f["clusters"]) == ["kmeans"]
         assert "cluster_x" not in f and f["feature_x"].shape == (5,)
     assert clpipe("verify", file).returncode == 0
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", [
+    ["import", "photos.h5", "x=x.npy"], ["similar", "photos.h5", "--all", "-n", 3, "--feature", "counts"]])
+def test_killed_after_the_rename(clpipe, finished, tmp_path, command):
+    """The same command has nothing to do then, and tidies up."""
+    library = CLPIPE.parent / "tests" / "faults.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    save(tmp_path, "x.npy", draw_rows(13))
+    late = 0
+    for nth in range(1, 40):
+        shutil.copy(finished, tmp_path / "photos.h5")
+        before = (tmp_path / "photos.h5").read_bytes()
+        shutil.rmtree(tmp_path / "photos.h5.partial", ignore_errors=True)
+        result = clpipe(*command, env={"LD_PRELOAD": library, "CLPIPE_FAULT": f"unlink * {nth} kill"})
+        if result.returncode == 0:
+            break
+        if (tmp_path / "photos.h5").read_bytes() == before:
+            continue
+        late += 1
+        whole = unchanged(tmp_path / "photos.h5")[0]
+        result = clpipe(*command)
+        assert result.returncode == 0 and "up to date" in result.stdout + result.stderr, result.stderr
+        assert unchanged(tmp_path / "photos.h5") == (whole, ["photos.h5", "x.npy"])
+    assert late > 0
+
+
+def test_import_again(clpipe, file, tmp_path):
+    """The same rows, by order or by path, are no change, and what was made from them stays; others are refused."""
+    rows = draw_rows(13)
+    names = write_list(tmp_path / "names", paths_of(file)[::-1])
+    assert clpipe("import", file, f"x={save(tmp_path, 'x.npy', rows[::-1])}", "--paths", names).returncode == 0
+    assert clpipe("cluster", file, "-k", 2, "--feature", "x", "--name", "x").returncode == 0
+    before = unchanged(file)
+    for more in ([], ["--force"]):
+        report = clpipe("import", file, "x=x.npy", "--paths", names, *more, "--json", "-")
+        assert json.loads(report.stdout)["clusterings_removed"] == 0 and unchanged(file) == before
+    check_refused(clpipe, file, ["x=x.npy"], 2, "imported feature 'x'", "--force")
+    rows[7, 3] = numpy.nextafter(rows[7, 3], numpy.float32(9))
+    save(tmp_path, "x.npy", rows[::-1])
+    check_refused(clpipe, file, ["x=x.npy", "--paths", names], 2, "imported feature 'x'", "--force")
 
 
 def test_same_file_whatever_was_there(clpipe, finished, tmp_path):

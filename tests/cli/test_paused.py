@@ -88,6 +88,23 @@ int linkat(int from, const char *name, int to, const char *other, int flags)
     errno = EPERM;
     return links && strcmp(links, "none") == 0 ? -1 : next(from, name, to, other, flags);
 }
+
+/* A file system that keeps the lock, which is open, under another name, as NFS and FUSE do. */
+int unlinkat(int at, const char *name, int flags)
+{
+    int (*next)(int, const char *, int) = (int (*)(int, const char *, int))dlsym(RTLD_NEXT, "unlinkat");
+    return getenv("SHIM_HIDES") && !strcmp(name, "lock") ? renameat(at, name, at, ".hidden01") : next(at, name, flags);
+}
+
+int close(int fd)
+{
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "close");
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = is_result(fd, "/.hidden01") ? readlink(link, path, sizeof path - 1) : 0;
+    path[n > 0 ? n : 0] = 0;
+    return n > 0 ? next(fd) | unlink(path) : next(fd);
+}
 """
 
 
@@ -333,3 +350,11 @@ def test_resumed_three_times(work, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["images_resumed"] == counts[-1]
     assert digest(tmp_path / "x.h5") == whole
     assert sorted(os.listdir(tmp_path)) == ["report.json", "x.h5"]
+
+
+def test_no_directory_stays_where_open_files_are_renamed(finished, shim, tmp_path):
+    shutil.copy(finished, tmp_path / "f.h5")
+    result = run_clpipe("cluster", "f.h5", "-k", 2, "--name", "two", "--feature", "counts", cwd=tmp_path,
+                        env=shim(SHIM_HIDES="1"))
+    assert result.returncode == 0, result.stderr
+    assert os.listdir(tmp_path) == ["f.h5"]
