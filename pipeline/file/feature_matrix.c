@@ -8,7 +8,6 @@
 #include "file/identity.h"
 #include "file/preset_join.h"
 #include "file/result_internal.h"
-#include "matrix/hdf5_direct.h"
 #include "matrix/joined.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +22,7 @@
 struct feature_rows {
     struct result *result;
     const struct result_feature *feature;
-    char path[256]; /* of the file, for messages */
-    struct hdf5_direct direct;
+    struct raw *raw;
     float of_code[256]; /* STORE_UINT8: what is stored for what it stands for */
 };
 
@@ -32,19 +30,8 @@ static enum status read_feature(void *context, uint64_t first, uint64_t count, f
                                 struct error *err)
 {
     const struct feature_rows *from = context;
-    return result_feature_read(from->result, from->feature, first, count, rows, err);
-}
-
-/* By several threads. */
-static enum status read_together(void *context, uint64_t first, uint64_t count, float *rows,
-                                 struct error *err)
-{
-    const struct feature_rows *from = context;
     const struct result_feature *feature = from->feature;
-    const enum status status =
-        from->direct.possible
-            ? hdf5_direct_read(&from->direct, first, count, rows, err)
-            : h5_read_virtual_values(result_feature_dataset(feature), first, count, rows, err);
+    const enum status status = raw_read_float(from->raw, first, count, rows, err);
     const bool codes = status == STATUS_OK && feature->is_float && feature->store == STORE_UINT8;
     for (uint64_t i = 0; codes && i < count * feature->dimension; i++)
         rows[i] = from->of_code[(uint8_t)rows[i]];
@@ -60,7 +47,7 @@ static bool is_blank(const void *context, const float *row)
 static void close_feature(void *context)
 {
     struct feature_rows *from = context;
-    hdf5_direct_close(&from->direct);
+    raw_close(&from->raw);
     free(from);
 }
 
@@ -85,21 +72,18 @@ static enum status open_feature(struct matrix_source *out, struct result *result
     if (!from)
         return error_memory(err, sizeof *from, "a feature");
     *from = (struct feature_rows){.result = result, .feature = feature};
-    const hid_t dataset = result_feature_dataset(feature);
-    path_for_message(from->path, sizeof from->path, result_path(result));
     find_codes(from);
     const enum status status =
-        hdf5_direct_open(&from->direct, dataset, feature->dimension, from->path, err);
+        h5_open_raw(&from->raw, result_feature_dataset(feature), result_path(result), err);
     if (status != STATUS_OK) {
         close_feature(from);
         return status;
     }
-    const bool together = from->direct.possible || h5_is_virtual(dataset);
     *out = (struct matrix_source){.rows = feature->rows,
                                   .dimension = feature->dimension,
-                                  .read = together ? read_together : read_feature,
+                                  .read = read_feature,
                                   .blank = feature->blank ? is_blank : NULL,
-                                  .concurrent = together,
+                                  .concurrent = raw_is_parallel(from->raw),
                                   .identity = identify_feature,
                                   .close = close_feature,
                                   .context = from};

@@ -59,21 +59,23 @@ void h5_set_virtual(const struct h5_virtual *reader)
     virtual_reader = reader;
 }
 
+static struct raw *find_virtual(hid_t dataset)
+{
+    return virtual_reader ? virtual_reader->find(dataset) : NULL;
+}
+
 bool h5_is_virtual(hid_t dataset)
 {
-    return virtual_reader && virtual_reader->has(dataset);
+    return find_virtual(dataset) != NULL;
 }
 
-enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
-                            void *rows, struct error *err)
+enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err)
 {
-    return virtual_reader->read(dataset, memory_type, first, count, rows, err);
-}
-
-enum status h5_read_virtual_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
-                                   struct error *err)
-{
-    return virtual_reader->read_values(dataset, first, count, rows, err);
+    struct raw *raw = find_virtual(dataset);
+    if (!raw)
+        return raw_open(out, dataset, path, err);
+    *out = raw_share(raw);
+    return STATUS_OK;
 }
 
 void h5_close(hid_t *id)
@@ -354,13 +356,11 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
     if (count == 0)
         return STATUS_OK;
     h5_quiet();
+    const struct raw *raw = to ? find_virtual(dataset) : NULL;
+    if (raw)
+        return raw_read(raw, first, count, to, err);
     hsize_t size[2] = {0}, start[2] = {first, 0};
     hid_t type_id = make_type(type, false);
-    if (to && h5_is_virtual(dataset)) {
-        enum status status = h5_read_virtual(dataset, type_id, first, count, to, err);
-        h5_close(&type_id);
-        return status;
-    }
     hid_t file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
     /* HDF5 would clear a buffer of 1 MiB for each block of texts. */
     hid_t transfer = type == VALUE_TEXT ? H5Pcreate(H5P_DATASET_XFER) : H5P_DEFAULT;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "matrix/h5_error.h"
+#include "matrix/raw.h"
 #include <stdint.h>
 
 /* The element types that clpipe's files have. */
@@ -121,25 +122,17 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
 
 /* --- virtual datasets ------------------------------------------------------------------------ */
 
-/* Who reads those of merged files (parts.h); nobody where no such file is open. */
+/* Who knows those of merged files (parts.h); nobody where no such file is open. */
 struct h5_virtual {
-    bool (*has)(hid_t dataset);
-    enum status (*read)(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count, void *rows,
-                        struct error *err);
-    enum status (*read_values)(hid_t dataset, uint64_t first, uint64_t count, float *rows,
-                               struct error *err);
+    struct raw *(*find)(hid_t dataset);        /* NULL: it was not looked at */
     const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
 };
 void h5_set_virtual(const struct h5_virtual *reader);
 
-/* Whether a dataset that was opened by h5_open_dataset shows rows of other files; reads them, as
- * h5_read_rows does, too. */
+/* Whether a dataset that was opened by h5_open_dataset shows rows of other files. */
 bool h5_is_virtual(hid_t dataset);
-enum status h5_read_virtual(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
-                            void *rows, struct error *err);
-/* The same as float32, by any thread: the rows of a part are read past HDF5 where that can be. */
-enum status h5_read_virtual_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
-                                   struct error *err);
+/* As raw_open, also for these. */
+enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err);
 
 /* --- reading what others may have written ---------------------------------------------------- */
 

@@ -1,41 +1,33 @@
-/* parts.c: the manifest of a merged file, and reading past HDF5's virtual datasets.
- *
- * HDF5 1.10 looks at all mappings for each read and keeps every source open that it has touched. */
+/* parts.c: the manifest of a merged file, its checks, and its virtual datasets. */
 #include "file/parts.h"
 #include "base/path.h"
 #include "file/schema.h"
-#include "matrix/h5_driver.h"
-#include "matrix/hdf5_direct.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Parts that are open at a time, and datasets of each. */
-#define MOST_OPEN     16
+/* Virtual datasets of a merged file. */
 #define MOST_DATASETS 64
 
 struct member {
     char *name, *path, *identity;
     uint64_t rows, thumbnail_bytes, bytes;
     uint64_t first, first_byte; /* of the merged file */
-    hid_t file;                 /* not above zero: it is not open */
-    uint64_t used;
-    unsigned users;               /* threads that read from it: it stays open */
-    hid_t dataset[MOST_DATASETS]; /* by the index of their name */
-    struct hdf5_direct *direct;   /* of these, where they were found; NULL: none */
 };
 
 struct parts {
     void *handle; /* HDF5's of the merged file */
     char *path, *directory;
     struct member *member;
-    unsigned count, open;
-    uint64_t clock;
+    unsigned count;
     /* The virtual datasets that were looked at. */
-    char *name[MOST_DATASETS];
-    unsigned names;
+    struct shown {
+        char *name;
+        struct raw *raw;
+    } shown[MOST_DATASETS];
+    unsigned shown_count;
     struct parts *next;
 };
 
@@ -71,41 +63,27 @@ static struct parts *find_parts_of(hid_t dataset, char *name, size_t size)
     return length > 0 && (size_t)length < size ? parts : NULL;
 }
 
-static bool find_name(const struct parts *parts, const char *name, unsigned *index)
+static struct raw *find_shown(const struct parts *parts, const char *name)
 {
-    for (*index = 0; *index < parts->names; ++*index)
-        if (strcmp(parts->name[*index], name) == 0)
-            return true;
-    return false;
+    for (unsigned i = 0; i < parts->shown_count; i++)
+        if (strcmp(parts->shown[i].name, name) == 0)
+            return parts->shown[i].raw;
+    return NULL;
 }
 
 /* --- the manifest ---------------------------------------------------------------------------- */
 
-static void close_member(struct parts *parts, struct member *member)
-{
-    if (member->file <= 0)
-        return;
-    for (unsigned i = 0; i < MOST_DATASETS; i++) {
-        if (member->direct)
-            hdf5_direct_close(&member->direct[i]);
-        h5_close(&member->dataset[i]);
-    }
-    free(member->direct);
-    member->direct = NULL;
-    h5_close(&member->file);
-    parts->open--;
-}
-
 static void free_parts(struct parts *parts)
 {
     for (unsigned i = 0; i < parts->count; i++) {
-        close_member(parts, &parts->member[i]);
         free(parts->member[i].name);
         free(parts->member[i].path);
         free(parts->member[i].identity);
     }
-    for (unsigned i = 0; i < parts->names; i++)
-        free(parts->name[i]);
+    for (unsigned i = 0; i < parts->shown_count; i++) {
+        raw_close(&parts->shown[i].raw);
+        free(parts->shown[i].name);
+    }
     free(parts->member);
     free(parts->directory);
     free(parts->path);
@@ -216,58 +194,49 @@ out:
     return status;
 }
 
-bool parts_identity(char identity[65], hid_t file)
+/* An attribute of 64 bytes of the object `name`; false: there is none. */
+static bool read_text64(char text[65], hid_t file, const char *name, const char *attribute_name)
 {
-    hid_t attribute = H5Aexists_by_name(file, "checksums", "identity", H5P_DEFAULT) > 0
-                          ? H5Aopen_by_name(file, "checksums", "identity", H5P_DEFAULT, H5P_DEFAULT)
+    hid_t attribute = H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
+                          ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
                           : H5I_INVALID_HID;
     hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-    memset(identity, 0, 65);
+    memset(text, 0, 65);
     const bool there = type > 0 && H5Tget_class(type) == H5T_STRING &&
                        H5Tis_variable_str(type) == 0 && H5Tget_size(type) == 64 &&
-                       H5Aread(attribute, type, identity) >= 0;
+                       H5Aread(attribute, type, text) >= 0;
     h5_close(&type);
     h5_close(&attribute);
-    return there && identity[0];
+    return there && text[0];
 }
 
-/* Opens a part; where there are too many, the one that was not used for the longest time is closed,
- * unless all are read from. */
-static enum status open_member(struct parts *parts, struct member *member, struct error *err)
+bool parts_identity(char identity[65], hid_t file)
 {
-    member->used = ++parts->clock;
-    if (member->file > 0)
-        return STATUS_OK;
-    if (parts->open >= MOST_OPEN) {
-        struct member *oldest = NULL;
-        for (unsigned i = 0; i < parts->count; i++)
-            if (parts->member[i].file > 0 && parts->member[i].users == 0 &&
-                (!oldest || parts->member[i].used < oldest->used))
-                oldest = &parts->member[i];
-        if (oldest)
-            close_member(parts, oldest);
-    }
-    if (h5_open_file(&member->file, member->path, false, err))
-        return STATUS_FAILED;
-    parts->open++;
-    return STATUS_OK;
+    return read_text64(identity, file, "checksums", "identity");
+}
+
+static bool has_identity(const struct member *member)
+{
+    char identity[65];
+    hid_t file;
+    const bool same = h5_open_file(&file, member->path, false, NULL) == STATUS_OK &&
+                      parts_identity(identity, file) && strcmp(identity, member->identity) == 0;
+    h5_close(&file);
+    return same;
 }
 
 /* Are all parts what they were when they were merged? */
-static enum status check_members(struct parts *parts, struct error *err)
+static enum status check_members(const struct parts *parts, struct error *err)
 {
     unsigned missing = 0, changed = 0;
     const char *first = NULL;
     char shown[256], part[256], more[80] = "";
     for (unsigned i = 0; i < parts->count; i++) {
-        struct member *member = &parts->member[i];
+        const struct member *member = &parts->member[i];
         struct stat st;
-        char identity[65];
         const bool there = stat(member->path, &st) == 0;
-        bool same = there && S_ISREG(st.st_mode) && (uint64_t)st.st_size == member->bytes &&
-                    open_member(parts, member, NULL) == STATUS_OK &&
-                    parts_identity(identity, member->file) &&
-                    strcmp(identity, member->identity) == 0;
+        const bool same = there && S_ISREG(st.st_mode) && (uint64_t)st.st_size == member->bytes &&
+                          has_identity(member);
         if (there && same)
             continue;
         if (missing + changed == 0 || (!there && missing == 0))
@@ -338,238 +307,83 @@ static bool maps(hid_t list, size_t i, const struct member *member, const char *
     return right;
 }
 
+/* A part's dataset must lie in the part itself, which may be the merged file. */
+static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, const char *name,
+                                struct error *err)
+{
+    *dataset = H5I_INVALID_HID;
+    if (*file <= 0 && h5_open_file(file, path, false, err))
+        return STATUS_FAILED;
+    if (h5_is_object(*file, name, H5O_TYPE_DATASET))
+        *dataset = H5Dopen2(*file, name, H5P_DEFAULT);
+    hid_t list = H5Dget_create_plist(*dataset), type = H5Dget_type(*dataset);
+    hid_t space = H5Dget_space(*dataset);
+    const size_t bytes = H5Tget_size(type);
+    const bool good =
+        *dataset > 0 && H5Pget_layout(list) != H5D_VIRTUAL &&
+        !h5_bad_storage(*dataset, (uint64_t)H5Sget_simple_extent_npoints(space) * bytes, bytes);
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&list);
+    if (good)
+        return STATUS_OK;
+    h5_close(dataset);
+    return h5_damaged(err, path, "its %s is not what was merged", name);
+}
+
+static enum status add_shown(struct parts *parts, hid_t dataset, const char *name, struct error *err)
+{
+    struct shown *shown = &parts->shown[parts->shown_count];
+    struct raw_segment *segments = malloc((parts->count + 1) * sizeof *segments);
+    uint64_t first;
+    shown->name = strdup(name);
+    enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
+    for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
+        segments[i] = (struct raw_segment){parts->member[i].path,
+                                           extent(&first, &parts->member[i], name)};
+    if (status == STATUS_OK)
+        status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
+                                   open_in_part, parts->path, err);
+    free(segments);
+    if (status == STATUS_OK)
+        parts->shown_count++;
+    else
+        free(shown->name);
+    return status;
+}
+
 static const char *bad_mapping(hid_t dataset)
 {
-    static const char wrong[] = "is put together from other datasets than the manifest says";
     char name[512];
-    unsigned index;
     size_t count = 0, mapped = 0;
     struct parts *parts = find_parts_of(dataset, name, sizeof name);
     if (!parts)
         return "is put together from other datasets";
-    if (find_name(parts, name, &index))
+    if (find_shown(parts, name))
         return NULL;
     hid_t list = H5Dget_create_plist(dataset);
-    bool right = index < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
+    bool right = parts->shown_count < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
     for (unsigned i = 0; i < parts->count && right; i++) {
         uint64_t first;
         if (extent(&first, &parts->member[i], name) > 0)
             right = mapped < count && maps(list, mapped++, &parts->member[i], name);
     }
-    right = right && mapped == count && (parts->name[index] = strdup(name));
-    parts->names += right;
     h5_close(&list);
-    return right ? NULL : wrong;
+    return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
+               ? NULL
+               : "is put together from other datasets than the manifest says";
 }
 
-static bool has_rows(hid_t dataset)
+static struct raw *find_raw(hid_t dataset)
 {
     char name[512];
-    unsigned index;
     const struct parts *parts = find_parts_of(dataset, name, sizeof name);
-    return parts && find_name(parts, name, &index);
-}
-
-static bool is_virtual(hid_t dataset)
-{
-    hid_t list = H5Dget_create_plist(dataset);
-    const bool is = H5Pget_layout(list) == H5D_VIRTUAL;
-    h5_close(&list);
-    return is;
-}
-
-/* A dataset of a part must be like the merged one, and hold its rows itself: the part may be the merged
- * file. */
-static bool is_like(hid_t dataset, hid_t merged, uint64_t rows)
-{
-    hsize_t size[2] = {0, 1}, wanted[2] = {0, 1};
-    hid_t type = H5Dget_type(dataset), wanted_type = H5Dget_type(merged);
-    hid_t space = H5Dget_space(dataset), wanted_space = H5Dget_space(merged);
-    const int rank = H5Sget_simple_extent_ndims(wanted_space);
-    const size_t bytes = H5Tget_size(type);
-    const bool like = rank >= 1 && rank <= 2 && H5Sget_simple_extent_ndims(space) == rank &&
-                      H5Sget_simple_extent_dims(space, size, NULL) == rank &&
-                      H5Sget_simple_extent_dims(wanted_space, wanted, NULL) == rank &&
-                      size[0] == rows && size[1] == wanted[1] && H5Tequal(type, wanted_type) > 0 &&
-                      !is_virtual(dataset) &&
-                      !h5_bad_storage(dataset, size[0] * size[1] * bytes, bytes);
-    h5_close(&space);
-    h5_close(&wanted_space);
-    h5_close(&type);
-    h5_close(&wanted_type);
-    return like;
-}
-
-static enum status open_dataset(hid_t *out, struct parts *parts, struct member *member,
-                                unsigned index, hid_t merged, struct error *err)
-{
-    uint64_t first;
-    const char *name = parts->name[index];
-    if (open_member(parts, member, err))
-        return STATUS_FAILED;
-    hid_t *dataset = &member->dataset[index];
-    if (*dataset <= 0 && h5_is_object(member->file, name, H5O_TYPE_DATASET))
-        *dataset = H5Dopen2(member->file, name, H5P_DEFAULT);
-    *out = *dataset;
-    if (*dataset > 0 && is_like(*dataset, merged, extent(&first, member, name)))
-        return STATUS_OK;
-    h5_close(dataset);
-    return h5_damaged(err, member->path, "its %s is not what was merged", name);
-}
-
-/* What a read of a virtual dataset needs to know of it. */
-struct shown {
-    struct parts *parts;
-    char name[512];
-    unsigned index; /* of the name */
-    int rank;
-    hsize_t columns;
-};
-
-static enum status find_shown(struct shown *out, hid_t dataset, struct error *err)
-{
-    hsize_t size[2] = {0, 1};
-    out->parts = find_parts_of(dataset, out->name, sizeof out->name);
-    hid_t whole = H5Dget_space(dataset);
-    out->rank = H5Sget_simple_extent_ndims(whole);
-    H5Sget_simple_extent_dims(whole, size, NULL);
-    h5_close(&whole);
-    out->columns = size[1];
-    if (!out->parts || !find_name(out->parts, out->name, &out->index))
-        return h5_damaged(err, "a merged file", "%s was not looked at", out->name);
-    return STATUS_OK;
-}
-
-/* The part of row `first`, its row there, and how many follow it in that part. */
-static enum status find_member(struct member **out, uint64_t *there, uint64_t *left,
-                               const struct shown *shown, uint64_t first, struct error *err)
-{
-    const struct parts *parts = shown->parts;
-    unsigned low = 0, high;
-    uint64_t start = 0;
-    /* The last part that begins at `first` or before; some have no rows. */
-    for (high = parts->count; high - low > 1;) {
-        const unsigned middle = low + (high - low) / 2;
-        extent(&start, &parts->member[middle], shown->name);
-        *(start <= first ? &low : &high) = middle;
-    }
-    *out = &parts->member[low];
-    const uint64_t rows = parts->count > 0 ? extent(&start, *out, shown->name) : 0;
-    if (first >= start + rows)
-        return h5_damaged(err, parts->path, "%s is longer than its parts", shown->name);
-    *there = first - start;
-    *left = rows - *there;
-    return STATUS_OK;
-}
-
-static enum status read_part(hid_t part, const struct member *member, const struct shown *shown,
-                             hid_t memory_type, uint64_t first, uint64_t count, void *rows,
-                             struct error *err)
-{
-    hsize_t from[2] = {first, 0}, block[2] = {count, shown->columns};
-    hid_t memory = H5Screate_simple(shown->rank, block, NULL), space = H5Dget_space(part);
-    const bool good =
-        H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, block, NULL) >= 0 &&
-        H5Dread(part, memory_type, memory, space, H5P_DEFAULT, rows) >= 0;
-    h5_close(&space);
-    h5_close(&memory);
-    return good ? STATUS_OK : h5_fail(err, "H5Dread", "read", member->path);
-}
-
-static enum status read_rows(hid_t dataset, hid_t memory_type, uint64_t first, uint64_t count,
-                             void *rows, struct error *err)
-{
-    struct shown shown;
-    enum status status = find_shown(&shown, dataset, err);
-    const size_t row_bytes = status ? 0 : H5Tget_size(memory_type) * shown.columns;
-    for (uint8_t *to = rows; count > 0 && status == STATUS_OK;) {
-        struct member *member;
-        uint64_t there, take;
-        hid_t part;
-        status = find_member(&member, &there, &take, &shown, first, err);
-        take = status || take > count ? count : take;
-        if (status == STATUS_OK)
-            status = open_dataset(&part, shown.parts, member, shown.index, dataset, err);
-        if (status == STATUS_OK)
-            status = read_part(part, member, &shown, memory_type, there, take, to, err);
-        to += take * row_bytes;
-        first += take;
-        count -= take;
-    }
-    return status;
-}
-
-/* Frees the chunks of parts that no thread reads from: rows are mostly read in order. */
-static void trim_members(const struct parts *parts)
-{
-    for (unsigned i = 0; i < parts->count; i++) {
-        struct hdf5_direct *direct = parts->member[i].users > 0 ? NULL : parts->member[i].direct;
-        for (unsigned d = 0; direct && d < parts->names; d++)
-            if (direct[d].chunks)
-                hdf5_chunks_trim(direct[d].chunks);
-    }
-}
-
-/* Where the values of a part lie. */
-static enum status open_direct(struct hdf5_direct **out, const struct shown *shown,
-                               struct member *member, hid_t merged, struct error *err)
-{
-    hid_t part;
-    if (!member->direct || !member->direct[shown->index].file.path) {
-        enum status status = open_dataset(&part, shown->parts, member, shown->index, merged, err);
-        if (status)
-            return status;
-        if (!member->direct && !(member->direct = calloc(MOST_DATASETS, sizeof *member->direct)))
-            return error_memory(err, MOST_DATASETS * sizeof *member->direct, "parts");
-        trim_members(shown->parts);
-        status = hdf5_direct_open(&member->direct[shown->index], part, (uint32_t)shown->columns,
-                                  member->path, err);
-        if (status)
-            return status;
-    }
-    member->used = ++shown->parts->clock;
-    *out = &member->direct[shown->index];
-    return STATUS_OK;
-}
-
-/* All calls of HDF5, and what is known of parts, are under its lock; rows are read without it. */
-static enum status read_values(hid_t dataset, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
-{
-    struct shown shown;
-    h5_driver_lock();
-    enum status status = find_shown(&shown, dataset, err);
-    while (count > 0 && status == STATUS_OK) {
-        struct member *member;
-        struct hdf5_direct *direct = NULL;
-        uint64_t there, take;
-        status = find_member(&member, &there, &take, &shown, first, err);
-        if (status == STATUS_OK)
-            status = open_direct(&direct, &shown, member, dataset, err);
-        if (status != STATUS_OK)
-            break;
-        take = take < count ? take : count;
-        if (direct->possible) {
-            member->users++;
-            h5_driver_unlock();
-            status = hdf5_direct_read(direct, there, take, rows, err);
-            h5_driver_lock();
-            member->users--;
-        } else {
-            status = read_part(member->dataset[shown.index], member, &shown, H5T_NATIVE_FLOAT,
-                               there, take, rows, err);
-        }
-        rows += take * shown.columns;
-        first += take;
-        count -= take;
-    }
-    h5_driver_unlock();
-    return status;
+    return parts ? find_shown(parts, name) : NULL;
 }
 
 /* --- a merged file --------------------------------------------------------------------------- */
 
-static const struct h5_virtual reader = {has_rows, read_rows, read_values, bad_mapping};
+static const struct h5_virtual reader = {find_raw, bad_mapping};
 
 /* What the manifest says; NULL: the file was not merged. */
 static enum status open_parts(struct parts **out, hid_t file, const char *path, struct error *err)
@@ -655,22 +469,18 @@ struct part parts_at(hid_t file, unsigned i)
 
 /* --- checksums and writing ------------------------------------------------------------------- */
 
-/* The root of a dataset's checksums. */
-static bool read_root(char root[65], hid_t file, const char *name)
+/* The root of a dataset's checksums in a part. */
+static enum status read_root(char root[65], const struct member *member, const char *name,
+                             struct error *err)
 {
     char where[600];
+    hid_t file;
     snprintf(where, sizeof where, "checksums%s", name);
-    hid_t attribute = H5Aexists_by_name(file, where, "root", H5P_DEFAULT) > 0
-                          ? H5Aopen_by_name(file, where, "root", H5P_DEFAULT, H5P_DEFAULT)
-                          : H5I_INVALID_HID;
-    hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
-    memset(root, 0, 65);
-    const bool there = type > 0 && H5Tget_class(type) == H5T_STRING &&
-                       H5Tis_variable_str(type) == 0 && H5Tget_size(type) == 64 &&
-                       H5Aread(attribute, type, root) >= 0;
-    h5_close(&type);
-    h5_close(&attribute);
-    return there && root[0];
+    if (h5_open_file(&file, member->path, false, err))
+        return STATUS_FAILED;
+    const bool there = read_text64(root, file, where, "root");
+    h5_close(&file);
+    return there ? STATUS_OK : h5_damaged(err, member->path, "%s has no checksums", name);
 }
 
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err)
@@ -684,22 +494,15 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
     if (!pieces->digest)
         return error_memory(err, parts->count * (size_t)PIECE_DIGEST, "checksums");
     for (unsigned i = 0; i < parts->count; i++) {
-        struct member *member = &parts->member[i];
-        const uint64_t rows = extent(&first, member, name);
-        if (rows == 0)
+        if (extent(&first, &parts->member[i], name) == 0)
             continue;
-        if (open_member(parts, member, err))
-            goto failed;
-        if (!read_root(root, member->file, name)) {
-            h5_damaged(err, member->path, "%s has no checksums", name);
-            goto failed;
+        if (read_root(root, &parts->member[i], name, err)) {
+            pieces_clear(pieces);
+            return STATUS_FAILED;
         }
         sha256_of(pieces->digest[pieces->count++], root, strlen(root));
     }
     return STATUS_OK;
-failed:
-    pieces_clear(pieces);
-    return STATUS_FAILED;
 }
 
 static bool put_fill_value(hid_t list, hid_t type)

@@ -35,8 +35,8 @@ struct part {
 };
 
 /* Does nothing for a file that was not merged. Else compares its parts with the manifest; from then on
- * h5_open_dataset takes virtual datasets that show what the manifest says, and h5_read_rows reads
- * them (struct h5_virtual). STATUS_FAILED: a part is missing or has
+ * h5_open_dataset takes virtual datasets that show what the manifest says, h5_read_rows reads
+ * them and h5_open_raw opens them. STATUS_FAILED: a part is missing or has
  * changed, or the manifest is damaged. */
 enum status parts_attach(hid_t file, const char *path, struct error *err);
 /* Before a file is closed; it may have no parts. */

@@ -233,19 +233,3 @@ out:
     h5_close(&type);
     return status;
 }
-
-enum status serial_read(const struct serial *serial, hid_t dataset,
-                        const struct serial_values *values, uint64_t first, uint64_t count,
-                        void *rows, struct error *err)
-{
-    if (h5_is_virtual(dataset))
-        return h5_read_virtual(dataset, values->memory, first, count, rows, err);
-    hsize_t start[SERIAL_MOST_AXES] = {first, 0},
-            size[SERIAL_MOST_AXES] = {count, values->dimensions[1]};
-    hid_t memory = H5Screate_simple(values->rank, size, NULL), file = H5Dget_space(dataset);
-    bool ok = H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
-              H5Dread(dataset, values->memory, memory, file, H5P_DEFAULT, rows) >= 0;
-    h5_close(&memory);
-    h5_close(&file);
-    return ok ? STATUS_OK : h5_fail(err, "H5Dread", "read", serial->path);
-}

@@ -52,10 +52,4 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
                            const char *name, serial_filter *filter, const void *context,
                            struct error *err);
 
-/* Rows [first, first + count) of a dataset to memory: values as they are serialised, but for texts of
- * variable length. */
-enum status serial_read(const struct serial *serial, hid_t dataset,
-                        const struct serial_values *values, uint64_t first, uint64_t count,
-                        void *rows, struct error *err);
-
 #endif

@@ -22,7 +22,6 @@ static struct file {
 } *files;
 static int closed_failed;
 static bool copying;
-static _Thread_local struct h5_extent *located;
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
 static struct file **find_file(const H5FD_t *file)
@@ -98,10 +97,6 @@ static herr_t close_noted(H5FD_t *closed)
 static herr_t read_noted(H5FD_t *from, H5FD_mem_t type, hid_t transfer, haddr_t address,
                          size_t size, void *data)
 {
-    if (located && type == H5FD_MEM_DRAW) {
-        *located = (struct h5_extent){address, size};
-        return 0;
-    }
     const herr_t result = original.read(from, type, transfer, address, size, data);
     struct file *file = result < 0 ? *find_file(from) : NULL;
     if (file && !file->read_failed)
@@ -204,11 +199,6 @@ void h5_driver_lock(void)
 void h5_driver_unlock(void)
 {
     pthread_mutex_unlock(&library);
-}
-
-void h5_driver_locate(struct h5_extent *found)
-{
-    located = found;
 }
 
 int h5_driver_write_failed(hid_t file)

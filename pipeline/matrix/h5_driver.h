@@ -35,16 +35,6 @@ void h5_driver_copy(bool begin);
 void h5_driver_lock(void);
 void h5_driver_unlock(void);
 
-/* Where raw data lies in a file. */
-struct h5_extent {
-    uint64_t at, bytes;
-};
-/* Between these, what the calling thread makes HDF5 read of raw data is not read: *found is where the
- * last of it lies. NULL ends it. Only of files for which h5_driver_used is true. It is for
- * H5Dread_chunk, which finds a chunk by its index: what else tells where a chunk lies looks at all
- * chunks before it. */
-void h5_driver_locate(struct h5_extent *found);
-
 /* The error number of the first write to `file` that failed, or 0; of the file that was closed last. */
 int h5_driver_write_failed(hid_t file);
 int h5_driver_closed_failed(void);

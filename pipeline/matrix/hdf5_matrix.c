@@ -3,7 +3,7 @@
 #include "base/path.h"
 #include "matrix/h5_driver.h"
 #include "matrix/h5_error.h"
-#include "matrix/hdf5_direct.h"
+#include "matrix/raw.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +17,9 @@
 
 struct hdf5_matrix {
     char *path;
-    hid_t file, dataset, space;
+    hid_t file, dataset;
     uint64_t rows, columns;
-    bool flat; /* it has one dimension, a vector's */
-    char shown[256]; /* the path, for messages */
-    struct hdf5_direct direct;
+    struct raw *raw;
 };
 
 /* What a dataset is, in words; true if it is a matrix of numbers with at least one column. */
@@ -296,49 +294,20 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     if (!describe(text, sizeof text, matrix->dataset, vector, &matrix->rows, &matrix->columns))
         return error_set(err, STATUS_FAILED, "%s:%s is not a matrix of numbers: %s", shown,
                          shown_name, text);
-    matrix->space = H5Dget_space(matrix->dataset);
-    if (matrix->space < 0)
-        return error_set(err, STATUS_FAILED, "%s:%s cannot be read", shown, shown_name);
-    matrix->flat = H5Sget_simple_extent_ndims(matrix->space) == 1;
     return check_sources(matrix->dataset, matrix->path, 0, err);
 }
 
 static enum status read_rows(void *context, uint64_t first, uint64_t count, float *rows,
                              struct error *err)
 {
-    struct hdf5_matrix *matrix = context;
-    hsize_t start[2] = {first, 0}, extent[2] = {count, matrix->columns};
-    char what[80];
-    h5_quiet();
-    hid_t memory = H5Screate_simple(matrix->flat ? 1 : 2, extent, NULL);
-    bool good =
-        memory >= 0 &&
-        H5Sselect_hyperslab(matrix->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-        H5Dread(matrix->dataset, H5T_NATIVE_FLOAT, memory, matrix->space, H5P_DEFAULT, rows) >= 0;
-    enum status status = STATUS_OK;
-    if (!good) {
-        snprintf(what, sizeof what, "read rows %llu to %llu of", (unsigned long long)first,
-                 (unsigned long long)(first + count - 1));
-        status = h5_fail(err, "H5Dread", what, matrix->path);
-    }
-    if (memory >= 0)
-        H5Sclose(memory);
-    return status;
-}
-
-static enum status read_direct(void *context, uint64_t first, uint64_t count, float *rows,
-                               struct error *err)
-{
     const struct hdf5_matrix *matrix = context;
-    return hdf5_direct_read(&matrix->direct, first, count, rows, err);
+    return raw_read_float(matrix->raw, first, count, rows, err);
 }
 
 static void hdf5_matrix_close(void *context)
 {
     struct hdf5_matrix *matrix = context;
-    hdf5_direct_close(&matrix->direct);
-    if (matrix->space >= 0)
-        H5Sclose(matrix->space);
+    raw_close(&matrix->raw);
     if (matrix->dataset >= 0)
         H5Dclose(matrix->dataset);
     if (matrix->file >= 0)
@@ -355,7 +324,7 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
     struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
     if (!matrix)
         return error_memory(err, sizeof *matrix, "an HDF5 dataset");
-    matrix->file = matrix->dataset = matrix->space = H5I_INVALID_HID;
+    matrix->file = matrix->dataset = H5I_INVALID_HID;
     matrix->path = strdup(path);
     if (!matrix->path) {
         error_memory(err, strlen(path) + 1, "a file name");
@@ -364,15 +333,13 @@ static enum status open_either(struct matrix_source *out, const char *path, cons
     status = open_parts(matrix, dataset, vector, err);
     if (status != STATUS_OK)
         goto out;
-    path_for_message(matrix->shown, sizeof matrix->shown, path);
-    status = hdf5_direct_open(&matrix->direct, matrix->dataset, (uint32_t)matrix->columns,
-                              matrix->shown, err);
+    status = raw_open(&matrix->raw, matrix->dataset, matrix->path, err);
     if (status != STATUS_OK)
         goto out;
     *out = (struct matrix_source){.rows = matrix->rows,
                                   .dimension = (uint32_t)matrix->columns,
-                                  .read = matrix->direct.possible ? read_direct : read_rows,
-                                  .concurrent = matrix->direct.possible,
+                                  .read = read_rows,
+                                  .concurrent = raw_is_parallel(matrix->raw),
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
     hid_t type = H5Dget_type(matrix->dataset);

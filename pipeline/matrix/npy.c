@@ -6,7 +6,7 @@
 #include "matrix/npy.h"
 #include "base/output.h"
 #include "base/path.h"
-#include "matrix/file_rows.h"
+#include "matrix/raw.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +20,12 @@
 #define COLUMN_BYTES (1u << 20)
 
 struct npy {
-    char path[512];        /* for messages */
-    struct file_rows file; /* values from file.offset on */
+    char path[512]; /* for messages */
+    char *name;
+    int fd;
+    struct raw values; /* fortran: each is a row */
     uint64_t rows;
+    uint32_t dimension;
     bool fortran;  /* column by column */
     bool vector;   /* one axis will do */
     float *column; /* fortran: COLUMN_BYTES */
@@ -97,6 +100,7 @@ static bool take_number(const char **at, uint64_t *out)
 }
 
 struct header {
+    uint64_t start; /* of the values */
     char descr[32];
     bool structured, fortran;
     unsigned axes;
@@ -194,21 +198,22 @@ static enum status adopt(struct npy *npy, struct header *header, uint64_t size, 
     uint64_t values, bytes;
     if (header->shape[1] > UINT32_MAX ||
         __builtin_mul_overflow(header->shape[0], header->shape[1], &values) ||
-        __builtin_mul_overflow(values, (uint64_t)item, &bytes) || bytes > INT64_MAX - npy->file.offset)
+        __builtin_mul_overflow(values, (uint64_t)item, &bytes) || bytes > INT64_MAX - header->start)
         return error_set(err, STATUS_FAILED, "%s claims an impossible shape of %llu x %llu",
                          npy->path, (unsigned long long)header->shape[0],
                          (unsigned long long)header->shape[1]);
-    if (bytes > size - npy->file.offset)
+    if (bytes > size - header->start)
         return error_set(err, STATUS_FAILED,
                          "%s is truncated: its header promises %llu x %llu values (%llu bytes), "
                          "but it has %llu bytes",
                          npy->path, (unsigned long long)header->shape[0],
                          (unsigned long long)header->shape[1], (unsigned long long)bytes,
-                         (unsigned long long)(size - npy->file.offset));
+                         (unsigned long long)(size - header->start));
     npy->rows = header->shape[0];
-    npy->file.dimension = (uint32_t)header->shape[1];
-    npy->file.format = format;
+    npy->dimension = (uint32_t)header->shape[1];
     npy->fortran = header->fortran;
+    raw_of_file(&npy->values, npy->fd, header->start, npy->fortran ? values : npy->rows,
+                npy->fortran ? 1 : npy->dimension, format, npy->name);
     return STATUS_OK;
 }
 
@@ -217,13 +222,14 @@ static enum status read_header(struct npy *npy, struct error *err)
     enum status status = STATUS_FAILED;
     char *text = NULL;
     struct stat st;
-    if (fstat(npy->file.fd, &st) != 0)
+    if (fstat(npy->fd, &st) != 0)
         return error_errno(err, STATUS_FAILED, errno, "fstat", "cannot read %s", npy->path);
     if (!S_ISREG(st.st_mode))
         return error_set(err, STATUS_FAILED, "%s is not a regular file", npy->path);
     uint64_t size = (uint64_t)st.st_size;
     unsigned char start[12] = {0};
-    if (file_rows_bytes(&npy->file, start, size < 12 ? (size_t)size : 12, 0, err) != STATUS_OK)
+    size_t got;
+    if (read_at(npy->fd, start, sizeof start, 0, &got, npy->name, err) != STATUS_OK)
         return STATUS_FAILED;
     if (size < 10 || memcmp(start, "\223NUMPY", 6) != 0)
         return error_set(err, STATUS_FAILED, "%s is not a .npy file", npy->path);
@@ -238,11 +244,10 @@ static enum status read_header(struct npy *npy, struct error *err)
     text = malloc((size_t)length + 1);
     if (!text)
         return error_memory(err, (size_t)length + 1, "a .npy header");
-    if (file_rows_bytes(&npy->file, text, (size_t)length, prefix, err) != STATUS_OK)
+    if (read_at(npy->fd, text, (size_t)length, prefix, &got, npy->name, err) != STATUS_OK)
         goto out;
-    text[length] = 0;
-    npy->file.offset = prefix + length;
-    struct header header = {.axes = 0};
+    text[got] = 0;
+    struct header header = {.start = prefix + length};
     if (memchr(text, 0, (size_t)length) || !parse_header(&header, text)) {
         error_set(err, STATUS_FAILED, "the header of %s is damaged", npy->path);
         goto out;
@@ -258,13 +263,13 @@ static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count,
                                 struct error *err)
 {
     const uint64_t most = COLUMN_BYTES / sizeof(float);
-    const uint32_t dimension = npy->file.dimension;
+    const uint32_t dimension = npy->dimension;
     for (uint64_t begin = 0; begin < count; begin += most) {
         const uint64_t part = count - begin < most ? count - begin : most;
         float *to = rows + begin * dimension;
         for (uint32_t j = 0; j < dimension; j++) {
-            enum status status = file_rows_values(&npy->file, j * npy->rows + first + begin, part,
-                                                  npy->column, err);
+            enum status status = raw_read_float(&npy->values, j * npy->rows + first + begin, part,
+                                                npy->column, err);
             if (status != STATUS_OK)
                 return status;
             for (uint64_t i = 0; i < part; i++)
@@ -278,21 +283,17 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
                              struct error *err)
 {
     struct npy *npy = context;
-    if (first > npy->rows || count > npy->rows - first)
-        return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
-                         npy->path, (unsigned long long)npy->rows, (unsigned long long)count,
-                         (unsigned long long)first);
-    if (npy->fortran)
-        return read_columns(npy, first, count, rows, err);
-    return file_rows_read(&npy->file, first, count, rows, err);
+    return npy->fortran ? read_columns(npy, first, count, rows, err)
+                        : raw_read_float(&npy->values, first, count, rows, err);
 }
 
 static void npy_close(void *context)
 {
     struct npy *npy = context;
-    if (npy->file.fd >= 0)
-        close(npy->file.fd);
+    if (npy->fd >= 0)
+        close(npy->fd);
     free(npy->column);
+    free(npy->name);
     free(npy);
 }
 
@@ -305,9 +306,14 @@ static enum status open_either(struct matrix_source *out, const char *path, bool
     if (!npy)
         return error_memory(err, sizeof *npy, "a .npy file");
     npy->vector = vector;
-    npy->file.path = path_for_message(npy->path, sizeof npy->path, path);
-    npy->file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (npy->file.fd < 0) {
+    path_for_message(npy->path, sizeof npy->path, path);
+    npy->fd = -1;
+    if (!(npy->name = strdup(path))) {
+        error_memory(err, strlen(path) + 1, "a file name");
+        goto out;
+    }
+    npy->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (npy->fd < 0) {
         error_errno(err, STATUS_FAILED, errno, "open", "cannot open %s", npy->path);
         goto out;
     }
@@ -318,12 +324,12 @@ static enum status open_either(struct matrix_source *out, const char *path, bool
         goto out;
     }
     *out = (struct matrix_source){.rows = npy->rows,
-                                  .dimension = npy->file.dimension,
+                                  .dimension = npy->dimension,
                                   .read = read_rows,
                                   .concurrent = !npy->fortran,
                                   .close = npy_close,
                                   .context = npy};
-    matrix_set_type(out, npy->file.format.kind, npy->file.format.bytes);
+    matrix_set_type(out, npy->values.format.kind, npy->values.format.bytes);
     status = STATUS_OK;
 out:
     if (status != STATUS_OK)

@@ -1,5 +1,5 @@
 /* raw.h: rows of one dataset as bytes, for any thread. HDF5 is asked once where they lie: contiguous, in
- * chunks of shuffle and deflate, or in segments, which are datasets of other files. Elsewhere it reads them,
+ * chunks of shuffle, deflate and fletcher32, or in segments, which are datasets of other files. Elsewhere it reads them,
  * one thread at a time.
  *
  * A dataset has one axis or two, the first one's elements being rows, and values of a fixed size. Values

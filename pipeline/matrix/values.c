@@ -110,3 +110,14 @@ void values_convert(float *out, const void *in, size_t count, struct value_forma
     else if (i < CONVERTERS)
         converters[i].convert(out, in, count, format.big_endian != BIG_ENDIAN_HOST);
 }
+
+void values_swap(void *values, size_t count, size_t bytes)
+{
+    unsigned char *at = values;
+    for (size_t i = 0; i < count; i++, at += bytes)
+        for (size_t low = 0, high = bytes; low + 1 < high; low++) {
+            const unsigned char byte = at[low];
+            at[low] = at[--high];
+            at[high] = byte;
+        }
+}

@@ -19,4 +19,7 @@ bool values_direct(struct value_format format);
 /* `count` values, each rounded to the nearest float32; those beyond it become infinities. Any thread. */
 void values_convert(float *out, const void *in, size_t count, struct value_format format);
 
+/* Turns the order of the bytes of each value: 1, 2, 4 or 8. */
+void values_swap(void *values, size_t count, size_t bytes);
+
 #endif

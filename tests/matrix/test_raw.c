@@ -1,4 +1,4 @@
-/* test_hdf5_chunks.c: chunked datasets past HDF5 have the values that HDF5 reads; damaged ones are
+/* test_raw.c: chunked datasets past HDF5 have the values that HDF5 reads; damaged ones are
  * refused. */
 #include "runner.h"
 
@@ -23,7 +23,7 @@ static char path[64];
 static int make_name(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "/tmp/test_hdf5_chunks.XXXXXX");
+    snprintf(path, sizeof path, "/tmp/test_raw.XXXXXX");
     const int fd = mkstemp(path);
     close(fd);
     return fd < 0;
@@ -334,4 +334,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_memory),
     cmocka_unit_test(test_damage),
 };
-TEST_GROUP(hdf5_chunks, make_name, remove_file)
+TEST_GROUP(raw, make_name, remove_file)

@@ -1,0 +1,301 @@
+/* raw.c: types and places of datasets; values that lie in a file as they are, or that HDF5 reads. */
+#include "matrix/raw.h"
+#include "base/minmax.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "matrix/h5_driver.h"
+#include "matrix/h5_error.h"
+#include "matrix/raw_internal.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Values that are converted stay in the cache. */
+#define BUFFER_BYTES (64u << 10)
+/* Reads of at least so many bytes go on where they end. */
+#define AHEAD_BYTES (1u << 20)
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* Whether a float of that size has the fields of IEEE 754. */
+static bool is_ieee(hid_t type, size_t bytes)
+{
+    const size_t wanted = bytes == 2 ? 5 : bytes == 4 ? 8 : 11;
+    size_t sign, exponent_at, exponent, mantissa_at, mantissa;
+    return H5Tget_fields(type, &sign, &exponent_at, &exponent, &mantissa_at, &mantissa) >= 0 &&
+           H5Tget_norm(type) == H5T_NORM_IMPLIED && sign == 8 * bytes - 1 && mantissa_at == 0 &&
+           exponent_at == mantissa && exponent == wanted && mantissa == sign - wanted &&
+           H5Tget_ebias(type) == ((size_t)1 << (wanted - 1)) - 1;
+}
+
+/* IEEE 754 floats and integers of whole bytes without padding; else kind 0. */
+static struct value_format format_of(hid_t type, size_t bytes)
+{
+    const H5T_class_t class = H5Tget_class(type);
+    const H5T_order_t order = H5Tget_order(type);
+    struct value_format format = {0};
+    if ((class != H5T_FLOAT && class != H5T_INTEGER) || bytes > 8 ||
+        H5Tget_precision(type) != 8 * bytes || H5Tget_offset(type) != 0 ||
+        (order != H5T_ORDER_LE && order != H5T_ORDER_BE))
+        return format;
+    format.kind = class == H5T_FLOAT ? 'f' : H5Tget_sign(type) == H5T_SGN_2 ? 'i' : 'u';
+    format.bytes = (unsigned char)bytes;
+    format.big_endian = order == H5T_ORDER_BE && bytes > 1;
+    if (!values_known(format) || (class == H5T_FLOAT && !is_ieee(type, bytes)))
+        format.kind = 0;
+    return format;
+}
+
+static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
+{
+    hsize_t extent[2] = {0, 1};
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    const int rank = H5Sget_simple_extent_ndims(space);
+    const bool good = type >= 0 && (rank == 1 || rank == 2) &&
+                      H5Sget_simple_extent_dims(space, extent, NULL) == rank &&
+                      H5Tis_variable_str(type) <= 0 && H5Tdetect_class(type, H5T_VLEN) <= 0;
+    raw->rows = extent[0];
+    raw->columns = (uint32_t)extent[1];
+    raw->element = H5Tget_size(type);
+    raw->row_bytes = raw->element * extent[1];
+    if (good)
+        raw->format = format_of(type, raw->element);
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    return good && extent[1] <= UINT32_MAX ? STATUS_OK
+                                           : error_set(err, STATUS_FAILED,
+                                                       "%s has a dataset that is no table of values",
+                                                       raw->shown);
+}
+
+/* Where the file of a dataset lies; HDF5 keeps it open. */
+static void find_file(struct raw *raw, hid_t dataset)
+{
+    struct stat st;
+    int *descriptor = NULL;
+    hid_t file = H5Iget_file_id(dataset);
+    if (file >= 0 && h5_driver_used(file) &&
+        H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        fstat(*descriptor, &st) == 0) {
+        raw->fd = *descriptor;
+        raw->file_bytes = (uint64_t)st.st_size;
+    }
+    if (file >= 0)
+        H5Fclose(file);
+}
+
+static enum status find_layout(struct raw *raw, hid_t dataset, struct error *err)
+{
+    hid_t list = H5Dget_create_plist(dataset);
+    const H5D_layout_t layout = H5Pget_layout(list);
+    enum status status = STATUS_OK;
+    if (layout == H5D_VIRTUAL) {
+        raw->layout = RAW_VIRTUAL;
+    } else if (layout == H5D_CONTIGUOUS && raw->fd >= 0 && H5Pget_external_count(list) == 0) {
+        raw->start = H5Dget_offset(dataset);
+        if (raw->start != HADDR_UNDEF)
+            raw->layout = RAW_CONTIGUOUS;
+    } else if (layout == H5D_CHUNKED && raw->fd >= 0) {
+        status = raw_chunks_open(raw, list, err);
+        if (raw->chunks)
+            raw->layout = RAW_CHUNKS;
+    }
+    if (list >= 0)
+        H5Pclose(list);
+    return status;
+}
+
+static void begin(struct raw *out, hid_t dataset, const char *path)
+{
+    *out = (struct raw){.dataset = dataset, .path = path, .fd = -1, .users = 1};
+    path_for_message(out->shown, sizeof out->shown, path);
+}
+
+enum status raw_open(struct raw **out, hid_t dataset, const char *path, struct error *err)
+{
+    struct raw *raw = *out = malloc(sizeof *raw);
+    if (!raw)
+        return error_memory(err, sizeof *raw, "a dataset");
+    begin(raw, dataset, path);
+    enum status status = find_shape(raw, dataset, err);
+    if (status == STATUS_OK) {
+        find_file(raw, dataset);
+        status = find_layout(raw, dataset, err);
+    }
+    if (status != STATUS_OK)
+        raw_close(out);
+    return status;
+}
+
+void raw_of_file(struct raw *out, int fd, uint64_t start, uint64_t rows, uint32_t columns,
+                 struct value_format format, const char *path)
+{
+    begin(out, H5I_INVALID_HID, path);
+    out->layout = RAW_CONTIGUOUS;
+    out->fd = fd;
+    out->start = start;
+    out->rows = rows;
+    out->columns = columns;
+    out->format = format;
+    out->element = format.bytes;
+    out->row_bytes = (uint64_t)columns * format.bytes;
+}
+
+struct raw *raw_share(struct raw *raw)
+{
+    raw->users++;
+    return raw;
+}
+
+void raw_close(struct raw **raw)
+{
+    struct raw *closed = *raw;
+    *raw = NULL;
+    if (!closed || --closed->users > 0)
+        return;
+    raw_chunks_close(closed);
+    raw_segments_close(closed);
+    free(closed);
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+enum status raw_check_length(const struct raw *raw, struct error *err)
+{
+    struct stat st;
+    return raw->fd < 0 || (fstat(raw->fd, &st) == 0 && (uint64_t)st.st_size >= raw->file_bytes)
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "%s was truncated while it was read", raw->shown);
+}
+
+static enum status read_exactly(const struct raw *raw, uint64_t at, size_t size, void *out,
+                                struct error *err)
+{
+    size_t got;
+    const enum status status = read_at(raw->fd, out, size, raw->start + at, &got, raw->path, err);
+    return status || got == size
+               ? status
+               : error_set(err, STATUS_FAILED, "%s was truncated while it was read", raw->shown);
+}
+
+static enum status read_contiguous(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                                   bool values, struct error *err)
+{
+    unsigned char buffer[BUFFER_BYTES];
+    float *to = out;
+    if (!values && size >= AHEAD_BYTES)
+        posix_fadvise(raw->fd, (off_t)(raw->start + at + size), (off_t)size, POSIX_FADV_WILLNEED);
+    if (!values || values_direct(raw->format))
+        return read_exactly(raw, at, (size_t)size, out, err);
+    while (size > 0) {
+        const size_t part = (size_t)min_u64(size, BUFFER_BYTES), count = part / raw->element;
+        const enum status status = read_exactly(raw, at, part, buffer, err);
+        if (status != STATUS_OK)
+            return status;
+        values_convert(to, buffer, count, raw->format);
+        to += count;
+        at += part;
+        size -= part;
+    }
+    return STATUS_OK;
+}
+
+/* As `memory`, or as they are stored. */
+static enum status read_by_hdf5(const struct raw *raw, hid_t memory, uint64_t first, uint64_t count,
+                                void *rows, struct error *err)
+{
+    hsize_t start[2] = {first, 0}, extent[2] = {count, raw->columns};
+    char what[80];
+    enum status status = STATUS_OK;
+    h5_driver_lock();
+    hid_t space = H5Dget_space(raw->dataset), type = H5Dget_type(raw->dataset);
+    hid_t block = H5Screate_simple(H5Sget_simple_extent_ndims(space), extent, NULL);
+    if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0 ||
+        H5Dread(raw->dataset, memory >= 0 ? memory : type, block, space, H5P_DEFAULT, rows) < 0) {
+        snprintf(what, sizeof what, "read rows %llu to %llu of", (unsigned long long)first,
+                 (unsigned long long)(first + count - 1));
+        status = h5_fail(err, "H5Dread", what, raw->path);
+    }
+    if (block >= 0)
+        H5Sclose(block);
+    if (type >= 0)
+        H5Tclose(type);
+    if (space >= 0)
+        H5Sclose(space);
+    h5_driver_unlock();
+    return status ? status : raw_check_length(raw, err);
+}
+
+/* Any bytes: of rows that are read whole. */
+static enum status read_part_by_hdf5(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                                     struct error *err)
+{
+    const uint64_t first = at / raw->row_bytes, skipped = at % raw->row_bytes;
+    const uint64_t count = (skipped + size + raw->row_bytes - 1) / raw->row_bytes;
+    if (count * raw->row_bytes == size)
+        return read_by_hdf5(raw, H5I_INVALID_HID, first, count, out, err);
+    unsigned char *rows = malloc(count * raw->row_bytes);
+    if (!rows)
+        return error_memory(err, count * raw->row_bytes, "rows");
+    const enum status status = read_by_hdf5(raw, H5I_INVALID_HID, first, count, rows, err);
+    if (status == STATUS_OK)
+        memcpy(out, rows + skipped, size);
+    free(rows);
+    return status;
+}
+
+enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
+                            struct error *err)
+{
+    const uint64_t row = raw->row_bytes, all = raw->rows * row;
+    if (at > all || size > all - at)
+        return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu", raw->shown,
+                         (unsigned long long)raw->rows, (unsigned long long)(size / row),
+                         (unsigned long long)(at / row));
+    if (size == 0)
+        return STATUS_OK;
+    switch (raw->layout) {
+    case RAW_CONTIGUOUS:
+        return read_contiguous(raw, at, size, out, values, err);
+    case RAW_CHUNKS:
+        return raw_chunks_read(raw, at, size, out, values, err);
+    case RAW_SEGMENTS:
+        return raw_segments_read(raw, at, size, out, values, err);
+    case RAW_HDF5:
+    case RAW_VIRTUAL:
+        break;
+    }
+    return values ? read_by_hdf5(raw, H5T_NATIVE_FLOAT, at / row, size / row, out, err)
+                  : read_part_by_hdf5(raw, at, size, out, err);
+}
+
+enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,
+                           struct error *err)
+{
+    const enum status status = raw_read_either(raw, at, size, bytes, false, err);
+    if (status == STATUS_OK && raw->format.kind && raw->format.big_endian)
+        values_swap(bytes, (size_t)(size / raw->element), raw->element);
+    return status;
+}
+
+enum status raw_read(const struct raw *raw, uint64_t first, uint64_t count, void *rows,
+                     struct error *err)
+{
+    return raw_read_bytes(raw, first * raw->row_bytes, count * raw->row_bytes, rows, err);
+}
+
+enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count, float *rows,
+                           struct error *err)
+{
+    return raw_read_either(raw, first * raw->row_bytes, count * raw->row_bytes, rows, true, err);
+}
+
+bool raw_is_parallel(const struct raw *raw)
+{
+    return raw->layout >= RAW_CONTIGUOUS;
+}

@@ -1,0 +1,510 @@
+/* raw_chunks.c: chunked values, which HDF5 finds and reads as they are stored, one after the other; each
+ * thread undoes the filters.
+ *
+ * Chunks that have the same rows are a band. Bands that are inflated are kept until all of their bytes have
+ * been read, since what is read at a time seldom ends where they do: at most 128 MiB of all datasets that are
+ * open together. A thread that needs a band inflates one of its chunks; where others are at all of them,
+ * it inflates what will be needed next instead of waiting. */
+#include "base/avx2.h"
+#include "base/minmax.h"
+#include "matrix/h5_driver.h"
+#include "matrix/h5_error.h"
+#include "matrix/raw_internal.h"
+#include <libdeflate.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEPT_BYTES (128u << 20)
+#define BAND_BYTES (KEPT_BYTES / 2)
+#define MOST_BANDS 512
+#define MOST_FILTERS 3
+#define SUM_BYTES 4 /* of fletcher32 */
+/* Bands after the one that is needed, of which a thread that would wait inflates chunks. */
+#define AHEAD 64
+/* What tells a chunk that was never written from one that cannot be found is in HDF5 since 1.10.5. */
+#define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 5)
+
+struct raw_chunks {
+    uint64_t rows, columns, band_bytes; /* of a chunk; of a band */
+    uint32_t across;                    /* chunks of a band */
+    size_t bytes, room;                 /* of a chunk's values; that a stored one may take */
+    unsigned filters;
+    H5Z_filter_t filter[MOST_FILTERS]; /* in the order in which they were applied, each once */
+    size_t shuffled;                   /* bytes of an element */
+    unsigned char fill[8];              /* a value that was never written */
+    struct buffer *spare;               /* under `lock` */
+};
+
+/* Memory of a thread that inflates. */
+struct buffer {
+    struct buffer *next;
+    unsigned char bytes[];
+};
+
+static struct band {
+    const struct raw *raw; /* NULL: none */
+    uint64_t number;
+    unsigned char *rows;
+    uint64_t used, left; /* when it was used last; bytes that were not read yet */
+    uint32_t next, done; /* chunks that are taken, and inflated */
+    unsigned users;      /* threads; what others have inflated does not change */
+    struct error error;
+} bands[MOST_BANDS];
+static uint64_t kept, clock_ticks; /* bytes of them */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static bool find_filters(struct raw_chunks *c, hid_t list)
+{
+    const int count = H5Pget_nfilters(list);
+    unsigned options, flags;
+    if (count < 0 || count > MOST_FILTERS)
+        return false;
+    for (int i = 0; i < count; i++) {
+        unsigned value[4] = {0};
+        size_t values = 4;
+        const H5Z_filter_t id =
+            H5Pget_filter2(list, (unsigned)i, &flags, &values, value, 0, NULL, NULL);
+        if (id != H5Z_FILTER_SHUFFLE && id != H5Z_FILTER_DEFLATE && id != H5Z_FILTER_FLETCHER32)
+            return false;
+        for (unsigned j = 0; j < c->filters; j++)
+            if (c->filter[j] == id)
+                return false;
+        if (id == H5Z_FILTER_SHUFFLE)
+            c->shuffled = value[0] > 0 ? value[0] : 1;
+        c->filter[c->filters++] = id;
+    }
+    /* Chunks at the edges have the filters that the others have. */
+    return H5Pget_chunk_opts(list, &options) >= 0 && options == 0;
+}
+
+static bool find_grid(struct raw_chunks *c, const struct raw *raw, hid_t list)
+{
+    hsize_t chunk[2] = {0, 1};
+    const int rank = H5Pget_chunk(list, 2, chunk);
+    if (rank < 1 || rank > 2 || chunk[0] == 0 || chunk[1] == 0 || raw->row_bytes == 0 ||
+        chunk[0] > BAND_BYTES / raw->row_bytes || chunk[1] > BAND_BYTES / raw->element / chunk[0])
+        return false;
+    c->rows = chunk[0];
+    c->columns = chunk[1];
+    c->bytes = (size_t)(chunk[0] * chunk[1]) * raw->element;
+    c->across = (uint32_t)((raw->columns + chunk[1] - 1) / chunk[1]);
+    c->band_bytes = chunk[0] * raw->row_bytes;
+    /* What zlib cannot compress it makes larger by less than a thousandth. */
+    c->room = c->bytes + c->bytes / 64 + 1024;
+    return true;
+}
+
+static bool find_fill(struct raw_chunks *c, const struct raw *raw, hid_t list)
+{
+    H5D_fill_value_t defined;
+    if (H5Pfill_value_defined(list, &defined) < 0)
+        return false;
+    if (defined != H5D_FILL_VALUE_USER_DEFINED)
+        return true;
+    hid_t type = H5Dget_type(raw->dataset);
+    const bool known =
+        raw->element <= sizeof c->fill && H5Pget_fill_value(list, type, c->fill) >= 0;
+    if (type >= 0)
+        H5Tclose(type);
+    return known;
+}
+
+enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err)
+{
+    struct raw_chunks *c = calloc(1, sizeof *c);
+    if (!c)
+        return error_memory(err, sizeof *c, "a chunked dataset");
+    if (CAN_READ_CHUNKS && find_filters(c, list) && find_grid(c, raw, list) &&
+        find_fill(c, raw, list))
+        raw->chunks = c;
+    else
+        free(c);
+    return STATUS_OK;
+}
+
+static void drop(struct band *band)
+{
+    if (band->rows)
+        kept -= band->raw->chunks->band_bytes;
+    free(band->rows);
+    *band = (struct band){.raw = NULL};
+}
+
+void raw_chunks_close(struct raw *raw)
+{
+    if (!raw->chunks)
+        return;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < MOST_BANDS; i++)
+        if (bands[i].raw == raw)
+            drop(&bands[i]);
+    pthread_mutex_unlock(&lock);
+    for (struct buffer *next, *spare = raw->chunks->spare; spare; spare = next) {
+        next = spare->next;
+        free(spare);
+    }
+    free(raw->chunks);
+}
+
+/* --- one chunk ------------------------------------------------------------------------------- */
+
+/* The first bytes of all elements, then the second ones... */
+ALWAYS_INLINE void gather_bytes(unsigned char *restrict out, const unsigned char *restrict in,
+                                size_t elements, size_t element)
+{
+    for (size_t i = 0; i < elements; i++)
+        for (size_t j = 0; j < element; j++)
+            out[i * element + j] = in[j * elements + i];
+}
+
+/* The usual sizes have an inner loop whose length the compiler knows. */
+ALWAYS_INLINE void gather(unsigned char *out, const unsigned char *in, size_t elements,
+                          size_t element)
+{
+    if (element == 2)
+        gather_bytes(out, in, elements, 2);
+    else if (element == 4)
+        gather_bytes(out, in, elements, 4);
+    else if (element == 8)
+        gather_bytes(out, in, elements, 8);
+    else
+        gather_bytes(out, in, elements, element);
+}
+
+AVX2_LOOPS static void gather_avx2(unsigned char *out, const unsigned char *in, size_t elements,
+                                   size_t element)
+{
+    gather(out, in, elements, element);
+}
+
+static void unshuffle(unsigned char *out, const unsigned char *in, size_t size, size_t element)
+{
+    const size_t elements = size / element, whole = elements * element;
+    if (cpu_has_avx2())
+        gather_avx2(out, in, elements, element);
+    else
+        gather(out, in, elements, element);
+    memcpy(out + whole, in + whole, size - whole);
+}
+
+static const char no_memory[] = "there is no memory to inflate it";
+
+static const char *inflate_all(unsigned char *out, size_t expected, const unsigned char *in,
+                               size_t size)
+{
+    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    if (!decompressor)
+        return no_memory;
+    const enum libdeflate_result result =
+        libdeflate_zlib_decompress(decompressor, in, size, out, expected, NULL);
+    libdeflate_free_decompressor(decompressor);
+    return result == LIBDEFLATE_SUCCESS              ? NULL
+           : result == LIBDEFLATE_SHORT_OUTPUT       ? "it has fewer values than its shape"
+           : result == LIBDEFLATE_INSUFFICIENT_SPACE ? "it has more values than its shape"
+                                                     : "its deflate stream is damaged";
+}
+
+/* HDF5's: of big-endian words of 16 bits, an odd byte being the upper half of one. */
+static uint32_t fletcher32(const unsigned char *data, size_t size)
+{
+    uint32_t low = 0, high = 0;
+    for (size_t i = 0; i < size; i += 2) {
+        low += (uint32_t)data[i] << 8 | (i + 1 < size ? data[i + 1] : 0);
+        low = (low & 0xffff) + (low >> 16);
+        high += low;
+        high = (high & 0xffff) + (high >> 16);
+    }
+    low = (low & 0xffff) + (low >> 16);
+    high = (high & 0xffff) + (high >> 16);
+    return high << 16 | low;
+}
+
+/* The sum lies behind the data, little-endian; HDF5 before 1.6.3 swapped the bytes of both halves. */
+static bool sum_is_right(const unsigned char *data, size_t size)
+{
+    const uint32_t sum = fletcher32(data, size);
+    const unsigned char *at = data + size;
+    const uint32_t is =
+        (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
+    return sum == is || sum == ((is & 0xff00ff) << 8 | (is >> 8 & 0xff00ff));
+}
+
+/* What inflating filter i has to give: the values, and the sums of filters that were applied before. */
+static size_t expected_before(const struct raw_chunks *c, unsigned i, uint32_t skipped)
+{
+    size_t bytes = c->bytes;
+    while (i-- > 0)
+        if (c->filter[i] == H5Z_FILTER_FLETCHER32 && !(skipped >> i & 1))
+            bytes += SUM_BYTES;
+    return bytes;
+}
+
+/* The bytes of a chunk as they are stored, at most c->room; *size 0: it was never written. Returns what
+ * is wrong with it, or NULL; then *why has the system's error, if it is one. */
+static const char *read_stored(size_t *size, uint32_t *skipped, const struct raw *raw,
+                               const hsize_t at[2], unsigned char *stored, struct error *why)
+{
+    const char *wrong = NULL;
+#if CAN_READ_CHUNKS
+    hsize_t bytes = 0;
+    h5_driver_lock();
+    bool found = H5Dget_chunk_storage_size(raw->dataset, at, &bytes) >= 0 && bytes > 0;
+    *size = raw->chunks->room;
+    if (found && bytes > raw->chunks->room)
+        wrong = "it is larger than its values";
+#if H5_VERSION_GE(2, 0, 0)
+    else if (found)
+        found = H5Dread_chunk2(raw->dataset, H5P_DEFAULT, at, skipped, stored, size) >= 0;
+#else
+    else if (found)
+        found = H5Dread_chunk(raw->dataset, H5P_DEFAULT, at, skipped, stored) >= 0;
+#endif
+    *size = (size_t)bytes;
+    if (!found) {
+        unsigned ignored;
+        haddr_t address = 0;
+        h5_fail(why, "H5Dread_chunk", "read", raw->path);
+        if (H5Dget_chunk_info_by_coord(raw->dataset, at, &ignored, &address, &bytes) < 0 ||
+            address != HADDR_UNDEF)
+            wrong = "it is not where the file says";
+        *size = 0;
+    }
+    h5_driver_unlock();
+#endif
+    return wrong;
+}
+
+/* What the filters made of a chunk becomes its values, in `to`; filter i was not applied where bit i of
+ * `skipped` is set. stored, other: of c->room. Returns what is wrong with it, or NULL. */
+static const char *undo_filters(unsigned char *to, const struct raw_chunks *c, uint32_t skipped,
+                                unsigned char *stored, size_t size, unsigned char *other)
+{
+    static const char other_size[] = "its size is not that of its values";
+    for (unsigned i = c->filters; i-- > 0;) {
+        unsigned char *next = i == 0 ? to : other;
+        if (skipped >> i & 1)
+            continue;
+        if (c->filter[i] == H5Z_FILTER_FLETCHER32) {
+            if (size < SUM_BYTES || !sum_is_right(stored, size - SUM_BYTES))
+                return "its checksum is wrong";
+            size -= SUM_BYTES;
+            continue;
+        }
+        if (c->filter[i] == H5Z_FILTER_SHUFFLE) {
+            if (i == 0 && size != c->bytes)
+                return other_size;
+            unshuffle(next, stored, size, c->shuffled);
+        } else {
+            const size_t expected = expected_before(c, i, skipped);
+            const char *wrong = inflate_all(next, expected, stored, size);
+            if (wrong)
+                return wrong;
+            size = expected;
+        }
+        other = stored;
+        stored = next;
+    }
+    if (size != c->bytes)
+        return other_size;
+    if (stored != to)
+        memcpy(to, stored, size);
+    return NULL;
+}
+
+/* Chunk `i` of a band to its place. */
+static enum status inflate(const struct raw *raw, const struct band *band, uint32_t i,
+                           struct buffer *buffer, struct error *err)
+{
+    const struct raw_chunks *c = raw->chunks;
+    const hsize_t at[2] = {band->number * c->rows, i * c->columns};
+    unsigned char *stored = buffer->bytes, *other = stored + c->room;
+    unsigned char *values = c->across > 1 ? other + c->room : band->rows;
+    const size_t width = c->columns * raw->element, stride = (size_t)raw->row_bytes;
+    const size_t begin = i * width, taken = begin + width <= stride ? width : stride - begin;
+    uint32_t skipped = 0;
+    size_t size;
+    struct error why = ERROR_INIT;
+    const char *wrong = read_stored(&size, &skipped, raw, at, stored, &why);
+    if (!wrong && size > 0) {
+        wrong = undo_filters(values, c, skipped, stored, size, other);
+        if (wrong == no_memory)
+            return error_memory(err, c->room, "a chunk of a dataset");
+    } else if (!wrong) {
+        memset(values, 0, c->bytes);
+        for (size_t done = 0; raw->element <= sizeof c->fill && done < c->bytes; done += raw->element)
+            memcpy(values + done, c->fill, raw->element);
+    }
+    if (wrong && why.native) {
+        *err = why;
+        return STATUS_FAILED;
+    }
+    if (wrong)
+        return error_set(err, STATUS_FAILED,
+                         "%s is damaged: the chunk of row %llu and column %llu cannot be read: %s",
+                         raw->shown, (unsigned long long)at[0], (unsigned long long)at[1], wrong);
+    for (uint64_t row = 0; row < c->rows && c->across > 1; row++)
+        memcpy(band->rows + row * stride + begin, values + row * width, taken);
+    return raw_check_length(raw, err);
+}
+
+/* --- bands; under the lock ------------------------------------------------------------------- */
+
+static struct band *find_band(const struct raw *raw, uint64_t number)
+{
+    for (unsigned i = 0; i < MOST_BANDS; i++)
+        if (bands[i].raw == raw && bands[i].number == number)
+            return &bands[i];
+    return NULL;
+}
+
+/* One that nobody uses for another number, first of all one that was read; `gently`: only such a one,
+ * or a new one. NULL: there is none. */
+static struct band *take_band(const struct raw *raw, uint64_t number, bool gently)
+{
+    const uint64_t bytes = raw->chunks->band_bytes;
+    struct band *oldest, *empty;
+    for (;;) {
+        oldest = empty = NULL;
+        for (unsigned i = 0; i < MOST_BANDS; i++) {
+            struct band *band = &bands[i];
+            if (!band->raw)
+                empty = empty ? empty : band;
+            else if (band->users == 0 && (band->left == 0 || !gently) &&
+                     (!oldest || band->used < oldest->used))
+                oldest = band;
+        }
+        if (oldest && oldest->left == 0 && oldest->raw->chunks->band_bytes == bytes) {
+            empty = oldest;
+            break;
+        }
+        if (empty && kept + bytes <= KEPT_BYTES && (!oldest || oldest->left > 0))
+            break;
+        if (!oldest)
+            return NULL;
+        drop(oldest);
+    }
+    unsigned char *rows = empty->raw ? empty->rows : malloc(bytes);
+    kept += empty->raw || !rows ? 0 : bytes;
+    *empty = (struct band){.raw = raw,
+                           .number = number,
+                           .rows = rows,
+                           .left = min_u64(bytes, raw->rows * raw->row_bytes - number * bytes)};
+    if (!rows)
+        error_memory(&empty->error, bytes, "a chunk of a dataset");
+    return empty;
+}
+
+/* Inflates the next chunk of a band that has one; takes the lock away meanwhile. */
+static void inflate_next(struct band *band)
+{
+    const struct raw *raw = band->raw;
+    struct raw_chunks *c = raw->chunks;
+    const uint32_t i = band->next++;
+    struct buffer *buffer = c->spare;
+    struct error why = ERROR_INIT;
+    if (buffer)
+        c->spare = buffer->next;
+    pthread_mutex_unlock(&lock);
+    const size_t size = sizeof *buffer + 2 * c->room + (c->across > 1 ? c->bytes : 0);
+    if (!buffer)
+        buffer = malloc(size);
+    if (buffer)
+        inflate(raw, band, i, buffer, &why);
+    else
+        error_memory(&why, size, "a chunk of a dataset");
+    pthread_mutex_lock(&lock);
+    if (buffer) {
+        buffer->next = c->spare;
+        c->spare = buffer;
+    }
+    if (why.status && !band->error.status)
+        band->error = why;
+    band->done++;
+    pthread_cond_broadcast(&changed);
+}
+
+/* One that could not be read is not kept. */
+static void leave(struct band *band)
+{
+    if (--band->users > 0)
+        return;
+    band->used = band->left > 0 ? ++clock_ticks : 0;
+    if (band->error.status)
+        drop(band);
+    pthread_cond_broadcast(&changed);
+}
+
+/* Inflates a chunk after band `number` that nobody has yet; false: there is none, or no room, or it
+ * cannot be read, which the thread that needs it will say. */
+static bool inflate_ahead(const struct raw *raw, uint64_t number)
+{
+    const uint64_t bytes = raw->chunks->band_bytes, all = raw->rows * raw->row_bytes;
+    const uint64_t end = min_u64(number + AHEAD, (all + bytes - 1) / bytes);
+    while (++number < end) {
+        struct band *band = find_band(raw, number);
+        if (band && band->next == raw->chunks->across)
+            continue;
+        if (!band && !(band = take_band(raw, number, true)))
+            return false;
+        band->users++;
+        if (!band->error.status)
+            inflate_next(band);
+        const bool good = !band->error.status;
+        leave(band);
+        return good;
+    }
+    return false;
+}
+
+/* Bytes [at, at + size) of a band. */
+static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at, uint64_t size,
+                             void *out, bool values, struct error *err)
+{
+    const uint32_t across = raw->chunks->across;
+    struct band *band;
+    bool helps = true;
+    pthread_mutex_lock(&lock);
+    while (!(band = find_band(raw, number)) && !(band = take_band(raw, number, false)))
+        pthread_cond_wait(&changed, &lock);
+    band->users++;
+    while (band->done < across && !band->error.status)
+        if (band->next < across)
+            inflate_next(band);
+        else if (!helps || !(helps = inflate_ahead(raw, number)))
+            pthread_cond_wait(&changed, &lock);
+    const enum status status = band->error.status;
+    if (status == STATUS_OK) {
+        pthread_mutex_unlock(&lock);
+        if (values)
+            values_convert(out, band->rows + at, (size_t)(size / raw->element), raw->format);
+        else
+            memcpy(out, band->rows + at, size);
+        pthread_mutex_lock(&lock);
+        band->left -= min_u64(band->left, size);
+    } else if (err) {
+        *err = band->error;
+    }
+    leave(band);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
+                            struct error *err)
+{
+    const uint64_t bytes = raw->chunks->band_bytes;
+    unsigned char *to = out;
+    enum status status = STATUS_OK;
+    while (size > 0 && status == STATUS_OK) {
+        const uint64_t begin = at % bytes, part = min_u64(size, bytes - begin);
+        status = read_band(raw, at / bytes, begin, part, to, values, err);
+        to += values ? part / raw->element * sizeof(float) : part;
+        at += part;
+        size -= part;
+    }
+    return status;
+}

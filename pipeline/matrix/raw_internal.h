@@ -1,0 +1,25 @@
+/* raw_internal.h: the ways of raw.c to bytes that have files of their own. Where `values`, bytes
+ * [at, at + size) are read as float32; else as raw_read_bytes has them, in the file's order. Any thread. */
+#ifndef CLPIPE_MATRIX_RAW_INTERNAL_H
+#define CLPIPE_MATRIX_RAW_INTERNAL_H
+
+#include "matrix/raw.h"
+
+enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
+                            struct error *err);
+
+/* raw->chunks stays NULL where HDF5 has to read them: filters beside these, chunks whose
+ * rows take too much memory. `list`: the dataset's properties of creation. */
+enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
+void raw_chunks_close(struct raw *raw);
+enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
+                            struct error *err);
+
+void raw_segments_close(struct raw *raw);
+enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
+                              struct error *err);
+
+/* STATUS_FAILED: the file has become shorter than it was. */
+enum status raw_check_length(const struct raw *raw, struct error *err);
+
+#endif
