@@ -100,7 +100,7 @@ static enum status find_layout(struct raw *raw, hid_t dataset, struct error *err
         raw->start = H5Dget_offset(dataset);
         if (raw->start != HADDR_UNDEF)
             raw->layout = RAW_CONTIGUOUS;
-    } else if (layout == H5D_CHUNKED && raw->fd >= 0) {
+    } else if (layout == H5D_CHUNKED) {
         status = raw_chunks_open(raw, list, err);
         if (raw->chunks)
             raw->layout = RAW_CHUNKS;
@@ -205,20 +205,18 @@ static enum status read_contiguous(const struct raw *raw, uint64_t at, uint64_t 
     return STATUS_OK;
 }
 
-/* As `memory`, or as they are stored. */
-static enum status read_by_hdf5(const struct raw *raw, hid_t memory, uint64_t first, uint64_t count,
-                                void *rows, struct error *err)
+enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t start[2],
+                           const hsize_t extent[2], void *values, struct error *err)
 {
-    hsize_t start[2] = {first, 0}, extent[2] = {count, raw->columns};
     char what[80];
     enum status status = STATUS_OK;
     h5_driver_lock();
     hid_t space = H5Dget_space(raw->dataset), type = H5Dget_type(raw->dataset);
     hid_t block = H5Screate_simple(H5Sget_simple_extent_ndims(space), extent, NULL);
     if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0 ||
-        H5Dread(raw->dataset, memory >= 0 ? memory : type, block, space, H5P_DEFAULT, rows) < 0) {
-        snprintf(what, sizeof what, "read rows %llu to %llu of", (unsigned long long)first,
-                 (unsigned long long)(first + count - 1));
+        H5Dread(raw->dataset, memory >= 0 ? memory : type, block, space, H5P_DEFAULT, values) < 0) {
+        snprintf(what, sizeof what, "read rows %llu to %llu of", (unsigned long long)start[0],
+                 (unsigned long long)(start[0] + extent[0] - 1));
         status = h5_fail(err, "H5Dread", what, raw->path);
     }
     if (block >= 0)
@@ -231,18 +229,20 @@ static enum status read_by_hdf5(const struct raw *raw, hid_t memory, uint64_t fi
     return status ? status : raw_check_length(raw, err);
 }
 
-/* Any bytes: of rows that are read whole. */
-static enum status read_part_by_hdf5(const struct raw *raw, uint64_t at, uint64_t size, void *out,
-                                     struct error *err)
+/* Any bytes, as float32 only whole rows. */
+static enum status read_by_hdf5(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                                bool values, struct error *err)
 {
-    const uint64_t first = at / raw->row_bytes, skipped = at % raw->row_bytes;
-    const uint64_t count = (skipped + size + raw->row_bytes - 1) / raw->row_bytes;
-    if (count * raw->row_bytes == size)
-        return read_by_hdf5(raw, H5I_INVALID_HID, first, count, out, err);
-    unsigned char *rows = malloc(count * raw->row_bytes);
+    const uint64_t skipped = at % raw->row_bytes;
+    const hsize_t start[2] = {at / raw->row_bytes, 0};
+    const hsize_t extent[2] = {(skipped + size + raw->row_bytes - 1) / raw->row_bytes, raw->columns};
+    const hid_t memory = values ? H5T_NATIVE_FLOAT : H5I_INVALID_HID;
+    if (extent[0] * raw->row_bytes == size)
+        return raw_read_block(raw, memory, start, extent, out, err);
+    unsigned char *rows = malloc(extent[0] * raw->row_bytes);
     if (!rows)
-        return error_memory(err, count * raw->row_bytes, "rows");
-    const enum status status = read_by_hdf5(raw, H5I_INVALID_HID, first, count, rows, err);
+        return error_memory(err, extent[0] * raw->row_bytes, "rows");
+    const enum status status = raw_read_block(raw, memory, start, extent, rows, err);
     if (status == STATUS_OK)
         memcpy(out, rows + skipped, size);
     free(rows);
@@ -259,19 +259,11 @@ enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, v
                          (unsigned long long)(at / row));
     if (size == 0)
         return STATUS_OK;
-    switch (raw->layout) {
-    case RAW_CONTIGUOUS:
-        return read_contiguous(raw, at, size, out, values, err);
-    case RAW_CHUNKS:
-        return raw_chunks_read(raw, at, size, out, values, err);
-    case RAW_SEGMENTS:
+    if (raw->layout == RAW_SEGMENTS)
         return raw_segments_read(raw, at, size, out, values, err);
-    case RAW_HDF5:
-    case RAW_VIRTUAL:
-        break;
-    }
-    return values ? read_by_hdf5(raw, H5T_NATIVE_FLOAT, at / row, size / row, out, err)
-                  : read_part_by_hdf5(raw, at, size, out, err);
+    if (raw->layout < RAW_CONTIGUOUS || (values && !raw->format.kind))
+        return read_by_hdf5(raw, at, size, out, values, err);
+    return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, at, size, out, values, err);
 }
 
 enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,

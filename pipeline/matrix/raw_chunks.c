@@ -1,5 +1,5 @@
 /* raw_chunks.c: chunked values, which HDF5 finds and reads as they are stored, one after the other; each
- * thread undoes the filters.
+ * thread undoes the filters. Of other filters, and where it does not find a chunk, HDF5 reads the values.
  *
  * Chunks that have the same rows are a band. Bands that are inflated are kept until all of their bytes have
  * been read, since what is read at a time seldom ends where they do: at most 128 MiB of all datasets that are
@@ -22,18 +22,17 @@
 #define SUM_BYTES 4 /* of fletcher32 */
 /* Bands after the one that is needed, of which a thread that would wait inflates chunks. */
 #define AHEAD 64
-/* What tells a chunk that was never written from one that cannot be found is in HDF5 since 1.10.5. */
-#define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 5)
+#define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 3)
 
 struct raw_chunks {
-    uint64_t rows, columns, band_bytes; /* of a chunk; of a band */
-    uint32_t across;                    /* chunks of a band */
-    size_t bytes, room;                 /* of a chunk's values; that a stored one may take */
+    uint64_t rows, columns; /* of a chunk */
+    uint32_t across;        /* chunks of a band */
+    uint64_t band_bytes;    /* of the rows of a band */
+    size_t bytes, room;     /* of a chunk's values; that a stored one may take */
+    bool known;                         /* the filters are: */
     unsigned filters;
     H5Z_filter_t filter[MOST_FILTERS]; /* in the order in which they were applied, each once */
-    size_t shuffled;                   /* bytes of an element */
-    unsigned char fill[8];              /* a value that was never written */
-    struct buffer *spare;               /* under `lock` */
+    struct buffer *spare;              /* under `lock` */
 };
 
 /* Memory of a thread that inflates. */
@@ -45,7 +44,7 @@ struct buffer {
 static struct band {
     const struct raw *raw; /* NULL: none */
     uint64_t number;
-    unsigned char *rows;
+    unsigned char *values; /* chunk by chunk */
     uint64_t used, left; /* when it was used last; bytes that were not read yet */
     uint32_t next, done; /* chunks that are taken, and inflated */
     unsigned users;      /* threads; what others have inflated does not change */
@@ -57,7 +56,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static bool find_filters(struct raw_chunks *c, hid_t list)
+static bool find_filters(struct raw_chunks *c, const struct raw *raw, hid_t list)
 {
     const int count = H5Pget_nfilters(list);
     unsigned options, flags;
@@ -73,8 +72,8 @@ static bool find_filters(struct raw_chunks *c, hid_t list)
         for (unsigned j = 0; j < c->filters; j++)
             if (c->filter[j] == id)
                 return false;
-        if (id == H5Z_FILTER_SHUFFLE)
-            c->shuffled = value[0] > 0 ? value[0] : 1;
+        if (id == H5Z_FILTER_SHUFFLE && value[0] != raw->element)
+            return false;
         c->filter[c->filters++] = id;
     }
     /* Chunks at the edges have the filters that the others have. */
@@ -98,39 +97,30 @@ static bool find_grid(struct raw_chunks *c, const struct raw *raw, hid_t list)
     return true;
 }
 
-static bool find_fill(struct raw_chunks *c, const struct raw *raw, hid_t list)
-{
-    H5D_fill_value_t defined;
-    if (H5Pfill_value_defined(list, &defined) < 0)
-        return false;
-    if (defined != H5D_FILL_VALUE_USER_DEFINED)
-        return true;
-    hid_t type = H5Dget_type(raw->dataset);
-    const bool known =
-        raw->element <= sizeof c->fill && H5Pget_fill_value(list, type, c->fill) >= 0;
-    if (type >= 0)
-        H5Tclose(type);
-    return known;
-}
-
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err)
 {
     struct raw_chunks *c = calloc(1, sizeof *c);
     if (!c)
         return error_memory(err, sizeof *c, "a chunked dataset");
-    if (CAN_READ_CHUNKS && find_filters(c, list) && find_grid(c, raw, list) &&
-        find_fill(c, raw, list))
+    c->known = CAN_READ_CHUNKS && find_filters(c, raw, list);
+    if (find_grid(c, raw, list))
         raw->chunks = c;
     else
         free(c);
     return STATUS_OK;
 }
 
+/* Of the chunks of a band. */
+static uint64_t room_of(const struct raw *raw)
+{
+    return raw->chunks->across * (uint64_t)raw->chunks->bytes;
+}
+
 static void drop(struct band *band)
 {
-    if (band->rows)
-        kept -= band->raw->chunks->band_bytes;
-    free(band->rows);
+    if (band->values)
+        kept -= room_of(band->raw);
+    free(band->values);
     *band = (struct band){.raw = NULL};
 }
 
@@ -243,47 +233,35 @@ static size_t expected_before(const struct raw_chunks *c, unsigned i, uint32_t s
     return bytes;
 }
 
-/* The bytes of a chunk as they are stored, at most c->room; *size 0: it was never written. Returns what
- * is wrong with it, or NULL; then *why has the system's error, if it is one. */
-static const char *read_stored(size_t *size, uint32_t *skipped, const struct raw *raw,
-                               const hsize_t at[2], unsigned char *stored, struct error *why)
+/* The bytes of a chunk as they are stored, at most c->room; false: HDF5 does not find it. */
+static bool read_stored(size_t *size, uint32_t *skipped, const struct raw *raw, const hsize_t at[2],
+                        unsigned char *stored)
 {
-    const char *wrong = NULL;
-#if CAN_READ_CHUNKS
     hsize_t bytes = 0;
-    h5_driver_lock();
-    bool found = H5Dget_chunk_storage_size(raw->dataset, at, &bytes) >= 0 && bytes > 0;
+    bool found = false;
     *size = raw->chunks->room;
-    if (found && bytes > raw->chunks->room)
-        wrong = "it is larger than its values";
+    h5_driver_lock();
+#if CAN_READ_CHUNKS
+    found = H5Dget_chunk_storage_size(raw->dataset, at, &bytes) >= 0 && bytes > 0;
+    if (found && bytes <= *size)
 #if H5_VERSION_GE(2, 0, 0)
-    else if (found)
         found = H5Dread_chunk2(raw->dataset, H5P_DEFAULT, at, skipped, stored, size) >= 0;
 #else
-    else if (found)
         found = H5Dread_chunk(raw->dataset, H5P_DEFAULT, at, skipped, stored) >= 0;
 #endif
-    *size = (size_t)bytes;
-    if (!found) {
-        unsigned ignored;
-        haddr_t address = 0;
-        h5_fail(why, "H5Dread_chunk", "read", raw->path);
-        if (H5Dget_chunk_info_by_coord(raw->dataset, at, &ignored, &address, &bytes) < 0 ||
-            address != HADDR_UNDEF)
-            wrong = "it is not where the file says";
-        *size = 0;
-    }
-    h5_driver_unlock();
 #endif
-    return wrong;
+    h5_driver_unlock();
+    *size = (size_t)bytes;
+    return found;
 }
 
 /* What the filters made of a chunk becomes its values, in `to`; filter i was not applied where bit i of
  * `skipped` is set. stored, other: of c->room. Returns what is wrong with it, or NULL. */
-static const char *undo_filters(unsigned char *to, const struct raw_chunks *c, uint32_t skipped,
+static const char *undo_filters(unsigned char *to, const struct raw *raw, uint32_t skipped,
                                 unsigned char *stored, size_t size, unsigned char *other)
 {
     static const char other_size[] = "its size is not that of its values";
+    const struct raw_chunks *c = raw->chunks;
     for (unsigned i = c->filters; i-- > 0;) {
         unsigned char *next = i == 0 ? to : other;
         if (skipped >> i & 1)
@@ -294,16 +272,16 @@ static const char *undo_filters(unsigned char *to, const struct raw_chunks *c, u
             size -= SUM_BYTES;
             continue;
         }
-        if (c->filter[i] == H5Z_FILTER_SHUFFLE) {
-            if (i == 0 && size != c->bytes)
-                return other_size;
-            unshuffle(next, stored, size, c->shuffled);
-        } else {
+        if (c->filter[i] == H5Z_FILTER_DEFLATE) {
             const size_t expected = expected_before(c, i, skipped);
             const char *wrong = inflate_all(next, expected, stored, size);
             if (wrong)
                 return wrong;
             size = expected;
+        } else {
+            if (i == 0 && size != c->bytes)
+                return other_size;
+            unshuffle(next, stored, size, raw->element);
         }
         other = stored;
         stored = next;
@@ -315,40 +293,39 @@ static const char *undo_filters(unsigned char *to, const struct raw_chunks *c, u
     return NULL;
 }
 
-/* Chunk `i` of a band to its place. */
+/* Chunk `i` of a band. */
 static enum status inflate(const struct raw *raw, const struct band *band, uint32_t i,
                            struct buffer *buffer, struct error *err)
 {
     const struct raw_chunks *c = raw->chunks;
     const hsize_t at[2] = {band->number * c->rows, i * c->columns};
+    const hsize_t extent[2] = {min_u64(c->rows, raw->rows - at[0]),
+                               min_u64(c->columns, raw->columns - at[1])};
+    const size_t width = extent[1] * raw->element;
     unsigned char *stored = buffer->bytes, *other = stored + c->room;
-    unsigned char *values = c->across > 1 ? other + c->room : band->rows;
-    const size_t width = c->columns * raw->element, stride = (size_t)raw->row_bytes;
-    const size_t begin = i * width, taken = begin + width <= stride ? width : stride - begin;
+    unsigned char *to = band->values + i * c->bytes;
+    const char *wrong = NULL;
+    enum status status = STATUS_OK;
     uint32_t skipped = 0;
     size_t size;
-    struct error why = ERROR_INIT;
-    const char *wrong = read_stored(&size, &skipped, raw, at, stored, &why);
-    if (!wrong && size > 0) {
-        wrong = undo_filters(values, c, skipped, stored, size, other);
+    if (c->known && read_stored(&size, &skipped, raw, at, stored)) {
+        wrong = size > c->room ? "it is larger than its values"
+                               : undo_filters(to, raw, skipped, stored, size, other);
         if (wrong == no_memory)
             return error_memory(err, c->room, "a chunk of a dataset");
-    } else if (!wrong) {
-        memset(values, 0, c->bytes);
-        for (size_t done = 0; raw->element <= sizeof c->fill && done < c->bytes; done += raw->element)
-            memcpy(values + done, c->fill, raw->element);
-    }
-    if (wrong && why.native) {
-        *err = why;
-        return STATUS_FAILED;
+        status = raw_check_length(raw, err);
+    } else {
+        status = raw_read_block(raw, H5I_INVALID_HID, at, extent, other, err);
+        for (uint64_t row = 0; row < extent[0] && status == STATUS_OK; row++)
+            memcpy(to + row * c->columns * raw->element, other + row * width, width);
+        if (status != STATUS_OK && c->known && !err->native)
+            wrong = "it is not where the file says";
     }
     if (wrong)
         return error_set(err, STATUS_FAILED,
                          "%s is damaged: the chunk of row %llu and column %llu cannot be read: %s",
                          raw->shown, (unsigned long long)at[0], (unsigned long long)at[1], wrong);
-    for (uint64_t row = 0; row < c->rows && c->across > 1; row++)
-        memcpy(band->rows + row * stride + begin, values + row * width, taken);
-    return raw_check_length(raw, err);
+    return status;
 }
 
 /* --- bands; under the lock ------------------------------------------------------------------- */
@@ -365,7 +342,7 @@ static struct band *find_band(const struct raw *raw, uint64_t number)
  * or a new one. NULL: there is none. */
 static struct band *take_band(const struct raw *raw, uint64_t number, bool gently)
 {
-    const uint64_t bytes = raw->chunks->band_bytes;
+    const uint64_t bytes = room_of(raw), rows = raw->chunks->band_bytes;
     struct band *oldest, *empty;
     for (;;) {
         oldest = empty = NULL;
@@ -377,7 +354,7 @@ static struct band *take_band(const struct raw *raw, uint64_t number, bool gentl
                      (!oldest || band->used < oldest->used))
                 oldest = band;
         }
-        if (oldest && oldest->left == 0 && oldest->raw->chunks->band_bytes == bytes) {
+        if (oldest && oldest->left == 0 && room_of(oldest->raw) == bytes) {
             empty = oldest;
             break;
         }
@@ -387,13 +364,13 @@ static struct band *take_band(const struct raw *raw, uint64_t number, bool gentl
             return NULL;
         drop(oldest);
     }
-    unsigned char *rows = empty->raw ? empty->rows : malloc(bytes);
-    kept += empty->raw || !rows ? 0 : bytes;
+    unsigned char *values = empty->raw ? empty->values : malloc(bytes);
+    kept += empty->raw || !values ? 0 : bytes;
     *empty = (struct band){.raw = raw,
                            .number = number,
-                           .rows = rows,
-                           .left = min_u64(bytes, raw->rows * raw->row_bytes - number * bytes)};
-    if (!rows)
+                           .values = values,
+                           .left = min_u64(rows, raw->rows * raw->row_bytes - number * rows)};
+    if (!values)
         error_memory(&empty->error, bytes, "a chunk of a dataset");
     return empty;
 }
@@ -409,7 +386,7 @@ static void inflate_next(struct band *band)
     if (buffer)
         c->spare = buffer->next;
     pthread_mutex_unlock(&lock);
-    const size_t size = sizeof *buffer + 2 * c->room + (c->across > 1 ? c->bytes : 0);
+    const size_t size = sizeof *buffer + 2 * c->room;
     if (!buffer)
         buffer = malloc(size);
     if (buffer)
@@ -460,7 +437,31 @@ static bool inflate_ahead(const struct raw *raw, uint64_t number)
     return false;
 }
 
-/* Bytes [at, at + size) of a band. */
+/* Bytes [at, at + size) of the rows of a band, from its chunks. */
+static void copy(const struct raw *raw, const unsigned char *band, uint64_t at, uint64_t size,
+                 unsigned char *out, bool values)
+{
+    const struct raw_chunks *c = raw->chunks;
+    const uint64_t stride = raw->row_bytes, width = c->columns * raw->element, end = at + size;
+    for (uint64_t i = 0; i < c->across; i++)
+        for (uint64_t row = at / stride, first, last; row * stride < end; row++) {
+            const uint64_t begin = row * stride + i * width;
+            first = max_u64(begin, at);
+            last = min_u64(begin + min_u64(width, stride - i * width), end);
+            if (width == stride)
+                last = end;
+            const unsigned char *from = band + i * c->bytes + row * width + (first - begin);
+            if (first < last && values)
+                values_convert((float *)(void *)out + (first - at) / raw->element, from,
+                               (size_t)((last - first) / raw->element), raw->format);
+            else if (first < last)
+                memcpy(out + (first - at), from, last - first);
+            if (last == end)
+                break;
+        }
+}
+
+/* The same, once they are inflated. */
 static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at, uint64_t size,
                              void *out, bool values, struct error *err)
 {
@@ -479,10 +480,7 @@ static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at
     const enum status status = band->error.status;
     if (status == STATUS_OK) {
         pthread_mutex_unlock(&lock);
-        if (values)
-            values_convert(out, band->rows + at, (size_t)(size / raw->element), raw->format);
-        else
-            memcpy(out, band->rows + at, size);
+        copy(raw, band->values, at, size, out, values);
         pthread_mutex_lock(&lock);
         band->left -= min_u64(band->left, size);
     } else if (err) {

@@ -7,9 +7,12 @@
 
 enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
                             struct error *err);
+/* A block, by HDF5, as values of type `memory`, or as they are stored. */
+enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t start[2],
+                           const hsize_t extent[2], void *values, struct error *err);
 
-/* raw->chunks stays NULL where HDF5 has to read them: filters beside these, chunks whose
- * rows take too much memory. `list`: the dataset's properties of creation. */
+/* raw->chunks stays NULL where chunks of the same rows take too much memory. `list`: the dataset's
+ * properties of creation. */
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
 void raw_chunks_close(struct raw *raw);
 enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,

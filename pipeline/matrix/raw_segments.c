@@ -1,4 +1,4 @@
-/* raw_segments.c: the files of segments, of which few are open at a time, and their datasets.
+/* raw_segments.c: the datasets of segments, of which few are open at a time.
  *
  * HDF5 1.10 looks at all mappings of a virtual dataset for each read, keeps every file open that it has
  * touched, and gives fill values where it cannot open one. */
@@ -13,100 +13,69 @@
 struct segment {
     const char *path;
     uint64_t start, bytes; /* of the values of all */
-    struct source *source; /* NULL: it is not open */
+    hid_t file;            /* not above zero: it is not open */
     hid_t dataset;
     struct raw *raw;
-    struct segment *next; /* of the same source */
+    uint64_t used;
+    unsigned users; /* threads that read from it: it stays open */
 };
 
+/* Under HDF5's lock. */
 struct raw_segments {
     const char *name;
-    raw_open_segment *open;
-    unsigned count;
+    raw_open_segment *open_one;
+    uint64_t clock;
+    unsigned count, open;
     struct segment segment[];
 };
 
-/* Files that are open, of all datasets; under HDF5's lock. */
-static struct source {
-    hid_t file;
-    uint64_t used;
-    unsigned users; /* threads that read from it: it stays open */
-    struct segment *segments;
-    struct source *next;
-    char path[];
-} *sources;
-static uint64_t clock_ticks;
-
-static void close_segment(struct segment *segment)
+static void close_segment(struct raw_segments *segments, struct segment *segment)
 {
     raw_close(&segment->raw);
-    H5Dclose(segment->dataset);
-    segment->source = NULL;
-}
-
-static void close_source(struct source *closed)
-{
-    struct source **at = &sources;
-    while (*at != closed)
-        at = &(*at)->next;
-    *at = closed->next;
-    for (struct segment *segment = closed->segments; segment; segment = segment->next)
-        close_segment(segment);
-    if (closed->file > 0)
-        H5Fclose(closed->file);
-    free(closed);
-}
-
-/* An entry for the file; where there are too many, the one that was not used for the longest time goes,
- * unless all are read from. */
-static struct source *find_source(const char *path)
-{
-    struct source *oldest = NULL, *source;
-    unsigned open = 0;
-    for (source = sources; source; source = source->next, open++) {
-        if (strcmp(source->path, path) == 0)
-            return source;
-        if (source->users == 0 && (!oldest || source->used < oldest->used))
-            oldest = source;
+    if (segment->dataset > 0)
+        H5Dclose(segment->dataset);
+    if (segment->file > 0) {
+        H5Fclose(segment->file);
+        segments->open--;
     }
-    if (open >= MOST_OPEN && oldest)
-        close_source(oldest);
-    source = calloc(1, sizeof *source + strlen(path) + 1);
-    if (!source)
-        return NULL;
-    strcpy(source->path, path);
-    source->next = sources;
-    return sources = source;
+    segment->file = segment->dataset = H5I_INVALID_HID;
+}
+
+/* Where there are too many, the one that was not used for the longest time is closed, unless all are
+ * read from. */
+static void make_room(struct raw_segments *segments)
+{
+    struct segment *oldest = NULL;
+    for (unsigned i = 0; i < segments->count && segments->open >= MOST_OPEN; i++) {
+        struct segment *segment = &segments->segment[i];
+        if (segment->file > 0 && segment->users == 0 && (!oldest || segment->used < oldest->used))
+            oldest = segment;
+    }
+    if (oldest)
+        close_segment(segments, oldest);
 }
 
 static enum status open_segment(const struct raw *whole, struct segment *segment, struct error *err)
 {
-    if (segment->source)
+    struct raw_segments *segments = whole->segments;
+    if (segment->file > 0)
         return STATUS_OK;
-    struct source *source = find_source(segment->path);
-    if (!source)
-        return error_memory(err, sizeof *source, "the parts");
-    enum status status = whole->segments->open(&source->file, &segment->dataset, segment->path,
-                                               whole->segments->name, err);
-    if (status == STATUS_OK && (status = raw_open(&segment->raw, segment->dataset, segment->path, err)))
-        H5Dclose(segment->dataset);
-    if (status == STATUS_OK) {
-        const struct raw *raw = segment->raw;
-        if (raw->layout != RAW_VIRTUAL && raw->columns == whole->columns &&
-            raw->element == whole->element && raw->rows * raw->row_bytes == segment->bytes &&
-            memcmp(&raw->format, &whole->format, sizeof raw->format) == 0) {
-            segment->source = source;
-            segment->next = source->segments;
-            source->segments = segment;
-            return STATUS_OK;
-        }
+    make_room(segments);
+    enum status status =
+        segments->open_one(&segment->file, &segment->dataset, segment->path, segments->name, err);
+    segments->open += segment->file > 0;
+    if (status == STATUS_OK)
+        status = raw_open(&segment->raw, segment->dataset, segment->path, err);
+    const struct raw *raw = segment->raw;
+    if (status == STATUS_OK &&
+        (raw->layout == RAW_VIRTUAL || raw->columns != whole->columns ||
+         raw->element != whole->element || raw->rows * raw->row_bytes != segment->bytes ||
+         memcmp(&raw->format, &whole->format, sizeof raw->format) != 0))
         status = error_set(err, STATUS_FAILED,
                            "%s is damaged or not a clpipe file: its %s is not what was merged",
-                           raw->shown, whole->segments->name);
-        close_segment(segment);
-    }
-    if (!source->segments)
-        close_source(source);
+                           raw->shown, segments->name);
+    if (status != STATUS_OK)
+        close_segment(segments, segment);
     return status;
 }
 
@@ -125,7 +94,7 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
         return error_memory(err, size, "the parts");
     }
     uint64_t rows = 0;
-    *segments = (struct raw_segments){.name = name, .open = open};
+    *segments = (struct raw_segments){.name = name, .open_one = open};
     for (unsigned i = 0; i < count; i++) {
         if (segment[i].rows > 0)
             segments->segment[segments->count++] =
@@ -147,18 +116,8 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
 void raw_segments_close(struct raw *raw)
 {
     struct raw_segments *segments = raw->segments;
-    for (unsigned i = 0; segments && i < segments->count; i++) {
-        struct segment *segment = &segments->segment[i], **at;
-        struct source *source = segment->source;
-        if (!source)
-            continue;
-        for (at = &source->segments; *at != segment; at = &(*at)->next)
-            ;
-        *at = segment->next;
-        close_segment(segment);
-        if (!source->segments)
-            close_source(source);
-    }
+    for (unsigned i = 0; segments && i < segments->count; i++)
+        close_segment(segments, &segments->segment[i]);
     free(segments);
 }
 
@@ -183,17 +142,16 @@ enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size,
         const uint64_t begin = at - segment->start, part = min_u64(size, segment->bytes - begin);
         h5_driver_lock();
         status = open_segment(raw, segment, err);
-        struct source *source = segment->source;
         if (status == STATUS_OK) {
-            source->users++;
-            source->used = ++clock_ticks;
+            segment->users++;
+            segment->used = ++raw->segments->clock;
         }
         h5_driver_unlock();
         if (status != STATUS_OK)
             break;
         status = raw_read_either(segment->raw, begin, part, to, values, err);
         h5_driver_lock();
-        source->users--;
+        segment->users--;
         h5_driver_unlock();
         to += values ? part / raw->element * sizeof(float) : part;
         at += part;

@@ -22,38 +22,12 @@ static float from_double(uint64_t bits)
     return (float)value;
 }
 
-static inline uint8_t swap8(uint8_t v)
-{
-    return v;
-}
-
-static inline uint16_t swap16(uint16_t v)
-{
-    return __builtin_bswap16(v);
-}
-
-static inline uint32_t swap32(uint32_t v)
-{
-    return __builtin_bswap32(v);
-}
-
-static inline uint64_t swap64(uint64_t v)
-{
-    return __builtin_bswap64(v);
-}
-
 #define CONVERTER(NAME, BITS, EXPRESSION)                                                          \
-    static void NAME(float *out, const unsigned char *in, size_t count, bool swap)                 \
+    static void NAME(float *out, const unsigned char *in, size_t count)                            \
     {                                                                                              \
-        for (size_t i = 0; i < count && !swap; i++) {                                              \
+        for (size_t i = 0; i < count; i++) {                                                       \
             uint##BITS##_t v;                                                                      \
             memcpy(&v, in + i * sizeof v, sizeof v);                                               \
-            out[i] = (EXPRESSION);                                                                 \
-        }                                                                                          \
-        for (size_t i = 0; i < count && swap; i++) {                                               \
-            uint##BITS##_t v;                                                                      \
-            memcpy(&v, in + i * sizeof v, sizeof v);                                               \
-            v = swap##BITS(v);                                                                     \
             out[i] = (EXPRESSION);                                                                 \
         }                                                                                          \
     }
@@ -73,7 +47,7 @@ CONVERTER(convert_u8, 64, (float)v)
 static const struct {
     char kind;
     unsigned char bytes;
-    void (*convert)(float *out, const unsigned char *in, size_t count, bool swap);
+    void (*convert)(float *out, const unsigned char *in, size_t count);
 } converters[] = {
     {'f', 2, convert_f2}, {'f', 4, convert_f4}, {'f', 8, convert_f8}, {'i', 1, convert_i1},
     {'i', 2, convert_i2}, {'i', 4, convert_i4}, {'i', 8, convert_i8}, {'u', 1, convert_u1},
@@ -102,22 +76,42 @@ bool values_direct(struct value_format format)
            format.big_endian == BIG_ENDIAN_HOST;
 }
 
-void values_convert(float *out, const void *in, size_t count, struct value_format format)
-{
-    const size_t i = find(format);
-    if (values_direct(format))
-        memcpy(out, in, count * sizeof *out);
-    else if (i < CONVERTERS)
-        converters[i].convert(out, in, count, format.big_endian != BIG_ENDIAN_HOST);
-}
+#define SWAP(BITS)                                                                                 \
+    for (size_t i = 0; i < count && bytes == BITS / 8; i++) {                                      \
+        uint##BITS##_t v;                                                                          \
+        memcpy(&v, at + i * sizeof v, sizeof v);                                                   \
+        v = __builtin_bswap##BITS(v);                                                              \
+        memcpy(at + i * sizeof v, &v, sizeof v);                                                   \
+    }
 
 void values_swap(void *values, size_t count, size_t bytes)
 {
     unsigned char *at = values;
-    for (size_t i = 0; i < count; i++, at += bytes)
-        for (size_t low = 0, high = bytes; low + 1 < high; low++) {
-            const unsigned char byte = at[low];
-            at[low] = at[--high];
-            at[high] = byte;
+    SWAP(16)
+    SWAP(32)
+    SWAP(64)
+}
+
+void values_convert(float *out, const void *in, size_t count, struct value_format format)
+{
+    const unsigned char *at = in;
+    unsigned char swapped[4096];
+    if (values_direct(format)) {
+        memcpy(out, in, count * sizeof *out);
+        return;
+    }
+    const size_t i = find(format);
+    const bool swap = format.bytes > 1 && format.big_endian != BIG_ENDIAN_HOST;
+    const size_t most = swap ? sizeof swapped / format.bytes : count;
+    while (count > 0 && i < CONVERTERS) {
+        const size_t part = count < most ? count : most;
+        if (swap) {
+            memcpy(swapped, at, part * format.bytes);
+            values_swap(swapped, part, format.bytes);
         }
+        converters[i].convert(out, swap ? swapped : at, part);
+        at += part * format.bytes;
+        out += part;
+        count -= part;
+    }
 }
