@@ -23,6 +23,7 @@
 #define CHANGED     0.12f /* and so many times the median, left over may have been changed. */
 #define CHANGED_OF  5
 #define DARK        25.0f /* difference of means of a block that no copying makes, levels; */
+#define DARK_GREY   12.0f /* and where one is grey and the other is not, as they are */
 #define COLOUR      60.0f /* and in colour */
 #define GREY        4.0f  /* root mean square of what is no grey at most in grey pictures */
 #define WHITE       248   /* brighter: may be clipped, and says little of brightness */
@@ -357,7 +358,7 @@ static bool step(struct fit *fit, const struct level *a, const struct level *b, 
 struct moments {
     float aa, bb, ab;
     int u, v;
-    bool dark, tinted; /* the means differ in brightness, in colour */
+    float apart; /* the means differ in brightness, levels */
 };
 
 static void take_lines_off(float *out, const float *in, int stride, int side)
@@ -407,7 +408,7 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
     for (int s = 0; s < (shifts ? 9 : 1); s++) {
         const int shift = (s + 4) % 9; /* none, first */
         struct moments m = {
-            .u = u0, .v = v0, .dark = fabsf(difference) > DARK * (float)(side * side)};
+            .u = u0, .v = v0, .apart = fabsf(difference) / (float)(side * side)};
         take_lines_off(fa, va + shift / 3 * stride + shift % 3, stride, side);
         for (int i = 0; i < side * side; i++) {
             m.aa += fa[i] * fa[i];
@@ -587,7 +588,7 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
     for (int again = 0; again < 4; again++)
         if (!fit_brightness(fit, a, b, &scale, true))
             return (struct alignment){0};
-    const int count = compare_blocks(m, fit, a, b, side, true);
+    int count = compare_blocks(m, fit, a, b, side, true);
     const bool one_grey = p->grey_a != p->grey_b;
     struct alignment out = {0};
     const double det = fit->map[0] * fit->map[4] - fit->map[1] * fit->map[3];
@@ -600,6 +601,17 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
         (is_stretched(fit, 1, 1) &&
          is_stretched(fit, (double)b->width / a->width, (double)b->height / a->height)))
         return out;
+    for (int i = 0; i < count && one_grey; i++)
+        tinted |= differs_in_colour(p, fit, m[i].u, m[i].v, side);
+    /* What is grey in one only proves nothing by its colours; then it must be as bright. */
+    if (tinted) {
+        if (fit->gain < 0.9 || fit->gain > 1.1 || fabs(fit->offset) > 16)
+            return out;
+        fit->gain = 1;
+        fit->offset = 0;
+        count = compare_blocks(m, fit, a, b, side, true);
+    }
+    const float dark = tinted ? DARK_GREY : DARK;
     for (int i = 0; i < count; i++) {
         aa += m[i].aa;
         bb += m[i].bb;
@@ -611,18 +623,14 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
         const bool textured = most > least && most > TEXTURE_OF * mean;
         const bool colour = differs_in_colour(p, fit, m[i].u, m[i].v, side);
         const float product = sqrtf(m[i].aa * m[i].bb);
-        tinted |= colour;
         const float left_over = most * (1 - m[i].ab / (product + 1e-3f));
         sorted[i] = left_over;
         left[i] = m[i].ab < SURE * product ? left_over : 0;
         contrary[i] =
-            (textured && m[i].ab < AGREES * product) || m[i].dark || (colour && !one_grey);
+            (textured && m[i].ab < AGREES * product) || m[i].apart > dark || (colour && !one_grey);
         doubtful |= (textured && m[i].ab < CERTAIN * product) || contrary[i] || colour;
         counts[i] = textured || contrary[i];
     }
-    /* What is grey in one only proves nothing by its colours; then nothing else may differ. */
-    if (one_grey && tinted && !(fit->gain > 0.9 && fit->gain < 1.1 && fabs(fit->offset) < 16))
-        return out;
     weigh(&out, m, counts, contrary, count, b, side, 0, 0);
     qsort(sorted, (size_t)count, sizeof *sorted, ascending);
     for (int i = 0; i < count; i++)

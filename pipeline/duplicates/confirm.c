@@ -19,7 +19,7 @@
 #define CHUNK_PAIRS 4096u /* compared at a time, at most */
 #define ROUND_PAIRS 1024u /* at least so many a round, */
 #define ROUND_SHARE 16u   /* and one in so many of those that are left */
-#define MOST_FAILED 16u
+#define MOST_FAILED 32u
 
 enum pair_state { UNSEEN, CHOSEN, COMPARED };
 

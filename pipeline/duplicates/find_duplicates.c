@@ -7,6 +7,7 @@
  * Rows of one code, and where pictures are compared of the same pixels, are a class; pairs are of classes,
  * and a class is compared by its first row in the order of references. */
 #include "base/log.h"
+#include "base/minmax.h"
 #include "duplicates/code_pairs.h"
 #include "duplicates/confirm.h"
 #include "duplicates/device_code_pairs.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 
 #define NONE       UINT32_MAX
-#define PAIRS_EACH 16u /* pairs to compare, for each image, to which the limit is lowered */
+#define PAIRS_EACH 128u /* for each image; to so many pairs the limit is lowered */
 #define PLAIN_BITS 48u /* a code with fewer ones, or zeros, is of an image without structure */
 
 struct row {
@@ -300,7 +301,9 @@ static enum status find_pairs(struct finding *f, struct error *err)
         .count = f->classes,
         .limit = config->near,
         .floor = config->near < DUPLICATES_FLOOR ? config->near : DUPLICATES_FLOOR,
-        .most = config->compare ? (uint64_t)PAIRS_EACH * f->classes : UINT64_MAX,
+        .most = config->compare ? min_u64((uint64_t)PAIRS_EACH * f->classes,
+                                          config->memory / 4 / sizeof(struct code_pair))
+                                : UINT64_MAX,
         .memory = config->memory,
         .workers = f->workers,
         .stop = config->stop,

@@ -357,3 +357,12 @@ def test_one_other_digit_is_not_listed(tmp_path):
         assert [len(group) for group in paths(groups)] == [5]
         listed = {Path(os.fsdecode(path)).name for path in others.read_bytes().split(b"\0")[:-1]}
         assert listed == set() if other else listed >= {"again.jpg", "grey.jpg", "brighter.jpg"}
+
+
+def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
+    """Not even if it is nearly as bright."""
+    directory = tmp_path / "things"
+    directory.mkdir()
+    mug((40, 70, 190)).save(directory / "blue.png")
+    mug((54, 54, 54)).save(directory / "grey.png")
+    assert paths(table(ingest(directory))) == []

@@ -173,8 +173,36 @@ static void pairs_of_copies_are_not_compared(void **state)
     assert_in_range(check(CLASSES, 1), 1, pair_count / 2);
 }
 
+/* Of a hundred classes that are all pairs of each other and no copies each is compared with no more than
+ * MOST_FAILED of the earlier ones, and the MOST_FAILED with the closest codes, whatever copies they are. */
+static void what_fails_often_is_compared_with_the_closest(void **state)
+{
+    static bool linked[PAIRS];
+    struct error err = ERROR_INIT;
+    uint64_t unknown = 0, most = 0;
+    (void)state;
+    pair_count = 0;
+    for (uint32_t b = 0; b < 100; b++) {
+        rank[b] = b;
+        row[b] = 251 * 1000 + 1 + b;
+        for (uint32_t a = 0; a < b; a++)
+            pair[pair_count++] = (struct code_pair){.a = a, .b = b, .distance = (uint16_t)(100 - a)};
+        most += b < 2 * MOST_FAILED ? b : 2 * MOST_FAILED;
+    }
+    const struct code_pairs pairs = {.pair = pair, .count = pair_count};
+    struct confirm_config config = {
+        .pairs = &pairs, .rank = rank, .row = row, .classes = 100, .memory = 1 << 28};
+    agreeing = 0;
+    compared = 0;
+    assert_int_equal(workers_open(&config.workers, 2, &err), STATUS_OK);
+    assert_int_equal(confirm_pairs(linked, &unknown, &config, &err), STATUS_OK);
+    workers_close(&config.workers);
+    assert_in_range(compared, 100 * MOST_FAILED / 2, most);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(stars_are_those_of_all_pairs),
     cmocka_unit_test(pairs_of_copies_are_not_compared),
+    cmocka_unit_test(what_fails_often_is_compared_with_the_closest),
 };
 TEST_GROUP(confirm, NULL, NULL)
