@@ -195,6 +195,8 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
     }
     enum status status =
         takeover_features(&plan->features, plan->first, t, spec, count, options, err);
+    for (unsigned i = 0; i < plan->features.count && status == STATUS_OK; i++)
+        status = feature_bind_model(&plan->features.feature[i], err);
     if (status != STATUS_OK)
         return status;
     const bool joined = preset && count > 0;

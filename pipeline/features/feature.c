@@ -25,7 +25,7 @@ bool feature_zeros_say_nothing(const char *kind, const char *normalize)
 
 const char *feature_normalize_name(enum feature_normalize normalize)
 {
-    static const char *const name[] = {"l1", "none", "hellinger", "unit"};
+    static const char *const name[] = {"l1", "none", "hellinger", "unit", "none"};
     return name[normalize];
 }
 
@@ -198,7 +198,10 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         strcpy(feature->codebook_digest, value);
         return STATUS_OK;
     }
-    return refuse_option(option, spec, err);
+    enum status status;
+    return feature_parse_net(feature, option, value, &status, spec, err)
+               ? status
+               : refuse_option(option, spec, err);
 }
 
 /* Is it the first kind of its name? */
@@ -278,7 +281,9 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     if (feature->kind->descriptor && (feature->bins[0] || !feature->codebook_words))
         return error_set(err, STATUS_USAGE, "feature '%s': %s takes words=K or fisher=K%s", spec,
                          named->name, feature->bins[0] ? ", no bins" : "");
-    if (feature->normalize == NORMALIZE_UNIT && !feature->fisher)
+    if (feature->net.digest[0] && !feature->kind->network)
+        return refuse_option("model", spec, err);
+    if (feature->normalize == NORMALIZE_UNIT && !feature->fisher && !feature->kind->network)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': normalize=unit must be none, l1 or hellinger", spec);
     if (feature->bins[0] != 0 && feature->kind->fixed)
@@ -339,18 +344,19 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 /* The canonical spec, from everything else. */
 void feature_write_spec(struct feature *feature)
 {
-    char bins[32], grid[32], scale[24] = "";
+    char bins[32], grid[32], scale[24] = "", net[160];
     const bool fixed = feature->kind->fixed;
-    if (feature->image.scale > 0)
+    feature_write_net(net, sizeof net, feature);
+    if (feature->image.scale > 0 && !feature->kind->network)
         snprintf(scale, sizeof scale, ",scale=%u", (unsigned)feature->image.scale);
-    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s",
+    snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s%s",
              feature->kind->name, fixed ? "" : feature->fisher ? "fisher=" : feature->codebook_words ? "words=" : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
              feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
              feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",
              scale, feature->store ? ",store=" : "",
              feature->store ? feature_store_name(feature->store) : "",
-             feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest);
+             feature->codebook_digest[0] ? ",codebook=" : "", feature->codebook_digest, net);
 }
 
 /* --- sets ------------------------------------------------------------------------------------ */
@@ -375,7 +381,7 @@ static void write_name(struct feature *feature)
         feature_grid_text(grid, sizeof grid, feature);
     for (char *sign = grid; *sign; sign++)
         *sign = *sign == '+' ? '-' : *sign;
-    if (feature->image.scale != feature->kind->scale)
+    if (feature->image.scale != feature->kind->scale && !feature->kind->network)
         snprintf(scale, sizeof scale, "_at%u", (unsigned)feature->image.scale);
     snprintf(feature->name, sizeof feature->name, "%s%s%s%s%s%s%s", feature->kind->name,
              *bins ? "_" : "",
@@ -388,7 +394,7 @@ static void write_name(struct feature *feature)
 enum status feature_set_add(struct feature_set *set, const char *spec,
                             enum feature_normalize default_normalize, struct error *err)
 {
-    char copy[192];
+    char copy[4096];
     if (set->count == FEATURE_MAX)
         return error_set(err, STATUS_USAGE, "feature '%s': more than %d features", spec,
                          FEATURE_MAX);

@@ -3,7 +3,8 @@
  *
  * SPEC is [NAME=]KIND[:bins=B|AxBxC][,scale=N][,grid=RxC|levels=A+B+...]
  * [,normalize=none|l1|hellinger][,store=float32|float16|uint8][,blur=3];
- * a kind with descriptors has words=K or fisher=K instead of bins=.
+ * a kind with descriptors has words=K or fisher=K instead of bins=; a network has
+ * model=FILE[,output=NAME][,fit=crop|squash][,crop=C][,normalize=unit|none].
  * A feature has two rows for each picture. On the device it is `words` uint32: `cell_bins` of them
  * for each cell that is counted, cells row by row over the upright picture; words of parts are added
  * up, modulo 2^32. What is stored is `dimension` 4-byte values: `cell_values` of them for each cell
@@ -14,6 +15,7 @@
 
 #include "base/error.h"
 #include "features/stored.h"
+#include "net/model.h"
 #include "part/part.h"
 #include <stdint.h>
 
@@ -23,7 +25,8 @@ enum feature_normalize {
     NORMALIZE_L1,
     NORMALIZE_NONE,
     NORMALIZE_HELLINGER,
-    NORMALIZE_UNIT, /* of Fisher vectors, which have no other */
+    NORMALIZE_UNIT,   /* of Fisher vectors, which have no other, and of networks */
+    NORMALIZE_VALUES, /* "none" of networks: float32 values as they are */
 };
 
 #define FEATURE_MAX           16         /* features in one run */
@@ -51,9 +54,21 @@ bool feature_image_equal(const struct feature_image *a, const struct feature_ima
 #define CODEBOOK_WORDS_MAX 65536u
 #define FEATURE_DIGEST     33 /* hexadecimal digits of a codebook's digest, with a NUL */
 
+enum feature_fit { FEATURE_FIT_MODEL, FEATURE_FIT_SQUASH, FEATURE_FIT_CROP };
+
+/* What a feature of a network is: its model, which output, and how pictures come to its size. */
+struct feature_net {
+    char digest[65];               /* SHA-256 of the file; "": no network */
+    char output[NET_NAME];         /* name; its values: */
+    uint32_t values;
+    enum feature_fit fit;          /* FEATURE_FIT_MODEL: not settled */
+    uint16_t crop;                 /* in thousandths */
+    const struct net_model *model; /* borrowed for the life of the process; NULL: not bound */
+};
+
 struct feature {
     char name[FEATURE_NAME_MAX]; /* dataset name: [A-Za-z0-9_.-]+ */
-    char spec[128];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
+    char spec[256];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
     const struct feature_kind *kind;
     enum feature_normalize normalize;
     enum feature_store store; /* of the values in the file; counts stay uint32 */
@@ -76,6 +91,7 @@ struct feature {
     bool fisher;                             /* fisher=K: sums around the words, not their counts */
     char codebook_digest[FEATURE_DIGEST];    /* ""; set by the spec or by feature_bind_codebook */
     const struct feature_codebook *codebook; /* borrowed; NULL: none, or not there yet (codebook.h) */
+    struct feature_net net;
 };
 
 struct feature_set {
@@ -97,6 +113,10 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
 bool feature_lacks_codebook(const struct feature *feature);
 /* Whether that is so of one of them. */
 bool feature_set_lacks_codebooks(const struct feature_set *set);
+
+/* Finds the model of a network that the spec names by its digest. STATUS_USAGE with a sentence: it is not
+ * there. Other features, and those that have theirs, are left as they are. */
+enum status feature_bind_model(struct feature *feature, struct error *err);
 
 /* Sets the canonical spec from everything else. */
 void feature_write_spec(struct feature *feature);

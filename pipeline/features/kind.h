@@ -64,6 +64,7 @@ struct feature_kind {
      * before any picture is counted. NULL: the kind needs no codebook. */
     const struct descriptor *descriptor;
     bool fisher; /* it has fisher=K, sums around the words; else words=K, their counts */
+    bool network; /* the words are the output of a network (net/model.h) */
 
     const char *const *examples; /* specs for the self-test, ended by NULL; names are distinct */
 };
@@ -77,6 +78,13 @@ extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
 extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
 extern const struct feature_kind feature_lab, feature_coledge;
+extern const struct feature_kind feature_net;
+
+/* Takes one option of a network's spec; false: it is none. */
+bool feature_parse_net(struct feature *feature, const char *option, const char *value,
+                       enum status *status, const char *spec, struct error *err);
+/* What a network's canonical spec ends with, ",model=..."; "" for other kinds. */
+void feature_write_net(char *text, size_t size, const struct feature *feature);
 
 /* Hue in whole degrees, saturation and value of an RGB pixel, by the formula of the kind hsv. */
 void feature_hsv_of(int *hue, int *saturation, int *value, const uint8_t *pixel);

@@ -123,7 +123,7 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
         return error_set(err, STATUS_USAGE, "%s has no codebook", where);
     for (unsigned i = 0; i < codebooks->count; i++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s: %s", used ? "; " : "",
+        snprintf(names + used, sizeof names - used, "%s%.63s: %.120s", used ? "; " : "",
                  codebooks->stored[i].name, codebooks->stored[i].spec);
     }
     return error_set(err, STATUS_USAGE, "no codebook of %s fits feature %s (%s)", where,

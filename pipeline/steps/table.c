@@ -5,6 +5,7 @@
 #include "steps/describe_step.h"
 #include "steps/entropy_step.h"
 #include "steps/jpeg_step.h"
+#include "steps/net_step.h"
 #include "steps/plan.h"
 #include "steps/scale_step.h"
 #include "steps/thumbnail_step.h"
@@ -52,7 +53,7 @@ static bool needs_descriptors(struct step_node *node, struct plan *plan,
                               const struct feature *feature)
 {
     (void)plan;
-    return feature && !feature->kind->count &&
+    return feature && feature->kind->descriptor &&
            describe_step(feature->kind->descriptor) == node->step;
 }
 
@@ -60,7 +61,14 @@ static bool needs_words(struct step_node *node, struct plan *plan, const struct 
 {
     (void)plan;
     node->config = feature;
-    return feature && !feature->kind->count;
+    return feature && feature->kind->descriptor;
+}
+
+static bool needs_net(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->config = feature;
+    return feature && feature->kind->network;
 }
 
 /* One for all features of an image. */
@@ -96,6 +104,7 @@ const struct step_row step_rows[] = {
     {&opsift_step, needs_descriptors},
     {&patch_step, needs_descriptors},
     {&words_step, needs_words},
+    {&net_step, needs_net},
     {&count_step, needs_count},
     {&code_step, needs_code},
     {NULL, NULL},

@@ -1,0 +1,180 @@
+/* net_kind.c: the kind "net": what a network of integers (net/model.h) makes of a picture. */
+#include "base/parse.h"
+#include "features/kind.h"
+#include "features/net_models.h"
+#include "part/scale.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CROP_WHOLE 1000u
+
+/* The outputs of a model, "embedding, scores". */
+static void list_outputs(char *text, size_t size, const struct net_model *model)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < model->output_count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+                                 model->outputs[i].name);
+}
+
+static enum status settle_output(struct feature *feature, const char *spec, struct error *err)
+{
+    const struct net_model *model = feature->net.model;
+    const int output = net_model_output(model, *feature->net.output ? feature->net.output : NULL);
+    if (output < 0) {
+        char names[256];
+        list_outputs(names, sizeof names, model);
+        return error_set(err, STATUS_USAGE, "feature '%s': the model has no output %s; it has %s",
+                         spec, feature->net.output, names);
+    }
+    snprintf(feature->net.output, sizeof feature->net.output, "%s", model->outputs[output].name);
+    const size_t values = net_tensor_values(&model->tensors[model->outputs[output].tensor]);
+    if (feature->net.values > 0 && feature->net.values != values)
+        return error_set(err, STATUS_USAGE, "feature '%s': the output %s has %zu values", spec,
+                         feature->net.output, values);
+    feature->net.values = (uint32_t)values;
+    if (feature->net.fit == FEATURE_FIT_MODEL)
+        feature->net.fit = model->fit == NET_CROP ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
+    if (feature->net.fit == FEATURE_FIT_CROP && feature->net.crop == 0)
+        feature->net.crop = model->fit == NET_CROP ? model->crop : 875;
+    feature->image.scale =
+        scale_to(model->width, model->height,
+                 feature->net.fit == FEATURE_FIT_CROP ? feature->net.crop : 0);
+    return STATUS_OK;
+}
+
+static enum status settle_net(struct feature *feature, const char *spec, struct error *err)
+{
+    const bool bound = feature->net.model;
+    if (!feature->net.digest[0])
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': net takes model=FILE; 'clpipe-network lite0' makes one",
+                         spec);
+    if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 ||
+        feature->image.blur || feature->image.scale > 0)
+        return error_set(err, STATUS_USAGE, "feature '%s': net takes no grid=, levels=, scale= or blur=",
+                         spec);
+    if (feature->normalize == NORMALIZE_HELLINGER)
+        return error_set(err, STATUS_USAGE, "feature '%s': normalize=hellinger must be unit or none",
+                         spec);
+    feature->normalize = feature->normalize == NORMALIZE_NONE || feature->normalize == NORMALIZE_VALUES
+                             ? NORMALIZE_VALUES
+                             : NORMALIZE_UNIT;
+    if (bound && settle_output(feature, spec, err) != STATUS_OK)
+        return err->status;
+    if (!bound && (feature->net.values == 0 || !*feature->net.output ||
+                   feature->net.fit == FEATURE_FIT_MODEL))
+        return error_set(err, STATUS_USAGE, "feature '%s': model=DIGEST takes output=, values= and fit=",
+                         spec);
+    if (feature->normalize == NORMALIZE_VALUES && feature->store == STORE_UINT8)
+        return error_set(err, STATUS_USAGE, "feature '%s': store=uint8 takes normalize=unit", spec);
+    feature->bins[0] = feature->cell_bins = feature->net.values;
+    return STATUS_OK;
+}
+
+enum status feature_bind_model(struct feature *feature, struct error *err)
+{
+    char directory[4096];
+    if (!feature->kind->network || feature->net.model)
+        return STATUS_OK;
+    feature->net.model = net_models_find(feature->net.digest);
+    if (feature->net.model)
+        return settle_output(feature, feature->spec, err);
+    net_models_directory(directory, sizeof directory);
+    return error_set(err, STATUS_USAGE,
+                     "the feature %s needs its model, of SHA-256 %s: put the file (NAME.net) into %s, "
+                     "or name it: --feature %s=net:model=FILE",
+                     feature->name, feature->net.digest, directory, feature->name);
+}
+
+bool feature_parse_net(struct feature *feature, const char *option, const char *value,
+                       enum status *status, const char *spec, struct error *err)
+{
+    struct feature_net *net = &feature->net;
+    uint64_t number;
+    double part;
+    *status = STATUS_OK;
+    if (strcmp(option, "model") == 0) {
+        if (strlen(value) == sizeof net->digest - 1 &&
+            value[strspn(value, "0123456789abcdef")] == '\0') {
+            strcpy(net->digest, value);
+            net->model = NULL;
+            return true;
+        }
+        *status = net_models_open(&net->model, value, err);
+        if (*status == STATUS_OK)
+            strcpy(net->digest, net->model->digest);
+    } else if (strcmp(option, "output") == 0) {
+        if (snprintf(net->output, sizeof net->output, "%s", value) >= (int)sizeof net->output)
+            *status = error_set(err, STATUS_USAGE, "feature '%s': output=%s is too long", spec, value);
+    } else if (strcmp(option, "fit") == 0) {
+        net->fit = strcmp(value, "crop") == 0 ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
+        if (net->fit == FEATURE_FIT_SQUASH && strcmp(value, "squash") != 0)
+            *status = error_set(err, STATUS_USAGE, "feature '%s': fit=%s must be crop or squash", spec,
+                                value);
+    } else if (strcmp(option, "crop") == 0) {
+        if (!parse_double(&part, value) || part < 0.5 || part > 1)
+            *status = error_set(err, STATUS_USAGE, "feature '%s': crop=%s must be from 0.5 to 1", spec,
+                                value);
+        net->fit = FEATURE_FIT_CROP;
+        net->crop = *status == STATUS_OK ? (uint16_t)lround(part * CROP_WHOLE) : 0;
+    } else if (strcmp(option, "values") == 0 && parse_u64(&number, value, 1, NET_VALUES_MAX)) {
+        net->values = (uint32_t)number;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void feature_write_net(char *text, size_t size, const struct feature *feature)
+{
+    const struct feature_net *net = &feature->net;
+    char crop[24] = "";
+    if (net->fit == FEATURE_FIT_CROP)
+        snprintf(crop, sizeof crop, ",crop=0.%03u", net->crop);
+    if (net->crop == CROP_WHOLE)
+        strcpy(crop, ",crop=1");
+    *text = '\0';
+    if (feature->kind->network)
+        snprintf(text, size, ",model=%s,output=%s,values=%u,fit=%s%s", net->digest, net->output,
+                 net->values, net->fit == FEATURE_FIT_CROP ? "crop" : "squash", crop);
+}
+
+/* In float64, squares added up in order, rounded to float32 once for the values and once at the end. */
+static bool finish_net(void *values, const struct feature *feature, const uint32_t *words)
+{
+    const struct net_model *model = feature->net.model;
+    const struct net_output *output = &model->outputs[net_model_output(model, feature->net.output)];
+    const bool narrow = !model->tensors[output->tensor].is_sum;
+    uint8_t *bytes = narrow ? malloc(feature->dimension) : NULL;
+    float *out = values;
+    double length = 0;
+    if (narrow && !bytes)
+        return false;
+    for (uint32_t i = 0; narrow && i < feature->dimension; i++)
+        bytes[i] = (uint8_t)words[i];
+    net_output_values(out, model, output, narrow ? (const void *)bytes : (const void *)words);
+    for (uint32_t i = 0; i < feature->dimension; i++)
+        length += (double)out[i] * out[i];
+    length = sqrt(length);
+    for (uint32_t i = 0; feature->normalize == NORMALIZE_UNIT && length > 0 && i < feature->dimension;
+         i++)
+        out[i] = (float)(out[i] / length);
+    free(bytes);
+    return true;
+}
+
+static const char *const no_examples[] = {NULL}; /* they need a model; the step has tests */
+
+const struct feature_kind feature_net = {
+    .name = "net",
+    .fixed = true,
+    .network = true,
+    .zeros = true,
+    .settle = settle_net,
+    .finish = finish_net,
+    .examples = no_examples,
+};
