@@ -3,6 +3,7 @@
 #include "steps/net_step.h"
 
 #include "base/random.h"
+#include "net/net_synthetic.h"
 #include "net/reference.h"
 #include "net_part.h"
 #include "ocl/ocl_ndrange.h"
@@ -477,6 +478,28 @@ out:
     return status;
 }
 
+/* Both outputs of a synthetic network. */
+static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                  struct error *err)
+{
+    struct net_model *model;
+    enum status status = net_synthetic(&model, RANDOM_START, err);
+    *compared = *wrong = 0;
+    for (uint32_t i = 0; status == STATUS_OK && i < model->output_count; i++) {
+        struct feature feature = {.name = "test", .net.model = model};
+        uint64_t here, bad;
+        strcpy(feature.net.output, model->outputs[i].name);
+        feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);
+        status = test_model(&here, &bad, context, &feature, err);
+        if (status == STATUS_OK) {
+            *compared += here;
+            *wrong += bad;
+        }
+    }
+    net_model_close(&model);
+    return status;
+}
+
 static enum status prove_net(void *state, struct error *err)
 {
     const struct net *net = state;
@@ -501,4 +524,6 @@ const struct step net_step = {
     .count = count_pictures,
     .fill = fill_entry,
     .enqueue = enqueue_net,
+    .self_test_name = "networks",
+    .self_test = test_synthetic,
 };
