@@ -17,36 +17,33 @@ static inline long requantise(int sum, int mul, uint shift)
     return ((long)sum * mul + (1l << (shift - 1))) >> shift;
 }
 
-/* The value's picture, and its number within it; false: there is none. */
-static inline bool find_value(uint *picture, uint *value, const __private struct net_shape *s,
-                              uint count)
-{
-    const size_t item = get_global_id(0);
-    *picture = (uint)(item / count);
-    *value = (uint)(item % count);
-    return *picture < s->pictures;
-}
+/* Sets the value's picture, and its number among the `count` of it, or returns. Here and below without
+ * remainders: Oclgrind does not know the instruction that they bring beside a quotient. */
+#define FIND_VALUE(count)                                                                          \
+    const uint picture = (uint)(get_global_id(0) / (count));                                       \
+    const uint value = (uint)(get_global_id(0) - (size_t)picture * (count));                       \
+    if (picture >= pictures)                                                                       \
+        return;
 
-/* Copies pictures to the workspace. */
+/* Copies pictures to the workspace; those that were given up are black. */
 __kernel void net_take(__global const uchar *pixels, __global const struct net_part *parts,
-                       struct net_shape s, __global uchar *work)
+                       __global const struct net_shape *shapes, uint layer, uint first,
+                       uint pictures, __global uchar *work)
 {
-    uint picture, value;
-    if (!find_value(&picture, &value, &s, s.height * s.width * s.channels))
-        return;
-    parts += s.first + picture;
-    if (parts->words != NET_NO_WORDS)
-        work[s.place + (size_t)picture * s.bytes + value] = pixels[parts->offset + value];
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.height * s.width * s.channels)
+    parts += first + picture;
+    work[s.place + (size_t)picture * s.bytes + value] =
+        parts->words != NET_NO_WORDS ? pixels[parts->offset + value] : 0;
 }
 
-__kernel void net_convolution(struct net_shape s, __global uchar *work,
-                              __global const uchar *model)
+__kernel void net_convolution(__global const struct net_shape *shapes, uint layer, uint pictures,
+                              __global uchar *work, __global const uchar *model)
 {
-    uint picture, value;
-    if (!find_value(&picture, &value, &s, s.height * s.width * s.channels))
-        return;
-    const uint n = value % s.channels, x = value / s.channels % s.width;
-    const uint y = value / s.channels / s.width;
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.height * s.width * s.channels)
+    const uint pixel = value / s.channels, n = value - pixel * s.channels;
+    const uint y = pixel / s.width, x = pixel - y * s.width;
     const uint each = s.channels_a / s.groups;
     __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a +
                                n / (s.channels / s.groups) * each;
@@ -70,13 +67,14 @@ __kernel void net_convolution(struct net_shape s, __global uchar *work,
 }
 
 /* The largest value, or the mean, of a window. */
-__kernel void net_pool(struct net_shape s, __global uchar *work, __global const uchar *model)
+__kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint pictures,
+                       __global uchar *work, __global const uchar *model)
 {
-    uint picture, value, taps = 0;
-    if (!find_value(&picture, &value, &s, s.height * s.width * s.channels))
-        return;
-    const uint c = value % s.channels, x = value / s.channels % s.width;
-    const uint y = value / s.channels / s.width;
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.height * s.width * s.channels)
+    uint taps = 0;
+    const uint pixel = value / s.channels, c = value - pixel * s.channels;
+    const uint y = pixel / s.width, x = pixel - y * s.width;
     __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a + c;
     uint most = 0;
     long sum = 0;
@@ -98,29 +96,30 @@ __kernel void net_pool(struct net_shape s, __global uchar *work, __global const 
     }
     const long n = s.counts_padding ? (long)s.kernel_y * s.kernel_x : (long)taps;
     const long above = 2 * sum * s.mul_a + (n << s.shift), below = n << (s.shift + 1);
-    *out = limit(&s, above / below - (above % below < 0));
+    const long toward_zero = above / below;
+    *out = limit(&s, toward_zero - (above < toward_zero * below));
 }
 
 /* Sums over the picture, one channel a work-item. */
-__kernel void net_sum(struct net_shape s, __global uchar *work, __global const uchar *model)
+__kernel void net_sum(__global const struct net_shape *shapes, uint layer, uint pictures,
+                       __global uchar *work, __global const uchar *model)
 {
-    uint picture, channel;
-    if (!find_value(&picture, &channel, &s, s.channels))
-        return;
-    __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a + channel;
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.channels)
+    __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a + value;
     int sum = 0;
     for (uint i = 0; i < s.height_a * s.width_a; i++, in += s.channels)
         sum += (int)*in - (int)s.zero_a;
-    ((__global int *)(work + s.place + (size_t)picture * s.bytes))[channel] = sum;
+    ((__global int *)(work + s.place + (size_t)picture * s.bytes))[value] = sum;
 }
 
 /* Layers that make each value of the values in its place. */
-__kernel void net_each(struct net_shape s, __global uchar *work, __global const uchar *model)
+__kernel void net_each(__global const struct net_shape *shapes, uint layer, uint pictures,
+                       __global uchar *work, __global const uchar *model)
 {
-    uint picture, value;
-    if (!find_value(&picture, &value, &s, s.height * s.width * s.channels))
-        return;
-    const uint c = value % s.channels;
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.height * s.width * s.channels)
+    const uint c = value - value / s.channels * s.channels;
     const uchar q = work[s.place_a + (size_t)picture * s.bytes_a + value];
     __global const uchar *b = work + s.place_b + (size_t)picture * s.bytes_b;
     __global uchar *out = work + s.place + (size_t)picture * s.bytes + value;
@@ -135,14 +134,14 @@ __kernel void net_each(struct net_shape s, __global uchar *work, __global const 
 }
 
 /* The values of an output as the words of rows: of a sum as they are. */
-__kernel void net_give(struct net_shape s, __global const uchar *work,
+__kernel void net_give(__global const struct net_shape *shapes, uint layer, uint first,
+                       uint pictures, __global const uchar *work,
                        __global const struct net_part *parts, uint wide, __global uint *words)
 {
-    uint picture, value;
-    if (!find_value(&picture, &value, &s, s.height * s.width * s.channels))
-        return;
+    const struct net_shape s = shapes[layer];
+    FIND_VALUE(s.height * s.width * s.channels)
     __global const uchar *from = work + s.place + (size_t)picture * s.bytes;
-    parts += s.first + picture;
+    parts += first + picture;
     if (parts->words != NET_NO_WORDS)
         words[parts->words + value] = wide ? ((__global const uint *)from)[value] : (uint)from[value];
 }

@@ -22,7 +22,7 @@ struct net_part {
 /* A layer (pipeline/net/model.h) for a batch of pictures. Tensor t of picture p begins at byte
  * place[t] + p * bytes[t] of the workspace; bytes are a multiple of 4. */
 struct net_shape {
-    NET_U32 kind, first, pictures; /* number of the first one in the slot */
+    NET_U32 kind;
     NET_U32 place, bytes, height, width, channels; /* what it makes */
     NET_U32 place_a, bytes_a, height_a, width_a, channels_a, zero_a;
     NET_U32 place_b, bytes_b, zero_b;

@@ -44,7 +44,7 @@ struct net {
     char options[128];
     cl_program program;
     cl_kernel kernel[KERNELS];
-    cl_mem constants, work;
+    cl_mem constants, shapes, work;
 };
 
 /* --- the workspace --------------------------------------------------------------------------- */
@@ -112,6 +112,7 @@ static void close_net(void **state)
         clReleaseProgram(net->program);
     if (net) {
         ocl_buffer_release(&net->constants);
+        ocl_buffer_release(&net->shapes);
         ocl_buffer_release(&net->work);
         free(net->places.place);
     }
@@ -149,6 +150,73 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     return STATUS_OK;
 }
 
+static struct net_shape shape_of(const struct net *net, uint32_t tensor)
+{
+    const struct net_model *model = net->model;
+    const struct net_tensor *made = &model->tensors[tensor];
+    struct net_shape s = {.place = (uint32_t)(net->places.place[tensor] * net->batch),
+                          .bytes = (uint32_t)bytes_of(model, tensor),
+                          .height = made->height,
+                          .width = made->width,
+                          .channels = made->channels};
+    if (tensor == 0)
+        return s;
+    const struct net_layer *layer = &model->layers[tensor - 1];
+    const struct net_fields *f = &layer->f;
+    const struct net_tensor *a = &model->tensors[f->a];
+    const void *weights = f->kind == NET_TABLE ? (const void *)layer->tables : layer->weights;
+    s.kind = f->kind;
+    s.place_a = (uint32_t)(net->places.place[f->a] * net->batch);
+    s.bytes_a = (uint32_t)bytes_of(model, f->a);
+    s.height_a = a->height;
+    s.width_a = a->width;
+    s.channels_a = a->channels;
+    s.zero_a = a->zero;
+    s.place_b = (uint32_t)(net->places.place[f->b] * net->batch);
+    s.bytes_b = (uint32_t)bytes_of(model, f->b);
+    s.zero_b = model->tensors[f->b].zero;
+    s.kernel_y = f->kernel_y;
+    s.kernel_x = f->kernel_x;
+    s.stride_y = f->stride_y;
+    s.stride_x = f->stride_x;
+    s.dilation_y = f->dilation_y;
+    s.dilation_x = f->dilation_x;
+    s.top = f->top;
+    s.left = f->left;
+    s.groups = f->groups;
+    s.zero = f->zero;
+    s.low = f->low;
+    s.high = f->high;
+    s.mul_a = f->mul_a;
+    s.mul_b = f->mul_b;
+    s.shift = f->shift;
+    s.counts_padding = f->counts_padding;
+    if (weights)
+        s.weights = (uint32_t)((const uint8_t *)weights - model->bytes);
+    if (f->kind == NET_CONVOLUTION) {
+        s.bias = (uint32_t)((const uint8_t *)layer->bias - model->bytes);
+        s.mul = (uint32_t)((const uint8_t *)layer->mul - model->bytes);
+        s.shifts = (uint32_t)((const uint8_t *)layer->shift - model->bytes);
+    }
+    return s;
+}
+
+/* The layers as kernels read them, that of tensor t at t. */
+static enum status make_shapes(struct net *net, struct error *err)
+{
+    const uint32_t count = net->model->layer_count + 1;
+    struct net_shape *shapes = calloc(count, sizeof *shapes);
+    if (!shapes)
+        return error_memory(err, count * sizeof *shapes, "a network");
+    for (uint32_t t = 0; t < count; t++)
+        shapes[t] = shape_of(net, t);
+    const enum status status =
+        ocl_buffer(&net->shapes, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                   count * sizeof *shapes, shapes, "a network", err);
+    free(shapes);
+    return status;
+}
+
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
@@ -158,6 +226,7 @@ static enum status build_net(void *state, struct error *err)
     memcpy(&size, net->model->bytes + 8, sizeof size);
     if (ocl_program_build(&net->program, net->context, programs[0], NULL, net->options, err) !=
             STATUS_OK ||
+        make_shapes(net, err) != STATUS_OK ||
         ocl_buffer(&net->constants, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, size,
                    net->model->bytes, "a network", err) != STATUS_OK ||
         ocl_buffer(&net->work, net->context, CL_MEM_READ_WRITE, net->batch * net->places.bytes, NULL,
@@ -282,109 +351,58 @@ static enum status enqueue_host(const struct net *net, struct ocl_queue *queue, 
 
 /* --- by kernels ------------------------------------------------------------------------------ */
 
-static struct net_shape shape_of(const struct net *net, uint32_t tensor, uint32_t first,
-                                 uint32_t pictures)
-{
-    const struct net_model *model = net->model;
-    const struct net_tensor *made = &model->tensors[tensor];
-    struct net_shape s = {.first = first,
-                          .pictures = pictures,
-                          .place = (uint32_t)(net->places.place[tensor] * net->batch),
-                          .bytes = (uint32_t)bytes_of(model, tensor),
-                          .height = made->height,
-                          .width = made->width,
-                          .channels = made->channels};
-    if (tensor == 0)
-        return s;
-    const struct net_layer *layer = &model->layers[tensor - 1];
-    const struct net_fields *f = &layer->f;
-    const struct net_tensor *a = &model->tensors[f->a];
-    const void *weights = f->kind == NET_TABLE ? (const void *)layer->tables : layer->weights;
-    s.kind = f->kind;
-    s.place_a = (uint32_t)(net->places.place[f->a] * net->batch);
-    s.bytes_a = (uint32_t)bytes_of(model, f->a);
-    s.height_a = a->height;
-    s.width_a = a->width;
-    s.channels_a = a->channels;
-    s.zero_a = a->zero;
-    s.place_b = (uint32_t)(net->places.place[f->b] * net->batch);
-    s.bytes_b = (uint32_t)bytes_of(model, f->b);
-    s.zero_b = model->tensors[f->b].zero;
-    s.kernel_y = f->kernel_y;
-    s.kernel_x = f->kernel_x;
-    s.stride_y = f->stride_y;
-    s.stride_x = f->stride_x;
-    s.dilation_y = f->dilation_y;
-    s.dilation_x = f->dilation_x;
-    s.top = f->top;
-    s.left = f->left;
-    s.groups = f->groups;
-    s.zero = f->zero;
-    s.low = f->low;
-    s.high = f->high;
-    s.mul_a = f->mul_a;
-    s.mul_b = f->mul_b;
-    s.shift = f->shift;
-    s.counts_padding = f->counts_padding;
-    if (weights)
-        s.weights = (uint32_t)((const uint8_t *)weights - model->bytes);
-    if (f->kind == NET_CONVOLUTION) {
-        s.bias = (uint32_t)((const uint8_t *)layer->bias - model->bytes);
-        s.mul = (uint32_t)((const uint8_t *)layer->mul - model->bytes);
-        s.shifts = (uint32_t)((const uint8_t *)layer->shift - model->bytes);
-    }
-    return s;
-}
-
+/* Tensor t of `pictures` pictures. */
 static enum status launch(const struct net *net, struct ocl_queue *queue, unsigned kernel,
-                          const struct net_shape *s, struct ocl_waits waits, cl_event *event,
+                          uint32_t t, uint32_t pictures, struct ocl_waits waits, cl_event *event,
                           struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(net->context);
-    const size_t each = kernel == SUM ? 1 : (size_t)s->height * s->width;
     size_t local = GROUP_MOST;
     while (local > device->max_work_group || local > device->max_work_item[0])
         local /= 2;
-    const size_t global = ocl_range_size(device, s->pictures * each * s->channels, local);
+    const size_t global = ocl_range_size(
+        device, pictures * net_tensor_values(&net->model->tensors[t]), local);
     return ocl_enqueue_kernel(queue, kernel_names[kernel], net->kernel[kernel], 1, &global, &local,
                               waits, event, err);
 }
 
-static enum status launch_layer(const struct net *net, struct ocl_queue *queue,
-                                const struct net_shape *s, struct error *err)
+static enum status launch_layer(const struct net *net, struct ocl_queue *queue, cl_uint t,
+                                cl_uint pictures, struct error *err)
 {
-    const unsigned kernel = s->kind == NET_CONVOLUTION                    ? CONVOLUTION
-                            : s->kind == NET_MAX || s->kind == NET_MEAN ? POOL
-                            : s->kind == NET_SUM                        ? SUM
-                                                                        : EACH;
-    if (ocl_args(net->kernel[kernel], err, sizeof *s, s, sizeof net->work, &net->work,
-                 sizeof net->constants, &net->constants, OCL_ARGS_END) != STATUS_OK)
+    const uint32_t kind = net->model->layers[t - 1].f.kind;
+    const unsigned kernel = kind == NET_CONVOLUTION                 ? CONVOLUTION
+                            : kind == NET_MAX || kind == NET_MEAN ? POOL
+                            : kind == NET_SUM                     ? SUM
+                                                                  : EACH;
+    if (ocl_args(net->kernel[kernel], err, sizeof net->shapes, &net->shapes, sizeof t, &t,
+                 sizeof pictures, &pictures, sizeof net->work, &net->work, sizeof net->constants,
+                 &net->constants, OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(net, queue, kernel, s, OCL_NO_WAITS, NULL, err);
+    return launch(net, queue, kernel, t, pictures, OCL_NO_WAITS, NULL, err);
 }
 
 /* Pictures [first, first + pictures) of the slot. */
 static enum status enqueue_batch(const struct net *net, struct ocl_queue *queue, struct step_io *io,
-                                 uint32_t first, uint32_t pictures, cl_event *event,
+                                 cl_uint first, cl_uint pictures, cl_event *event,
                                  struct error *err)
 {
-    const uint32_t output = net->output->tensor;
+    const cl_uint input = 0, output = net->output->tensor;
     const cl_uint wide = net->model->tensors[output].is_sum;
-    struct net_shape s = shape_of(net, 0, first, pictures);
-    if (ocl_args(net->kernel[TAKE], err, sizeof io->in, &io->in, sizeof io->table, &io->table, sizeof s, &s,
-                 sizeof net->work, &net->work, OCL_ARGS_END) != STATUS_OK ||
-        launch(net, queue, TAKE, &s, io->waits, NULL, err) != STATUS_OK)
+    if (ocl_args(net->kernel[TAKE], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+                 sizeof net->shapes, &net->shapes, sizeof input, &input, sizeof first, &first,
+                 sizeof pictures, &pictures, sizeof net->work, &net->work, OCL_ARGS_END) !=
+            STATUS_OK ||
+        launch(net, queue, TAKE, input, pictures, io->waits, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    for (uint32_t t = 1; t <= output; t++) {
-        s = shape_of(net, t, first, pictures);
-        if (launch_layer(net, queue, &s, err) != STATUS_OK)
+    for (uint32_t t = 1; t <= output; t++)
+        if (launch_layer(net, queue, t, pictures, err) != STATUS_OK)
             return STATUS_FAILED;
-    }
-    if (ocl_args(net->kernel[GIVE], err, sizeof s, &s, sizeof net->work, &net->work, sizeof io->table,
-                 &io->table, sizeof wide, &wide, sizeof io->values, &io->values, OCL_ARGS_END) !=
-        STATUS_OK)
+    if (ocl_args(net->kernel[GIVE], err, sizeof net->shapes, &net->shapes, sizeof output, &output,
+                 sizeof first, &first, sizeof pictures, &pictures, sizeof net->work, &net->work,
+                 sizeof io->table, &io->table, sizeof wide, &wide, sizeof io->values, &io->values,
+                 OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(net, queue, GIVE, &s, OCL_NO_WAITS, event, err);
+    return launch(net, queue, GIVE, output, pictures, OCL_NO_WAITS, event, err);
 }
 
 static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step_io *io,
