@@ -50,17 +50,19 @@ __kernel void net_convolution(__global const struct net_shape *shapes, uint laye
     __global const char *weights = (__global const char *)(model + s.weights) +
                                    (size_t)n * s.kernel_y * s.kernel_x * each;
     int sum = ((__global const int *)(model + s.bias))[n];
-    for (uint ky = 0; ky < s.kernel_y; ky++) {
-        const int iy = (int)(y * s.stride_y + ky * s.dilation_y) - (int)s.top;
+    for (uint ky = 0; ky < s.kernel_y; ky++)
         for (uint kx = 0; kx < s.kernel_x; kx++, weights += each) {
+            const int iy = (int)(y * s.stride_y + ky * s.dilation_y) - (int)s.top;
             const int ix = (int)(x * s.stride_x + kx * s.dilation_x) - (int)s.left;
-            const bool inside =
-                iy >= 0 && iy < (int)s.height_a && ix >= 0 && ix < (int)s.width_a;
+            if (iy < 0 || iy >= (int)s.height_a || ix < 0 || ix >= (int)s.width_a) {
+                for (uint c = 0; c < each; c++)
+                    sum += (int)s.zero_a * weights[c];
+                continue;
+            }
             __global const uchar *q = in + ((size_t)iy * s.width_a + ix) * s.channels_a;
             for (uint c = 0; c < each; c++)
-                sum += (inside ? (int)q[c] : (int)s.zero_a) * weights[c];
+                sum += (int)q[c] * weights[c];
         }
-    }
     work[s.place + (size_t)picture * s.bytes + value] =
         limit(&s, requantise(sum, ((__global const int *)(model + s.mul))[n],
                              ((__global const uint *)(model + s.shifts))[n]));

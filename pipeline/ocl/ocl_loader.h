@@ -17,7 +17,7 @@
     ENTRY(clEnqueueMapBuffer) ENTRY(clEnqueueMarkerWithWaitList) ENTRY(clEnqueueNDRangeKernel) \
     ENTRY(clEnqueueReadBuffer) ENTRY(clEnqueueUnmapMemObject) ENTRY(clEnqueueWriteBuffer) \
     ENTRY(clFinish) ENTRY(clFlush) ENTRY(clGetDeviceIDs) ENTRY(clGetDeviceInfo) \
-    ENTRY(clGetEventInfo) ENTRY(clGetEventProfilingInfo) ENTRY(clGetKernelInfo) \
+    ENTRY(clGetEventInfo) ENTRY(clGetEventProfilingInfo) ENTRY(clGetKernelInfo) ENTRY(clGetMemObjectInfo) \
     ENTRY(clGetPlatformIDs) ENTRY(clGetPlatformInfo) ENTRY(clGetProgramBuildInfo) \
     ENTRY(clGetProgramInfo) ENTRY(clReleaseCommandQueue) ENTRY(clReleaseContext) \
     ENTRY(clReleaseEvent) ENTRY(clReleaseKernel) ENTRY(clReleaseMemObject) ENTRY(clReleaseProgram) \
@@ -64,6 +64,7 @@ const char *ocl_loader_name(void);
 #define clGetDeviceInfo             ocl_api.clGetDeviceInfo
 #define clGetEventInfo              ocl_api.clGetEventInfo
 #define clGetEventProfilingInfo     ocl_api.clGetEventProfilingInfo
+#define clGetMemObjectInfo          ocl_api.clGetMemObjectInfo
 #define clGetKernelInfo             ocl_api.clGetKernelInfo
 #define clGetPlatformIDs            ocl_api.clGetPlatformIDs
 #define clGetPlatformInfo           ocl_api.clGetPlatformInfo
