@@ -719,25 +719,6 @@ enum status result_feature_read_raw(struct result *result, const struct result_f
                         rows, result->path, err);
 }
 
-enum status result_feature_read(struct result *result, const struct result_feature *feature,
-                                uint64_t first, uint64_t count, float *rows, struct error *err)
-{
-    const uint64_t values = count * feature->dimension;
-    uint8_t *at = (uint8_t *)rows + values * (sizeof *rows - stored_size(feature->store));
-    if (result_feature_read_raw(result, feature, first, count, at, err))
-        return STATUS_FAILED;
-    stored_decode_in_place(rows, feature->store, feature->is_signed, values);
-    if (feature->is_float)
-        return STATUS_OK;
-    /* In place: HDF5's own conversion of integers to floats is slow. */
-    for (uint64_t i = 0; i < count * feature->dimension; i++) {
-        uint32_t value;
-        memcpy(&value, &rows[i], sizeof value);
-        rows[i] = (float)value;
-    }
-    return STATUS_OK;
-}
-
 enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
                                        uint64_t first, uint64_t count, uint32_t *rows,
                                        struct error *err)

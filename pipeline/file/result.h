@@ -70,11 +70,8 @@ const struct result_feature *result_feature_at(const struct result *result, unsi
 /* By name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
 
-/* Reads rows [first, first + count) of a feature as float32, whatever it is stored as. */
-enum status result_feature_read(struct result *result, const struct result_feature *feature,
-                                uint64_t first, uint64_t count, float *rows, struct error *err);
-/* The same of a feature that is not float, as the uint32 counts that are stored (float32 holds them
- * exactly only up to 2^24). */
+/* Rows [first, first + count) of a feature that is not float, as the uint32 counts that are stored:
+ * float32 (feature_matrix.h) holds them exactly only up to 2^24. */
 enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
                                        uint64_t first, uint64_t count, uint32_t *rows,
                                        struct error *err);

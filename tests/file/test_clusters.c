@@ -226,7 +226,7 @@ static void assert_continued(const char *path, const struct clustered *before, u
             assert_int_equal(labels[i], before->clustering.labels[i + gone_rows]);
             assert_true(distances[i] == before->clustering.distances[i + gone_rows]);
         } else {
-            assert_ok(result_feature_read(result, feature, i, 1, row, &error));
+            assert_ok(read_feature(result, feature, i, 1, row, &error));
             assert_int_equal(labels[i], 1);
             assert_true(distances[i] == row[0]);
         }

@@ -34,7 +34,7 @@ static inline void cluster(struct clustered *c, const char *path, const char *fe
     snprintf(c->feature, sizeof c->feature, "%s", feature_name);
     assert_ok(result_feature_identity(result, feature, c->content, &error));
     float *rows = calloc(n * d + 1, sizeof *rows);
-    assert_ok(result_feature_read(result, feature, 0, n, rows, &error));
+    assert_ok(read_feature(result, feature, 0, n, rows, &error));
     for (uint64_t i = 0; i < n; i++) {
         double length = 0;
         for (uint32_t j = 0; j < d; j++)

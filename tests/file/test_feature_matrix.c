@@ -25,7 +25,7 @@ static void test_one_feature(void **state)
     assert_string_equal(about.normalize, "l1");
     assert_string_equal(about.spec, feature->spec);
     assert_ok(matrix_read(&rows, 7, 1, whole, &error));
-    assert_ok(result_feature_read(result, feature, 7, 1, alone, &error));
+    assert_ok(read_feature(result, feature, 7, 1, alone, &error));
     assert_memory_equal(whole, alone, sizeof whole);
     assert_ok(rows.identity(rows.context, hex, &error));
     assert_ok(result_feature_identity(result, feature, wanted, &error));
@@ -59,9 +59,9 @@ static void test_joined_features(void **state)
     assert_true(about.is_float);
     assert_ok(matrix_read(&rows, 5, 1, whole, &error));
     assert_ok(
-        result_feature_read(result, result_feature_find(result, "rgb_8"), 5, 1, first, &error));
+        read_feature(result, result_feature_find(result, "rgb_8"), 5, 1, first, &error));
     assert_ok(
-        result_feature_read(result, result_feature_find(result, "gray_16"), 5, 1, second, &error));
+        read_feature(result, result_feature_find(result, "gray_16"), 5, 1, second, &error));
     for (int i = 0; i < 24; i++)
         assert_true(whole[i] == first[i] / 2);
     assert_memory_equal(whole + 24, second, sizeof second);

@@ -468,7 +468,7 @@ static void test_repacked_feature(void **state)
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
     const struct result_feature *feature = result_feature_find(result, "rgb_8");
-    assert_ok(result_feature_read(result, feature, 0, feature->rows, after, &error));
+    assert_ok(read_feature(result, feature, 0, feature->rows, after, &error));
     assert_memory_equal(before, after, feature->rows * 24 * sizeof *before);
     result_close(&result);
     free(before);

@@ -54,7 +54,7 @@ static void check_rows(struct fixture *f, uint64_t count)
             uint32_t expected[24 * 4], found[24 * 4];
             feature_store_values(expected, feature, r->counters + feature->offset);
             if (stored->is_float)
-                assert_ok(result_feature_read(result, stored, images, 1, (float *)found, &error));
+                assert_ok(read_feature(result, stored, images, 1, (float *)found, &error));
             else
                 assert_ok(result_feature_read_counts(result, stored, images, 1, found, &error));
             assert_memory_equal(found, expected, 4 * feature->dimension);

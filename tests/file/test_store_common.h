@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "features/feature.h"
+#include "file/feature_matrix.h"
 #include "file/identity.h"
 #include "file/result.h"
 #include "file/store.h"
@@ -308,6 +309,20 @@ static inline unsigned count_entries(const char *path)
         count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(directory);
     return count;
+}
+
+/* Rows of a feature as float32. */
+static inline enum status read_feature(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, float *rows,
+                                       struct error *err)
+{
+    struct matrix_source matrix;
+    struct result_feature about;
+    enum status status = feature_matrix_open(&matrix, &about, result, feature->name, err);
+    if (status == STATUS_OK)
+        status = matrix_read(&matrix, first, count, rows, err);
+    matrix_close(&matrix);
+    return status;
 }
 
 #endif

@@ -101,7 +101,7 @@ static void test_verify_finds(void **state)
     assert_ok(result_open(&result, f->output, &error));
     float values[24];
     assert_ok(
-        result_feature_read(result, result_feature_find(result, "rgb_8"), 11, 1, values, &error));
+        read_feature(result, result_feature_find(result, "rgb_8"), 11, 1, values, &error));
     result_close(&result);
     unsigned a = 0, b = 1;
     while (values[a] == values[b])

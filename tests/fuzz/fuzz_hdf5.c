@@ -4,6 +4,7 @@
  * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
+#include "file/feature_matrix.h"
 #include "file/h5.h"
 #include "file/identity.h"
 #include "file/result.h"
@@ -39,7 +40,11 @@ static void read_features(struct result *result, bool identity)
         uint64_t rows = rows_that_fit(feature->rows, feature->dimension);
         float *values = malloc(MOST_VALUES * sizeof *values);
         fuzz_check(values);
-        result_feature_read(result, feature, 0, rows, values, &err);
+        struct matrix_source matrix;
+        struct result_feature about;
+        if (feature_matrix_open(&matrix, &about, result, feature->name, &err) == STATUS_OK)
+            matrix_read(&matrix, 0, rows, values, &err);
+        matrix_close(&matrix);
         if (!feature->is_float)
             result_feature_read_counts(result, feature, 0, rows, (uint32_t *)(void *)values, &err);
         free(values);
