@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "file/checksums.h"
 #include "file/columns.h"
+#include "file/names.h"
 #include "file/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,16 +85,14 @@ out:
 static enum status write_tables(const struct shard *s, struct error *err)
 {
     static const char *const source = "pictures";
-    const hsize_t one = 1;
+    const struct text_size texts[] = {{16, 16 * s->rows}, {0, 0}, {0, 0}};
     struct columns *images = NULL, *failures = NULL;
-    hid_t group = H5I_INVALID_HID, other = H5I_INVALID_HID, sources = H5I_INVALID_HID;
+    hid_t group = H5I_INVALID_HID, other = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
-    if (columns_create(&images, &group, s->file, &image_table, s->rows, true, 0, 0, s->path, err) ||
-        h5_create_scale(s->file, SOURCE_AXIS, 1, s->path, err) ||
-        h5_create_dataset(&sources, group, "sources", VALUE_TEXT, 1, &one, s->path, err) ||
-        h5_attach_scale(s->file, sources, 0, SOURCE_AXIS, s->path, err) ||
-        h5_write_rows(sources, VALUE_TEXT, 0, 1, &source, s->path, err) ||
-        columns_create(&failures, &other, s->file, &failure_table, 0, false, 0, 0, s->path, err))
+    if (columns_create(&images, &group, s->file, &image_table, s->rows, true, texts, s->path, err) ||
+        sources_write(s->file, group, &source, NULL, 1, s->path, err) ||
+        columns_create(&failures, &other, s->file, &failure_table, 0, false, texts + 1, s->path,
+                       err))
         goto out;
     for (uint64_t i = 0; i < s->rows; i++) {
         struct result_image row = {.width = 2000,
@@ -108,14 +107,13 @@ static enum status write_tables(const struct shard *s, struct error *err)
         const int length = snprintf(name, sizeof name, "%05llu/%06llu.jpg",
                                     (unsigned long long)s->index, (unsigned long long)i);
         memcpy(row.code, &i, sizeof i);
-        if (columns_add(images, &row, name, (uint32_t)length, err))
+        if (columns_add_named(images, &row, name, (uint32_t)length, err))
             goto out;
     }
     status = columns_finish(images, err) || columns_finish(failures, err) ? STATUS_FAILED : STATUS_OK;
 out:
     columns_close(&images);
     columns_close(&failures);
-    h5_close(&sources);
     h5_close(&group);
     h5_close(&other);
     return status;

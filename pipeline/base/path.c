@@ -127,13 +127,29 @@ static size_t escape(char *out, const char *bytes, size_t n)
     return 4 * n;
 }
 
+/* Length of the character that `bytes` begin with and that stands for itself; 0: it is escaped. */
+static size_t plain(const char *bytes, size_t length)
+{
+    return length > 1 && bytes[0] == '\\' && bytes[1] == 'x' ? 0 : utf8_sequence(bytes, length);
+}
+
+size_t path_text_length(const char *bytes, size_t length)
+{
+    size_t total = 0;
+    for (size_t i = 0, n; i < length; i += n ? n : 1) {
+        n = plain(bytes + i, length - i);
+        total += n ? n : 4;
+    }
+    return total;
+}
+
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
 {
     size_t at = 0;
     assert(size > 0 && (size - 1) / 4 >= length);
     (void)size;
     for (size_t i = 0; i < length;) {
-        size_t n = utf8_sequence(bytes + i, length - i);
+        size_t n = plain(bytes + i, length - i);
         if (n > 0) {
             memcpy(out + at, bytes + i, n);
             at += n;
@@ -147,36 +163,33 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
     return at;
 }
 
-void path_from_utf8(char *text)
+static int digit_value(char digit)
 {
-    char *to = text;
-    for (unsigned byte; *text;) {
-        if (sscanf(text, "\\x%2x", &byte) == 1 && byte >= 0x80) {
-            *to++ = (char)byte;
-            text += 4;
-        } else {
-            *to++ = *text++;
-        }
-    }
-    *to = 0;
+    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-bool path_has_twin(int directory, const char *path)
+void path_from_utf8(char *text)
 {
-    const size_t length = strlen(path), size = 4 * length + 1;
-    const bool text = utf8_valid(path, length);
-    struct stat st;
-    if (text && !strstr(path, "\\x"))
-        return false;
-    char *twin = malloc(size);
-    if (twin && text)
-        path_from_utf8(memcpy(twin, path, length + 1));
-    else if (twin)
-        path_to_utf8(twin, size, path, length);
-    const bool there = twin && strcmp(twin, path) != 0 &&
-                       path_stat_at(directory, twin, &st, AT_SYMLINK_NOFOLLOW) == 0;
-    free(twin);
-    return there;
+    char *to = strstr(text, "\\x");
+    for (const char *at = to; at && *at;) {
+        const int high = at[0] == '\\' && at[1] == 'x' ? digit_value(at[2]) : -1;
+        const int low = high >= 0 ? digit_value(at[3]) : -1;
+        *to++ = low >= 0 ? (char)(16 * high + low) : *at;
+        at += low >= 0 ? 4 : 1;
+    }
+    if (to)
+        *to = 0;
+}
+
+char *path_working_directory(void)
+{
+    char *bytes = getcwd(NULL, 0);
+    const size_t length = bytes ? strlen(bytes) : 0, size = 4 * length + 1;
+    char *text = malloc(size);
+    if (text)
+        path_to_utf8(text, size, bytes ? bytes : "", length);
+    free(bytes);
+    return text;
 }
 
 /* Writes the first character of bytes, or its escape, to unit; returns how many bytes it was. */

@@ -17,20 +17,22 @@ int path_stat_at(int directory, const char *path, struct stat *st, int flags);
 /* True if the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL. */
 bool utf8_valid(const char *bytes, size_t length);
 
-/* Writes bytes as UTF-8 text: valid sequences are copied, every other byte becomes \xHH (lower-case
- * hexadecimal). A path that is valid as a whole is copied unchanged, backslashes included. Returns
- * the length without the NUL; size must be at least 4 * length + 1. */
+/* Writes a name as UTF-8 text that leads back to it: \xHH (lower-case hexadecimal) stands for each byte
+ * that is not part of a valid sequence, and for a backslash before an x; all else is copied. Returns the
+ * length without the NUL; size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
+
+/* The length that path_to_utf8 would return. */
+size_t path_text_length(const char *bytes, size_t length);
 
 /* What path_to_utf8 has written, back into bytes, in place. */
 void path_from_utf8(char *text);
 
-/* Whether there is another file below `directory` whose path has the same text: that text itself of a
- * path that is not UTF-8, else the bytes that its \xHH stand for. */
-bool path_has_twin(int directory, const char *path);
+/* The working directory, free of symbolic links, as such a text ("": it has no name); NULL: no memory. */
+char *path_working_directory(void);
 
-/* For messages: like path_to_utf8, but escapes hidden characters (text.h), too, and replaces the middle by
- * "..." to fit size. Returns out. */
+/* For messages: UTF-8 with \xHH for all other bytes and for hidden characters (text.h), the middle
+ * replaced by "..." to fit size. Returns out. */
 char *path_for_message(char *out, size_t size, const char *path);
 
 #endif

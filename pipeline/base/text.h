@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The length (1 to 4) of the valid UTF-8 sequence that `bytes` begins with; 0 if there is none or
  * if it is a NUL. RFC 3629: no surrogates, no overlong forms. */
@@ -24,6 +25,22 @@ size_t text_clean(char *text, bool keep_layout);
 /* vsnprintf, cleaned; text that does not fit is cut between characters and ends in "...". */
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
+
+/* The texts of a column to be: the bytes of the longest, and of all. */
+struct text_size {
+    uint64_t width, bytes;
+};
+static inline void text_size_add(struct text_size *size, uint64_t length)
+{
+    size->width = length > size->width ? length : size->width;
+    size->bytes += length;
+}
+
+static inline void text_size_join(struct text_size *size, const struct text_size *more)
+{
+    size->width = more->width > size->width ? more->width : size->width;
+    size->bytes += more->bytes;
+}
 
 /* The C locale, in which the decimal point is '.'. */
 locale_t text_c_locale(void);

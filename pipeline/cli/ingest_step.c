@@ -484,6 +484,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                               .preset = plan->preset,
                               .share = takeover->share,
                               .sources = takeover->places.stored,
+                              .directories = takeover->directories,
                               .source_count = takeover->places.count},
                   .old = takeover->file ? &takeover->old : NULL,
                   .earlier = takeover->file ? takeover->places.earlier : NULL,

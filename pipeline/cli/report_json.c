@@ -160,6 +160,10 @@ void report_bytes(struct json *json, const char *key, const char *bytes)
         return;
     }
     size_t length = strlen(bytes), size = 4 * length + 1;
+    if (utf8_valid(bytes, length)) {
+        json_string(json, key, bytes);
+        return;
+    }
     char *text = malloc(size);
     if (!text) {
         json->failed = true;

@@ -94,6 +94,10 @@ static enum status read_file(struct takeover *t, struct result *result,
     for (; t->old.source_count < count; t->old.source_count++)
         if (!(t->sources[t->old.source_count] = strdup(result_source(result, t->old.source_count))))
             return error_memory(err, 256, "a source");
+    t->old_directories = calloc(count + 1, sizeof *t->old_directories);
+    for (unsigned i = 0; t->old_directories && i < count; i++)
+        if (!(t->old_directories[i] = strdup(result_source_directory(result, i))))
+            return error_memory(err, 256, "a source");
     t->old.decode_scale =
         result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
     t->old.share = *result_share(result);
@@ -620,6 +624,21 @@ static enum status place_sources(struct takeover *t, const struct options *optio
                          err);
 }
 
+/* Sources that are read are looked up from here, the others stay where they were. */
+static enum status find_directories(struct takeover *t, struct error *err)
+{
+    const struct places *places = &t->places;
+    t->working = path_working_directory();
+    t->directories = calloc(places->count + 1, sizeof *t->directories);
+    if (!t->working || !t->directories)
+        return error_memory(err, places->count * sizeof *t->directories, "the sources");
+    for (unsigned i = 0; i < places->count; i++)
+        t->directories[i] = places->walked[i] || !t->old_directories || places->earlier[i] < 0
+                                ? t->working
+                                : t->old_directories[places->earlier[i]];
+    return STATUS_OK;
+}
+
 enum status takeover_open(struct takeover *out, const struct options *options, struct error *err)
 {
     *out = (struct takeover){.options = *options};
@@ -630,7 +649,9 @@ enum status takeover_open(struct takeover *out, const struct options *options, s
         status = take_options(out, err);
     if (status == STATUS_OK)
         status = take_share(out, options, err);
-    return status == STATUS_OK ? place_sources(out, options, err) : status;
+    if (status == STATUS_OK)
+        status = place_sources(out, options, err);
+    return status == STATUS_OK ? find_directories(out, err) : status;
 }
 
 void takeover_close(struct takeover *t)
@@ -645,7 +666,12 @@ void takeover_close(struct takeover *t)
     parameters_close(&t->parameters);
     for (unsigned i = 0; t->sources && t->sources[i]; i++)
         free(t->sources[i]);
+    for (unsigned i = 0; t->old_directories && t->old_directories[i]; i++)
+        free(t->old_directories[i]);
     free(t->sources);
+    free(t->old_directories);
+    free(t->directories);
+    free(t->working);
     free(t->text);
     free(t->preset);
     codebooks_clear(&t->codebooks);

@@ -16,7 +16,7 @@ struct takeover {
     /* What the file or the log was made from. */
     struct content old;
     struct feature_set features;
-    char **sources, *text, *preset;
+    char **sources, **old_directories, *text, *preset;
     bool too_alike; /* the file's images were, or too small, to learn the features of the preset */
     struct codebooks codebooks; /* of these features */
     /* Of the files that SPECs of the command name (codebook=FILE). */
@@ -29,6 +29,8 @@ struct takeover {
     struct list_share share; /* index and count: of the command, or else of the file */
     uint64_t limit;         /* that the file was made with; 0: none */
     struct places places;
+    const char **directories; /* of each place, as struct content has them */
+    char *working;
 };
 
 /* Reads options->output, if it is there and nothing speaks against it (--fresh). A file that cannot

@@ -102,7 +102,7 @@ static enum status open_sources(struct finder *finder, struct error *err)
         return error_memory(err, count * sizeof *finder->sources, "sources");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = open_source(&finder->sources[i], finder, result_source(finder->result, i), err);
+        status = open_source(&finder->sources[i], finder, result_source_name(finder->result, i), err);
     return status;
 }
 

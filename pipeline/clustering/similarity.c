@@ -100,7 +100,7 @@ static enum status is_named(bool *named, struct locator *locator, const struct s
     }
     /* Behind the source as it was given, wherever that is now. */
     const char *source = image->source < result_source_count(result)
-                             ? result_source(result, image->source)
+                             ? result_source_name(result, image->source)
                              : "";
     size_t length = strlen(source);
     while (length > 0 && source[length - 1] == '/')

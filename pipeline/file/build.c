@@ -14,8 +14,8 @@
 #include "file/codebook_groups.h"
 #include "file/columns.h"
 #include "file/gather.h"
+#include "file/names.h"
 #include "file/result_internal.h"
-#include "file/thumbnails.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,27 +31,22 @@ struct build {
     const char *path; /* the final one, for messages */
     hid_t file;
     struct columns *images, *failures;
-    struct thumbnails *thumbnails;
+    struct blobs *thumbnails;
     struct chunks *chunks; /* NULL: features are contiguous */
     hid_t feature[FEATURE_MAX];
 };
 
-/* The same text as UTF-8; free it. */
-static char *utf8(const char *text)
-{
-    size_t length = strlen(text), size = 4 * length + 1;
-    char *copy = malloc(size);
-    if (copy)
-        path_to_utf8(copy, size, text, length);
-    return copy;
-}
-
+/* A text of any bytes, which are mostly UTF-8. */
 static enum status put_text(hid_t object, const char *name, const char *text, const char *path,
                             struct error *err)
 {
-    char *copy = utf8(text ? text : "");
+    const size_t length = text ? strlen(text) : 0;
+    if (utf8_valid(text ? text : "", length))
+        return h5_put_text(object, name, text ? text : "", path, err);
+    char *copy = malloc(4 * length + 1);
     if (!copy)
-        return error_memory(err, 1024, "a text");
+        return error_memory(err, 4 * length + 1, "a text");
+    path_to_utf8(copy, 4 * length + 1, text, length);
     enum status status = h5_put_text(object, name, copy, path, err);
     free(copy);
     return status;
@@ -107,47 +102,20 @@ out:
     return status;
 }
 
-static enum status write_sources(struct build *b, hid_t images, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    const struct content *content = b->config->content;
-    hsize_t count = content->source_count;
-    hid_t dataset = H5I_INVALID_HID;
-    char *text = NULL;
-    if (h5_create_scale(b->file, SOURCE_AXIS, count, b->path, err) ||
-        h5_create_dataset(&dataset, images, "sources", VALUE_TEXT, 1, &count, b->path, err) ||
-        h5_attach_scale(b->file, dataset, 0, SOURCE_AXIS, b->path, err))
-        goto out;
-    for (unsigned i = 0; i < content->source_count; i++) {
-        free(text);
-        text = utf8(content->sources[i]);
-        if (!text) {
-            error_memory(err, 4 * strlen(content->sources[i]), "a source");
-            goto out;
-        }
-        if (h5_write_rows(dataset, VALUE_TEXT, i, 1, &text, b->path, err))
-            goto out;
-    }
-    status = h5_finish_dataset(&dataset, b->path, err);
-out:
-    free(text);
-    h5_close(&dataset);
-    return status;
-}
-
 static enum status create_tables(struct build *b, struct error *err)
 {
     enum status status = STATUS_FAILED;
     const struct build_config *c = b->config;
     hid_t images = H5I_INVALID_HID, failures = H5I_INVALID_HID;
     const bool codes = c->codes == c->images && c->images > 0;
-    if (columns_create(&b->images, &images, b->file, &image_table, c->images, codes,
-                       c->raw_images.rows, c->raw_images.bytes, b->path, err) ||
-        write_sources(b, images, err))
+    if (columns_create(&b->images, &images, b->file, &image_table, c->images, codes, c->image_texts,
+                       b->path, err) ||
+        sources_write(b->file, images, c->content->sources, c->content->directories,
+                      c->content->source_count, b->path, err))
         goto out;
     h5_close(&images);
     if (columns_create(&b->failures, &failures, b->file, &failure_table, c->failures, false,
-                       c->raw_failures.rows, c->raw_failures.bytes, b->path, err))
+                       c->failure_texts, b->path, err))
         goto out;
     status = c->content->thumbnail_size > 0
                  ? thumbnails_create(&b->thumbnails, b->file, c->content->thumbnail_size, c->images,
@@ -195,20 +163,20 @@ static enum status write_rows(struct build *b, struct error *err)
             return STATUS_FAILED;
     enum status status = gather_open(&gather, &config, err);
     while (!status && !(status = gather_next(gather, &item, err))) {
-        status = columns_add(item->is_image ? b->images : b->failures,
+        status = columns_add_named(item->is_image ? b->images : b->failures,
                              item->is_image ? (const void *)&item->image : &item->failure,
                              item->path, item->path_length, err);
         if (!status && item->is_image && b->config->sidecars)
             status = sidecars_row(b->config->sidecars, item->image.source, item->path,
                                   item->path_length, earlier_row(item), err);
         if (!status && item->is_image && b->thumbnails)
-            status = thumbnails_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
+            status = blobs_add(b->thumbnails, item->thumbnail, item->thumbnail_length, err);
     }
     gather_close(&gather);
     if (status != STATUS_END)
         return status;
     if ((b->chunks && chunks_finish(b->chunks, err)) ||
-        (b->thumbnails && thumbnails_finish(b->thumbnails, err)) ||
+        (b->thumbnails && blobs_finish(b->thumbnails, err)) ||
         columns_finish(b->images, err) || columns_finish(b->failures, err))
         return STATUS_FAILED;
     return STATUS_OK;
@@ -254,8 +222,8 @@ static enum status copy_run(struct build *b, hid_t runs, struct result *from, un
     if (h5_open_group(&group, from->file, name, from->path, err))
         return STATUS_FAILED;
     if (result_run_at(from, i, &run, err) ||
-        vlen_text_attribute(&version, from->vlen, group, "clpipe_version", false, err) ||
-        vlen_text_attribute(&finished, from->vlen, group, "finished", false, err))
+        h5_get_text(&version, group, "clpipe_version", false, from->path, err) ||
+        h5_get_text(&finished, group, "finished", false, from->path, err))
         goto out;
     status = write_run(b, runs, from->runs[i], &run, version, finished, NULL, group, err);
 out:
@@ -305,7 +273,9 @@ static enum status write_carried(struct build *b, struct error *err)
     enum status status = carry_imported(carry, err);
     if (!status)
         status = carry_clusters(carry, err);
-    return status ? status : carry_neighbours(carry, err);
+    if (!status)
+        status = carry_neighbours(carry, err);
+    return status ? status : carry_next(carry, err);
 }
 
 static enum status copy_foreign(struct build *b, struct error *err)
@@ -375,7 +345,7 @@ enum status build_file(const struct build_config *config, struct error *err)
         status = write_content(&b, err);
     columns_close(&b.images);
     columns_close(&b.failures);
-    thumbnails_close(&b.thumbnails);
+    blobs_close(&b.thumbnails);
     chunks_close(&b.chunks);
     for (unsigned i = 0; i < FEATURE_MAX; i++)
         h5_close(&b.feature[i]);

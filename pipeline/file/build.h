@@ -25,7 +25,8 @@ struct build_config {
     /* Images that have a code: /images/code is written only where all have. Bytes of all
      * thumbnails, which are written where content->thumbnail_size is not 0. */
     uint64_t codes, thumbnail_bytes;
-    struct raw_paths_tally raw_images, raw_failures;
+    /* Of the columns of texts. */
+    struct text_size image_texts[TABLE_TEXTS_MOST], failure_texts[TABLE_TEXTS_MOST];
     const struct row_map *map; /* where `replaced` is: which of its rows each row was */
     /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
     struct carry *carry;

@@ -6,6 +6,7 @@
 #include "features/stored.h"
 #include "file/clusters.h"
 #include "file/defined.h"
+#include "file/foreign.h"
 #include "file/imported.h"
 #include "file/preset_join.h"
 #include "matrix/joined.h"
@@ -39,8 +40,36 @@ static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-/* Copies texts and numbers of the format's: what HDF5 keeps for scales is made anew, and what others
- * have added follows with everything of theirs (foreign.h). */
+/* A text or a number. */
+static enum status copy_attribute(const struct carry *c, hid_t to, hid_t from, const char *name,
+                                  struct error *err)
+{
+    hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute),
+          space = H5Aget_space(attribute), made = H5I_INVALID_HID;
+    const H5T_class_t class = H5Tget_class(type);
+    enum status status = STATUS_OK;
+    char *text = NULL;
+    uint8_t value[16];
+    if (class == H5T_STRING) {
+        status = h5_get_text(&text, from, name, false, c->from->path, err);
+        if (!status && text)
+            status = h5_put_text(to, name, text, c->path, err);
+    } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
+               H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
+        made = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+        if (made < 0 || H5Aread(attribute, type, value) < 0 || H5Awrite(made, type, value) < 0)
+            status = h5_fail(err, "H5Awrite", "write", c->path);
+    }
+    free(text);
+    h5_close(&made);
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&attribute);
+    return status;
+}
+
+/* Copies those of the format: what HDF5 keeps for scales is made anew, and what others have added
+ * follows with everything of theirs (foreign.h). */
 static enum status copy_attributes(const struct carry *c, hid_t to, hid_t from, struct error *err)
 {
     struct h5_names names;
@@ -50,33 +79,10 @@ static enum status copy_attributes(const struct carry *c, hid_t to, hid_t from, 
     if (h5_list_attributes(&names, from, 1024, c->from->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < names.count && !status; i++) {
-        const char *name = names.name[i];
-        char *text = NULL;
-        if (!defined || !defined_attribute(defined, name) || defined_attribute_of_library(name) ||
-            H5Aexists(to, name) > 0)
-            continue;
-        hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute),
-              space = H5Aget_space(attribute), made = H5I_INVALID_HID;
-        const H5T_class_t class = H5Tget_class(type);
-        uint8_t value[16];
-        if (class == H5T_STRING) {
-            status = vlen_text_attribute(&text, c->from->vlen, from, name, false, err);
-            if (!status && text)
-                status = h5_put_text(to, name, text, c->path, err);
-        } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
-                   H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
-            made = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-            if (made < 0 || H5Aread(attribute, type, value) < 0 ||
-                H5Awrite(made, type, value) < 0)
-                status = h5_fail(err, "H5Awrite", "write", c->path);
-        }
-        free(text);
-        h5_close(&made);
-        h5_close(&space);
-        h5_close(&type);
-        h5_close(&attribute);
-    }
+    for (unsigned i = 0; i < names.count && !status; i++)
+        if (defined && defined_attribute(defined, names.name[i]) &&
+            !defined_attribute_of_library(names.name[i]) && H5Aexists(to, names.name[i]) <= 0)
+            status = copy_attribute(c, to, from, names.name[i], err);
     h5_free_names(&names);
     return status;
 }
@@ -596,7 +602,7 @@ static enum status write_graph(const struct carry *c, const struct graph *g, hid
     for (int i = 0; i < 2; i++) {
         if (h5_create_dataset(&to[i], group, names[i], i ? VALUE_F32 : VALUE_I64, 2, size, c->path,
                               err) ||
-            vlen_axis(axis, sizeof axis, c->from->vlen, from[i], 1, err) ||
+            axes_name(axis, sizeof axis, &c->from->axes, from[i], 1, err) ||
             (*axis && (h5_create_scale(c->file, axis, size[1], c->path, err) ||
                        h5_attach_scale(c->file, to[i], 1, axis, c->path, err))) ||
             h5_attach_scale(c->file, to[i], 0, image_table.axis, c->path, err) ||
@@ -683,6 +689,46 @@ out:
     h5_close(&all);
     h5_close(&from);
     free(now);
+    return status;
+}
+
+/* --- what comes next --------------------------------------------------------------------------- */
+
+static enum status carry_parents(const struct carry *c, const char *name, struct error *err)
+{
+    char where[FEATURE_NAME_MAX + 32];
+    snprintf(where, sizeof where, "/clusters/%s", name);
+    if (!h5_is_object(c->file, where, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    hid_t from = H5Gopen2(c->from->file, where, H5P_DEFAULT),
+          to = H5Gopen2(c->file, where, H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && !status; i++) {
+        static const char *const names[] = {"parent", "level"};
+        if (H5Aexists(from, names[i]) > 0)
+            status = copy_attribute(c, to, from, names[i], err);
+    }
+    snprintf(where, sizeof where, "/clusters/%s/parents", name);
+    if (!status)
+        status = foreign_copy_own(c->from->file, c->from->path, c->file, c->path, where, err);
+    h5_close(&from);
+    h5_close(&to);
+    return status;
+}
+
+enum status carry_next(struct carry *c, struct error *err)
+{
+    static const char *const of_rows[] = {"/selections", "/images/flags"};
+    enum status status =
+        foreign_copy_own(c->from->file, c->from->path, c->file, c->path, "/classes", err);
+    for (unsigned i = 0; i < c->from->clusters_count && !status; i++)
+        status = carry_parents(c, c->from->clusters[i].clusters.name, err);
+    for (int i = 0; i < 2 && !status; i++)
+        if (c->map->same)
+            status = foreign_copy_own(c->from->file, c->from->path, c->file, c->path, of_rows[i], err);
+        else if (H5Lexists(c->from->file, of_rows[i], H5P_DEFAULT) > 0)
+            log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved",
+                        of_rows[i]);
     return status;
 }
 

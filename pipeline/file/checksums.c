@@ -80,7 +80,7 @@ static bool is_below(const char *name, const char *group)
 /* --- what is stored -------------------------------------------------------------------------- */
 
 /* Reads the digests of one dataset; false: they have another form. */
-static bool load_digests(struct entry *entry, hid_t dataset, struct vlen *vlen)
+static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[2] = {0, 0};
@@ -90,7 +90,7 @@ static bool load_digests(struct entry *entry, hid_t dataset, struct vlen *vlen)
                  H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
                  size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
                  !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
-                 !vlen_text_attribute(&root, vlen, dataset, "root", true, &why) &&
+                 !h5_get_text(&root, dataset, "root", true, path, &why) &&
                  strlen(root) < sizeof entry->root;
     if (right) {
         strcpy(entry->root, root);
@@ -114,7 +114,7 @@ static bool load_digests(struct entry *entry, hid_t dataset, struct vlen *vlen)
 /* All that a group below /checksums has. Names that lead elsewhere, or have another form, are as if
  * they were not there. */
 static enum status load_group(struct entries *entries, hid_t group, const char *name, int depth,
-                              struct vlen *vlen, const char *path, struct error *err)
+                              const char *path, struct error *err)
 {
     struct h5_names members;
     enum status status = h5_list(&members, group, DEFINED_MOST_MEMBERS, path, err);
@@ -135,12 +135,12 @@ static enum status load_group(struct entries *entries, hid_t group, const char *
         if (object < 0) {
             status = h5_fail(err, "H5Oopen", "read", path);
         } else if (is_group) {
-            status = load_group(entries, object, member, depth + 1, vlen, path, err);
+            status = load_group(entries, object, member, depth + 1, path, err);
         } else {
             struct entry *entry = add(entries, member, err);
             if (!entry)
                 status = STATUS_FAILED;
-            else if (!load_digests(entry, object, vlen)) {
+            else if (!load_digests(entry, object, path)) {
                 pieces_clear(&entry->pieces);
                 free(entry->name);
                 entries->count--;
@@ -152,15 +152,14 @@ static enum status load_group(struct entries *entries, hid_t group, const char *
     return status;
 }
 
-static enum status load(struct entries *entries, hid_t file, struct vlen *vlen, const char *path,
-                        struct error *err)
+static enum status load(struct entries *entries, hid_t file, const char *path, struct error *err)
 {
     hid_t group;
     if (!h5_is_object(file, GROUP, H5O_TYPE_GROUP))
         return STATUS_OK;
     if (h5_open_group(&group, file, GROUP, path, err))
         return STATUS_FAILED;
-    enum status status = load_group(entries, group, "", 0, vlen, path, err);
+    enum status status = load_group(entries, group, "", 0, path, err);
     h5_close(&group);
     return status;
 }
@@ -195,7 +194,7 @@ static void entry_path(char path[DEFINED_NAME_MAX + sizeof GROUP], const struct 
 }
 
 /* Removes a dataset, and groups that have no member left. */
-static enum status remove_entry(hid_t file, const struct entry *entry, struct vlen *vlen,
+static enum status remove_entry(hid_t file, const struct entry *entry, struct axes *axes,
                                 const char *path, struct error *err)
 {
     enum status status = STATUS_FAILED;
@@ -205,10 +204,10 @@ static enum status remove_entry(hid_t file, const struct entry *entry, struct vl
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     /* HDF5 reads the lists of both axes to detach one. */
     for (unsigned a = 0; a < 2 && dataset > 0; a++)
-        if (vlen_axis(axis, sizeof axis, vlen, dataset, a, err))
+        if (axes_name(axis, sizeof axis, axes, dataset, a, err))
             goto out;
     for (unsigned a = 0; a < 2 && dataset > 0; a++) {
-        if (vlen_axis(axis, sizeof axis, vlen, dataset, a, err))
+        if (axes_name(axis, sizeof axis, axes, dataset, a, err))
             goto out;
         scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
         /* HDF5 trusts what it finds there. */
@@ -240,7 +239,7 @@ out:
 
 struct making {
     struct entries *entries;
-    struct vlen *vlen;
+    struct axes *axes;
     const char *path;
 };
 
@@ -286,7 +285,7 @@ static enum status make_entry(void *context, hid_t object, const char *name,
     char root[65];
     if (defined->type != H5O_TYPE_DATASET || is_below(name, "/runs"))
         return STATUS_OK;
-    if (identity_of_dataset(root, NULL, object, name, making->vlen, making->path, known_pieces,
+    if (identity_of_dataset(root, NULL, object, name, making->axes, making->path, known_pieces,
                             making, err))
         return STATUS_FAILED;
     strcpy(find(making->entries, name)->root, root);
@@ -336,11 +335,11 @@ out:
 }
 
 /* Brings the file's entry up to date. */
-static enum status update_entry(hid_t file, struct entry *entry, struct vlen *vlen,
+static enum status update_entry(hid_t file, struct entry *entry, struct axes *axes,
                                 const char *path, struct error *err)
 {
     if (entry->stored && (!entry->there || entry->stored_count != entry->pieces.count)) {
-        if (remove_entry(file, entry, vlen, path, err))
+        if (remove_entry(file, entry, axes, path, err))
             return STATUS_FAILED;
         entry->stored = false;
     }
@@ -353,14 +352,16 @@ enum status checksums_write(hid_t file, const char *path, struct error *err)
     char identity[65];
     hid_t group = H5I_INVALID_HID;
     struct entries entries = {0};
-    struct making making = {.entries = &entries, .path = path};
+    struct axes axes;
+    struct making making = {.entries = &entries, .axes = &axes, .path = path};
     const struct defined_visitor visitor = {make_entry, NULL, &making};
+    axes_init(&axes, file, path);
     /* What follows reads past HDF5. */
     if (h5_flush_file(file, path, err))
         return STATUS_FAILED;
-    if (vlen_open(&making.vlen, file, path, err) || load(&entries, file, making.vlen, path, err) ||
+    if (load(&entries, file, path, err) ||
         defined_walk(file, "/", path, &visitor, err) ||
-        identity_of_file(identity, file, making.vlen, path, known_pieces, &making, err) ||
+        identity_of_file(identity, file, making.axes, path, known_pieces, &making, err) ||
         h5_create_scale(file, BYTE_AXIS, PIECE_DIGEST, path, err) ||
         (h5_is_object(file, GROUP, H5O_TYPE_GROUP)
              ? h5_open_group(&group, file, GROUP, path, err)
@@ -368,12 +369,12 @@ enum status checksums_write(hid_t file, const char *path, struct error *err)
         put_root(group, "identity", identity, path, err))
         goto out;
     for (unsigned i = 0; i < entries.count; i++)
-        if (update_entry(file, &entries.entry[i], making.vlen, path, err))
+        if (update_entry(file, &entries.entry[i], &axes, path, err))
             goto out;
     status = STATUS_OK;
 out:
     h5_close(&group);
-    vlen_close(&making.vlen);
+    axes_clear(&axes);
     clear(&entries);
     return status;
 }
@@ -434,7 +435,8 @@ static enum status mark(struct verify *verify, const char *name, bool unreadable
         failures ? result_failures(verify->result) : result_images(verify->result);
     if (!(failures ? verify->bad_failures : verify->bad_images) || last >= rows ||
         !(failures || is_below(name, "/images") || is_below(name, "/features")) ||
-        strcmp(name, "/images/sources") == 0 || strstr(name, "/path_raw/"))
+        strcmp(name, "/images/sources") == 0 || strcmp(name, "/images/" DIRECTORIES) == 0 ||
+        is_below(name, "/images/json") || is_below(name, "/images/txt"))
         return STATUS_OK;
     struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
     if (!more)
@@ -490,7 +492,7 @@ static enum status check_entry(void *context, hid_t object, const char *name,
         return STATUS_OK;
     }
     stored->there = true;
-    if (identity_of_dataset(root, &found, object, name, result->vlen, result->path,
+    if (identity_of_dataset(root, &found, object, name, &result->axes, result->path,
                             digest_own, NULL, &why)) {
         verify_broken(verify, "%s", why.sentence);
         if (found.count == stored->pieces.count)
@@ -520,15 +522,15 @@ static enum status check_entry(void *context, hid_t object, const char *name,
 static enum status check_identity(struct checking *checking, struct error *err)
 {
     struct result *result = checking->verify->result;
-    struct making making = {.entries = &checking->stored, .vlen = result->vlen, .path = result->path};
+    struct making making = {.entries = &checking->stored, .axes = &result->axes, .path = result->path};
     char *stored = NULL, identity[65];
     hid_t group;
     if (h5_open_group(&group, result->file, GROUP, result->path, err))
         return STATUS_FAILED;
-    enum status status = vlen_text_attribute(&stored, result->vlen, group, "identity", false, err);
+    enum status status = h5_get_text(&stored, group, "identity", false, result->path, err);
     h5_close(&group);
     if (status == STATUS_OK)
-        status = identity_of_file(identity, result->file, result->vlen, result->path, known_pieces,
+        status = identity_of_file(identity, result->file, &result->axes, result->path, known_pieces,
                                   &making, err);
     if (status == STATUS_OK && (!stored || strcmp(stored, identity) != 0))
         verify_broken(checking->verify,
@@ -559,7 +561,7 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
         return STATUS_OK;
     }
     const uint64_t before = verify->count;
-    enum status status = load(&checking.stored, result->file, result->vlen, result->path, err);
+    enum status status = load(&checking.stored, result->file, result->path, err);
     if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
         status = defined_walk(result->file, name, result->path, &visitor, err);
     for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {

@@ -365,7 +365,7 @@ static enum status detach_scales(hid_t file, struct result *result, hid_t stored
         return h5_fail(err, "H5Dopen2", "write", path);
     for (int a = 0; a < rank; a++) {
         char axis[AXIS_NAME_MAX];
-        if (vlen_axis(axis, sizeof axis, result->vlen, stored, (unsigned)a, err))
+        if (axes_name(axis, sizeof axis, &result->axes, stored, (unsigned)a, err))
             goto out;
         scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
         if (scale > 0 && H5DSdetach_scale(dataset, scale, (unsigned)a) < 0) {

@@ -208,7 +208,7 @@ static enum status read_text(char *text, size_t size, struct result *result, hid
                              const char *attribute, struct error *err)
 {
     char *found;
-    if (vlen_text_attribute(&found, result->vlen, group, attribute, true, err))
+    if (h5_get_text(&found, group, attribute, true, result->path, err))
         return STATUS_FAILED;
     const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
     if (fits)

@@ -7,7 +7,6 @@
 
 #define BLOCK      2048
 #define TEXT_BYTES (4u << 20) /* a block ends where its texts pass this */
-#define MOST_TEXTS 2
 
 /* Text that grows. */
 struct pile {
@@ -23,68 +22,47 @@ struct columns {
     unsigned count;       /* rows in the block */
     char *block;
     uint8_t *scratch;
+    size_t width[TABLE_TEXTS_MOST]; /* of the columns of texts */
     struct pile text;
-    size_t text_offset[MOST_TEXTS][BLOCK];
-    /* path_raw: all of it, and what the block adds. */
-    hid_t raw_row, raw_end, raw_bytes;
-    uint64_t raw_first, raw_byte_first;
-    unsigned raw_count;
-    uint64_t raw_rows[BLOCK], raw_ends[BLOCK];
-    struct pile raw;
+    size_t text_offset[TABLE_TEXTS_MOST][BLOCK];
 };
 
-static enum status append(struct pile *pile, const char *bytes, size_t length, struct error *err)
+/* Room for `more` bytes. */
+static enum status make_room(struct pile *pile, size_t more, struct error *err)
 {
-    if (length > pile->capacity - pile->length) {
-        size_t capacity = (pile->length + length) * 3 / 2 + 65536;
-        char *more = realloc(pile->data, capacity);
-        if (!more)
-            return error_memory(err, capacity, "texts");
-        pile->data = more;
-        pile->capacity = capacity;
-    }
-    memcpy(pile->data + pile->length, bytes, length);
-    pile->length += length;
+    if (more <= pile->capacity - pile->length)
+        return STATUS_OK;
+    const size_t capacity = (pile->length + more) * 3 / 2 + 65536;
+    char *grown = realloc(pile->data, capacity);
+    if (!grown)
+        return error_memory(err, capacity, "texts");
+    pile->data = grown;
+    pile->capacity = capacity;
     return STATUS_OK;
 }
 
 /* A column and the scales of its axes. */
-static enum status create_column(hid_t *dataset, hid_t file, hid_t group, const char *name,
-                                 enum value_type type, uint64_t rows, unsigned width,
-                                 const char *axis, const char *wide_axis, const char *path,
-                                 struct error *err)
+static enum status create_column(struct columns *c, unsigned i, hid_t file, hid_t group,
+                                 const struct text_size *size, struct error *err)
 {
-    hsize_t size[2] = {rows, width};
-    if ((width > 1 && h5_create_scale(file, wide_axis, width, path, err)) ||
-        h5_create_dataset(dataset, group, name, type, width > 1 ? 2 : 1, size, path, err) ||
-        h5_attach_scale(file, *dataset, 0, axis, path, err) ||
-        (width > 1 && h5_attach_scale(file, *dataset, 1, wide_axis, path, err)))
+    const struct column *column = &c->table->column[i];
+    const hsize_t shape[2] = {c->rows, column->width};
+    const bool wide = column->width > 1;
+    hid_t *dataset = &c->dataset[i];
+    if ((wide && h5_create_scale(file, column->axis, column->width, c->path, err)) ||
+        (column->type == VALUE_TEXT
+             ? h5_create_texts(dataset, group, column->name, c->rows, size, c->path, err)
+             : h5_create_dataset(dataset, group, column->name, column->type, wide ? 2 : 1, shape,
+                                 c->path, err)) ||
+        h5_attach_scale(file, *dataset, 0, c->table->axis, c->path, err) ||
+        (wide && h5_attach_scale(file, *dataset, 1, column->axis, c->path, err)))
         return STATUS_FAILED;
     return STATUS_OK;
 }
 
-static enum status create_raw(struct columns *c, hid_t file, hid_t group, uint64_t rows,
-                              uint64_t bytes, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    hid_t raw = H5I_INVALID_HID;
-    const char *axis = c->table->raw_axis, *byte_axis = c->table->raw_byte_axis, *path = c->path;
-    if (h5_create_scale(file, axis, rows, path, err) ||
-        h5_create_scale(file, byte_axis, bytes, path, err) ||
-        h5_create_group(&raw, group, "path_raw", path, err) ||
-        create_column(&c->raw_row, file, raw, "row", VALUE_U64, rows, 1, axis, NULL, path, err) ||
-        create_column(&c->raw_end, file, raw, "end", VALUE_U64, rows, 1, axis, NULL, path, err))
-        goto out;
-    status = create_column(&c->raw_bytes, file, raw, "bytes", VALUE_U8, bytes, 1, byte_axis, NULL,
-                           path, err);
-out:
-    h5_close(&raw);
-    return status;
-}
-
 enum status columns_create(struct columns **out, hid_t *group, hid_t file,
                            const struct table *table, uint64_t rows, bool optional,
-                           uint64_t raw_rows, uint64_t raw_bytes, const char *path,
+                           const struct text_size size[TABLE_TEXTS_MOST], const char *path,
                            struct error *err)
 {
     *out = NULL;
@@ -103,16 +81,19 @@ enum status columns_create(struct columns **out, hid_t *group, hid_t file,
         goto out;
     }
     if (h5_create_scale(file, table->axis, rows, path, err) ||
-        h5_create_group(group, file, table->group, path, err))
+        (h5_is_object(file, table->group, H5O_TYPE_GROUP)
+             ? h5_open_group(group, file, table->group, path, err)
+             : h5_create_group(group, file, table->group, path, err)))
         goto out;
-    for (unsigned i = 0; i < table->count; i++)
+    for (unsigned i = 0, t = 0; i < table->count; i++) {
+        const bool text = table->column[i].type == VALUE_TEXT;
+        if (text)
+            c->width[t] = size[t].width ? (size_t)size[t].width : 1;
         if ((optional || !table->column[i].optional) &&
-            create_column(&c->dataset[i], file, *group, table->column[i].name,
-                          table->column[i].type, rows, table->column[i].width, table->axis,
-                          table->column[i].axis, path, err))
+            create_column(c, i, file, *group, text ? &size[t] : NULL, err))
             goto out;
-    if (raw_rows > 0 && create_raw(c, file, *group, raw_rows, raw_bytes, err))
-        goto out;
+        t += text;
+    }
     *out = c;
     c = NULL;
     status = STATUS_OK;
@@ -131,14 +112,39 @@ void columns_close(struct columns **columns)
     *columns = NULL;
     for (unsigned i = 0; i < TABLE_COLUMNS_MAX; i++)
         h5_close(&c->dataset[i]);
-    h5_close(&c->raw_row);
-    h5_close(&c->raw_end);
-    h5_close(&c->raw_bytes);
     free(c->text.data);
-    free(c->raw.data);
     free(c->scratch);
     free(c->block);
     free(c);
+}
+
+/* Texts of the t-th column of them, padded, as many at a time as the pile's bytes allow. */
+static enum status write_texts(struct columns *c, hid_t dataset, unsigned t, struct error *err)
+{
+    const size_t width = c->width[t];
+    const unsigned step = width < TEXT_BYTES ? (unsigned)(TEXT_BYTES / width) : 1;
+    const unsigned most = c->count < step ? c->count : step;
+    enum status status = STATUS_OK;
+    char *rows = malloc(most * width + 1);
+    if (!rows)
+        return error_memory(err, most * width, "texts");
+    for (unsigned r = 0, n; r < c->count && !status; r += n) {
+        n = c->count - r < most ? c->count - r : most;
+        for (unsigned i = 0; i < n; i++) {
+            const char *text = c->text.data + c->text_offset[t][r + i];
+            const size_t length = strlen(text);
+            if (length > width) {
+                status = h5_damaged(err, c->path, "a text is longer than its column");
+                break;
+            }
+            memcpy(rows + i * width, text, length);
+            memset(rows + i * width + length, 0, width - length);
+        }
+        if (!status)
+            status = h5_write_rows(dataset, VALUE_TEXT, c->first + r, n, rows, c->path, err);
+    }
+    free(rows);
+    return status;
 }
 
 static enum status flush_block(struct columns *c, struct error *err)
@@ -147,80 +153,55 @@ static enum status flush_block(struct columns *c, struct error *err)
     for (unsigned i = 0; i < c->table->count; i++) {
         const struct column *column = &c->table->column[i];
         const char *from = c->block + column->offset;
-        size_t size = value_size(column->type) * column->width;
+        const size_t size = value_size(column->type) * column->width;
         if (c->dataset[i] <= 0)
             continue;
-        for (unsigned r = 0; r < c->count; r++, from += c->table->row_size) {
-            if (column->type == VALUE_TEXT) {
-                const char *text = c->text.data + c->text_offset[texts][r];
-                memcpy(c->scratch + r * size, &text, size);
-            } else {
-                memcpy(c->scratch + r * size, from, size);
-            }
+        if (column->type == VALUE_TEXT) {
+            if (write_texts(c, c->dataset[i], texts++, err))
+                return STATUS_FAILED;
+            continue;
         }
-        texts += column->type == VALUE_TEXT;
+        for (unsigned r = 0; r < c->count; r++, from += c->table->row_size)
+            memcpy(c->scratch + r * size, from, size);
         if (h5_write_rows(c->dataset[i], column->type, c->first, c->count, c->scratch, c->path,
                           err))
             return STATUS_FAILED;
     }
-    if (h5_write_rows(c->raw_row, VALUE_U64, c->raw_first, c->raw_count, c->raw_rows, c->path,
-                      err) ||
-        h5_write_rows(c->raw_end, VALUE_U64, c->raw_first, c->raw_count, c->raw_ends, c->path,
-                      err) ||
-        h5_write_rows(c->raw_bytes, VALUE_U8, c->raw_byte_first, c->raw.length, c->raw.data,
-                      c->path, err))
-        return STATUS_FAILED;
     c->first += c->count;
-    c->raw_first += c->raw_count;
-    c->raw_byte_first += c->raw.length;
-    c->count = c->raw_count = 0;
-    c->text.length = c->raw.length = 0;
+    c->count = 0;
+    c->text.length = 0;
     return STATUS_OK;
 }
 
-/* The text of a path that is not UTF-8; and its bytes to path_raw. */
-static enum status add_raw(struct columns *c, const char *name, uint32_t length, struct error *err)
-{
-    size_t size = 4 * (size_t)length + 1;
-    char *text = malloc(size);
-    if (!text)
-        return error_memory(err, size, "a path");
-    size_t written = path_to_utf8(text, size, name, length);
-    enum status status = append(&c->text, text, written + 1, err);
-    free(text);
-    if (status || append(&c->raw, name, length, err))
-        return STATUS_FAILED;
-    c->raw_rows[c->raw_count] = c->first + c->count;
-    c->raw_ends[c->raw_count++] = c->raw_byte_first + c->raw.length;
-    return STATUS_OK;
-}
-
-enum status columns_add(struct columns *c, const void *row, const char *name, uint32_t name_length,
-                        struct error *err)
+enum status columns_add_named(struct columns *c, const void *row, const char *name,
+                              uint32_t name_length, struct error *err)
 {
     assert(c->first + c->count < c->rows);
     unsigned texts = 0;
     memcpy(c->block + c->count * c->table->row_size, row, c->table->row_size);
     for (unsigned i = 0; i < c->table->count; i++) {
         const struct column *column = &c->table->column[i];
+        const char *text = name;
         if (column->type != VALUE_TEXT)
             continue;
-        c->text_offset[texts++][c->count] = c->text.length;
-        if (column->offset == 0 && !utf8_valid(name, name_length)) {
-            if (add_raw(c, name, name_length, err))
-                return STATUS_FAILED;
-        } else if (column->offset == 0) {
-            if (append(&c->text, name, name_length, err) || append(&c->text, "", 1, err))
-                return STATUS_FAILED;
-        } else {
-            const char *text;
+        if (!name || texts > 0)
             memcpy(&text, (const char *)row + column->offset, sizeof text);
-            if (append(&c->text, text, strlen(text) + 1, err))
-                return STATUS_FAILED;
-        }
+        const bool path = text == name;
+        const size_t length = path ? name_length : strlen(text), room = (path ? 4 : 1) * length + 1;
+        if (make_room(&c->text, room, err))
+            return STATUS_FAILED;
+        char *to = c->text.data + c->text.length;
+        c->text_offset[texts++][c->count] = c->text.length;
+        c->text.length +=
+            1 + (path ? path_to_utf8(to, room, text, length) : strlen(strcpy(to, text)));
     }
     c->count++;
     return c->count == BLOCK || c->text.length > TEXT_BYTES ? flush_block(c, err) : STATUS_OK;
+}
+
+enum status columns_add(struct columns *columns, const void *row, struct error *err)
+{
+    return columns_add_named(columns, row, NULL, 0, err);
 }
 
 enum status columns_finish(struct columns *c, struct error *err)

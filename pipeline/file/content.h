@@ -9,7 +9,9 @@
 
 /* All that shapes the rows. The pointers belong to the caller. */
 struct content {
-    const char *const *sources; /* as given */
+    const char *const *sources; /* texts, as place_text gives them */
+    /* Of each source the text of the directory that it is looked up from ("": unknown); NULL: of all. */
+    const char *const *directories;
     unsigned source_count;
     const struct feature_set *features;
     unsigned decode_scale;
@@ -30,6 +32,8 @@ struct result_image {
     uint16_t source;
     uint64_t bytes;
     int64_t mtime_ns;
+    uint64_t inode; /* of the file, 0: unknown */
+    int64_t ctime_ns;
     uint64_t digest[2];
     char format[8];
     bool has_code;

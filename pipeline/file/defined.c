@@ -1,4 +1,4 @@
-/* defined.c: the names of format 2, and the walk. */
+/* defined.c: the names of format 3, and the walk. */
 #include "file/defined.h"
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +24,16 @@ static const struct defined names[] = {
     {"/images/sources", DATASET, NULL, ""},
     {"/images/key", DATASET, NULL, ""},
     {"/images/cls", DATASET, NULL, ""},
-    {"/images/json", DATASET, NULL, ""},
-    {"/images/txt", DATASET, NULL, ""},
-    {"/images/path_raw", GROUP, NULL, ""},
-    {"/images/path_raw/row", DATASET, NULL, ""},
-    {"/images/path_raw/end", DATASET, NULL, ""},
-    {"/images/path_raw/bytes", DATASET, NULL, ""},
+    {"/images/json", GROUP, NULL, ""},
+    {"/images/json/data", DATASET, NULL, ""},
+    {"/images/json/end", DATASET, NULL, ""},
+    {"/images/txt", GROUP, NULL, ""},
+    {"/images/txt/data", DATASET, NULL, ""},
+    {"/images/txt/end", DATASET, NULL, ""},
+    {"/images/flags", DATASET, NULL, "names parameters "},
+    {"/images/inode", DATASET, NULL, ""},
+    {"/images/ctime_ns", DATASET, NULL, ""},
+    {"/images/directories", DATASET, NULL, ""},
     {"/failures", GROUP, NULL, ""},
     {"/failures/path", DATASET, NULL, ""},
     {"/failures/reason", DATASET, NULL, ""},
@@ -38,20 +42,25 @@ static const struct defined names[] = {
     {"/failures/errno", DATASET, NULL, ""},
     {"/failures/source", DATASET, NULL, ""},
     {"/failures/mtime_ns", DATASET, NULL, ""},
-    {"/failures/path_raw", GROUP, NULL, ""},
-    {"/failures/path_raw/row", DATASET, NULL, ""},
-    {"/failures/path_raw/end", DATASET, NULL, ""},
-    {"/failures/path_raw/bytes", DATASET, NULL, ""},
+    {"/failures/inode", DATASET, NULL, ""},
+    {"/failures/ctime_ns", DATASET, NULL, ""},
     {"/features", GROUP, NULL, ""},
     {"/features/*", DATASET, "spec",
-     "bins decode_scale grid imported_digest imported_from kind normalize scale spec zero "},
+     "bins decode_scale grid imported_digest imported_from kind model normalize runtime "
+     "scale spec zero "},
     {"/codebooks", GROUP, NULL, ""},
     {"/codebooks/*", GROUP, "digest", "digest spec "},
     {"/codebooks/*/*", DATASET, NULL, ""},
+    {"/classes", GROUP, NULL, ""},
+    {"/classes/*", GROUP, "model", "model "},
+    {"/classes/*/name", DATASET, NULL, ""},
+    {"/classes/*/matrix", DATASET, NULL, ""},
+    {"/classes/*/scale", DATASET, NULL, ""},
+    {"/classes/*/offset", DATASET, NULL, ""},
     {"/clusters", GROUP, NULL, ""},
     {"/clusters/*", GROUP, "feature",
-     "ari content converged feature fitted_rows folders inertia init iterations k metric nmi "
-     "parameters purity seed source_bytes source_mtime_ns source_sample space "},
+     "ari content converged feature fitted_rows folders inertia init iterations k level metric nmi "
+     "parameters parent purity seed source_bytes source_mtime_ns source_sample space "},
     {"/clusters/*/centroids", DATASET, NULL, ""},
     {"/clusters/*/labels", DATASET, NULL, ""},
     {"/clusters/*/distances", DATASET, NULL, ""},
@@ -61,6 +70,7 @@ static const struct defined names[] = {
     {"/clusters/*/weights", DATASET, NULL, ""},
     {"/clusters/*/mean", DATASET, NULL, ""},
     {"/clusters/*/components", DATASET, NULL, ""},
+    {"/clusters/*/parents", DATASET, NULL, ""},
     {"/clusters/*/sweep", GROUP, NULL, "measure reason sample "},
     {"/clusters/*/sweep/k", DATASET, NULL, ""},
     {"/clusters/*/sweep/iterations", DATASET, NULL, ""},
@@ -77,6 +87,13 @@ static const struct defined names[] = {
     {"/neighbours/*", GROUP, "content", "content feature metric n squared "},
     {"/neighbours/*/rows", DATASET, NULL, ""},
     {"/neighbours/*/distances", DATASET, NULL, ""},
+    {"/selections", GROUP, NULL, ""},
+    {"/selections/*", GROUP, "method", "content method parameters seed "},
+    {"/selections/*/rows", DATASET, NULL, ""},
+    {"/selections/*/reason", DATASET, NULL, ""},
+    {"/selections/*/omitted", DATASET, NULL, ""},
+    {"/selections/*/kept", DATASET, NULL, ""},
+    {"/selections/*/cosine", DATASET, NULL, ""},
     {"/thumbnails", GROUP, NULL, "size "},
     {"/thumbnails/data", DATASET, NULL, ""},
     {"/thumbnails/end", DATASET, NULL, ""},
@@ -95,22 +112,13 @@ static const struct defined names[] = {
 };
 
 /* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */
-static const char *const scales[] = {"image",
-                                     "failure",
-                                     "source",
-                                     "digest_word",
-                                     "rank",
-                                     "code_byte",
-                                     "thumbnail_byte",
-                                     "checksum_byte",
-                                     "part",
-                                     "image_path_raw",
-                                     "image_path_raw_byte",
-                                     "failure_path_raw",
-                                     "failure_path_raw_byte"};
+static const char *const scales[] = {"image",      "failure",        "source",    "digest_word",
+                                     "rank",       "code_byte",      "json_byte", "txt_byte",
+                                     "thumbnail_byte", "checksum_byte",  "part"};
 static const char *const scale_beginnings[] = {"feature_", "cluster_",   "iteration_", "sweep_",
                                                "row_",     "dimension_", "column_",    "neighbour_", "piece_",
-                                               "codebook_row_", "codebook_value_"};
+                                               "codebook_row_", "codebook_value_",
+                                               "class_", "selection_", "omitted_"};
 static const char *const of_library[] = {
     "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
     "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"};

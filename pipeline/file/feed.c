@@ -158,7 +158,9 @@ static enum status read_log(struct feed *feed, uint64_t location, struct feed_it
                                              .bytes = record->bytes,
                                              .error_number = record->failure.error_number,
                                              .source = record->source,
-                                             .mtime_ns = record->mtime_ns};
+                                             .mtime_ns = record->mtime_ns,
+                                             .inode = record->inode,
+                                             .ctime_ns = record->ctime_ns};
         const char *reason = reason_name(record->failure.reason);
         memcpy(item->failure.reason, reason, strnlen(reason, sizeof item->failure.reason));
         return STATUS_OK;
@@ -170,6 +172,8 @@ static enum status read_log(struct feed *feed, uint64_t location, struct feed_it
                                         .source = record->source,
                                         .bytes = record->bytes,
                                         .mtime_ns = record->mtime_ns,
+                                        .inode = record->inode,
+                                        .ctime_ns = record->ctime_ns,
                                         .digest = {record->digest[0], record->digest[1]}};
     memcpy(item->image.format, record->format, sizeof item->image.format);
     item->image.has_code = record->has_code;

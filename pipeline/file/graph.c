@@ -122,7 +122,7 @@ static enum status get_text(char *text, size_t size, struct result *result, hid_
                             const char *name, struct error *err)
 {
     char *stored;
-    enum status status = vlen_text_attribute(&stored, result->vlen, group, name, true, err);
+    enum status status = h5_get_text(&stored, group, name, true, result->path, err);
     if (status != STATUS_OK)
         return status;
     snprintf(text, size, "%s", stored);

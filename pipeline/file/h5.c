@@ -15,9 +15,11 @@
 /* Large data starts on a page: it can be mapped, and read without HDF5. */
 #define ALIGN_FROM (64 << 10)
 #define ALIGN_TO   4096
-/* Metadata is written in pieces of this size, which keeps the variable-length texts together. */
+/* Metadata is written in pieces of this size. */
 #define META_BLOCK (64 << 10)
-#define MOST_TEXTS_AT_ONCE 65536
+/* Of a column of texts that is deflated: fewer bytes never are. */
+#define TEXT_CHUNK_BYTES (256u << 10)
+#define TEXT_FROM        (64u << 10)
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
 /* Deflate shrinks by 1032 at most. */
@@ -42,9 +44,9 @@ static const struct {
     [VALUE_F16] = {2, H5T_FLOAT, true},
     [VALUE_F32] = {4, H5T_FLOAT, true},
     [VALUE_F64] = {8, H5T_FLOAT, true},
-    [VALUE_ASCII8] = {8, H5T_STRING, false},
-    [VALUE_ASCII16] = {16, H5T_STRING, false},
-    [VALUE_TEXT] = {sizeof(char *), H5T_STRING, false},
+    [VALUE_TEXT8] = {8, H5T_STRING, false},
+    [VALUE_TEXT16] = {16, H5T_STRING, false},
+    [VALUE_TEXT] = {0, H5T_STRING, false},
 };
 
 size_t value_size(enum value_type type)
@@ -94,6 +96,16 @@ hid_t h5_float16(void)
     return type;
 }
 
+/* Texts of `width` bytes; 0: of variable length. */
+static hid_t make_text(size_t width)
+{
+    hid_t text = H5Tcopy(H5T_C_S1);
+    H5Tset_size(text, width ? width : H5T_VARIABLE);
+    H5Tset_strpad(text, width ? H5T_STR_NULLPAD : H5T_STR_NULLTERM);
+    H5Tset_cset(text, H5T_CSET_UTF8);
+    return text;
+}
+
 /* A new type identifier: as stored (little-endian) or as in memory. */
 static hid_t make_type(enum value_type type, bool stored)
 {
@@ -120,20 +132,20 @@ static hid_t make_type(enum value_type type, bool stored)
         return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
     case VALUE_F64:
         return H5Tcopy(stored ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE);
-    case VALUE_ASCII8:
-    case VALUE_ASCII16:
+    case VALUE_TEXT8:
+    case VALUE_TEXT16:
     case VALUE_TEXT:
         break;
     }
-    hid_t text = H5Tcopy(H5T_C_S1);
-    if (type == VALUE_TEXT) {
-        H5Tset_size(text, H5T_VARIABLE);
-        H5Tset_cset(text, H5T_CSET_UTF8);
-    } else {
-        H5Tset_size(text, value_kinds[type].size);
-        H5Tset_strpad(text, H5T_STR_NULLPAD);
-    }
-    return text;
+    return make_text(value_kinds[type].size);
+}
+
+/* The texts of a dataset in memory: NUL-padded, in its own character set, which HDF5 does not convert. */
+static hid_t text_in_memory(hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    return type;
 }
 
 static enum status check_written(int failed, const char *path, struct error *err)
@@ -255,15 +267,14 @@ enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const 
     return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
 }
 
-/* Creates a dataset whose layout the list, which is closed, has. */
-static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name,
-                                  enum value_type type, int rank, const hsize_t *dimensions,
-                                  hid_t creation, const char *path, struct error *err)
+/* Creates a dataset of `stored` whose layout `creation` has; both are closed. */
+static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name, hid_t stored,
+                                  int rank, const hsize_t *dimensions, hid_t creation,
+                                  const char *path, struct error *err)
 {
-    hid_t stored = make_type(type, true), space = H5Screate_simple(rank, dimensions, NULL);
+    hid_t space = H5Screate_simple(rank, dimensions, NULL);
     H5Pset_obj_track_times(creation, false);
-    /* Variable-length elements that were never written must not be read as addresses. */
-    H5Pset_fill_time(creation, type == VALUE_TEXT ? H5D_FILL_TIME_ALLOC : H5D_FILL_TIME_NEVER);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
     *dataset = H5Dcreate2(parent, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
     h5_close(&space);
@@ -272,14 +283,48 @@ static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name
     return status;
 }
 
-enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                              int rank, const hsize_t *dimensions, const char *path,
-                              struct error *err)
+static hid_t contiguous(void)
 {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_layout(creation, H5D_CONTIGUOUS);
     H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
-    return create_dataset(dataset, parent, name, type, rank, dimensions, creation, path, err);
+    return creation;
+}
+
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err)
+{
+    return create_dataset(dataset, parent, name, make_type(type, true), rank, dimensions,
+                          contiguous(), path, err);
+}
+
+enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
+                            const struct text_size *size, const char *path, struct error *err)
+{
+    const size_t width = size->width ? (size_t)size->width : 1;
+    const hsize_t dimension = rows;
+    hsize_t chunk = TEXT_CHUNK_BYTES / width;
+    hid_t creation = H5I_INVALID_HID;
+    if (rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
+        H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+        chunk = chunk < 1 ? 1 : chunk > rows ? rows : chunk;
+        creation = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pset_chunk(creation, 1, &chunk);
+        H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
+    } else {
+        creation = contiguous();
+    }
+    return create_dataset(dataset, parent, name, make_text(width), 1, &dimension, creation, path,
+                          err);
+}
+
+size_t h5_text_width(hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset);
+    const size_t width = H5Tget_size(type);
+    h5_close(&type);
+    return width;
 }
 
 enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
@@ -292,7 +337,8 @@ enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, en
     if (shuffle)
         H5Pset_shuffle(creation);
     H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
-    return create_dataset(dataset, parent, name, type, 2, dimensions, creation, path, err);
+    return create_dataset(dataset, parent, name, make_type(type, true), 2, dimensions, creation, path,
+                          err);
 }
 
 /* Better known before the rest is computed. */
@@ -360,12 +406,9 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
     if (raw)
         return raw_read(raw, first, count, to, err);
     hsize_t size[2] = {0}, start[2] = {first, 0};
-    hid_t type_id = make_type(type, false);
+    hid_t type_id =
+        value_kinds[type].class == H5T_STRING ? text_in_memory(dataset) : make_type(type, false);
     hid_t file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
-    /* HDF5 would clear a buffer of 1 MiB for each block of texts. */
-    hid_t transfer = type == VALUE_TEXT ? H5Pcreate(H5P_DATASET_XFER) : H5P_DEFAULT;
-    if (type == VALUE_TEXT && count < MOST_TEXTS_AT_ONCE)
-        H5Pset_buffer(transfer, (size_t)count * 16, NULL, NULL);
     int rank = H5Sget_simple_extent_ndims(file);
     bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
     size[0] = count;
@@ -373,12 +416,10 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
         memory = H5Screate_simple(rank, size, NULL);
     ok = ok && memory > 0 &&
          H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
-         (to ? H5Dread(dataset, type_id, memory, file, transfer, to)
-             : H5Dwrite(dataset, type_id, memory, file, transfer, from)) >= 0;
+         (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
+             : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
     enum status status =
         ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
-    if (type == VALUE_TEXT)
-        h5_close(&transfer);
     h5_close(&memory);
     h5_close(&file);
     h5_close(&type_id);
@@ -396,6 +437,50 @@ enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, ui
                          void *data, const char *path, struct error *err)
 {
     return move_rows(dataset, type, first, count, data, NULL, path, err);
+}
+
+enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
+                         uint64_t count, const char *axis, const char *path, struct error *err)
+{
+    struct text_size size = {0, 0};
+    hid_t dataset = H5I_INVALID_HID;
+    char *row = NULL;
+    enum status status = STATUS_FAILED;
+    for (uint64_t i = 0; i < count; i++)
+        text_size_add(&size, strlen(text[i]));
+    const size_t width = size.width ? (size_t)size.width : 1;
+    if (!(row = malloc(width + 1))) {
+        error_memory(err, width, "a text");
+        goto out;
+    }
+    if (h5_create_scale(file, axis, count, path, err) ||
+        h5_create_texts(&dataset, parent, name, count, &size, path, err) ||
+        h5_attach_scale(file, dataset, 0, axis, path, err))
+        goto out;
+    for (uint64_t i = 0; i < count; i++)
+        if (h5_write_rows(dataset, VALUE_TEXT, i, 1, strncpy(row, text[i], width), path, err))
+            goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    free(row);
+    return status;
+}
+
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
+                         struct error *err)
+{
+    const size_t width = h5_text_width(dataset);
+    *text = calloc(width + 1, 1);
+    enum status status = *text ? h5_read_rows(dataset, VALUE_TEXT, row, 1, *text, path, err)
+                               : error_memory(err, width, "a text");
+    if (!status && !utf8_valid(*text, strlen(*text)))
+        status = h5_damaged(err, path, "it has a text that is not UTF-8");
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
 }
 
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
@@ -491,9 +576,9 @@ static bool type_matches(hid_t stored, enum value_type type)
     if (class != value_kinds[type].class)
         return false;
     if (class == H5T_STRING) {
-        bool variable = H5Tis_variable_str(stored) > 0;
-        return type == VALUE_TEXT ? variable
-                                  : !variable && H5Tget_size(stored) == value_kinds[type].size;
+        const size_t size = H5Tget_size(stored), wanted = value_kinds[type].size;
+        return H5Tis_variable_str(stored) == 0 &&
+               (wanted ? size == wanted : size > 0 && size <= H5_TEXT_MOST);
     }
     if (H5Tget_size(stored) != value_kinds[type].size)
         return false;
@@ -588,11 +673,11 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
                H5Sget_simple_extent_dims(space, dimensions, NULL) != rank) {
         wrong = "has another number of dimensions than clpipe writes";
     } else {
-        size_t element = type == VALUE_TEXT ? 16 : value_size(type);
+        const size_t element = H5Tget_size(stored);
         for (int i = 0; i < rank; i++)
             if (__builtin_mul_overflow(elements, dimensions[i], &elements))
                 wrong = "has an impossible size";
-        if (!wrong && elements > UINT64_MAX / 16)
+        if (!wrong && elements > (uint64_t)INT64_MAX / element)
             wrong = "has an impossible size";
         if (!wrong)
             wrong = h5_bad_storage(*dataset, elements * element, element);
@@ -628,6 +713,45 @@ bool h5_get_integer(hid_t object, const char *name, int64_t *value)
 bool h5_get_real(hid_t object, const char *name, double *value)
 {
     return get_scalar(object, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
+}
+
+enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
+                        const char *path, struct error *err)
+{
+    *text = NULL;
+    if (H5Aexists(object, name) <= 0)
+        return required ? h5_damaged(err, path, "it has no attribute '%s'", name) : STATUS_OK;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    const bool variable = H5Tis_variable_str(type) > 0;
+    const size_t size = H5Tget_size(type);
+    char *stored = NULL;
+    enum status status = STATUS_FAILED;
+    if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1 ||
+        size > H5_TEXT_MOST) {
+        h5_damaged(err, path, "its attribute '%s' is no text", name);
+        goto out;
+    }
+    if (!variable)
+        *text = calloc(size + 1, 1);
+    if (variable ? H5Aread(attribute, type, &stored) < 0 : *text && H5Aread(attribute, type, *text) < 0) {
+        h5_fail(err, "H5Aread", "read", path);
+        goto out;
+    }
+    if (variable)
+        *text = strdup(stored ? stored : "");
+    status = *text ? STATUS_OK : error_memory(err, size, "an attribute");
+out:
+    if (stored)
+        H5free_memory(stored);
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&attribute);
+    return status;
 }
 
 struct listing {

@@ -10,6 +10,7 @@
 #include <hdf5.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "matrix/h5_error.h"
 #include "matrix/raw.h"
 #include <stdint.h>
@@ -27,13 +28,17 @@ enum value_type {
     VALUE_F16,
     VALUE_F32,
     VALUE_F64,
-    VALUE_ASCII8,  /* 8 bytes, NUL-padded */
-    VALUE_ASCII16, /* 16 bytes, NUL-padded */
-    VALUE_TEXT,    /* variable-length UTF-8; in memory a const char * */
+    VALUE_TEXT8,  /* UTF-8 of 8 bytes, NUL-padded */
+    VALUE_TEXT16, /* of 16 bytes */
+    VALUE_TEXT,   /* of as many bytes as the dataset says, h5_text_width */
 };
 
-/* Bytes of one element in memory. */
+/* Bytes of one element in memory; 0: VALUE_TEXT. */
 size_t value_size(enum value_type type);
+
+/* Longer texts of a dataset or an attribute are taken for damage. */
+#define H5_TEXT_MOST (16u << 20)
+
 
 /* A new type: binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
 hid_t h5_float16(void);
@@ -87,6 +92,12 @@ enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, en
 enum status h5_write_chunk(hid_t dataset, uint64_t first, const void *data, size_t size,
                            const char *path, struct error *err);
 
+/* A column of texts of that size, contiguous, or deflated in chunks where most of it would be padding. */
+enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
+                            const struct text_size *size, const char *path, struct error *err);
+/* Bytes of each text of such a dataset. */
+size_t h5_text_width(hid_t dataset);
+
 /* Whether a dataset is in chunks that a filter may have made smaller; the bytes that its values take
  * in the file. */
 bool h5_is_compressed(hid_t dataset);
@@ -106,6 +117,13 @@ enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *pa
 
 /* Closes a dataset that was written, whose last part may only now go to the disk. */
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);
+
+/* Text `row` of a column, as a new string, which is UTF-8. */
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
+                         struct error *err);
+/* A whole column of texts with the scale `axis`, which is made where it is not there. */
+enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
+                         uint64_t count, const char *axis, const char *path, struct error *err);
 
 /* Scalar attributes. A text may be of any length. */
 enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
@@ -162,6 +180,11 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
  * read as int64. */
 bool h5_get_integer(hid_t object, const char *name, int64_t *value);
 bool h5_get_real(hid_t object, const char *name, double *value);
+
+/* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST bytes.
+ * *text is NULL where there is no such attribute and it is not `required`. */
+enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
+                        const char *path, struct error *err);
 
 /* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
  * `most`. Free with h5_free_names. */

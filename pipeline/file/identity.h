@@ -5,8 +5,8 @@
 #include "file/pieces.h"
 #include "file/result.h"
 
-/* What the identities of features begin with: they stand on the digests of pieces. */
-#define IDENTITY_TREE "tree1-"
+/* What the identities of datasets, their roots, begin with. */
+#define IDENTITY_TREE "tree3-"
 
 /* Identity of the file: SHA-256, 64 hexadecimal digits. All values are read. */
 enum status result_identity(struct result *result, char hex[65], struct error *err);
@@ -24,13 +24,13 @@ typedef enum status identity_pieces(void *context, struct pieces *pieces,
                                     const struct serial_values *values, struct error *err);
 
 /* Identity of a file. */
-enum status identity_of_file(char hex[65], hid_t file, struct vlen *vlen, const char *path,
+enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
                              identity_pieces *digests, void *context, struct error *err);
 
 /* Identity of one dataset of it, IDENTITY_TREE and 58 hexadecimal digits; its pieces go to *pieces,
  * to be cleared, unless that is NULL. */
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
-                                const char *name, struct vlen *vlen, const char *path,
+                                const char *name, struct axes *axes, const char *path,
                                 identity_pieces *digests, void *context, struct error *err);
 /* As digests: computes them. */
 identity_pieces identity_compute;

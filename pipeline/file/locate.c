@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A source's name: as the file has it, or with the bytes that stand for it there. */
+/* A source's name. */
 static enum status real_source(struct locator *locator, unsigned number,
                                const struct result *result, struct error *err)
 {
@@ -17,13 +17,10 @@ static enum status real_source(struct locator *locator, unsigned number,
     if (locator->source && locator->source_of == number)
         return STATUS_OK;
     free(locator->source);
-    locator->source = strdup(result_source(result, number));
+    locator->source = strdup(result_source_name(result, number));
     locator->source_of = (uint16_t)number;
     if (!locator->source)
-        return error_memory(err, strlen(result_source(result, number)) + 1, "a file name");
-    const char *path = locator->source[0] == '@' ? locator->source + 1 : locator->source;
-    if (stat(path, &st) != 0)
-        path_from_utf8(locator->source);
+        return error_memory(err, strlen(result_source_name(result, number)) + 1, "a file name");
     locator->source_is_directory = stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
     return STATUS_OK;
 }

@@ -1,7 +1,7 @@
 /* merge.c: one pass over the parts, in the order of their rows.
  *
- * Paths, sources and failures are copied: variable-length texts cannot be virtual, and without them
- * nothing could be said of a row whose part is lost. All other columns, features and thumbnails are
+ * Paths, sources and failures are copied: without them nothing could be said of a row whose part is
+ * lost. All other columns, features and thumbnails are
  * virtual datasets, or are copied, too. */
 #include "file/merge.h"
 #include "base/clock.h"
@@ -14,6 +14,7 @@
 #include "file/codebooks.h"
 #include "file/columns.h"
 #include "file/merge_inputs.h"
+#include "file/names.h"
 #include "file/sidecars.h"
 #include "version_generated.h"
 #include <fcntl.h>
@@ -35,7 +36,7 @@ struct merge {
     uint64_t *rows, *thumbnail_bytes; /* of each input */
     struct columns *images, *failures;
     struct sidecars *sidecars;     /* NULL: the parts have none */
-    struct thumbnails *thumbnails; /* that are copied */
+    struct blobs *thumbnails; /* that are copied */
     hid_t ends;                    /* of those that are virtual */
     struct chunks *chunks;         /* NULL: features are contiguous, or virtual */
     hid_t feature[RESULT_MOST_FEATURES];
@@ -183,22 +184,6 @@ static enum status create_columns(struct merge *m, hid_t group, struct error *er
     return STATUS_OK;
 }
 
-static enum status write_sources(struct merge *m, hid_t images, struct error *err)
-{
-    const hsize_t count = m->inputs.source_count;
-    hid_t dataset = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (h5_create_scale(m->file, SOURCE_AXIS, count, m->path, err) ||
-        h5_create_dataset(&dataset, images, "sources", VALUE_TEXT, 1, &count, m->path, err) ||
-        h5_attach_scale(m->file, dataset, 0, SOURCE_AXIS, m->path, err) ||
-        h5_write_rows(dataset, VALUE_TEXT, 0, count, m->inputs.source, m->path, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, m->path, err);
-out:
-    h5_close(&dataset);
-    return status;
-}
-
 static enum status create_virtual_thumbnails(struct merge *m, uint32_t size, uint64_t bytes,
                                              struct error *err)
 {
@@ -207,7 +192,7 @@ static enum status create_virtual_thumbnails(struct merge *m, uint32_t size, uin
     enum status status = STATUS_FAILED;
     if (h5_create_scale(m->file, THUMBNAIL_AXIS, bytes, m->path, err) ||
         h5_create_group(&group, m->file, THUMBNAIL_GROUP, m->path, err) ||
-        h5_put_number(group, "size", VALUE_U32, &size, m->path, err) ||
+        thumbnails_put_size(m->file, size, m->path, err) ||
         (bytes > 0
              ? create_virtual(&data, m, group, "/" THUMBNAIL_GROUP "/data", m->thumbnail_bytes,
                               bytes, err)
@@ -228,22 +213,24 @@ static enum status create_tables(struct merge *m, struct error *err)
     const struct merge_inputs *inputs = &m->inputs;
     const bool copy = m->config->copy;
     const uint32_t size = inputs->input[0].thumbnail_size;
-    uint64_t raw_rows[2] = {0, 0}, raw_bytes[2] = {0, 0}, bytes = 0;
+    struct text_size texts[2][TABLE_TEXTS_MOST] = {{{0, 0}}};
+    uint64_t bytes = 0;
     hid_t images = H5I_INVALID_HID, failures = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
     for (unsigned i = 0; i < inputs->count; i++) {
         bytes += inputs->input[i].part.thumbnail_bytes;
-        for (int t = 0; t < 2; t++) {
-            raw_rows[t] += inputs->input[i].raw_rows[t];
-            raw_bytes[t] += inputs->input[i].raw_bytes[t];
+        for (int t = 0; t < TABLE_TEXTS_MOST; t++) {
+            text_size_join(&texts[0][t], &inputs->input[i].texts[0][t]);
+            text_size_join(&texts[1][t], &inputs->input[i].texts[1][t]);
         }
     }
     if (columns_create(&m->images, &images, m->file, copy ? &image_table : &name_table,
-                       inputs->images, has_codes(inputs), raw_rows[0], raw_bytes[0], m->path,
-                       err) ||
-        (!copy && create_columns(m, images, err)) || write_sources(m, images, err) ||
+                       inputs->images, has_codes(inputs), texts[0], m->path, err) ||
+        (!copy && create_columns(m, images, err)) ||
+        sources_write(m->file, images, (const char *const *)inputs->source,
+                      (const char *const *)inputs->directory, inputs->source_count, m->path, err) ||
         columns_create(&m->failures, &failures, m->file, &failure_table, inputs->failures, false,
-                       raw_rows[1], raw_bytes[1], m->path, err))
+                       texts[1], m->path, err))
         goto out;
     status = size == 0 ? STATUS_OK
              : copy    ? thumbnails_create(&m->thumbnails, m->file, size, inputs->images, bytes,
@@ -288,7 +275,7 @@ static enum status add_rows(struct merge *m, struct columns *columns, struct row
             return h5_damaged(err, input->path, "/%s/source: row %llu names no source",
                               table->group, (unsigned long long)i);
         *source = (uint16_t)(*source + input->first_source);
-        if (columns_add(columns, &row, raw, (uint32_t)strlen(raw), err))
+        if (columns_add(columns, &row, err))
             return STATUS_FAILED;
         if (i % TELL_ROWS == TELL_ROWS - 1) {
             const enum status status = tell(m, TELL_ROWS, err);
@@ -353,7 +340,7 @@ static enum status copy_thumbnails(struct merge *m, struct result *part, uint64_
     uint64_t length, end = 0;
     for (uint64_t i = 0; i < result_images(part); i++) {
         if (result_thumbnail_read(part, i, &jpeg, &length, err) ||
-            thumbnails_add(m->thumbnails, jpeg, length, err))
+            blobs_add(m->thumbnails, jpeg, length, err))
             return STATUS_FAILED;
         end += length;
     }
@@ -421,7 +408,7 @@ static enum status merge_part(struct merge *m, unsigned i, uint64_t first, uint6
     if (!parts_identity(identity, part->file) || strcmp(identity, input->part.identity) != 0)
         status = h5_damaged(err, input->path, "it has changed while it was merged");
     if (status == STATUS_OK && !copy)
-        status = rows_open(&names, part->file, part->vlen, &name_table, input->path, err);
+        status = rows_open(&names, part->file, &name_table, input->path, err);
     if (status == STATUS_OK)
         status = add_rows(m, m->images, copy ? part->images : names,
                           copy ? &image_table : &name_table, input, sources, err);
@@ -454,7 +441,7 @@ static enum status merge_parts(struct merge *m, struct error *err)
         first_byte += m->thumbnail_bytes[i];
     }
     if ((m->chunks && chunks_finish(m->chunks, err)) ||
-        (m->thumbnails && thumbnails_finish(m->thumbnails, err)) ||
+        (m->thumbnails && blobs_finish(m->thumbnails, err)) ||
         columns_finish(m->images, err) ||
         (m->sidecars && sidecars_write(m->sidecars, m->file, m->path, err)))
         return STATUS_FAILED;
@@ -487,21 +474,36 @@ static enum status write_codebooks(struct merge *m, struct error *err)
 }
 
 /* A column of the manifest: the member of struct part at `offset`. */
-static enum status write_column(struct merge *m, hid_t group, const char *name,
-                                enum value_type type, size_t offset, struct error *err)
+static enum status write_numbers(struct merge *m, hid_t group, const char *name, size_t offset,
+                                 struct error *err)
 {
     const hsize_t count = m->inputs.count;
     hid_t dataset = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
-    if (h5_create_dataset(&dataset, group, name, type, 1, &count, m->path, err) ||
+    if (h5_create_dataset(&dataset, group, name, VALUE_U64, 1, &count, m->path, err) ||
         h5_attach_scale(m->file, dataset, 0, PARTS_AXIS, m->path, err))
         goto out;
     for (unsigned i = 0; i < count; i++)
-        if (h5_write_rows(dataset, type, i, 1, (const char *)&m->part[i] + offset, m->path, err))
+        if (h5_write_rows(dataset, VALUE_U64, i, 1, (const char *)&m->part[i] + offset, m->path,
+                          err))
             goto out;
     status = h5_finish_dataset(&dataset, m->path, err);
 out:
     h5_close(&dataset);
+    return status;
+}
+
+static enum status write_texts(struct merge *m, hid_t group, const char *name, size_t offset,
+                               struct error *err)
+{
+    const char **text = malloc(m->inputs.count * sizeof *text);
+    if (!text)
+        return error_memory(err, m->inputs.count * sizeof *text, "the parts");
+    for (unsigned i = 0; i < m->inputs.count; i++)
+        memcpy(&text[i], (const char *)&m->part[i] + offset, sizeof *text);
+    const enum status status =
+        h5_put_texts(m->file, group, name, text, m->inputs.count, PARTS_AXIS, m->path, err);
+    free(text);
     return status;
 }
 
@@ -511,12 +513,11 @@ static enum status write_manifest(struct merge *m, struct error *err)
     enum status status = STATUS_FAILED;
     if (h5_create_scale(m->file, PARTS_AXIS, m->inputs.count, m->path, err) ||
         h5_create_group(&group, m->file, PARTS_GROUP, m->path, err) ||
-        write_column(m, group, "path", VALUE_TEXT, offsetof(struct part, name), err) ||
-        write_column(m, group, "identity", VALUE_TEXT, offsetof(struct part, identity), err) ||
-        write_column(m, group, "rows", VALUE_U64, offsetof(struct part, rows), err) ||
-        write_column(m, group, "thumbnail_bytes", VALUE_U64, offsetof(struct part, thumbnail_bytes),
-                     err) ||
-        write_column(m, group, "bytes", VALUE_U64, offsetof(struct part, bytes), err))
+        write_texts(m, group, "path", offsetof(struct part, text), err) ||
+        write_texts(m, group, "identity", offsetof(struct part, identity), err) ||
+        write_numbers(m, group, "rows", offsetof(struct part, rows), err) ||
+        write_numbers(m, group, "thumbnail_bytes", offsetof(struct part, thumbnail_bytes), err) ||
+        write_numbers(m, group, "bytes", offsetof(struct part, bytes), err))
         goto out;
     status = STATUS_OK;
 out:
@@ -605,7 +606,7 @@ static enum status write_output(struct merge *m, struct error *err)
     columns_close(&m->images);
     columns_close(&m->failures);
     sidecars_close(&m->sidecars);
-    thumbnails_close(&m->thumbnails);
+    blobs_close(&m->thumbnails);
     chunks_close(&m->chunks);
     h5_close(&m->ends);
     for (unsigned i = 0; i < RESULT_MOST_FEATURES; i++)

@@ -120,7 +120,7 @@ static enum status read_shard(struct merge_input *input, struct result *result, 
     input->list_first = (uint64_t)first;
     input->list_last = (uint64_t)last;
     input->list_count = (uint64_t)items;
-    return vlen_text_attribute(&input->list, result->vlen, result->file, "list_digest", true, err);
+    return h5_get_text(&input->list, result->file, "list_digest", true, result->path, err);
 }
 
 static uint64_t length_of(hid_t dataset)
@@ -165,8 +165,10 @@ static enum status look_at(struct merge_input *input, struct result *result,
         input->part.thumbnail_bytes = length_of(data);
         h5_close(&data);
     }
-    rows_raw_size(result->images, &input->raw_rows[0], &input->raw_bytes[0]);
-    rows_raw_size(result->failures, &input->raw_rows[1], &input->raw_bytes[1]);
+    if (rows_text_size(&input->texts[0][0], result->images, 0, err) ||
+        rows_text_size(&input->texts[1][0], result->failures, 0, err) ||
+        rows_text_size(&input->texts[1][1], result->failures, 1, err))
+        return STATUS_FAILED;
     if (config->unnamed) {
         char *real = realpath(input->path, NULL);
         input->part.name = real ? strdup(real + 1) : NULL;
@@ -178,6 +180,14 @@ static enum status look_at(struct merge_input *input, struct result *result,
         if (name_part(&name, config->output, input->path, err))
             return err->status;
         input->part.name = name;
+    }
+    if (input->part.name) {
+        const size_t length = strlen(input->part.name);
+        char *text = malloc(4 * length + 1);
+        if (!text)
+            return error_memory(err, 4 * length + 1, "the name of a part");
+        path_to_utf8(text, 4 * length + 1, input->part.name, length);
+        input->part.text = text;
     }
     return read_shard(input, result, err);
 }
@@ -288,9 +298,15 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
     if (!grown)
         return error_memory(err, more * sizeof *grown, "sources");
     inputs->source = grown;
+    grown = realloc(inputs->directory, (inputs->source_count + more + 1) * sizeof *grown);
+    if (!grown)
+        return error_memory(err, more * sizeof *grown, "sources");
+    inputs->directory = grown;
     for (unsigned i = 0; i < more; i++) {
-        inputs->source[inputs->source_count] = strdup(result_source(result, i));
-        if (!inputs->source[inputs->source_count++])
+        const unsigned at = inputs->source_count++;
+        inputs->source[at] = strdup(result_source(result, i));
+        inputs->directory[at] = strdup(result_source_directory(result, i));
+        if (!inputs->source[at] || !inputs->directory[at])
             return error_memory(err, 256, "sources");
     }
     return STATUS_OK;
@@ -458,13 +474,17 @@ void merge_inputs_clear(struct merge_inputs *inputs)
     for (unsigned i = 0; i < inputs->count; i++) {
         struct merge_input *input = &inputs->input[i];
         free((void *)(uintptr_t)input->part.name);
+        free((void *)(uintptr_t)input->part.text);
         free((void *)(uintptr_t)input->part.path);
         free((void *)(uintptr_t)input->part.identity);
         free(input->list);
     }
-    for (unsigned i = 0; i < inputs->source_count; i++)
+    for (unsigned i = 0; i < inputs->source_count; i++) {
         free(inputs->source[i]);
+        free(inputs->directory[i]);
+    }
     free(inputs->source);
+    free(inputs->directory);
     free(inputs->input);
     result_close(&inputs->first);
     *inputs = (struct merge_inputs){0};

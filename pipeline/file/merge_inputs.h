@@ -10,7 +10,7 @@ struct merge_input {
     const char *path;
     struct part part;    /* what the manifest will say; owns its texts */
     uint64_t failures;
-    uint64_t raw_rows[2], raw_bytes[2]; /* path_raw of images and of failures */
+    struct text_size texts[2][TABLE_TEXTS_MOST]; /* of images and of failures */
     bool codes, compressed;
     uint32_t thumbnail_size;
     unsigned first_source; /* of the merged file: where its sources begin */
@@ -24,7 +24,7 @@ struct merge_inputs {
     struct merge_input *input; /* in the order of their rows */
     unsigned count;
     struct result *first; /* the first of them, open: what all have in common */
-    char **source;
+    char **source, **directory;
     unsigned source_count;
     uint64_t images, failures;
 };

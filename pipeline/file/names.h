@@ -9,4 +9,9 @@
 enum status names_write(hid_t file, const struct result_names *names, const char *path,
                         struct error *err);
 
+/* Writes /images/sources and /images/directories, `directories` NULL: they are unknown. */
+enum status sources_write(hid_t file, hid_t images, const char *const *sources,
+                          const char *const *directories, unsigned count, const char *path,
+                          struct error *err);
+
 #endif

@@ -90,19 +90,6 @@ static void free_parts(struct parts *parts)
     free(parts);
 }
 
-static enum status read_text(char **text, hid_t dataset, struct vlen *vlen, unsigned row,
-                             struct error *err)
-{
-    uint8_t descriptor[VLEN_DESCRIPTOR];
-    const uint8_t *bytes;
-    uint32_t length;
-    if (vlen_descriptors(vlen, dataset, row, 1, descriptor, err) ||
-        vlen_element(vlen, descriptor, 1, &bytes, &length, err))
-        return STATUS_FAILED;
-    *text = strndup((const char *)bytes, length);
-    return *text ? STATUS_OK : error_memory(err, length, "the name of a part");
-}
-
 /* A name that leads downwards. */
 static bool name_is_plain(const char *name)
 {
@@ -117,11 +104,12 @@ static bool name_is_plain(const char *name)
 }
 
 static enum status read_member(struct member *member, const struct parts *parts, hid_t path,
-                               hid_t identity, struct vlen *vlen, unsigned row, struct error *err)
+                               hid_t identity, unsigned row, struct error *err)
 {
-    if (read_text(&member->name, path, vlen, row, err) ||
-        read_text(&member->identity, identity, vlen, row, err))
+    if (h5_read_text(&member->name, path, row, parts->path, err) ||
+        h5_read_text(&member->identity, identity, row, parts->path, err))
         return STATUS_FAILED;
+    path_from_utf8(member->name);
     if (!name_is_plain(member->name))
         return h5_damaged(err, parts->path, "/" PARTS_GROUP "/path: row %u leads elsewhere", row);
     const size_t size = strlen(parts->directory) + strlen(member->name) + 2;
@@ -138,12 +126,10 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
     static const char *const names[COLUMNS] = {"path", "identity", "rows", "thumbnail_bytes",
                                                "bytes"};
     hid_t group = H5I_INVALID_HID, dataset[COLUMNS] = {0};
-    struct vlen *vlen = NULL;
     uint64_t *numbers = NULL;
     hsize_t count = 0;
     enum status status = STATUS_FAILED;
-    if (h5_open_group(&group, file, PARTS_GROUP, parts->path, err) ||
-        vlen_open(&vlen, file, parts->path, err))
+    if (h5_open_group(&group, file, PARTS_GROUP, parts->path, err))
         goto out;
     for (int c = 0; c < COLUMNS; c++) {
         hsize_t size;
@@ -181,14 +167,13 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
             h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
             goto out;
         }
-        if (read_member(member, parts, dataset[PATH], dataset[IDENTITY], vlen, i, err))
+        if (read_member(member, parts, dataset[PATH], dataset[IDENTITY], i, err))
             goto out;
     }
     status = STATUS_OK;
 out:
     for (int c = 0; c < COLUMNS; c++)
         h5_close(&dataset[c]);
-    vlen_close(&vlen);
     h5_close(&group);
     free(numbers);
     return status;
@@ -462,9 +447,12 @@ unsigned parts_count(hid_t file)
 struct part parts_at(hid_t file, unsigned i)
 {
     const struct member *member = &find_parts(file)->member[i];
-    return (struct part){member->name,  member->path,
-                         member->rows,  member->thumbnail_bytes,
-                         member->bytes, member->identity};
+    return (struct part){.name = member->name,
+                         .path = member->path,
+                         .rows = member->rows,
+                         .thumbnail_bytes = member->thumbnail_bytes,
+                         .bytes = member->bytes,
+                         .identity = member->identity};
 }
 
 /* --- checksums and writing ------------------------------------------------------------------- */

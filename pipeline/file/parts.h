@@ -29,6 +29,7 @@
 /* One part, as the manifest has it. */
 struct part {
     const char *name; /* relative to the merged file's directory */
+    const char *text; /* the same as a text that leads back to it; set by a merge */
     const char *path; /* the same, by which it is opened */
     uint64_t rows, thumbnail_bytes, bytes;
     const char *identity;

@@ -1,8 +1,7 @@
-/* pieces.h: the values of a dataset in pieces of 1 MiB, each with its SHA-256.
+/* pieces.h: the values of a dataset in pieces of rows, each with its SHA-256.
  *
- * The values are those of serial.h, in C order and end to end; the last piece may be shorter, and
- * there is none where there are no values. Contiguous numbers, and those
- * that are deflated, are read and digested by all CPUs. */
+ * A piece is 2^p rows, the largest power of two that has at most PIECE_BYTES of values (serial.h), at least
+ * one row; the last may have fewer, and there is none where there are no values. All CPUs read and digest. */
 #ifndef CLPIPE_FILE_PIECES_H
 #define CLPIPE_FILE_PIECES_H
 
@@ -14,19 +13,17 @@
 struct pieces {
     uint64_t count;
     uint8_t (*digest)[PIECE_DIGEST];
-    /* For pieces_rows. */
-    uint64_t rows, row_bytes; /* row_bytes 0: texts of variable length, then: */
-    uint64_t *row;            /* where each piece begins */
+    uint64_t rows, piece_rows; /* of the dataset, and of each piece but the last */
 };
 
 /* What was written to the file through HDF5 must have been flushed. STATUS_FAILED: it cannot be
- * read; a damaged text is named with its row, and of chunks that are damaged *pieces still has the
- * digests of the pieces that can be read, zeros for the others, and is to be cleared. */
+ * read; of chunks that are damaged *pieces still has the digests of the pieces that can be read, zeros
+ * for the others, and is to be cleared. */
 enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
-                          const char *name, const struct serial_values *values, struct error *err);
+                          const struct serial_values *values, struct error *err);
 void pieces_clear(struct pieces *pieces);
 
-/* The rows that piece `i` has bytes of. */
+/* The rows of piece `i`. */
 void pieces_rows(const struct pieces *pieces, uint64_t i, uint64_t *first, uint64_t *last);
 
 #endif

@@ -117,6 +117,8 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
                                         .path_length = (uint32_t)strlen(image.path_raw),
                                         .bytes = image.bytes,
                                         .mtime_ns = image.mtime_ns,
+                                        .inode = image.inode,
+                                        .ctime_ns = image.ctime_ns,
                                         .width = image.width,
                                         .height = image.height,
                                         .orientation = image.orientation,
@@ -142,7 +144,9 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
                                         .path = failure.path_raw,
                                         .path_length = (uint32_t)strlen(failure.path_raw),
                                         .bytes = failure.bytes,
-                                        .mtime_ns = failure.mtime_ns};
+                                        .mtime_ns = failure.mtime_ns,
+                                        .inode = failure.inode,
+                                        .ctime_ns = failure.ctime_ns};
         failure_set(&record->failure, failure.reason, "%s", failure.message);
         record->failure.error_number = failure.error_number;
     }

@@ -75,7 +75,7 @@ static enum status detach_dataset(struct lost *lost, hid_t file, struct result *
         goto out;
     for (int a = 0; a < rank; a++) {
         char axis[AXIS_NAME_MAX];
-        if (vlen_axis(axis, sizeof axis, result->vlen, stored, (unsigned)a, err))
+        if (axes_name(axis, sizeof axis, &result->axes, stored, (unsigned)a, err))
             goto out;
         scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
         if (scale > 0) {

@@ -43,7 +43,7 @@ struct repair {
     struct signature_parts parts; /* what the file to be is made of */
     struct records log;
     FILE *order;
-    struct raw_paths_tally raw_images, raw_failures;
+    struct text_size image_texts[TABLE_TEXTS_MOST], failure_texts[TABLE_TEXTS_MOST];
     uint64_t codes, thumbnail_bytes;
     struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
     bool *leave_out; /* of the result's clusterings */
@@ -51,22 +51,20 @@ struct repair {
 
 /* --- a finished file ------------------------------------------------------------------------- */
 
-/* Notes a good row. */
+/* Notes a good row; `message`: bytes of a failure's. */
 static enum status add_row(struct repair *r, uint64_t location, bool image, const char *path,
-                           struct error *err)
+                           uint64_t message, struct error *err)
 {
-    size_t length = strlen(path);
     if (fwrite(&location, sizeof location, 1, r->order) != 1)
         return error_errno(err, STATUS_FAILED, errno, "fwrite", "cannot keep the order of rows");
     if (image)
         r->report->images++;
     else
         r->report->failures++;
-    if (!utf8_valid(path, length)) {
-        struct raw_paths_tally *raw = image ? &r->raw_images : &r->raw_failures;
-        raw->rows++;
-        raw->bytes += length;
-    }
+    text_size_add(image ? &r->image_texts[0] : &r->failure_texts[0],
+                  path_text_length(path, strlen(path)));
+    if (!image)
+        text_size_add(&r->failure_texts[1], message);
     return STATUS_OK;
 }
 
@@ -132,8 +130,10 @@ static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t 
             ++*lost;
             continue;
         }
+        const bool image = kind == LOCATION_IMAGE;
         if (rows_at(rows, i, &row, &path, err) ||
-            add_row(r, location_of(kind, i), kind == LOCATION_IMAGE, path, err))
+            add_row(r, location_of(kind, i), image, path,
+                    image ? 0 : strlen(((const struct failure_row *)row)->message), err))
             return STATUS_FAILED;
         const uint8_t *jpeg;
         uint64_t length = 0;
@@ -208,6 +208,7 @@ static enum status read_parts(struct repair *r, struct error *err)
     parts->content.share = result->share;
     parts->content.thumbnail_size = result_thumbnail_size(result);
     parts->content.sources = (const char *const *)parts->sources;
+    parts->content.directories = (const char *const *)result->directories;
     parts->content.parameters = parts->parameters;
     parts->content.features = &parts->features;
     return STATUS_OK;
@@ -290,7 +291,7 @@ out:
 /* A record of the logs. */
 struct saved {
     uint64_t location, sequence;
-    uint32_t log, thumbnail_length;
+    uint32_t log, thumbnail_length, message_length;
     uint16_t source, thumbnail_size;
     bool has_code;
     char *path;
@@ -378,6 +379,7 @@ static enum status read_saved(const struct records *log, struct saved *saved, ui
                     .has_code = record.has_code,
                     .thumbnail_size = record.thumbnail_size,
                     .thumbnail_length = record.thumbnail_length,
+                    .message_length = (uint32_t)text_clean(record.failure.message, false),
                     .path = strndup(record.path, record.path_length)};
                 if (!saved[(*count)++].path)
                     status = error_memory(err, record.path_length, "a path");
@@ -395,7 +397,7 @@ static enum status take_saved(struct repair *r, const struct saved *saved, struc
     if (saved->thumbnail_size == r->parts.content.thumbnail_size)
         r->thumbnail_bytes += saved->thumbnail_length;
     r->codes += saved->has_code;
-    return add_row(r, saved->location, image, saved->path, err);
+    return add_row(r, saved->location, image, saved->path, saved->message_length, err);
 }
 
 static enum status look_at_log(struct repair *r, struct error *err)
@@ -509,12 +511,12 @@ static enum status write_output(struct repair *r, struct error *err)
         .failures = r->report->failures,
         .codes = r->codes,
         .thumbnail_bytes = r->thumbnail_bytes,
-        .raw_images = r->raw_images,
-        .raw_failures = r->raw_failures,
         .sidecars = r->sidecars,
         .threads = cpus_available(),
         .compress = r->result && result_compressed(r->result),
     };
+    memcpy(build.image_texts, r->image_texts, sizeof build.image_texts);
+    memcpy(build.failure_texts, r->failure_texts, sizeof build.failure_texts);
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};
     if (r->result) {

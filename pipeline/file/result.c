@@ -9,6 +9,7 @@
 #include "features/stored.h"
 #include "file/parts.h"
 #include "file/result_internal.h"
+#include "log/records.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static enum status read_short_text(void *buffer, size_t size, struct result *res
                                    const char *name, struct error *err)
 {
     char *text;
-    if (vlen_text_attribute(&text, result->vlen, object, name, true, err))
+    if (h5_get_text(&text, object, name, true, result->path, err))
         return STATUS_FAILED;
     const bool fits = strlen(text) < size && utf8_valid(text, strlen(text));
     if (fits)
@@ -169,7 +170,7 @@ static enum status open_share(struct result *result, struct error *err)
             return h5_damaged(err, result->path, "its attribute '%s' is no number", number[i].name);
         *number[i].value = (uint64_t)value;
     }
-    if (vlen_text_attribute(&digest, result->vlen, result->file, "list_digest", true, err))
+    if (h5_get_text(&digest, result->file, "list_digest", true, result->path, err))
         return STATUS_FAILED;
     const bool right = strlen(digest) < sizeof share->list_digest && share->index < share->count &&
                        share->first <= share->last && share->last <= share->list_count;
@@ -187,24 +188,23 @@ static enum status open_root(struct result *result, struct error *err)
     int64_t format;
     if (!h5_get_integer(result->file, "clpipe_format", &format))
         return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
-    if (format == 1)
+    if (format < SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
-                         "%s has format 1, of clpipe 0.1: an ingest by clpipe 0.2 brings it to "
+                         "%s has format %lld, of an older clpipe: tools/convert %s -o NEW.h5 writes it in "
                          "format %d",
-                         shown, SCHEMA_FORMAT);
+                         shown, (long long)format, shown, SCHEMA_FORMAT);
     if (format != SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
                          "%s has format %lld, this clpipe reads format %d: use the clpipe that "
                          "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
-    if (vlen_open(&result->vlen, result->file, result->path, err))
-        return STATUS_FAILED;
+    axes_init(&result->axes, result->file, result->path);
     static const char *const names[4] = {"clpipe_version", "created", "parameters", "preset"};
     char **const texts[4] = {&result->version, &result->created, &result->parameters,
                              &result->preset};
     for (int i = 0; i < 4; i++) {
-        if (vlen_text_attribute(texts[i], result->vlen, result->file, names[i],
-                                texts[i] != &result->preset, err))
+        if (h5_get_text(texts[i], result->file, names[i],
+                                texts[i] != &result->preset, result->path, err))
             return STATUS_FAILED;
         if (*texts[i] && !utf8_valid(*texts[i], strlen(*texts[i])))
             return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
@@ -212,39 +212,64 @@ static enum status open_root(struct result *result, struct error *err)
     return open_share(result, err);
 }
 
+/* The texts of a column with a row for each source, whose dataset stays open in *dataset. */
+static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, struct result *result,
+                                const char *name, struct error *err)
+{
+    char where[64];
+    snprintf(where, sizeof where, "/images/%s", name);
+    if (h5_open_dataset(dataset, result->file, where + 1, VALUE_TEXT, 1, count, where, result->path,
+                        err))
+        return STATUS_FAILED;
+    if (*count > UINT16_MAX + 1 || h5_text_width(*dataset) > MOST_SOURCE_BYTES)
+        return h5_damaged(err, result->path, "it has more than 65,536 sources, or an impossible one");
+    *out = calloc(*count + 1, sizeof **out);
+    if (!*out)
+        return error_memory(err, *count * sizeof **out, "sources");
+    for (uint64_t i = 0; i < *count; i++)
+        if (h5_read_text(&(*out)[i], *dataset, i, result->path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
 static enum status open_sources(struct result *result, struct error *err)
 {
-    hsize_t count;
-    if (h5_open_dataset(&result->sources_dataset, result->file, "images/sources", VALUE_TEXT, 1,
-                        &count, "/images/sources", result->path, err))
-        return STATUS_FAILED;
-    if (count > UINT16_MAX + 1)
-        return h5_damaged(err, result->path, "it has more than 65,536 sources");
-    result->sources = calloc(count ? count : 1, sizeof *result->sources);
-    if (!result->sources)
-        return error_memory(err, count * sizeof *result->sources, "sources");
-    for (; result->source_count < count; result->source_count++) {
-        uint8_t descriptor[VLEN_DESCRIPTOR];
-        const uint8_t *bytes;
-        uint32_t length;
-        if (vlen_descriptors(result->vlen, result->sources_dataset, result->source_count, 1,
-                             descriptor, err) ||
-            vlen_element(result->vlen, descriptor, 1, &bytes, &length, NULL) ||
-            !utf8_valid((const char *)bytes, length) || length > MOST_SOURCE_BYTES)
-            return h5_damaged(err, result->path, "/images/sources: row %u is no text",
-                              result->source_count);
-        char *source = strndup((const char *)bytes, length);
-        if (!source)
-            return error_memory(err, length, "sources");
-        result->sources[result->source_count] = source;
+    hid_t dataset = H5I_INVALID_HID;
+    hsize_t count, places;
+    enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
+                                      "sources", err);
+    if (!status)
+        status = read_sources(&result->directories, &dataset, &places, result, DIRECTORIES, err);
+    h5_close(&dataset);
+    if (status)
+        return status;
+    if (places != count)
+        return h5_damaged(err, result->path, "/images/" DIRECTORIES " is not one for each source");
+    result->source_count = (unsigned)count;
+    result->source_names = calloc(count + 1, sizeof *result->source_names);
+    for (unsigned i = 0; result->source_names && i < count; i++) {
+        if (!(result->source_names[i] = strdup(result->sources[i])))
+            return error_memory(err, 256, "sources");
+        path_from_utf8(result->source_names[i]);
     }
-    return STATUS_OK;
+    return result->source_names ? STATUS_OK : error_memory(err, count, "sources");
 }
 
 static enum status open_thumbnails(struct result *result, struct error *err)
 {
-    return thumbnail_reader_open(&result->thumbnails, result->file, rows_count(result->images),
-                                 result->path, err);
+    int64_t size = 0;
+    if (blob_reader_open(&result->thumbnails, result->file, THUMBNAIL_GROUP,
+                         rows_count(result->images), RECORDS_MOST_THUMBNAIL, result->path, err))
+        return STATUS_FAILED;
+    if (!result->thumbnails)
+        return STATUS_OK;
+    hid_t group = H5Gopen2(result->file, THUMBNAIL_GROUP, H5P_DEFAULT);
+    const bool right = h5_get_integer(group, "size", &size) && size >= 1 && size <= UINT16_MAX;
+    h5_close(&group);
+    result->thumbnail_size = (uint32_t)size;
+    return right ? STATUS_OK
+                 : h5_damaged(err, result->path,
+                              "/thumbnails: its attribute 'size' is missing or out of range");
 }
 
 static enum status read_feature_attributes(struct result_feature *feature, struct result *result,
@@ -369,7 +394,7 @@ static enum status read_clustering_attributes(struct result *result,
     c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
         return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
-    if (vlen_text_attribute(&entry->parameters, result->vlen, group, "parameters", true, err) ||
+    if (h5_get_text(&entry->parameters, group, "parameters", true, result->path, err) ||
         read_agreement(c, result, group, err))
         return STATUS_FAILED;
     c->converged = converged;
@@ -494,13 +519,13 @@ enum status result_open(struct result **out, const char *path, struct error *err
                     H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
     if (result->named) {
         result->has_images = false;
-        if (rows_open(&result->images, result->file, result->vlen, &name_table, path, err) ||
+        if (rows_open(&result->images, result->file, &name_table, path, err) ||
             open_sources(result, err))
             goto out;
     }
     if (result->has_images &&
-        (rows_open(&result->images, result->file, result->vlen, &image_table, path, err) ||
-         rows_open(&result->failures, result->file, result->vlen, &failure_table, path, err) ||
+        (rows_open(&result->images, result->file, &image_table, path, err) ||
+         rows_open(&result->failures, result->file, &failure_table, path, err) ||
          open_sources(result, err) || open_thumbnails(result, err) ||
          open_members(result, "features", RESULT_MOST_FEATURES, &result->features,
                       sizeof *result->features, open_feature, err)))
@@ -516,8 +541,8 @@ enum status result_open(struct result **out, const char *path, struct error *err
         goto out;
     if (h5_is_object(result->file, "runs", H5O_TYPE_GROUP)) {
         hid_t runs = H5Gopen2(result->file, "runs", H5P_DEFAULT);
-        status = vlen_text_attribute(&result->run_clusters, result->vlen, runs, RUN_CLUSTERS,
-                                     false, err);
+        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS,
+                                     false, result->path, err);
         h5_close(&runs);
         if (status)
             goto out;
@@ -548,6 +573,14 @@ enum status result_check_current(const struct result *result, struct error *err)
     return STATUS_OK;
 }
 
+/* A list that ends in NULL. */
+static void free_texts(char **text)
+{
+    for (unsigned i = 0; text && text[i]; i++)
+        free(text[i]);
+    free(text);
+}
+
 void result_close(struct result **result)
 {
     if (!result || !*result)
@@ -563,18 +596,18 @@ void result_close(struct result **result)
     for (unsigned i = 0; i < r->feature_count; i++)
         h5_close(&r->features[i].dataset);
     free(r->features);
-    for (unsigned i = 0; i < r->source_count; i++)
-        free(r->sources[i]);
-    free(r->sources);
+    free_texts(r->sources);
+    free_texts(r->source_names);
+    free_texts(r->directories);
     for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++)
         free(r->run_text[i]);
     free(r->runs);
     free(r->run_clusters);
     h5_close(&r->sources_dataset);
-    thumbnail_reader_close(&r->thumbnails);
+    blob_reader_close(&r->thumbnails);
     rows_close(&r->images);
     rows_close(&r->failures);
-    vlen_close(&r->vlen);
+    axes_clear(&r->axes);
     parts_detach(r->file);
     h5_close(&r->file);
     free(r->version);
@@ -640,6 +673,16 @@ const char *result_created(const struct result *result)
 unsigned result_source_count(const struct result *result)
 {
     return result->source_count;
+}
+
+const char *result_source_name(const struct result *result, unsigned i)
+{
+    return result->source_names[i];
+}
+
+const char *result_source_directory(const struct result *result, unsigned i)
+{
+    return result->directories[i];
 }
 
 const char *result_source(const struct result *result, unsigned i)
@@ -780,7 +823,7 @@ size_t result_feature_row_bytes(const struct result_feature *feature)
 
 uint32_t result_thumbnail_size(const struct result *result)
 {
-    return result->thumbnails ? thumbnail_reader_size(result->thumbnails) : 0;
+    return result->thumbnail_size;
 }
 
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
@@ -789,7 +832,7 @@ enum status result_thumbnail_read(struct result *result, uint64_t row, const uin
     *jpeg = NULL;
     *length = 0;
     return result->thumbnails
-               ? thumbnail_reader_read(result->thumbnails, row, jpeg, length, err)
+               ? blob_reader_read(result->thumbnails, row, jpeg, length, err)
                : STATUS_OK;
 }
 
@@ -816,7 +859,9 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
                                        .bytes = from->bytes,
                                        .error_number = from->error_number,
                                        .source = from->source,
-                                       .mtime_ns = from->mtime_ns};
+                                       .mtime_ns = from->mtime_ns,
+                                       .inode = from->inode,
+                                       .ctime_ns = from->ctime_ns};
     return STATUS_OK;
 }
 
@@ -983,7 +1028,7 @@ enum status result_run_at(struct result *result, uint64_t i, struct store_run *r
     enum status status = STATUS_FAILED;
     for (int t = 0; t < RESULT_RUN_TEXTS; t++) {
         free(result->run_text[t]);
-        if (vlen_text_attribute(&result->run_text[t], result->vlen, group, names[t], true, err))
+        if (h5_get_text(&result->run_text[t], group, names[t], true, result->path, err))
             goto out;
         *texts[t] = result->run_text[t];
         if (!utf8_valid(*texts[t], strlen(*texts[t]))) {

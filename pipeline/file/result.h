@@ -1,6 +1,6 @@
 /* result.h: the reader of finished files.
  *
- *   result_open ─> h5 (the file) ─> vlen (its texts) ─> rows (/images, /failures)
+ *   result_open ─> h5 (the file) ─> rows (/images, /failures)
  *                               ─> features, clusters, runs: what there is, checked for shape
  *
  * On top of it, each with a header of its own: rows of one or several features
@@ -47,6 +47,10 @@ const char *result_version(const struct result *result);
 const char *result_created(const struct result *result);
 unsigned result_source_count(const struct result *result);
 const char *result_source(const struct result *result, unsigned i);
+/* The bytes that the text stands for, and the text of the directory that it was looked up from; "" where
+ * that is unknown. */
+const char *result_source_name(const struct result *result, unsigned i);
+const char *result_source_directory(const struct result *result, unsigned i);
 
 struct result_feature {
     char name[FEATURE_NAME_MAX];
@@ -109,6 +113,8 @@ struct result_failure {
     int error_number;
     uint16_t source;
     int64_t mtime_ns;
+    uint64_t inode; /* 0: unknown */
+    int64_t ctime_ns;
 };
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
                               struct error *err);

@@ -2,9 +2,10 @@
 #ifndef CLPIPE_FILE_RESULT_INTERNAL_H
 #define CLPIPE_FILE_RESULT_INTERNAL_H
 
+#include "file/axes.h"
+#include "file/blobs.h"
 #include "file/result.h"
 #include "file/rows.h"
-#include "file/thumbnails.h"
 
 /* More are taken for damage. */
 #define RESULT_MOST_FEATURES 4096
@@ -28,15 +29,16 @@ struct result_cluster_entry {
 struct result {
     char *path;
     hid_t file;
-    struct vlen *vlen;
+    struct axes axes;
     char *version, *created, *parameters, *preset;
     struct list_share share;
     bool has_images; /* false: a file of clusters alone, where */
     bool named;      /* `images` may be the paths of the rows */
     struct rows *images, *failures;
-    struct thumbnail_reader *thumbnails; /* NULL: there are none */
+    struct blob_reader *thumbnails; /* NULL: there are none */
+    uint32_t thumbnail_size;
     hid_t sources_dataset;
-    char **sources;
+    char **sources, **source_names, **directories; /* texts, the bytes of the first, texts */
     unsigned source_count;
     struct result_feature_entry *features;
     unsigned feature_count;

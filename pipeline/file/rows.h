@@ -7,23 +7,22 @@
 #define CLPIPE_FILE_ROWS_H
 
 #include "file/schema.h"
-#include "file/vlen.h"
 
 #define ROWS_BLOCK      4096
 #define ROWS_TEXT_BYTES (4u << 20)
 
 struct rows;
 
-/* Opens GROUP of `file`: every column, with its type and as many rows as `path` has. `vlen` must
- * stay open as long. */
-enum status rows_open(struct rows **out, hid_t file, struct vlen *vlen, const struct table *table,
-                      const char *path, struct error *err);
+/* Opens GROUP of `file`: every column, with its type and as many rows as `path` has. */
+enum status rows_open(struct rows **out, hid_t file, const struct table *table, const char *path,
+                      struct error *err);
 void rows_close(struct rows **rows);
 
 uint64_t rows_count(const struct rows *rows);
 
-/* How many paths are in path_raw, and their bytes. */
-void rows_raw_size(const struct rows *rows, uint64_t *count, uint64_t *bytes);
+/* Of the t-th column of texts: adds its texts to *size. All of them are read. */
+enum status rows_text_size(struct text_size *size, struct rows *rows, unsigned t,
+                           struct error *err);
 
 /* Row `row` (below rows_count): the table's row struct, and the bytes of its path. Both are valid
  * until the next call on the same `rows`. */

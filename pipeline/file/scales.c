@@ -36,11 +36,10 @@ enum status scales_check_scale(struct result *result, const char *name, struct e
     if (!h5_is_object(result->file, name, H5O_TYPE_DATASET))
         return STATUS_OK;
     hid_t scale = H5Dopen2(result->file, name, H5P_DEFAULT);
-    bool whole = false;
+    enum status status = STATUS_OK;
     if (scale < 0)
         return h5_fail(err, "H5Dopen2", "read", result->path);
-    enum status status = vlen_is_scale(&whole, result->vlen, scale, err);
-    if (!status && !(whole && scales_references_whole(scale)))
+    if (!(axes_is_scale(scale) && scales_references_whole(scale)))
         status = h5_damaged(err, result->path, "/%s is no dimension scale", name);
     h5_close(&scale);
     return status;
@@ -82,7 +81,7 @@ enum status scales_check_dataset(struct result *result, hid_t dataset, struct er
         return h5_damaged(err, result->path, "a DIMENSION_LIST has another form");
     for (int a = 0; a < rank; a++) {
         char axis[AXIS_NAME_MAX];
-        if (vlen_axis(axis, sizeof axis, result->vlen, dataset, (unsigned)a, err) ||
+        if (axes_name(axis, sizeof axis, &result->axes, dataset, (unsigned)a, err) ||
             (*axis && scales_check_scale(result, axis, err)))
             return STATUS_FAILED;
     }

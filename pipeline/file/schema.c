@@ -21,10 +21,8 @@
 const struct table image_table = {
     .group = "images",
     .axis = "image",
-    .raw_axis = "image_path_raw",
-    .raw_byte_axis = "image_path_raw_byte",
     .row_size = sizeof(struct result_image),
-    .count = 11,
+    .count = 13,
     .column =
         {
             IMAGE(path, VALUE_TEXT, 1),
@@ -35,8 +33,10 @@ const struct table image_table = {
             IMAGE(source, VALUE_U16, 1),
             IMAGE(bytes, VALUE_U64, 1),
             IMAGE(mtime_ns, VALUE_I64, 1),
+            IMAGE(inode, VALUE_U64, 1),
+            IMAGE(ctime_ns, VALUE_I64, 1),
             {"digest", VALUE_U64, 2, offsetof(struct result_image, digest), DIGEST_AXIS, false},
-            IMAGE(format, VALUE_ASCII8, 1),
+            IMAGE(format, VALUE_TEXT8, 1),
             [IMAGE_CODE] = {"code", VALUE_U8, 32, offsetof(struct result_image, code), CODE_AXIS,
                             true},
         },
@@ -45,29 +45,41 @@ const struct table image_table = {
 const struct table name_table = {
     .group = "images",
     .axis = "image",
-    .raw_axis = "image_path_raw",
-    .raw_byte_axis = "image_path_raw_byte",
     .row_size = sizeof(struct result_image),
     .count = 2,
     .column = {IMAGE(path, VALUE_TEXT, 1), IMAGE(source, VALUE_U16, 1)},
 };
 
+#define SIDECAR_TABLE(cls)                                                                         \
+    {                                                                                              \
+        .group = "images", .axis = "image", .row_size = sizeof(struct sidecar_row), .count = 2,    \
+        .column = {                                                                                \
+            {"key", VALUE_TEXT, 1, offsetof(struct sidecar_row, key), NULL, false}, cls            \
+        }                                                                                          \
+    }
+#define SIDECAR_CLASS(type, member)                                                                \
+    {                                                                                              \
+        "cls", type, 1, offsetof(struct sidecar_row, member), NULL, false                          \
+    }
+const struct table sidecar_text_table = SIDECAR_TABLE(SIDECAR_CLASS(VALUE_TEXT, cls));
+const struct table sidecar_number_table = SIDECAR_TABLE(SIDECAR_CLASS(VALUE_I64, number));
+
 const struct table failure_table = {
     .group = "failures",
     .axis = "failure",
-    .raw_axis = "failure_path_raw",
-    .raw_byte_axis = "failure_path_raw_byte",
     .row_size = sizeof(struct failure_row),
-    .count = 7,
+    .count = 9,
     .column =
         {
             FAILURE(path, VALUE_TEXT, 1),
-            FAILURE(reason, VALUE_ASCII16, 1),
+            FAILURE(reason, VALUE_TEXT16, 1),
             FAILURE(message, VALUE_TEXT, 1),
             FAILURE(bytes, VALUE_U64, 1),
             FAILURE_AS(error_number, VALUE_I32, "errno", 1),
             FAILURE(source, VALUE_U16, 1),
             FAILURE(mtime_ns, VALUE_I64, 1),
+            FAILURE(inode, VALUE_U64, 1),
+            FAILURE(ctime_ns, VALUE_I64, 1),
         },
 };
 

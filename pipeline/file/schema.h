@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* The attribute clpipe_format of files that this program reads and writes. */
-#define SCHEMA_FORMAT 2
+#define SCHEMA_FORMAT 3
 
 /* A row of /failures in memory; one of /images is a struct result_image without its path_raw. */
 struct failure_row {
@@ -20,6 +20,8 @@ struct failure_row {
     int32_t error_number;
     uint16_t source;
     int64_t mtime_ns;
+    uint64_t inode; /* 0: unknown */
+    int64_t ctime_ns;
 };
 
 /* The reason of a row of /failures; false: it has none, or one that does not exist. */
@@ -41,9 +43,7 @@ struct column {
 
 struct table {
     const char *group;
-    const char *axis;     /* the dimension scale of its rows */
-    const char *raw_axis; /* those of GROUP/path_raw: entries, and their bytes */
-    const char *raw_byte_axis;
+    const char *axis; /* the dimension scale of its rows */
     size_t row_size;
     unsigned count;
     struct column column[TABLE_COLUMNS_MAX];
@@ -52,13 +52,26 @@ struct table {
 /* name_table: what is known of rows of other data, whose paths were given. */
 extern const struct table image_table, name_table, failure_table;
 
+/* A row of what lies beside pictures (sidecars.h) but for blobs: with the class as a text, or as a
+ * number. */
+struct sidecar_row {
+    const char *key, *cls;
+    int64_t number;
+};
+extern const struct table sidecar_text_table, sidecar_number_table;
+
 /* The column of image_table that is optional. */
-#define IMAGE_CODE 10
+#define IMAGE_CODE 12
+
+/* Columns of texts (VALUE_TEXT) of a table at most; the path comes first. */
+#define TABLE_TEXTS_MOST 2
 
 #define SOURCE_AXIS "source"
 #define DIGEST_AXIS "digest_word"
 #define RANK_AXIS   "rank"
 #define CODE_AXIS   "code_byte"
+
+#define DIRECTORIES "directories" /* of /images, beside "sources" */
 
 #define THUMBNAIL_GROUP "thumbnails"
 #define THUMBNAIL_AXIS  "thumbnail_byte"

@@ -8,9 +8,9 @@
 
 #define AXES_TEXT (2 * SERIAL_MOST_NAME + 8)
 
-void serial_init(struct serial *serial, struct vlen *vlen, const char *path)
+void serial_init(struct serial *serial, struct axes *axes, const char *path)
 {
-    *serial = (struct serial){.vlen = vlen, .path = path};
+    *serial = (struct serial){.axes = axes, .path = path};
     sha256_init(&serial->sha);
 }
 
@@ -36,15 +36,10 @@ static bool find_kind(struct serial_values *kind, hid_t type)
     unsigned bits = (unsigned)size * 8;
     *kind = (struct serial_values){.size = size, .memory = H5I_INVALID_HID};
     if (class == H5T_STRING) {
-        kind->text = H5Tis_variable_str(type) > 0;
-        if (kind->text) {
-            kind->size = VLEN_DESCRIPTOR;
-            snprintf(kind->name, sizeof kind->name, "text");
-        } else {
-            snprintf(kind->name, sizeof kind->name, "bytes%zu", size);
-            kind->memory = H5Tcopy(type);
-        }
-        return size > 0 && size <= VLEN_MOST_BYTES;
+        snprintf(kind->name, sizeof kind->name, "text%zu", size);
+        kind->memory = H5Tcopy(type);
+        H5Tset_strpad(kind->memory, H5T_STR_NULLPAD);
+        return H5Tis_variable_str(type) == 0 && size > 0 && size <= H5_TEXT_MOST;
     }
     if (size != 1 && size != 2 && size != 4 && size != 8)
         return false;
@@ -65,18 +60,16 @@ static bool find_kind(struct serial_values *kind, hid_t type)
     return true;
 }
 
-/* "3,4" or "scalar"; false where there are more axes than clpipe's files have, or no data. */
+/* "3,4"; false where there are more axes than clpipe's files have, or no data. */
 static bool shape_text(char *text, size_t size, hsize_t dimensions[SERIAL_MOST_AXES], int *rank,
                        hid_t space)
 {
     *rank = H5Sget_simple_extent_ndims(space);
-    if (*rank < 0 || *rank > SERIAL_MOST_AXES || H5Sget_simple_extent_type(space) == H5S_NULL)
+    if (*rank < 1 || *rank > SERIAL_MOST_AXES || H5Sget_simple_extent_type(space) == H5S_NULL)
         return false;
     dimensions[0] = dimensions[1] = 1;
     H5Sget_simple_extent_dims(space, dimensions, NULL);
-    if (*rank == 0)
-        snprintf(text, size, "scalar");
-    else if (*rank == 1)
+    if (*rank < 2)
         snprintf(text, size, "%llu", (unsigned long long)dimensions[0]);
     else
         snprintf(text, size, "%llu,%llu", (unsigned long long)dimensions[0],
@@ -86,18 +79,18 @@ static bool shape_text(char *text, size_t size, hsize_t dimensions[SERIAL_MOST_A
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-static enum status add_texts(struct serial *serial, const uint8_t *descriptors, uint64_t count,
-                             struct error *err)
+static enum status add_text(struct serial *serial, hid_t object, const char *name,
+                            struct error *err)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        const uint8_t *bytes;
-        uint32_t length;
-        if (vlen_element(serial->vlen, descriptors + i * VLEN_DESCRIPTOR, 1, &bytes, &length, err))
-            return STATUS_FAILED;
-        uint64_t bytes8 = length;
-        sha256_update(&serial->sha, &bytes8, sizeof bytes8);
-        sha256_update(&serial->sha, bytes, length);
-    }
+    char *text, line[SERIAL_MOST_NAME + 128];
+    if (h5_get_text(&text, object, name, true, serial->path, err))
+        return STATUS_FAILED;
+    const uint64_t length = strlen(text);
+    snprintf(line, sizeof line, "attribute %s text scalar\n", name);
+    add(serial, line);
+    sha256_update(&serial->sha, &length, sizeof length);
+    sha256_update(&serial->sha, text, length);
+    free(text);
     return STATUS_OK;
 }
 
@@ -108,42 +101,27 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     if (attribute < 0)
         return h5_fail(err, "H5Aopen", "read", serial->path);
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    struct serial_values kind;
-    char shape[64], line[SERIAL_MOST_NAME + 128];
-    hsize_t dimensions[SERIAL_MOST_AXES];
-    int rank;
-    char *buffer = NULL;
+    struct serial_values kind = {.memory = H5I_INVALID_HID};
+    char line[SERIAL_MOST_NAME + 128];
+    uint8_t value[8];
     enum status status = STATUS_FAILED;
-    bool known =
-        find_kind(&kind, type) && shape_text(shape, sizeof shape, dimensions, &rank, space);
-    uint64_t count = known ? dimensions[0] * dimensions[1] : 0;
-    if (!known || dimensions[0] > SERIAL_BUFFER || dimensions[1] > SERIAL_BUFFER ||
-        count > SERIAL_BUFFER / kind.size) {
+    if (H5Tget_class(type) == H5T_STRING) {
+        status = add_text(serial, object, name, err);
+        goto out;
+    }
+    if (H5Sget_simple_extent_npoints(space) != 1 || !find_kind(&kind, type)) {
         serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
         goto out;
     }
-    buffer = malloc(count * kind.size + 1);
-    if (!buffer) {
-        error_memory(err, count * kind.size + 1, "an identity");
+    if (H5Aread(attribute, kind.memory, value) < 0) {
+        h5_fail(err, "H5Aread", "read", serial->path);
         goto out;
     }
-    snprintf(line, sizeof line, "attribute %s %s %s\n", name, kind.name, shape);
+    snprintf(line, sizeof line, "attribute %s %s scalar\n", name, kind.name);
     add(serial, line);
-    if (kind.text) {
-        if (vlen_attribute(serial->vlen, object, name, (uint8_t *)buffer, count * kind.size,
-                           err) ||
-            add_texts(serial, (const uint8_t *)buffer, count, err))
-            goto out;
-    } else {
-        if (count > 0 && H5Aread(attribute, kind.memory, buffer) < 0) {
-            h5_fail(err, "H5Aread", "read", serial->path);
-            goto out;
-        }
-        sha256_update(&serial->sha, buffer, count * kind.size);
-    }
+    sha256_update(&serial->sha, value, kind.size);
     status = STATUS_OK;
 out:
-    free(buffer);
     h5_close(&kind.memory);
     h5_close(&space);
     h5_close(&type);
@@ -202,15 +180,11 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     char shape[64], axes[AXES_TEXT] = "", line[SERIAL_MOST_NAME + AXES_TEXT + 128];
     enum status status = STATUS_FAILED;
-    bool scale = false;
     const bool known = find_kind(values, type) &&
-                       shape_text(shape, sizeof shape, values->dimensions, &values->rank, space) &&
-                       values->rank > 0;
-    if (vlen_is_scale(&scale, serial->vlen, dataset, err))
-        goto out;
-    const char *wrong = !known  ? "is of a kind that clpipe does not know"
-                        : scale ? NULL
-                                : bad_values(dataset, values);
+                       shape_text(shape, sizeof shape, values->dimensions, &values->rank, space);
+    const char *wrong = !known                  ? "is of a kind that clpipe does not know"
+                        : axes_is_scale(dataset) ? NULL
+                                                 : bad_values(dataset, values);
     if (wrong) {
         serial_refuse(serial, err, name, wrong);
         goto out;
@@ -218,7 +192,7 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
     /* "image,feature_rgb_256"; "-" for an axis without a scale. */
     for (int a = 0; a < values->rank; a++) {
         char axis[SERIAL_MOST_NAME];
-        if (vlen_axis(axis, sizeof axis, serial->vlen, dataset, (unsigned)a, err))
+        if (axes_name(axis, sizeof axis, serial->axes, dataset, (unsigned)a, err))
             goto out;
         snprintf(axes + strlen(axes), sizeof axes - strlen(axes), "%s%s", a ? "," : "",
                  *axis ? axis : "-");

@@ -1,18 +1,17 @@
-/* serial.h: objects of a file as bytes, into SHA-256; docs/file-format.md, "Identity".
+/* serial.h: objects of a file as bytes, into SHA-256; docs/file-format.md, "Checksums and identity".
  *
  *   "group NAME\n" or "dataset NAME TYPE SHAPE AXES\n", NAME being absolute
- *   for each attribute, by name:  "attribute NAME TYPE SHAPE\n" and its values
- *   for a dataset:                its values
+ *   for each attribute, by name:  "attribute NAME TYPE scalar\n" and its value
  *
- * Values: numbers as they are in memory on a little-endian machine, texts of fixed length with
- * their padding, variable-length texts as their length (8 bytes, little-endian) and their bytes.
- * What HDF5 keeps for dimension scales (addresses) is left out: the names of the scales, AXES,
- * stand for it. One thread. */
+ * Values: numbers as they are in memory on a little-endian machine, texts of datasets with their padding,
+ * those of attributes as their length (8 bytes, little-endian) and their bytes. What HDF5 keeps for
+ * dimension scales (addresses) is left out: the names of the scales, AXES, say the same.
+ */
 #ifndef CLPIPE_FILE_SERIAL_H
 #define CLPIPE_FILE_SERIAL_H
 
 #include "base/hash.h"
-#include "file/vlen.h"
+#include "file/axes.h"
 
 #define SERIAL_MOST_NAME 1024
 #define SERIAL_MOST_AXES 2
@@ -21,11 +20,11 @@
 
 struct serial {
     struct sha256 sha;
-    struct vlen *vlen;
+    struct axes *axes;
     const char *path; /* of the file, for messages */
 };
 
-void serial_init(struct serial *serial, struct vlen *vlen, const char *path);
+void serial_init(struct serial *serial, struct axes *axes, const char *path);
 
 /* STATUS_FAILED "PATH has no identity: NAME WHY". */
 enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
@@ -40,9 +39,8 @@ enum status serial_group(struct serial *serial, hid_t group, const char *name,
 /* What serial_dataset finds out. `memory` is to be closed. */
 struct serial_values {
     char name[24]; /* of the type */
-    hid_t memory;  /* of the values in memory; invalid for texts of variable length */
-    size_t size;   /* of one value: VLEN_DESCRIPTOR for a text */
-    bool text;     /* of variable length */
+    hid_t memory;  /* of the values in memory */
+    size_t size;   /* of one value */
     int rank;
     hsize_t dimensions[SERIAL_MOST_AXES]; /* 1 where there is no axis */
 };

@@ -10,7 +10,8 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "base/unnamed_file.h"
-#include "file/schema.h"
+#include "file/blobs.h"
+#include "file/columns.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,11 +23,15 @@
 const char *const sidecar_names[SIDECAR_COLUMNS] = {"key", "cls", "json", "txt"};
 #define COLUMN_CLS 1
 
+const struct sidecar_blob sidecar_blob[SIDECAR_BLOBS] = {{"images/json", "json_byte"},
+                                                         {"images/txt", "txt_byte"}};
+
 struct sidecars {
     FILE *walked, *rows; /* records; see put_record */
     uint64_t count;      /* rows */
     bool reading;        /* `walked` is being read */
     bool text;           /* some cls is no integer */
+    struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
     bool noted;          /* a row had no record: */
     uint64_t *ahead;     /* hashes of the records that were to come then, sorted */
     size_t ahead_count, ahead_room;
@@ -156,6 +161,8 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
     const char *cls = text[COLUMN_CLS];
     sidecars->text |= cls && *cls && !is_integer(cls);
     put_texts(sidecars->rows, text);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+        text_size_add(&sidecars->size[i], text[i] ? strlen(text[i]) : 0);
     sidecars->count++;
     return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
 }
@@ -268,63 +275,53 @@ enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
     if (status == STATUS_OK && ftruncate(fileno(s->rows), 0) != 0)
         status = io_failed("empty", err);
     s->count = s->ahead_count = 0;
+    memset(s->size, 0, sizeof s->size);
     s->text = s->reading = s->noted = false;
     return status;
 }
 
 /* --- columns --------------------------------------------------------------------------------- */
 
-static enum status create_column(hid_t *dataset, hid_t file, hid_t images, unsigned i,
-                                 const struct sidecars *sidecars, const char *path,
-                                 struct error *err)
+enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, struct error *err)
 {
-    const hsize_t rows = sidecars->count;
-    const bool number = i == COLUMN_CLS && !sidecars->text;
-    if (h5_create_dataset(dataset, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT, 1,
-                          &rows, path, err))
-        return STATUS_FAILED;
-    return h5_attach_scale(file, *dataset, 0, image_table.axis, path, err);
-}
-
-static enum status write_row(hid_t dataset, uint64_t row, unsigned i, bool number, const char *text,
-                             const char *path, struct error *err)
-{
-    if (i != COLUMN_CLS || !number)
-        return h5_write_rows(dataset, VALUE_TEXT, row, 1, &text, path, err);
-    const int64_t value = *text ? strtoll(text, NULL, 10) : SIDECAR_NO_CLS;
-    return h5_write_rows(dataset, VALUE_I64, row, 1, &value, path, err);
-}
-
-enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
-                           struct error *err)
-{
-    hid_t images = H5I_INVALID_HID, dataset[SIDECAR_COLUMNS];
+    struct columns *columns = NULL;
+    struct blobs *blobs[SIDECAR_BLOBS] = {NULL};
+    hid_t images = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
-        dataset[i] = H5I_INVALID_HID;
-    if (fflush(sidecars->rows) != 0)
+    if (fflush(s->rows) != 0)
         return io_failed("write", err);
-    rewind(sidecars->rows);
-    if (h5_open_group(&images, file, image_table.group, path, err))
-        return STATUS_FAILED;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
-        if (create_column(&dataset[i], file, images, i, sidecars, path, err))
+    rewind(s->rows);
+    if (columns_create(&columns, &images, file,
+                       s->text ? &sidecar_text_table : &sidecar_number_table, s->count, false,
+                       s->size, path, err))
+        goto out;
+    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
+        if (blobs_create(&blobs[i], file, sidecar_blob[i].group, sidecar_blob[i].axis, s->count,
+                         s->size[SIDECAR_COLUMNS - SIDECAR_BLOBS + i].bytes, path, err))
             goto out;
-    for (uint64_t row = 0; row < sidecars->count; row++) {
-        if (!take_texts(sidecars->record, sidecars->rows)) {
+    for (uint64_t row = 0; row < s->count; row++) {
+        if (!take_texts(s->record, s->rows)) {
             io_failed("read", err);
             goto out;
         }
-        for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
-            if (write_row(dataset[i], row, i, !sidecars->text, sidecars->record[i], path, err))
+        const char *cls = s->record[COLUMN_CLS];
+        const struct sidecar_row values = {
+            s->record[0], cls, *cls && !s->text ? strtoll(cls, NULL, 10) : SIDECAR_NO_CLS};
+        if (columns_add(columns, &values, err))
+            goto out;
+        for (unsigned i = 0; i < SIDECAR_BLOBS; i++) {
+            const char *blob = s->record[SIDECAR_COLUMNS - SIDECAR_BLOBS + i];
+            if (blobs_add(blobs[i], blob, strlen(blob), err))
                 goto out;
+        }
     }
-    status = STATUS_OK;
-    for (unsigned i = 0; i < SIDECAR_COLUMNS && status == STATUS_OK; i++)
-        status = h5_finish_dataset(&dataset[i], path, err);
+    status = columns_finish(columns, err);
+    for (unsigned i = 0; i < SIDECAR_BLOBS && status == STATUS_OK; i++)
+        status = blobs_finish(blobs[i], err);
 out:
-    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
-        h5_close(&dataset[i]);
+    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
+        blobs_close(&blobs[i]);
+    columns_close(&columns);
     h5_close(&images);
     return status;
 }

@@ -6,7 +6,8 @@
  *
  * Texts go through files without names in `directory`, so memory does not grow with their number. cls
  * is int64 where every one that is there is a decimal integer as %lld prints it, and text otherwise.
- * What is missing is "" or SIDECAR_NO_CLS. */
+ * What is missing is "" or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes but
+ * NUL. */
 #ifndef CLPIPE_FILE_SIDECARS_H
 #define CLPIPE_FILE_SIDECARS_H
 
@@ -19,16 +20,22 @@
 #define SIDECAR_NO_ROW     UINT64_MAX
 #define SIDECAR_MOST_BYTES (1u << 20) /* longer ones count as missing */
 
-/* Columns: the key, then by enum sidecar. */
+#define SIDECAR_MOST_CLASS 1024u      /* likewise of cls */
+
+/* Columns: the key, then by enum sidecar. The last ones are blobs (blobs.h). */
 #define SIDECAR_COLUMNS (1 + SIDECARS)
+#define SIDECAR_BLOBS   2
 extern const char *const sidecar_names[SIDECAR_COLUMNS];
+extern const struct sidecar_blob {
+    const char *group, *axis;
+} sidecar_blob[SIDECAR_BLOBS];
 
 struct sidecars;
 
 enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err);
 void sidecars_close(struct sidecars **sidecars);
 
-/* `text`: UTF-8, in the order of the columns; NULL or "": there is none. */
+/* `text`: in the order of the columns; NULL or "": there is none. */
 enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err);

@@ -6,7 +6,6 @@
  * Preset and shard are missing where there is none. */
 #include "file/signature.h"
 #include "base/json.h"
-#include "base/path.h"
 #include "file/parameters.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,18 +23,6 @@ static char *finish_json(struct json *json, struct error *err)
         error_memory(err, json->length, "the parameters");
     json_clear(json);
     return copy;
-}
-
-static void json_bytes(struct json *json, const char *text)
-{
-    size_t length = strlen(text), size = 4 * length + 1;
-    char *utf8 = malloc(size);
-    if (utf8)
-        path_to_utf8(utf8, size, text, length);
-    else
-        json->failed = true;
-    json_string(json, NULL, utf8 ? utf8 : "");
-    free(utf8);
 }
 
 static void json_share(struct json *json, const struct list_share *share)
@@ -56,7 +43,7 @@ char *signature_of_content(const struct content *content, struct error *err)
     json_raw(&json, "parameters", content->parameters);
     json_open_array(&json, "sources");
     for (unsigned i = 0; i < content->source_count; i++)
-        json_bytes(&json, content->sources[i]);
+        json_string(&json, NULL, content->sources[i]);
     json_close_array(&json);
     json_open_object(&json, "features");
     for (unsigned i = 0; i < content->features->count; i++)

@@ -626,8 +626,9 @@ enum status store_finish(struct store *store, const struct store_run *run,
     build.failures = summary->failures + summary->not_images;
     build.codes = tally.codes;
     build.thumbnail_bytes = tally.thumbnail_bytes;
-    build.raw_images = tally.raw_images;
-    build.raw_failures = tally.raw_failures;
+    build.image_texts[0] = tally.image_path;
+    build.failure_texts[0] = tally.failure_path;
+    build.failure_texts[1] = tally.failure_message;
     status = build_compare(&difference, &build, err);
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (!status && difference.same_all && store->config.old)

@@ -67,7 +67,7 @@ enum status verify_axis(struct verify *verify, hid_t dataset, const char *where,
 {
     char name[256];
     struct result *result = verify->result;
-    if (vlen_axis(name, sizeof name, result->vlen, dataset, axis, err))
+    if (axes_name(name, sizeof name, &result->axes, dataset, axis, err))
         return STATUS_FAILED;
     if (strcmp(name, expected) != 0)
         verify_broken(verify, "%s: axis %u has %s%s, not the dimension scale %s", where, axis,

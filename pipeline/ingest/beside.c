@@ -64,28 +64,39 @@ static enum status add_picture(struct sample *sample, const char *path, struct e
                                             : error_memory(err, strlen(path), "a sample");
 }
 
-/* The text of a blob in UTF-8, without white space around it; NULL: there is none, or *failed. */
+/* The bytes of a blob without white space around them; NULL: there is none, it holds a NUL, or *failed. */
 static char *read_text(bool *failed, const struct blob *blob, uint64_t bytes)
 {
-    char *raw = malloc(bytes + 1), *text = malloc(4 * bytes + 1);
+    char *text = malloc(bytes + 1);
     uint64_t filled = 0;
     ssize_t got = 1;
-    while (raw && text && filled < bytes &&
-           (got = blob_read(blob, raw + filled, bytes - filled, filled)) > 0)
+    while (text && filled < bytes &&
+           (got = blob_read(blob, text + filled, bytes - filled, filled)) > 0)
         filled += (uint64_t)got;
-    *failed = !raw || !text || filled < bytes;
-    if (*failed || memchr(raw, 0, filled)) {
+    *failed = !text || filled < bytes;
+    if (*failed || memchr(text, 0, filled)) {
         free(text);
-        text = NULL;
-    } else {
-        size_t from = 0;
-        while (from < filled && strchr(" \t\r\n", raw[from]))
-            from++;
-        while (filled > from && strchr(" \t\r\n", raw[filled - 1]))
-            filled--;
-        path_to_utf8(text, 4 * bytes + 1, raw + from, filled - from);
+        return NULL;
     }
-    free(raw);
+    uint64_t from = 0;
+    while (from < filled && strchr(" \t\r\n", text[from]))
+        from++;
+    while (filled > from && strchr(" \t\r\n", text[filled - 1]))
+        filled--;
+    memmove(text, text + from, filled - from);
+    text[filled - from] = 0;
+    return text;
+}
+
+/* As /images/cls has it: UTF-8, and not long. */
+static char *class_text(bool *failed, char *bytes)
+{
+    const size_t length = bytes ? strlen(bytes) : 0;
+    char *text = bytes && length <= SIDECAR_MOST_CLASS ? malloc(4 * length + 1) : NULL;
+    *failed = *failed || (bytes && length <= SIDECAR_MOST_CLASS && !text);
+    if (text)
+        path_to_utf8(text, 4 * length + 1, bytes, length);
+    free(bytes);
     return text;
 }
 
@@ -102,6 +113,8 @@ static char *read_item(bool *failed, struct walk *walk, const struct walk_item *
     *failed = walk_open_member(&blob, walk, item->source, &member, &failure) != REASON_NONE;
     if (!*failed)
         text = read_text(failed, &blob, item->bytes);
+    if (sample_sidecar(item->path, item->path_length) == SIDECAR_CLS)
+        text = class_text(failed, text);
     blob_close(&blob);
     return text;
 }

@@ -275,7 +275,12 @@ static void open_picture(struct readers *readers, struct picture *picture)
         return;
     const struct source_member member = {picture->path, picture->where, record->bytes,
                                          record->mtime_ns};
+    struct stat st;
     walk_open_member(&picture->blob, readers->walk, record->source, &member, &record->failure);
+    if (picture->blob.fd >= 0 && fstat(picture->blob.fd, &st) == 0) {
+        record->inode = st.st_ino;
+        record->ctime_ns = clock_file_time(&st.st_ctim);
+    }
 }
 
 /* The next picture; with `wait` waits while the window is full. NULL at the end, on a stop and on an

@@ -466,10 +466,12 @@ static void count_record(struct journal_tally *tally, const struct store_record 
         tally->codes += record->has_code;
         tally->thumbnail_bytes += record->thumbnail_length;
     }
-    if (!utf8_valid(record->path, record->path_length)) {
-        struct raw_paths_tally *raw = image ? &tally->raw_images : &tally->raw_failures;
-        raw->rows++;
-        raw->bytes += record->path_length;
+    text_size_add(image ? &tally->image_path : &tally->failure_path,
+                  path_text_length(record->path, record->path_length));
+    if (!image) {
+        char message[sizeof record->failure.message];
+        memcpy(message, record->failure.message, sizeof message);
+        text_size_add(&tally->failure_message, text_clean(message, false));
     }
 }
 

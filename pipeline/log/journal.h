@@ -10,6 +10,7 @@
 #ifndef CLPIPE_LOG_JOURNAL_H
 #define CLPIPE_LOG_JOURNAL_H
 
+#include "base/text.h"
 #include "log/records.h"
 #include "log/workdir.h"
 
@@ -20,9 +21,7 @@ struct journal_tally {
     uint64_t by_reason[REASON_COUNT]; /* REASON_NONE: images */
     uint64_t pixels, bytes;
     uint64_t codes, thumbnail_bytes; /* images that have a code; bytes of all thumbnails */
-    struct raw_paths_tally {
-        uint64_t rows, bytes;
-    } raw_images, raw_failures; /* paths that are not UTF-8 */
+    struct text_size image_path, failure_path, failure_message; /* as the file will have them */
 };
 
 /* Opens the logs of `workdir`, which must stay open as long, without reading more than their headers; fails

@@ -17,6 +17,8 @@ struct store_record {
     uint32_t path_length;
     uint64_t bytes;
     int64_t mtime_ns;
+    uint64_t inode; /* of the file, or archive, when it was opened; 0: unknown */
+    int64_t ctime_ns;
     struct failure failure; /* REASON_NONE: an image, and the following hold */
     char format[8];
     uint32_t width, height; /* upright, of the stored picture (not scaled) */

@@ -387,13 +387,9 @@ static enum status add_name(bool *again, struct names *names, const char *name, 
         free(names->slots);
         *names = larger;
     }
-    const size_t length = strlen(name);
-    char *text = utf8_valid(name, length) ? NULL : malloc(4 * length + 1);
-    const size_t written = text ? path_to_utf8(text, 4 * length + 1, name, length) : length;
     murmur3_init(&state);
-    murmur3_update(&state, text ? text : name, written);
+    murmur3_update(&state, name, strlen(name));
     murmur3_final(&state, digest);
-    free(text);
     uint64_t *slot = find_slot(names, digest);
     *again = (slot[0] | slot[1]) != 0;
     memcpy(slot, digest, sizeof digest);

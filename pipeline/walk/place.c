@@ -59,14 +59,17 @@ struct place {
     bool list;
 };
 
-static void place_open(struct place *place, const char *source)
+/* stored: `source` is what place_text has given. */
+static void place_open(struct place *place, const char *source, bool stored)
 {
-    *place = (struct place){.text = place_text(source), .list = source[0] == '@'};
-    if (strcmp(source, "-") == 0 || source[0] == 0)
-        return;
-    /* A stored text that is that of two files does not say which it was. */
-    if (!path_has_twin(AT_FDCWD, source + place->list))
-        place->real = realpath(source + place->list, NULL);
+    char *name = strdup(source);
+    *place = (struct place){.text = stored ? strdup(source) : place_text(source),
+                            .list = source[0] == '@'};
+    if (stored && name)
+        path_from_utf8(name);
+    if (name && strcmp(source, "-") != 0 && source[0])
+        place->real = realpath(name + place->list, NULL);
+    free(name);
 }
 
 static void place_close(struct place *place)
@@ -88,8 +91,8 @@ static bool same_real(const struct place *a, const struct place *b)
 bool place_same(const char *a, const char *b)
 {
     struct place one, two;
-    place_open(&one, a);
-    place_open(&two, b);
+    place_open(&one, a, true);
+    place_open(&two, b, true);
     const bool same = same_text(&one, &two) || same_real(&one, &two);
     place_close(&one);
     place_close(&two);
@@ -127,7 +130,7 @@ static int compare_reals(const void *a, const void *b, void *context)
     return order ? order : (i > j) - (i < j);
 }
 
-static bool index_open(struct index *index, const char *const *source, unsigned count)
+static bool index_open(struct index *index, const char *const *source, unsigned count, bool stored)
 {
     *index = (struct index){.place = calloc(count + 1, sizeof *index->place),
                             .by_text = calloc(count + 1, sizeof *index->by_text),
@@ -136,7 +139,7 @@ static bool index_open(struct index *index, const char *const *source, unsigned 
         return false;
     for (; index->count < count; index->count++) {
         const unsigned i = index->count;
-        place_open(&index->place[i], source[i]);
+        place_open(&index->place[i], source[i], stored);
         index->by_text[i] = index->by_real[i] = i;
     }
     qsort_r(index->by_text, count, sizeof *index->by_text, compare_texts, index->place);
@@ -240,16 +243,8 @@ static enum status mark_dropped(struct merge *m, struct error *err)
 static enum status merge_all(struct places *out, struct merge *m, struct error *err)
 {
     const unsigned most = m->their_count + m->given_count;
-    char shown[256];
     if (mark_dropped(m, err))
         return err->status;
-    for (unsigned i = 0; i < m->given_count; i++)
-        if (path_has_twin(AT_FDCWD, m->given[i] + m->given_place.place[i].list))
-            return error_set(
-                err, STATUS_USAGE,
-                "there are two names that would be stored as %s, one of them not UTF-8: "
-                "rename one, or give it by a symbolic link",
-                path_for_message(shown, sizeof shown, m->given[i]));
     bool *repeated = calloc(m->given_count + 1, sizeof *repeated);
     bool *found = calloc(m->given_count + 1, sizeof *found);
     out->stored = calloc(most + 1, sizeof *out->stored);
@@ -323,9 +318,9 @@ enum status places_update(struct places *out, const char *const *theirs, unsigne
                       .taker = calloc(their_count + 1, sizeof(unsigned))};
     *out = (struct places){.count = 0};
     const bool opened = m.dropped && m.taken && m.taker &&
-                        index_open(&m.their_place, theirs, their_count) &&
-                        index_open(&m.given_place, given, given_count) &&
-                        index_open(&m.drop_place, drop, drop_count);
+                        index_open(&m.their_place, theirs, their_count, true) &&
+                        index_open(&m.given_place, given, given_count, false) &&
+                        index_open(&m.drop_place, drop, drop_count, false);
     enum status status = opened ? merge_all(out, &m, &own)
                                 : error_memory(&own, their_count + given_count, "the sources");
     if (status && err)

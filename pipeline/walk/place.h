@@ -14,7 +14,7 @@
  * form that files store. A relative one stays relative. Free it; NULL: out of memory. */
 char *place_text(const char *source);
 
-/* Whether two SOURCEs are one place. */
+/* Whether two SOURCEs, as place_text gives them, are one place. */
 bool place_same(const char *a, const char *b);
 
 /* The sources of a file after an update: those of before that stay, in their order, then those that

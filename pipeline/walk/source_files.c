@@ -118,16 +118,6 @@ static enum status keep_directory(struct source *source, struct error *err)
     return open_source_directory(&source->fd, source->name, err);
 }
 
-/* A file whose path would be stored as that of another one. */
-static void refuse_twin(struct entry *entry, int directory, const char *path, size_t length)
-{
-    if (entry->failure.reason == REASON_NONE && !utf8_valid(path, length) &&
-        path_has_twin(directory, path))
-        failure_set(&entry->failure, REASON_UNSUPPORTED,
-                    "another file has the name that this one, which is not UTF-8, would be stored "
-                    "by: rename one of them");
-}
-
 struct sorting {
     struct bytes key;
     struct source *source;
@@ -148,13 +138,7 @@ static enum status sort_entry(void *context, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
     struct sorting *sorting = context;
-    struct entry refused;
     sorting->listing->found(sorting->listing);
-    if (entry->failure.reason == REASON_NONE && !utf8_valid(path, length)) {
-        refused = *entry;
-        refuse_twin(&refused, sorting->directory, path, length);
-        entry = &refused;
-    }
     /* An archive stands where its members belong. */
     if (is_archive(sorting->listing, path, length, entry)) {
         bytes_cut(&sorting->key, 0);
@@ -298,7 +282,6 @@ static enum status add_named(struct named *named, const char *open_path, const c
         if (skip_identity(listing->skip, &st))
             return STATUS_OK;
         entry_from_stat(&entry, &st);
-        refuse_twin(&entry, named->directory, open_path, length);
         if (entry.failure.reason == REASON_NONE && archive) {
             const struct archive_file file = {.directory = named->directory,
                                               .name = open_path,

@@ -279,7 +279,9 @@ static void to_utf8(void **state)
         const char *text;
     } cases[] = {
         {"", 0, ""},
-        {"caf\xc3\xa9/\\x41", 10, "caf\xc3\xa9/\\x41"},
+        {"caf\xc3\xa9/\\x41", 10, "caf\xc3\xa9/\\x5cx41"},
+        {"\\\\x\\y\\", 6, "\\\\x5cx\\y\\"},
+        {"\\x5cx", 5, "\\x5cx5cx"},
         {"caf\xe9.jpg", 8, "caf\\xe9.jpg"},
         {"\xff\xfe", 2, "\\xff\\xfe"},
         {"a\0b", 3, "a\\x00b"},
@@ -295,6 +297,9 @@ static void to_utf8(void **state)
         assert_int_equal(path_to_utf8(out, size, cases[i].bytes, cases[i].length),
                          strlen(cases[i].text));
         assert_string_equal(out, cases[i].text);
+        assert_int_equal(path_text_length(cases[i].bytes, cases[i].length), strlen(out));
+        path_from_utf8(out);
+        assert_memory_equal(out, cases[i].bytes, cases[i].length);
         free(out);
     }
 }

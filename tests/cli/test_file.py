@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,11 +20,11 @@ from conftest import CLPIPE, FEATURE, ROOT, check_one_error, digest, draw_photos
 DOCS = (ROOT / "docs" / "file-format.md").read_text()
 
 COLUMNS = {
-    "images": {"path": "O", "width": "<u4", "height": "<u4", "orientation": "|u1",
-               "channels": "|u1", "source": "<u2", "bytes": "<u8", "mtime_ns": "<i8",
-               "digest": "<u8", "format": "|S8", "code": "|u1"},
-    "failures": {"path": "O", "reason": "|S16", "message": "O", "bytes": "<u8", "errno": "<i4",
-                 "source": "<u2", "mtime_ns": "<i8"},
+    "images": {"path": "S", "width": "<u4", "height": "<u4", "orientation": "|u1",
+               "channels": "|u1", "source": "<u2", "bytes": "<u8", "mtime_ns": "<i8", "inode": "<u8",
+               "ctime_ns": "<i8", "digest": "<u8", "format": "|S8", "code": "|u1"},
+    "failures": {"path": "S", "reason": "|S16", "message": "S", "bytes": "<u8", "errno": "<i4",
+                 "source": "<u2", "mtime_ns": "<i8", "inode": "<u8", "ctime_ns": "<i8"},
 }
 PARTS = {"centroids": "<f4", "labels": "<i4", "distances": "<f4", "sizes": "<u8",
          "nearest": "<i8", "inertia_history": "<f8"}
@@ -35,11 +36,19 @@ def code_blocks(language):
 
 @pytest.fixture(scope="module")
 def identity():
-    """The identity by the program in the documentation."""
-    names = {}
-    block, = [block for block in code_blocks("python") if "def identity" in block]
-    exec(block, names)
-    return names["identity"]
+    """The identity, or the root of a dataset, by the program that the documentation names."""
+    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    try:
+        from clpipe import _identity
+    finally:
+        sys.path.pop(0)
+
+    def compute(path, name=None):
+        if name is None:
+            return _identity.identity(path)
+        with h5py.File(path) as file:
+            return _identity.root(name, file[name], _identity.attributes_that_count(name))
+    return compute
 
 
 # --- what is inside ---------------------------------------------------------------------------
@@ -49,16 +58,18 @@ def test_datasets(finished):
         counts = {"images": len(f["images/path"]), "failures": len(f["failures/path"])}
         assert counts == {"images": 13, "failures": 5}
         for group, columns in COLUMNS.items():
-            assert set(f[group]) - {"sources"} == set(columns)
+            assert set(f[group]) - {"sources", "directories"} == set(columns)
             for name, dtype in columns.items():
                 column = f[group][name]
-                assert column.dtype.str.lstrip("|") == dtype.lstrip("|")
+                width = max(len(text) for text in column) if dtype == "S" else ""
+                assert column.dtype.str.lstrip("|") == f"{dtype.lstrip('|')}{width}"
                 assert column.shape[1:] == {"digest": (2,), "code": (32,)}.get(name, ())
                 assert len(column) == counts[group]
                 assert column.chunks is None
-                if dtype == "O":
+                if column.dtype.kind == "S":
                     assert h5py.check_string_dtype(column.dtype).encoding == "utf-8"
-        assert f["images/sources"].shape == (1,)
+                    assert column.id.get_type().get_strpad() == h5py.h5t.STR_NULLPAD
+        assert f["images/sources"].shape == f["images/directories"].shape == (1,)
         assert f["features/rgb_8x8x8"].dtype == "<f4" and f["features/counts"].dtype == "<u4"
         assert f["features/rgb_8x8x8"].shape == (13, 512) and f["features/counts"].shape == (13, 100)
         attributes = dict(f["features/counts"].attrs)
@@ -74,14 +85,14 @@ def test_datasets(finished):
                                        "iterations", "seed", "converged", "inertia",
                                        "folders", "purity", "nmi", "ari"}
         assert set(f.attrs) == {"clpipe_format", "clpipe_version", "created", "parameters"}
-        assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 2
+        assert isinstance(f.attrs["parameters"], str) and f.attrs["clpipe_format"] == 3
         assert set(f["runs/0"].attrs) == {"command", "details", "host", "device", "driver",
                                           "clpipe_version", "finished", "seconds"}
 
 
 def test_every_axis_has_its_scale(finished):
     expected = {"images": ["image", "digest_word"], "images/code": ["image", "code_byte"], "failures": ["failure"],
-                "images/sources": ["source"], "features/counts": ["image", "feature_counts"],
+                "images/sources": ["source"], "images/directories": ["source"], "features/counts": ["image", "feature_counts"],
                 "clusters/kmeans/centroids": ["cluster_kmeans", "feature_rgb_8x8x8"],
                 "clusters/kmeans/nearest": ["cluster_kmeans", "rank"],
                 "clusters/kmeans/labels": ["image"], "clusters/kmeans/distances": ["image"],
@@ -130,14 +141,13 @@ def test_identity_as_documented(clpipe, finished, photos, tmp_path, identity):
     assert clpipe("ingest", "odd", "-o", "odd.h5").returncode == 1
     assert identity(tmp_path / "odd.h5") == digest(tmp_path / "odd.h5")
     assert clpipe("verify", "odd.h5").returncode == 0
+    names = {}
+    exec("import re\n\n\ndef name_bytes" + next(
+        block for block in code_blocks("python") if "def name_bytes" in block).split("def name_bytes")[1], names)
     with h5py.File(tmp_path / "odd.h5", "r") as f:
-        raw = f["images/path_raw"]
-        starts = [0, *raw["end"][:-1]]
-        found = {int(row): raw["bytes"][start:end].tobytes()
-                 for row, start, end in zip(raw["row"], starts, raw["end"])}
-        assert f["images/path"].asstr()[:].tolist() == ["a\\xff.jpg", "é.jpg", "\\xff.jpg"]
-        assert found == {2: b"\xff.jpg"}
-        assert "path_raw" not in f["failures"]
+        texts = f["images/path"].asstr()[:].tolist()
+    assert texts == ["a\\x5cxff.jpg", "é.jpg", "\\xff.jpg"]
+    assert [names["name_bytes"](text) for text in texts] == [b"a\\xff.jpg", "é.jpg".encode(), b"\xff.jpg"]
 
 
 def move_a_label(f):
@@ -149,7 +159,7 @@ def test_identity_sees_every_change(finished, tmp_path, identity):
     copy = tmp_path / "copy.h5"
     for change in (move_a_label,
                    lambda f: f["features/counts"].__setitem__((0, 0), 7777),
-                   lambda f: f["images/path"].__setitem__(0, "blue/x.jpg"),
+                   lambda f: f["images/path"].__setitem__(0, b"blue/x.jpg"),
                    lambda f: f.attrs.modify("parameters", "{}"),
                    lambda f: f["features/counts"].attrs.modify("spec", "gray:bins=99"),
                    lambda f: f["images/width"].dims[0].detach_scale(f["image"])):
@@ -206,7 +216,8 @@ def test_xarray(finished, engine):
             assert features["counts"].dims == ("image", "feature_counts")
             assert (features["counts"].values == f["features/counts"][:]).all()
         with xarray.open_dataset(finished, group="images", engine=engine) as images:
-            assert images["path"].values.tolist() == f["images/path"].asstr()[:].tolist()
+            paths = images["path"].str.decode("utf-8") if images["path"].dtype.kind == "S" else images["path"]
+            assert paths.values.tolist() == f["images/path"].asstr()[:].tolist()
             assert images["digest"].dims == ("image", "digest_word")
         with xarray.open_dataset(finished, group="clusters/kmeans", engine=engine) as clusters:
             assert clusters["centroids"].dims == ("cluster_kmeans", "feature_rgb_8x8x8")

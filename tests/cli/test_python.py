@@ -191,7 +191,7 @@ def test_without_codes(file):
             if name in f:
                 del f[name]
     with package.open(file) as f:
-        assert f.format == 2 and len(f) == 13 and f.feature("counts").shape == (13, 100)
+        assert f.format == 3 and len(f) == 13 and f.feature("counts").shape == (13, 100)
         with pytest.raises(package.Error, match="add-codes"):
             f.codes()
 

@@ -18,8 +18,12 @@ needs_archives = pytest.mark.skipif("not built in" in run_clpipe("--version").st
 def columns(path):
     with h5py.File(path) as file:
         images = file["images"]
-        return {name: images[name].asstr()[()].tolist() if images[name].dtype == object
-                else images[name][()].tolist() for name in ("path", "key", "cls", "json", "txt")}
+        found = {name: images[name].asstr()[()].tolist() if images[name].dtype.kind == "S"
+                 else images[name][()].tolist() for name in ("path", "key", "cls")}
+        for name in ("json", "txt"):
+            data, ends = images[name]["data"][()].tobytes(), [0, *images[name]["end"][()]]
+            found[name] = [data[start:end].decode() for start, end in zip(ends, ends[1:])]
+        return found
 
 
 @pytest.fixture

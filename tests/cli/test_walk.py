@@ -254,31 +254,63 @@ def test_times_that_no_number_of_nanoseconds_tells(clpipe, ingest, tmp_path, pic
     assert ingest("@l", cwd=tmp_path) == (["p/a.jpg", "p/c.jpg"], {})
 
 
-def test_names_of_one_text(clpipe, ingest, tmp_path, picture):
-    """A path that is not UTF-8 is stored with \\xHH, which a name can also have."""
+def test_names_that_look_alike(clpipe, ingest, tmp_path, picture):
+    """\\xHH of a byte that is not UTF-8, and the same letters in a name: each text leads back to one file."""
     put(tmp_path / "p", picture, os.fsdecode(b"d\xff/1.jpg"), "d\\xff/1.jpg", "d\\xff/2.jpg",
         os.fsdecode(b"\xfe.jpg"))
-    images = ["\\xfe.jpg", "d\\xff/1.jpg", "d\\xff/2.jpg"]
-    images.sort(key=lambda path: os.fsencode(path.replace("\\xfe", "\udcfe")))
-    assert ingest("p", cwd=tmp_path) == (images, {"d\\xff/1.jpg": "unsupported"})
+    assert ingest("p", cwd=tmp_path) == (["d\\x5cxff/1.jpg", "d\\x5cxff/2.jpg", "d\\xff/1.jpg", "\\xfe.jpg"], {})
     (tmp_path / "l").write_bytes(b"p/d\xff/1.jpg\np/d\\xff/1.jpg\n")
-    assert ingest("@l", cwd=tmp_path) == (["p/d\\xff/1.jpg"], {"p/d\\xff/1.jpg": "unsupported"})
+    assert ingest("@l", cwd=tmp_path) == (["p/d\\xff/1.jpg", "p/d\\x5cxff/1.jpg"], {})
 
 
-def test_sources_of_one_text(clpipe, tmp_path, picture):
-    """A second directory does not take the place of the first."""
+def test_sources_that_look_alike(clpipe, tmp_path, picture):
     other, text = tmp_path / os.fsdecode(b"s\xff"), tmp_path / "s\\xff"
     put(other, picture, "1.jpg")
-    assert clpipe("ingest", other.name, "-o", "f.h5").returncode == 0
     put(text, picture, "2.jpg")
+    assert clpipe("ingest", other.name, "-o", "f.h5").returncode == 0
+    assert clpipe("ingest", text.name, "-o", "f.h5").returncode == 0
     before = (tmp_path / "f.h5").read_bytes()
-    for source in (text.name, other.name):
-        result = clpipe("ingest", source, "-o", "f.h5")
-        assert result.returncode == 2 and "two names" in error_lines(result)[0]
+    for source in other.name, text.name, text:
+        assert "nothing new" in clpipe("ingest", source, "-o", "f.h5").stdout
     assert (tmp_path / "f.h5").read_bytes() == before
-    (tmp_path / "link").symlink_to(text.name)
-    assert clpipe("ingest", "link", "-o", "f.h5").returncode == 0
     assert rows(tmp_path / "f.h5") == (["1.jpg", "2.jpg"], {})
+    assert clpipe("ingest", "-o", "f.h5", "--drop-source", other.name).returncode == 0
+    assert rows(tmp_path / "f.h5") == (["2.jpg"], {})
+    with h5py.File(tmp_path / "f.h5") as file:
+        assert file["images/sources"][:].tolist() == [b"s\\x5cxff"]
+        assert file["images/directories"].asstr()[0] == str(tmp_path.resolve())
+
+
+def test_stat_columns_and_places(clpipe, tmp_path, picture):
+    """Inode and change time of each file that was opened, of an archive for its members; where it was looked up."""
+    put(tmp_path / "p", picture, "a.jpg", "b.jpg")
+    (tmp_path / "p" / "c.jpg").write_bytes(b"no picture")
+    assert clpipe("ingest", "p", "-o", "f.h5").returncode == 1
+    with h5py.File(tmp_path / "f.h5") as file:
+        for table, names in ("images", ["a.jpg", "b.jpg"]), ("failures", ["c.jpg"]):
+            stats = [(tmp_path / "p" / name).stat() for name in names]
+            assert file[table]["inode"][:].tolist() == [stat.st_ino for stat in stats]
+            assert file[table]["ctime_ns"][:].tolist() == [stat.st_ctime_ns for stat in stats]
+        places = file["images/directories"].asstr()[:].tolist()
+        identity = file["checksums"].attrs["identity"]
+    # No part of the identity, and no reason to write.
+    (tmp_path / "else").mkdir()
+    os.rename(tmp_path / "p", tmp_path / "else" / "p")
+    for name in "a.jpg", "c.jpg":
+        file = tmp_path / "else" / "p" / name
+        stat = file.stat()
+        shutil.copy2(file, tmp_path / "copy")
+        os.replace(tmp_path / "copy", file)
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    shutil.copy(tmp_path / "f.h5", tmp_path / "g.h5")
+    before = (tmp_path / "g.h5").read_bytes()
+    again = clpipe("ingest", "p", "-o", "../g.h5", cwd=tmp_path / "else")
+    assert "nothing new" in again.stdout and (tmp_path / "g.h5").read_bytes() == before
+    assert clpipe("ingest", "p", "-o", "h.h5", cwd=tmp_path / "else").returncode == 1
+    with h5py.File(tmp_path / "else" / "h.h5") as file:
+        assert places == [str(tmp_path.resolve())]
+        assert file["images/directories"].asstr()[:].tolist() == [str(tmp_path.resolve() / "else")]
+        assert file["checksums"].attrs["identity"] == identity
 
 
 @pytest.mark.deep

@@ -131,7 +131,7 @@ static void test_members(void **state)
 static void test_signature(void **state)
 {
     (void)state;
-    static const char *const sources[] = {"photos", "bytes\xff"};
+    static const char *const sources[] = {"photos", "bytes\\xff"};
     struct feature_set features = {.count = 0};
     assert_int_equal(feature_set_add(&features, "g=gray:bins=4", NORMALIZE_L1, NULL), STATUS_OK);
     const struct content content = {.sources = sources,

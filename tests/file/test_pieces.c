@@ -4,9 +4,10 @@
 #include "test_store_common.h"
 #include <hdf5.h>
 
-/* 37 pieces and a part: several groups, the last of them neither full nor alone. */
-#define ROWS    9500
+/* 37 pieces of 128 rows and a part: several groups, the last of them neither full nor alone. */
+#define ROWS    4750
 #define COLUMNS 1025
+#define PIECE   128
 #define BYTES   ((size_t)ROWS * COLUMNS * sizeof(float))
 
 static bool no_attribute(const void *context, const char *attribute)
@@ -21,14 +22,14 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
     struct error error = ERROR_INIT;
     struct serial serial;
     struct serial_values values;
-    struct vlen *vlen;
+    struct axes axes;
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    assert_ok(vlen_open(&vlen, file, "x.h5", &error));
-    serial_init(&serial, vlen, "x.h5");
+    axes_init(&axes, file, "x.h5");
+    serial_init(&serial, &axes, "x.h5");
     assert_ok(serial_dataset(&values, &serial, dataset, name, no_attribute, NULL, &error));
-    assert_ok(pieces_digest(pieces, &serial, dataset, name, &values, &error));
+    assert_ok(pieces_digest(pieces, &serial, dataset, &values, &error));
     h5_close(&values.memory);
-    vlen_close(&vlen);
+    axes_clear(&axes);
     H5Dclose(dataset);
 }
 
@@ -81,17 +82,13 @@ static void test_all_ways_agree(void **state)
     digest_dataset(&chunked, file, "chunked");
     digest_dataset(&deflated, file, "deflated");
     H5Fclose(file);
-    assert_int_equal(plain.count, (BYTES + PIECE_BYTES - 1) / PIECE_BYTES);
+    assert_int_equal(plain.count, (ROWS + PIECE - 1) / PIECE);
     assert_int_equal(plain.count, chunked.count);
     assert_int_equal(plain.count, deflated.count);
     for (uint64_t i = 0; i < plain.count; i++) {
-        const size_t left = BYTES - i * PIECE_BYTES;
-        struct sha256 sha;
+        const size_t piece = (size_t)PIECE * COLUMNS * sizeof(float), left = BYTES - i * piece;
         uint8_t digest[32];
-        sha256_init(&sha);
-        sha256_update(&sha, (uint8_t *)data + i * PIECE_BYTES,
-                      left < PIECE_BYTES ? left : PIECE_BYTES);
-        sha256_final(&sha, digest);
+        sha256_of(digest, (uint8_t *)data + i * piece, left < piece ? left : piece);
         assert_memory_equal(plain.digest[i], digest, sizeof digest);
         assert_memory_equal(chunked.digest[i], digest, sizeof digest);
         assert_memory_equal(deflated.digest[i], digest, sizeof digest);
@@ -99,9 +96,9 @@ static void test_all_ways_agree(void **state)
     uint64_t first, last;
     pieces_rows(&plain, 0, &first, &last);
     assert_int_equal(first, 0);
-    assert_int_equal(last, (PIECE_BYTES - 1) / (4 * COLUMNS));
+    assert_int_equal(last, PIECE - 1);
     pieces_rows(&plain, plain.count - 1, &first, &last);
-    assert_int_equal(first, (plain.count - 1) * PIECE_BYTES / (4 * COLUMNS));
+    assert_int_equal(first, (plain.count - 1) * PIECE);
     assert_int_equal(last, ROWS - 1);
     pieces_clear(&plain);
     pieces_clear(&chunked);
@@ -109,54 +106,48 @@ static void test_all_ways_agree(void **state)
     free(data);
 }
 
-/* Texts, whose bytes and lengths are one stream: here of 20 pieces. */
+/* Texts with their padding, contiguous and deflated; a row of more than a piece. */
 static void test_texts(void **state)
 {
     struct fixture *f = *state;
     struct error error = ERROR_INIT;
-    const hsize_t rows = 2100;
-    static char text[10001];
-    const char *at = text;
+    static const struct {
+        const char *name;
+        uint64_t rows, width, length, piece;
+        bool deflated;
+    } cases[] = {{"short", 2100, 1000, 900, 1024, false},
+                 {"wide", 2100, 1000, 10, 1024, true},
+                 {"huge", 3, PIECE_BYTES + 1, 10, 1, true},
+                 {"few", 3, 1000, 1, 1024, false}};
     hid_t file, dataset;
-    struct sha256 sha;
-    uint8_t digest[32];
-    uint64_t done = 0, piece = 0;
-    memset(text, 'a', 10000);
     assert_ok(h5_create_file(&file, f->output, &error));
-    assert_ok(h5_create_dataset(&dataset, file, "texts", VALUE_TEXT, 1, &rows, "x.h5", &error));
-    for (hsize_t i = 0; i < rows; i++) {
-        text[i % 9999] = (char)('b' + i % 20);
-        assert_ok(h5_write_rows(dataset, VALUE_TEXT, i, 1, &at, "x.h5", &error));
-    }
-    H5Dclose(dataset);
-    H5Fflush(file, H5F_SCOPE_GLOBAL);
-    struct pieces pieces;
-    digest_dataset(&pieces, file, "texts");
-    H5Fclose(file);
-    assert_int_equal(pieces.count, (rows * 10008 + PIECE_BYTES - 1) / PIECE_BYTES);
-    memset(text, 'a', 10000);
-    sha256_init(&sha);
-    for (hsize_t i = 0; i < rows; i++) {
-        uint8_t element[10008];
-        const uint64_t length = 10000;
-        text[i % 9999] = (char)('b' + i % 20);
-        memcpy(element, &length, 8);
-        memcpy(element + 8, text, 10000);
-        for (size_t byte = 0; byte < sizeof element; byte++) {
-            sha256_update(&sha, element + byte, 1);
-            if (++done % PIECE_BYTES == 0) {
-                sha256_final(&sha, digest);
-                assert_memory_equal(pieces.digest[piece], digest, sizeof digest);
-                assert_true(pieces.row[piece] == piece * PIECE_BYTES / 10008);
-                piece++;
-                sha256_init(&sha);
-            }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const size_t bytes = (size_t)(cases[i].rows * cases[i].width);
+        const struct text_size size = {cases[i].width, cases[i].rows * cases[i].length};
+        char *texts = calloc(bytes, 1);
+        assert_non_null(texts);
+        for (uint64_t r = 0; r < cases[i].rows; r++)
+            memset(texts + r * cases[i].width, 'a' + (int)(r % 20), (size_t)cases[i].length);
+        assert_ok(h5_create_texts(&dataset, file, cases[i].name, cases[i].rows, &size, "x.h5", &error));
+        assert_ok(h5_write_rows(dataset, VALUE_TEXT, 0, cases[i].rows, texts, "x.h5", &error));
+        assert_int_equal(h5_is_compressed(dataset), cases[i].deflated);
+        H5Dclose(dataset);
+        H5Fflush(file, H5F_SCOPE_GLOBAL);
+        struct pieces pieces;
+        digest_dataset(&pieces, file, cases[i].name);
+        assert_int_equal(pieces.piece_rows, cases[i].piece);
+        assert_int_equal(pieces.count, (cases[i].rows + cases[i].piece - 1) / cases[i].piece);
+        for (uint64_t p = 0; p < pieces.count; p++) {
+            const size_t at = (size_t)(p * cases[i].piece * cases[i].width);
+            const size_t whole = (size_t)(cases[i].piece * cases[i].width);
+            uint8_t digest[32];
+            sha256_of(digest, texts + at, bytes - at < whole ? bytes - at : whole);
+            assert_memory_equal(pieces.digest[p], digest, sizeof digest);
         }
+        pieces_clear(&pieces);
+        free(texts);
     }
-    sha256_final(&sha, digest);
-    assert_memory_equal(pieces.digest[piece], digest, sizeof digest);
-    assert_int_equal(piece + 1, pieces.count);
-    pieces_clear(&pieces);
+    H5Fclose(file);
 }
 
 static const struct CMUnitTest tests[] = {

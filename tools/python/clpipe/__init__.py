@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from clpipe import _commands
 from clpipe._commands import *  # noqa: F403
 from clpipe._errors import Error, Failed
+from clpipe._identity import identity
 from clpipe._reader import File, open
 from clpipe._run import Common, Report
 from clpipe._writer import remove, rename, write_feature
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from clpipe._torch import FeatureDataset, ThumbnailDataset
 
 __all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "Report",
-           "ThumbnailDataset", "open", "remove", "rename", "write_feature"]
+           "ThumbnailDataset", "identity", "open", "remove", "rename", "write_feature"]
 __version__ = "0.3.0"
 
 

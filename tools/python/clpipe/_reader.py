@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Type, Union
 
@@ -20,7 +21,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 Array = numpy.typing.NDArray[Any]
 Rows = Union[slice, int, Sequence[int], Array]
 
-FORMAT = 2
+FORMAT = 3
 TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", "runs")
 
 
@@ -57,6 +58,12 @@ def _names(names: Iterable[Any]) -> Any:
 
 def _texts(dataset: Any) -> List[str]:
     return [os.fsdecode(text) if isinstance(text, bytes) else str(text) for text in dataset[:]]
+
+
+def _names_of(dataset: Any) -> List[str]:
+    """Names, as Python's open takes them: \\xHH in their texts stands for a byte."""
+    return [os.fsdecode(re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes([int(found[1], 16)]), text))
+            for text in dataset[:]]
 
 
 def _attribute(item: Any, name: str) -> Any:
@@ -135,19 +142,7 @@ class File:
     @property
     def sources(self) -> List[str]:
         """The SOURCE arguments, as given."""
-        return _texts(self._file["images/sources"]) if "images" in self._file else []
-
-    def _raw_paths(self, group: str) -> List[bytes]:
-        """The bytes of the paths of /images or /failures."""
-        table = self._file[group]
-        paths = [path if isinstance(path, bytes) else str(path).encode() for path in table["path"][:]]
-        raw = table.get("path_raw")
-        if raw is not None:
-            ends = [0, *(int(end) for end in raw["end"][:])]
-            content = raw["bytes"][:].tobytes()
-            for i, row in enumerate(raw["row"][:]):
-                paths[int(row)] = content[ends[i]:ends[i + 1]]
-        return paths
+        return _names_of(self._file["images/sources"]) if "images" in self._file else []
 
     def _locate(self, group: str) -> List[str]:
         """Absolute file names."""
@@ -158,9 +153,9 @@ class File:
             places.append(self._root if in_list else os.path.join(self._root, source))
         files = []
         single = [place is not None and os.path.isfile(place) for place in places]
-        for path, number in zip(self._raw_paths(group), self._file[group]["source"][:]):
+        for path, number in zip(_names_of(self._file[group]["path"]), self._file[group]["source"][:]):
             place = places[int(number)] or self._root
-            files.append(place if single[int(number)] else os.path.join(place, os.fsdecode(path)))
+            files.append(place if single[int(number)] else os.path.join(place, path))
         return files
 
     def paths(self, absolute: bool = False) -> List[str]:
@@ -168,7 +163,7 @@ class File:
         if "images" not in self._file:
             return []
         return self._locate("images") if absolute else \
-            [os.fsdecode(path) for path in self._raw_paths("images")]
+            _names_of(self._file["images/path"])
 
     # --- tables --------------------------------------------------------------------------------
 
@@ -184,7 +179,11 @@ class File:
         columns["source"] = [sources[int(i)] for i in table["source"][:]]
         for name in table:
             item = table[name]
-            if name in ("path", "source", "sources", "path_raw", "code") or \
+            if isinstance(item, h5py.Group) and "end" in item:
+                ends, data = [0, *item["end"][:]], item["data"][:].tobytes()
+                columns[name] = [data[first:end].decode(errors="surrogateescape")
+                                 for first, end in zip(ends, ends[1:])]
+            if name in ("path", "source", "sources", "directories", "code") or \
                     not isinstance(item, h5py.Dataset) or item.shape[:1] != table["path"].shape:
                 continue
             values = item[:]
@@ -192,8 +191,6 @@ class File:
                 columns[name] = [f"{high:016x}{low:016x}" for high, low in values]
             elif values.dtype.kind == "S":
                 columns[name] = [text.rstrip(b"\0").decode() for text in values]
-            elif values.dtype.kind == "O":
-                columns[name] = _texts(item)
             elif values.ndim == 1:
                 columns[name] = values
         return columns
