@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont
 
+cv2.setNumThreads(1)  # there are as many processes as processors
 MAKERS = 3
 SYLLABLES = ("ba be bi bo da de di do fa fe ga go ha he ka ke ki la le li lo ma me mi mo na ne ni no pa "
              "pe po ra re ri ro sa se si so ta te ti to va ve vi wa we za tion ment ing ed er al th st").split()
