@@ -28,9 +28,12 @@ static bool open_loader(void)
     if (loader_name[0])
         return true;
     /* Global, so that preloaded libraries find the next one of a name in it. */
-    if (!dlopen(LOADER, RTLD_NOW | RTLD_GLOBAL) &&
-        !(process_file_beside(path, sizeof path, LOADER) && dlopen(path, RTLD_NOW | RTLD_GLOBAL)))
-        return false;
+    if (!dlopen(LOADER, RTLD_NOW | RTLD_GLOBAL)) {
+        setenv("PYOPENCL_HOME", "", 0); /* the build of ocl-icd that the wheel has reads it */
+        if (!process_file_beside(path, sizeof path, LOADER) ||
+            !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
+            return false;
+    }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *const address = dlsym(RTLD_DEFAULT, names[i]);
         if (!address)
