@@ -150,16 +150,47 @@ static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, 
     return NULL;
 }
 
-/* The layer's window, with a dilation of 1 if it has none. */
-static const char *check_window(struct net_fields *f, unsigned has, const struct net_tensor *a)
+/* How far windows reach past the end of the input. */
+static uint32_t behind(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
+                       uint32_t dilation, uint32_t before)
+{
+    const int64_t end = (int64_t)(to - 1) * stride + (int64_t)(kernel - 1) * dilation + 1 - before;
+    return end > from ? (uint32_t)(end - from) : 0;
+}
+
+static void widen(uint32_t *at, uint32_t to)
+{
+    if (to > *at)
+        *at = to;
+}
+
+static uint64_t framed_values(const struct net_tensor *t)
+{
+    return ((uint64_t)t->height + t->top + t->bottom) * ((uint64_t)t->width + t->left + t->right) *
+           t->channels;
+}
+
+/* The layer's window, with a dilation of 1 if it has none; what it reads past the input's edges. */
+static const char *check_window(struct net_fields *f, unsigned has, struct net_tensor *a)
 {
     if (!(has & HAS_DILATION))
         f->dilation_y = f->dilation_x = 1;
     const char *fault =
         check_direction(a->height, f->height, f->kernel_y, f->stride_y, f->dilation_y, f->top);
-    return fault ? fault
-                 : check_direction(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x,
-                                   f->left);
+    fault = fault ? fault
+                  : check_direction(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x,
+                                    f->left);
+    if (fault)
+        return fault;
+    widen(&a->top, f->top);
+    widen(&a->left, f->left);
+    widen(&a->bottom,
+          behind(a->height, f->height, f->kernel_y, f->stride_y, f->dilation_y, f->top));
+    widen(&a->right, behind(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x, f->left));
+    if (a->top + a->bottom > SIDE_MAX || a->left + a->right > SIDE_MAX ||
+        framed_values(a) > TENSOR_VALUES_MAX)
+        return "its padding is too large";
+    return NULL;
 }
 
 /* No sum of bias and products, in any order, may leave int32, nor when it is shifted by 33 - shift. */
@@ -230,7 +261,7 @@ static bool same_sides(const struct net_fields *f, const struct net_tensor *a)
 static const char *read_kind(struct net_layer *layer, struct reading *reading)
 {
     struct net_fields *f = &layer->f;
-    const struct net_tensor *a = &reading->model->tensors[f->a];
+    struct net_tensor *a = &reading->model->tensors[f->a];
     const struct net_tensor *b = &reading->model->tensors[f->b];
     const unsigned has = kinds[f->kind].has;
     const char *fault = has & HAS_WINDOW ? check_window(f, has, a) : NULL;
@@ -269,7 +300,10 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
     return "its kind is unknown";
 }
 
-static const char *read_layer(struct reading *reading, uint32_t i, uint64_t *values)
+static const char too_large[] =
+    "the network is too large: more than 2^30 values or 2^38 multiplications for a picture";
+
+static const char *read_layer(struct reading *reading, uint32_t i)
 {
     struct net_model *model = reading->model;
     struct net_layer *layer = &model->layers[i];
@@ -280,8 +314,11 @@ static const char *read_layer(struct reading *reading, uint32_t i, uint64_t *val
         return "it reads a tensor that is not made before it";
     if (model->tensors[f->a].is_sum || model->tensors[f->b].is_sum)
         return "it reads a tensor that is no uint8";
-    const struct net_tensor tensor = {f->height, f->width, f->channels, f->zero,
-                                      f->kind == NET_SUM};
+    const struct net_tensor tensor = {.height = f->height,
+                                      .width = f->width,
+                                      .channels = f->channels,
+                                      .zero = f->zero,
+                                      .is_sum = f->kind == NET_SUM};
     const char *fault = check_fields(f, kinds[f->kind].has);
     fault = fault ? fault : check_size(&tensor);
     fault = fault ? fault : read_kind(layer, reading);
@@ -295,11 +332,8 @@ static const char *read_layer(struct reading *reading, uint32_t i, uint64_t *val
     else if (f->kernel_y)
         each = (uint64_t)f->kernel_y * f->kernel_x *
                (f->kind == NET_CONVOLUTION ? a->channels / f->groups : 1);
-    *values += made;
-    if (*values > TENSORS_VALUES_MAX || each > PRODUCTS_MAX / made ||
-        (model->products += each * made) > PRODUCTS_MAX)
-        return "the network is too large: more than 2^30 values or 2^38 multiplications for a "
-               "picture";
+    if (each > PRODUCTS_MAX / made || (model->products += each * made) > PRODUCTS_MAX)
+        return too_large;
     model->tensors[i + 1] = tensor;
     return NULL;
 }
@@ -407,12 +441,12 @@ static const char *read_classes(struct reading *reading)
     if (classes->count == 0)
         return NULL;
     const uint32_t tensor = model->outputs[classes->output].tensor;
-    struct net_tensor size = {model->height, model->width, 3, 0, false};
+    struct net_tensor size = {.height = model->height, .width = model->width, .channels = 3};
     if (tensor > model->layer_count)
         return "its classes belong to an output that does not exist";
     if (tensor > 0) {
         const struct net_fields *f = &model->layers[tensor - 1].f;
-        size = (struct net_tensor){f->height, f->width, f->channels, 0, false};
+        size = (struct net_tensor){.height = f->height, .width = f->width, .channels = f->channels};
     }
     if (check_size(&size) || net_tensor_values(&size) > NET_VALUES_MAX)
         return "its classes belong to an output that is too large";
@@ -433,7 +467,7 @@ static const char *read_all(struct reading *reading, const struct header *header
 {
     struct net_model *model = reading->model;
     const char *fault;
-    uint64_t values = net_tensor_values(&model->tensors[0]);
+    uint64_t values = 0;
     memcpy(model->outputs, model->bytes + sizeof *header,
            model->output_count * sizeof *model->outputs);
     for (uint32_t i = 0; i < model->layer_count; i++)
@@ -444,12 +478,15 @@ static const char *read_all(struct reading *reading, const struct header *header
     if ((fault = read_texts(reading, header)) || (fault = read_classes(reading)))
         return fault;
     for (uint32_t i = 0; i < model->layer_count; i++)
-        if ((fault = read_layer(reading, i, &values))) {
+        if ((fault = read_layer(reading, i))) {
             snprintf(where, 64, "layer %u (%s): ", i,
                      model->layers[i].f.kind < NET_KINDS ? kinds[model->layers[i].f.kind].name
                                                          : "?");
             return fault;
         }
+    for (uint32_t i = 0; i <= model->layer_count; i++)
+        if ((values += framed_values(&model->tensors[i])) > TENSORS_VALUES_MAX)
+            return too_large;
     for (uint32_t i = 0; i < model->output_count; i++)
         if ((fault = check_output(model, i))) {
             snprintf(where, 64, "output %u: ", i);
@@ -461,7 +498,8 @@ static const char *read_all(struct reading *reading, const struct header *header
 /* What can be said from the header and the digest. */
 static const char *check_header(const struct header *header, const void *bytes, size_t size)
 {
-    const struct net_tensor picture = {header->height, header->width, 3, 0, false};
+    const struct net_tensor picture = {
+        .height = header->height, .width = header->width, .channels = 3};
     uint8_t digest[SHA_BYTES];
     if (header->bytes != size)
         return "it is cut off, or bytes follow it";
@@ -522,7 +560,8 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
         goto out;
     }
     memcpy(model->bytes, bytes, size);
-    model->tensors[0] = (struct net_tensor){header.height, header.width, 3, header.zero, false};
+    model->tensors[0] = (struct net_tensor){
+        .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
     uint8_t digest[SHA_BYTES];
     sha256_of(digest, bytes, size);
     sha256_hex(model->digest, digest);

@@ -49,10 +49,12 @@ struct net_layer {
     const uint8_t *tables;             /* table: groups x 256 */
 };
 
-/* height x width x channels values in this order: int32 of the layer `sum`, else uint8. */
+/* height x width x channels values in this order: int32 of the layer `sum`, else uint8. The layers that
+ * read it look at most so many rows and columns past its edges, where its zero point is. */
 struct net_tensor {
     uint32_t height, width, channels, zero;
     bool is_sum;
+    uint32_t top, bottom, left, right;
 };
 
 /* A value v stands for double(v - zero) * double(mul) * 2^-shift. */

@@ -71,14 +71,7 @@ static void pool_pixel(uint8_t *out, const struct net_fields *f, const struct ne
                 most = q > most ? q : most;
                 sum += q - (int64_t)a->zero;
             }
-        if (f->kind == NET_MAX) {
-            out[c] = most;
-            continue;
-        }
-        const int64_t above = 2 * sum * f->mul_a + (taps << f->shift),
-                      below = taps << (f->shift + 1);
-        const int64_t toward_zero = above / below;
-        out[c] = net_clamp(f, toward_zero - (above % below < 0));
+        out[c] = f->kind == NET_MAX ? most : net_mean(f, sum, taps);
     }
 }
 

@@ -16,6 +16,13 @@ static inline uint8_t net_clamp(const struct net_fields *f, int64_t value)
     return (uint8_t)(value < f->low ? f->low : value > f->high ? f->high : value);
 }
 
+/* A mean of `taps` values, rounded as all means of networks are. */
+static inline uint8_t net_mean(const struct net_fields *f, int64_t sum, int64_t taps)
+{
+    const int64_t above = 2 * sum * f->mul_a + (taps << f->shift), below = taps << (f->shift + 1);
+    return net_clamp(f, above / below - (above % below < 0));
+}
+
 /* Computes layer i of one picture: from tensors[a] and tensors[b] the tensor i + 1, all of one picture
  * and densely packed. */
 void net_reference_layer(const struct net_model *model, uint32_t i, void *const *tensors);
