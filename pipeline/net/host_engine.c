@@ -78,7 +78,7 @@ static void set_parameters(struct host_parameters *p, unsigned at, const struct 
 static unsigned block_vectors(const struct host_kernels *k, bool is_depthwise, uint32_t channels)
 {
     const unsigned needed = (channels + k->lanes - 1) / k->lanes;
-    /* With vectors of two bytes or 32, channels are woven over all of the block. */
+    /* Vectors of 8 channels are woven over all of the block. */
     return is_depthwise || k->lanes < 16 || needed > k->vectors ? k->vectors : needed;
 }
 

@@ -320,10 +320,8 @@ static bool runs_avx512_vnni(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 
-#if !defined(DOT_512)
 #define DOT_512(sum, values, weights)                                                              \
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(values), "v"(weights))
-#endif
 
 VNNI_INLINE __m512i requantise_512(__m512i sum, const struct host_parameters *p, unsigned v,
                                    bool shifts_first)
