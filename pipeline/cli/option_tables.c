@@ -50,12 +50,14 @@ static const struct option ingest_rows[] = {
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
-     "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch"},
-    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL,
+     "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch; "
+     "net:model=FILE: a network"},
+    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best|semantic", NULL,
      "fast; for an existing file, what it has", 0, 0,
      "features that measurements have chosen, with weights, instead of --feature: color: "
      "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT "
-     "in grey and colour, and patches; for fewer than 64 images features that learn nothing"},
+     "in grey and colour, and patches; semantic: what a network sees (clpipe-network lite0 makes its "
+     "model); for fewer than 64 images features that learn nothing"},
     {"codebook", 0, OPTION_TEXT, AT(codebook), "C.h5", NULL, "learned from the images", 0, 0,
      "take the codebooks of all features from a file that clpipe codebook has made"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,

@@ -36,6 +36,7 @@ const struct preset presets[] = {
      .pca = 48,
      .whiten = 0.5,
      .few = &few},
+    {.name = "semantic", .feature = {{"net=net:model=lite0", 1}}, .pca = 24},
     {.name = NULL},
 };
 

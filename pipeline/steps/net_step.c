@@ -1,8 +1,9 @@
-/* net_step.c: CPU devices compute a network on the host's threads, others by kernels, a batch of pictures
+/* net_step.c: CPU devices compute a network by the host's engine, others by kernels, a batch of pictures
  * at a time. */
 #include "steps/net_step.h"
 
 #include "base/random.h"
+#include "net/host_engine.h"
 #include "net/net_synthetic.h"
 #include "net/reference.h"
 #include "net_part.h"
@@ -38,7 +39,7 @@ struct net {
     const struct feature *feature;
     const struct net_model *model;
     const struct net_output *output;
-    bool host;
+    struct host_engine *engine; /* of CPU devices; NULL: kernels */
     uint32_t batch;
     struct places places;
     char options[128];
@@ -114,6 +115,7 @@ static void close_net(void **state)
         ocl_buffer_release(&net->constants);
         ocl_buffer_release(&net->shapes);
         ocl_buffer_release(&net->work);
+        host_engine_close(&net->engine);
         free(net->places.place);
     }
     free(net);
@@ -136,8 +138,9 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     net->feature = feature;
     net->model = model;
     net->output = &model->outputs[net_model_output(model, feature->net.output)];
-    net->host = device->type == CL_DEVICE_TYPE_CPU;
-    if (places_open(&net->places, model, err) != STATUS_OK) {
+    const bool host = device->type == CL_DEVICE_TYPE_CPU;
+    if (places_open(&net->places, model, err) != STATUS_OK ||
+        (host && host_engine_open(&net->engine, model, NULL, err) != STATUS_OK)) {
         close_net(state);
         return err->status;
     }
@@ -220,7 +223,7 @@ static enum status make_shapes(struct net *net, struct error *err)
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
-    if (net->host)
+    if (net->engine)
         return STATUS_OK;
     uint64_t size;
     memcpy(&size, net->model->bytes + 8, sizeof size);
@@ -271,17 +274,9 @@ struct host_job {
     atomic_bool no_memory;
 };
 
-static void compute_picture(const struct net *net, uint32_t *words, const uint8_t *pixels,
-                            uint8_t *work, void **tensors)
+static void put_words(uint32_t *words, const struct net *net, const void *values)
 {
-    const struct net_model *model = net->model;
-    const struct net_tensor *output = &model->tensors[net->output->tensor];
-    for (uint32_t t = 0; t <= model->layer_count; t++)
-        tensors[t] = work + net->places.place[t];
-    memcpy(tensors[0], pixels, net_tensor_bytes(&model->tensors[0]));
-    for (uint32_t i = 0; i < net->output->tensor; i++)
-        net_reference_layer(model, i, tensors);
-    const void *values = tensors[net->output->tensor];
+    const struct net_tensor *output = &net->model->tensors[net->output->tensor];
     for (size_t i = 0; i < net_tensor_values(output); i++)
         words[i] = output->is_sum ? ((const uint32_t *)values)[i] : ((const uint8_t *)values)[i];
 }
@@ -290,16 +285,21 @@ static void *compute_pictures(void *context)
 {
     struct host_job *job = context;
     const struct net *net = job->net;
-    uint8_t *work = aligned_alloc(ALIGNMENT, net->places.bytes);
-    void **tensors = malloc(((size_t)net->model->layer_count + 1) * sizeof *tensors);
-    if (!work || !tensors)
+    struct host_scratch *scratch = NULL;
+    void *outputs[NET_OUTPUTS_MAX] = {NULL};
+    void *values = malloc(net_tensor_bytes(&net->model->tensors[net->output->tensor]));
+    outputs[net->output - net->model->outputs] = values;
+    if (!values || host_scratch_open(&scratch, net->engine, NULL) != STATUS_OK)
         job->no_memory = true;
-    for (uint32_t i; work && tensors && (i = job->next++) < job->count;)
-        if (job->parts[i].words != NET_NO_WORDS)
-            compute_picture(net, job->words + job->parts[i].words, job->pixels + job->parts[i].offset,
-                            work, tensors);
-    free(tensors);
-    free(work);
+    for (uint32_t i; values && scratch && (i = job->next++) < job->count;) {
+        const struct net_part *part = &job->parts[i];
+        if (part->words == NET_NO_WORDS)
+            continue;
+        host_engine_run(net->engine, scratch, job->pixels + part->offset, outputs);
+        put_words(job->words + part->words, net, values);
+    }
+    host_scratch_close(&scratch);
+    free(values);
     return NULL;
 }
 
@@ -317,7 +317,7 @@ static enum status compute_all(struct host_job *job, struct error *err)
         pthread_join(threads[i], NULL);
     return job->next >= job->count || !job->no_memory
                ? STATUS_OK
-               : error_memory(err, job->net->places.bytes, "the values of a network");
+               : error_memory(err, host_scratch_bytes(job->net->engine), "the values of a network");
 }
 
 static enum status enqueue_host(const struct net *net, struct ocl_queue *queue, struct step_io *io,
@@ -412,7 +412,7 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
     const uint32_t count = io->counts[0];
     if (count == 0)
         return STATUS_OK;
-    if (net->host)
+    if (net->engine)
         return enqueue_host(net, queue, io, err);
     for (uint32_t first = 0; first < count; first += net->batch) {
         const uint32_t left = count - first;
@@ -430,15 +430,17 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 #define TEST_PICTURES 3u
 
-static void compute_wanted(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
-                           struct net *net, void **tensors, uint8_t *work)
+/* The words of a picture by the reference. */
+static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t *pixels,
+                           uint8_t *work, void **tensors)
 {
-    *net = (struct net){.feature = feature,
-                        .model = feature->net.model,
-                        .places = net->places,
-                        .output = &feature->net.model->outputs[net_model_output(
-                            feature->net.model, feature->net.output)]};
-    compute_picture(net, words, pixels, work, tensors);
+    const struct net_model *model = net->model;
+    for (uint32_t t = 0; t <= model->layer_count; t++)
+        tensors[t] = work + net->places.place[t];
+    memcpy(tensors[0], pixels, net_tensor_bytes(&model->tensors[0]));
+    for (uint32_t i = 0; i < net->output->tensor; i++)
+        net_reference_layer(model, i, tensors);
+    put_words(words, net, tensors[net->output->tensor]);
 }
 
 /* A random picture, one that was given up, and one of black and white stripes, whose words must come over
@@ -454,7 +456,8 @@ static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_co
     const size_t pixel_bytes = TEST_PICTURES * apart, word_bytes = TEST_PICTURES * own.words * 4;
     const size_t most = pixel_bytes > word_bytes ? pixel_bytes : word_bytes;
     struct proof_part parts[TEST_PICTURES] = {{.in_offset = 0}};
-    struct net net = {.batch = 0};
+    struct net net = {.model = model,
+                      .output = &model->outputs[net_model_output(model, own.net.output)]};
     uint8_t *pixels = malloc(2 * most + word_bytes), *work = NULL;
     void **tensors = malloc(((size_t)model->layer_count + 1) * sizeof *tensors);
     enum status status = STATUS_FAILED;
@@ -482,7 +485,7 @@ static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_co
         parts[i].values = i * own.words;
         parts[i].given_up = i == 1;
         if (i != 1)
-            compute_wanted(wanted + parts[i].values, &own, pixels + i * apart, &net, tensors, work);
+            compute_wanted(wanted + parts[i].values, &net, pixels + i * apart, work, tensors);
     }
     status = proof_run((uint8_t *)got, parts, TEST_PICTURES, &node, context, pixels, most, err);
     for (size_t i = 0; i < word_bytes / 4 && status == STATUS_OK; i++)

@@ -16,8 +16,8 @@ __all__ = ["run", "ingest", "list", "codebook", "cluster", "assign", "import_", 
 
 
 def run(*source: PathLike, output: Text = None, no_report: bool = False, feature: Texts = None,
-        preset: Optional[Literal["color", "fast", "good", "best"]] = None, codebook: Text = None,
-        normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
+        preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
+        codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
         blur: Optional[Literal["off", 3]] = None,
         store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
         thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
@@ -55,11 +55,11 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     feature: feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or
       levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND is rgb (bins=B: three histograms;
       bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, hog, gradient, coledge; with words=K or
-      fisher=K instead of bins= dct, sift, opsift or patch [those of --preset]
+      fisher=K instead of bins= dct, sift, opsift or patch; net:model=FILE: a network [those of --preset]
     preset: features that measurements have chosen, with weights, instead of --feature: color:
       hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT in grey
-      and colour, and patches; for fewer than 64 images features that learn nothing [fast; for an existing
-      file, what it has]
+      and colour, and patches; semantic: what a network sees (clpipe-network lite0 makes its model); for
+      fewer than 64 images features that learn nothing [fast; for an existing file, what it has]
     codebook: take the codebooks of all features from a file that clpipe codebook has made [learned from the
       images]
     normalize: l1: shares of the pixels; none: counts; hellinger: square roots of shares [l1]
@@ -143,8 +143,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
 
 
 def ingest(*source: PathLike, output: Text = None, feature: Texts = None,
-           preset: Optional[Literal["color", "fast", "good", "best"]] = None, codebook: Text = None,
-           normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
+           preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
+           codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
            blur: Optional[Literal["off", 3]] = None,
            store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
            thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
