@@ -22,7 +22,7 @@ const struct step_row step_rows[] = {
     {NULL, NULL},
 };
 
-static bool is_possible(const struct ocl_device *device, uint32_t parameter)
+static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     (void)device;
     (void)parameter;
