@@ -516,10 +516,12 @@ static void tell_damage(struct result *old, bool carried)
 static void tell_other_disk(const struct store *store, struct error *err)
 {
     char shown[256];
-    if (err && (strcmp(err->name, "ENOSPC") == 0 || strcmp(err->name, "EDQUOT") == 0))
+    const bool full = err && strcmp(err->name, "ENOSPC") == 0;
+    if (full || (err && strcmp(err->name, "EDQUOT") == 0))
         error_set(err, STATUS_FAILED,
-                  "there is no space left to write the result beside its log: free some and run the "
-                  "command again, or move %s to another disk and run it with -o there",
+                  "the result does not fit beside its log, %s: free some space and run the command "
+                  "again, or move %s to another disk and run it with -o there",
+                  full ? "the disk is full" : "your disk quota is used up",
                   path_for_message(shown, sizeof shown, workdir_path(store->work)));
 }
 

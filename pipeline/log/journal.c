@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #define ORDER_BLOCK 4096
-#define BLOCK_BYTES (4u << 20) /* in memory: a block ends with the record that exceeds it */
+#define BLOCK_BYTES (4u << 20) /* of rows in memory: a block ends before the record that exceeds it */
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
@@ -36,6 +36,15 @@ struct waiting {
     bool there;
     struct records_row *row;
     uint64_t origin;
+};
+
+/* The rows of a block: one after the other in `bytes`, each at a multiple of 8. The memory stays, as fresh memory
+ * costs more than what is done with it. */
+struct rows {
+    uint8_t *bytes;
+    size_t used, size;
+    struct records_row **row;
+    uint32_t count, room;
 };
 
 /* A block that was written. */
@@ -61,10 +70,10 @@ struct journal {
     unsigned order_filled;
     struct journal_tally tally;
     uint64_t rows[2]; /* of all logs, with those below */
-    /* The block that is filled. */
-    struct records_row **row;
-    uint32_t count, room;
-    size_t bytes; /* of memory */
+    struct rows filling;
+    struct rows flushed; /* and the block as bytes; while `writing` of the thread that writes it */
+    uint8_t *encoded;
+    size_t encoded_room;
     /* Blocks of this run. */
     struct written *block;
     uint64_t blocks;
@@ -193,10 +202,12 @@ void journal_close(struct journal **journal)
     records_clear(&j->records);
     for (uint64_t i = 0; i < j->ring_size; i++)
         free(j->ring[i].row);
-    for (uint32_t i = 0; i < j->count; i++)
-        free(j->row[i]);
     free(j->ring);
-    free(j->row);
+    free(j->filling.bytes);
+    free(j->filling.row);
+    free(j->flushed.bytes);
+    free(j->flushed.row);
+    free(j->encoded);
     free(j->block);
     free(j->width);
     if (j->order >= 0)
@@ -225,29 +236,26 @@ static enum status pass_error(const struct journal *journal, struct error *err)
     return journal->error.status;
 }
 
-/* Writes rows, which it frees, as the next block. Without the lock, by one thread at a time. */
-static enum status write_block(struct journal *journal, struct records_row **row, uint32_t count,
-                               struct error *err)
+/* Writes the rows to be flushed as the next block. Without the lock, by one thread at a time. */
+static enum status write_block(struct journal *journal, struct error *err)
 {
     const struct records *records = &journal->records;
     const int fd = records->log[records->logs - 1].fd;
+    struct rows *rows = &journal->flushed;
     struct written written = {.offset = journal->end};
-    uint8_t *bytes = NULL;
     size_t size = 0;
-    enum status status = records_encode(&bytes, &size, records, row, count, err);
+    enum status status = records_encode(&journal->encoded, &journal->encoded_room, &size, records,
+                                        rows->row, rows->count, err);
     if (!status)
-        status = write_at(fd, bytes, size, journal->end, records->path, err);
+        status = write_at(fd, journal->encoded, size, journal->end, records->path, err);
     if (status) {
         /* What was written before is worth keeping all the same, and the space of what was not is free. */
         if (ftruncate(fd, (off_t)journal->end) == 0)
             fdatasync(fd);
     }
-    free(bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        written.rows[row[i]->record.failure.reason != REASON_NONE]++;
-        free(row[i]);
-    }
-    free(row);
+    for (uint32_t i = 0; i < rows->count; i++)
+        written.rows[rows->row[i]->record.failure.reason != REASON_NONE]++;
+    rows->used = rows->count = 0;
     if (status)
         return status;
     if ((journal->blocks & (journal->blocks - 1)) == 0) {
@@ -267,18 +275,16 @@ static void flush_rows(struct journal *journal)
 {
     while (journal->writing && !journal->error.status)
         pthread_cond_wait(&journal->done, &journal->lock);
-    if (journal->count == 0 || journal->error.status)
+    if (journal->filling.count == 0 || journal->error.status)
         return;
-    struct records_row **row = journal->row;
-    const uint32_t count = journal->count;
+    const struct rows empty = journal->flushed;
     const uint64_t before = journal->end;
     struct error error = ERROR_INIT;
-    journal->row = NULL;
-    journal->count = journal->room = 0;
-    journal->bytes = 0;
+    journal->flushed = journal->filling;
+    journal->filling = empty;
     journal->writing = true;
     pthread_mutex_unlock(&journal->lock);
-    enum status status = write_block(journal, row, count, &error);
+    enum status status = write_block(journal, &error);
     pthread_mutex_lock(&journal->lock);
     journal->writing = false;
     journal->unsynced += journal->end - before;
@@ -313,7 +319,7 @@ static void *sync_log(void *context)
             break;
         const bool some = j->unsynced > 0;
         j->unsynced = 0;
-        j->oldest = j->count > 0 ? clock_now() : 0;
+        j->oldest = j->filling.count > 0 ? clock_now() : 0;
         pthread_mutex_unlock(&j->lock);
         struct error error = ERROR_INIT;
         enum status status = some ? workdir_check(j->workdir, &error) : STATUS_OK;
@@ -366,13 +372,27 @@ static enum status flush_order(struct journal *journal, struct error *err)
     return write_all(journal->order, journal->order_buffer, bytes, journal->records.path, err);
 }
 
-/* The bytes of a row in memory: its copy of the record, the values, the path, the thumbnail. */
+/* The bytes of a row in memory, a multiple of 8: its copy of the record, the values, the thumbnail, the path. */
 static size_t row_bytes(const struct journal *journal, const struct store_record *record)
 {
-    return sizeof(struct records_row) + record->path_length +
-           (record->failure.reason == REASON_NONE
-                ? journal->value_bytes + (record->thumbnail ? record->thumbnail_length : 0)
-                : 0);
+    const bool image = record->failure.reason == REASON_NONE;
+    return (sizeof(struct records_row) + record->path_length + (image ? journal->value_bytes : 0) +
+            (image && record->thumbnail ? record->thumbnail_length : 0) + 7) /
+           8 * 8;
+}
+
+/* Points a row to what lies behind it. */
+static void set_pointers(const struct journal *journal, struct records_row *row)
+{
+    struct store_record *record = &row->record;
+    uint8_t *at = (uint8_t *)(row + 1);
+    row->values = at;
+    if (record->failure.reason == REASON_NONE) {
+        at += journal->value_bytes;
+        record->thumbnail = record->thumbnail ? at : NULL;
+        at += record->thumbnail ? record->thumbnail_length : 0;
+    }
+    record->path = (const char *)at;
 }
 
 /* The copy; free it. */
@@ -380,47 +400,52 @@ static enum status copy_row(struct records_row **out, const struct journal *jour
                             const struct store_record *record, const void *values,
                             struct error *err)
 {
-    const bool image = record->failure.reason == REASON_NONE;
     const size_t size = row_bytes(journal, record);
     if (record->path_length > RECORDS_MOST_PATH)
         return error_set(err, STATUS_FAILED, "a path is longer than %u bytes", RECORDS_MOST_PATH);
     struct records_row *row = *out = malloc(size);
     if (!row)
         return error_memory(err, size, "a finished record");
-    uint8_t *at = (uint8_t *)(row + 1);
     row->record = *record;
-    row->values = at;
-    if (image && journal->value_bytes > 0) {
-        memcpy(at, values, journal->value_bytes);
-        at += journal->value_bytes;
-    }
-    if (image && record->thumbnail) {
-        memcpy(at, record->thumbnail, record->thumbnail_length);
-        row->record.thumbnail = at;
-        at += record->thumbnail_length;
-    }
-    memcpy(at, record->path, record->path_length);
-    row->record.path = (char *)at;
+    set_pointers(journal, row);
+    if (record->failure.reason == REASON_NONE && journal->value_bytes > 0)
+        memcpy((uint8_t *)row->values, values, journal->value_bytes);
+    if (record->failure.reason == REASON_NONE && record->thumbnail)
+        memcpy((uint8_t *)row->record.thumbnail, record->thumbnail, record->thumbnail_length);
+    memcpy((char *)row->record.path, record->path, record->path_length);
     return STATUS_OK;
 }
 
-/* Adds a row, which is the journal's then, to the block. With the lock. */
+/* Adds a row, which it frees, to the block, whose last one it may exceed only as its first. With the lock. */
 static enum status add_row(struct journal *journal, struct records_row *row, uint64_t *location,
                            struct error *err)
 {
+    struct rows *rows = &journal->filling;
     const bool image = row->record.failure.reason == REASON_NONE;
-    if (journal->count == journal->room) {
-        const uint32_t room = journal->room ? 2 * journal->room : 256;
-        struct records_row **more = realloc(journal->row, room * sizeof *more);
-        if (!more) {
-            free(row);
-            return error_memory(err, room * sizeof *more, "a block of the log");
-        }
-        journal->row = more;
-        journal->room = room;
+    const size_t bytes = row_bytes(journal, &row->record);
+    size_t wanted = rows->used + bytes > BLOCK_BYTES ? rows->used + bytes : BLOCK_BYTES;
+    enum status status = STATUS_OK;
+    if (rows->count == 0 && rows->size < wanted) {
+        free(rows->bytes);
+        rows->bytes = malloc(wanted);
+        rows->size = rows->bytes ? wanted : 0;
     }
-    journal->row[journal->count++] = row;
-    journal->bytes += row_bytes(journal, &row->record);
+    if (rows->count == rows->room) {
+        const uint32_t room = rows->room ? 2 * rows->room : 256;
+        struct records_row **more = realloc(rows->row, room * sizeof *more);
+        rows->row = more ? more : rows->row;
+        rows->room = more ? room : rows->room;
+    }
+    if (rows->count == rows->room || !rows->bytes) {
+        status = error_memory(err, wanted, "a block of the log");
+        goto out;
+    }
+    assert(bytes <= rows->size - rows->used);
+    struct records_row *copy = (struct records_row *)(rows->bytes + rows->used);
+    memcpy(copy, row, bytes);
+    set_pointers(journal, copy);
+    rows->row[rows->count++] = copy;
+    rows->used += bytes;
     journal->holds_work = true;
     *location = location_of(image ? LOCATION_LOG_IMAGE : LOCATION_LOG_FAILURE,
                             journal->rows[image ? RECORDS_IMAGES : RECORDS_FAILURES]++);
@@ -428,7 +453,19 @@ static enum status add_row(struct journal *journal, struct records_row *row, uin
         journal->oldest = clock_now();
         pthread_cond_signal(&journal->work); /* it needs to know when to wake */
     }
-    return STATUS_OK;
+out:
+    free(row);
+    return status;
+}
+
+/* Makes room for a row, if need be by writing the block, for which it gives up the lock and returns true. */
+static bool make_room(struct journal *journal, const struct records_row *row)
+{
+    const struct rows *rows = &journal->filling;
+    if (!row || rows->count == 0 || row_bytes(journal, &row->record) <= BLOCK_BYTES - rows->used)
+        return false;
+    flush_rows(journal);
+    return true;
 }
 
 /* Takes every waiting record whose turn it is. With the lock. */
@@ -441,6 +478,10 @@ static enum status take_waiting(struct journal *journal, struct error *err)
         waiting = &journal->ring[next % journal->ring_size];
         if (status || !waiting->there)
             return status;
+        if (make_room(journal, waiting->row)) {
+            status = pass_error(journal, err);
+            continue;
+        }
         uint64_t location = waiting->origin;
         if (!location)
             status = add_row(journal, waiting->row, &location, err);
@@ -449,10 +490,6 @@ static enum status take_waiting(struct journal *journal, struct error *err)
         if (!status && journal->order_filled == ORDER_BLOCK)
             status = flush_order(journal, err);
         atomic_store_explicit(&journal->next, next + 1, memory_order_release);
-        if (!status && journal->bytes >= BLOCK_BYTES) {
-            flush_rows(journal);
-            status = pass_error(journal, err);
-        }
     }
 }
 
@@ -540,9 +577,14 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
         if (!waiting->there)
             continue;
         ++*kept;
-        if (!waiting->origin)
-            status = add_row(journal, waiting->row, &location, err);
+        struct records_row *row = waiting->row;
         waiting->row = NULL;
+        while (!status && make_room(journal, row))
+            status = pass_error(journal, err);
+        if (row && !status)
+            status = add_row(journal, row, &location, err);
+        else
+            free(row);
     }
     if (!status)
         status = seal(journal, err);

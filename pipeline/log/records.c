@@ -788,7 +788,7 @@ static uint32_t encode_value(uint8_t *to, const struct records *records, unsigne
     return length;
 }
 
-enum status records_encode(uint8_t **bytes, size_t *size, const struct records *records,
+enum status records_encode(uint8_t **bytes, size_t *room, size_t *size, const struct records *records,
                            struct records_row *const *rows, uint32_t count, struct error *err)
 {
     struct block_head head = {.columns = (uint32_t)columns_of(records),
@@ -818,13 +818,17 @@ enum status records_encode(uint8_t **bytes, size_t *size, const struct records *
         }
         head.bytes = at - head_bytes;
         *size = (size_t)aligned(at);
-        if (pass == 0 && !(data = malloc(*size)))
+        if (pass == 0 && *room < *size) {
+            free(*bytes);
+            *bytes = malloc(*size);
+            *room = *bytes ? *size : 0;
+        }
+        if (pass == 0 && !(data = *bytes))
             return error_memory(err, *size, "a block of the log");
         if (pass == 1)
             memset(data + at, 0, *size - at);
     }
     head.crc = crc32c(0, &head.columns, head_bytes - sizeof head.crc);
     memcpy(data, &head, head_bytes);
-    *bytes = data;
     return STATUS_OK;
 }

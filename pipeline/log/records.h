@@ -157,13 +157,13 @@ const uint8_t *records_feature(const struct records_cursor *cursor, unsigned fea
 
 /* Begins a log of the signature; it is the last of `records` then, without blocks. */
 enum status records_create(struct records *records, const char *signature, struct error *err);
-/* A block of rows as bytes, with a multiple of RECORDS_ALIGN of them; free it. `values` of an image: words, each
- * feature's row filled up to 4 bytes. */
+/* A block of rows as bytes, a multiple of RECORDS_ALIGN: *size of them in *bytes, which grows (*room; free
+ * it). `values` of an image: words, each feature's row filled up to 4 bytes. */
 struct records_row {
     struct store_record record;
     const uint8_t *values;
 };
-enum status records_encode(uint8_t **bytes, size_t *size, const struct records *records,
+enum status records_encode(uint8_t **bytes, size_t *room, size_t *size, const struct records *records,
                            struct records_row *const *rows, uint32_t count, struct error *err);
 /* Adds a block of the last log that was written at `offset`. */
 enum status records_add(struct records *records, uint64_t offset, const uint32_t rows[2],

@@ -1,6 +1,7 @@
 """What the whole-program tests share: the program, a runner, and small sets of images."""
 
 import os
+import re
 import signal
 import stat
 import struct
@@ -71,10 +72,12 @@ def log_blocks(data):
 def log_records(work):
     """The paths of the whole records in the logs: images, and all others."""
     paths = [], []
+    names = re.findall(r"^    (LOG_\w+)", (ROOT / "pipeline/log/records.h").read_text(), re.M)
     for log in logs_of(work):
         data = log.read_bytes()
         for _, column in log_blocks(data):
-            for to, ends, texts in ((paths[0], 13, 25), (paths[1], 21, 23)):
+            for to, table in zip(paths, ("LOG_IMAGE", "LOG_FAILURE")):
+                ends, texts = names.index(f"{table}_PATH_ENDS"), names.index(f"{table}_PATH")
                 last = 0
                 for end, in struct.iter_unpack("<I", data[column[ends][0]:sum(column[ends])]):
                     to.append(data[column[texts][0] + last:column[texts][0] + end])
