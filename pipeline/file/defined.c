@@ -46,13 +46,13 @@ static const struct defined names[] = {
     {"/failures/ctime_ns", DATASET, NULL, ""},
     {"/features", GROUP, NULL, ""},
     {"/features/*", DATASET, "spec",
-     "bins decode_scale grid imported_digest imported_from kind model normalize runtime "
-     "scale spec zero "},
+     "bins decode_scale grid imported_digest imported_from kind model_digest "
+     "model_runtime normalize scale spec zero "},
     {"/codebooks", GROUP, NULL, ""},
     {"/codebooks/*", GROUP, "digest", "digest spec "},
     {"/codebooks/*/*", DATASET, NULL, ""},
     {"/classes", GROUP, NULL, ""},
-    {"/classes/*", GROUP, "model", "model "},
+    {"/classes/*", GROUP, "model_digest", "model_digest "},
     {"/classes/*/name", DATASET, NULL, ""},
     {"/classes/*/matrix", DATASET, NULL, ""},
     {"/classes/*/scale", DATASET, NULL, ""},

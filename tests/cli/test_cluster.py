@@ -219,7 +219,7 @@ def test_mixture_as_scikit_learn(mixture, clustered):
     assert history[-1] == pytest.approx(attributes["inertia"], rel=1e-9)
     with h5py.File(path, "r") as file:
         assert set(file) - {"runs"} >= {"clusters"} and "images" not in file
-        assert file.attrs["clpipe_format"] == 2
+        assert file.attrs["clpipe_format"] == 3
 
 
 @pytest.mark.deep

@@ -19,10 +19,10 @@ DEFINED = {
     "/images/flags": "names parameters",
     "/failures/(path|reason|message|bytes|errno|source|mtime_ns)": "",
     "/features/[^/]+": "spec kind bins grid normalize decode_scale imported_from imported_digest zero scale"
-                       " model runtime",
+                       " model_digest model_runtime",
     "/codebooks/[^/]+": "digest spec",
     "/codebooks/[^/]+/[^/]+": "",
-    "/classes/[^/]+": "model",
+    "/classes/[^/]+": "model_digest",
     "/classes/[^/]+/(name|matrix|scale|offset)": "",
     "/clusters/[^/]+": "feature metric init parameters content k iterations seed converged inertia "
                        "folders purity nmi ari fitted_rows space parent level",
