@@ -34,6 +34,7 @@
 #define CORRELATED  0.75f /* all blocks, by their energy */
 #define CONTRARY    2u    /* blocks that contradict, at most, */
 #define CONTRARY_OF 32u   /* or one in so many */
+#define CONTRARY_MOST 12u /* but no more than one in so many */
 #define HOPELESS    0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
 #define PROMISING   0.3f  /* correlation at a quarter, and at half size, to go on */
 
@@ -554,6 +555,7 @@ static void weigh(struct alignment *out, const struct moments *m, const bool *co
     }
     out->correlation = (float)(ab / sqrt(aa * bb + 1e-3));
     out->same = out->correlation >= CORRELATED && out->blocks >= BLOCKS_MIN &&
+                CONTRARY_MOST * out->contrary <= out->blocks &&
                 (out->contrary <= CONTRARY || CONTRARY_OF * out->contrary <= out->blocks) &&
                 (depth == 0 || 2 * strip_contrary > strip);
 }
