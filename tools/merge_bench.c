@@ -5,12 +5,9 @@
  * Writes DIRECTORY/shard-00000.h5 and so on, each with ROWS made-up images and their feature
  * rgb_4x2x2 (16 values, around 64 centres). What clpipe merge makes of them is what one ingest of all
  * would have given. tools/bench-merge runs it. */
-#include "base/output.h"
 #include "base/random.h"
-#include "file/checksums.h"
-#include "file/columns.h"
-#include "file/names.h"
-#include "file/result_internal.h"
+#include "features/feature.h"
+#include "file/rewrite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +15,10 @@
 #define DIMENSION 16
 #define CENTRES   64
 #define PIXELS    3000000 /* of an image, 2000 x 1500 */
-#define BLOCK     4096
 
 static const char parameters[] = "{\"alpha\":\"white\"}";
 
 struct shard {
-    const char *path;
-    hid_t file;
     uint64_t index, count, rows;
 };
 
@@ -44,105 +38,94 @@ static void fill_row(float *row, uint32_t *seed)
         row[i] = (float)((double)counts[i] / PIXELS);
 }
 
-static enum status write_features(const struct shard *s, struct error *err)
+static void fill_image(const struct shard *s, const struct move_column *column, uint64_t row,
+                       uint8_t *to)
 {
-    static float block[BLOCK][DIMENSION];
-    static const char *const texts[][2] = {{"spec", "rgb:bins=4x2x2,grid=1x1,normalize=l1"},
-                                           {"kind", "rgb"},
-                                           {"bins", "4x2x2"},
-                                           {"grid", "1x1"},
-                                           {"normalize", "l1"}};
-    const hsize_t size[2] = {s->rows, DIMENSION};
-    const uint32_t scale = 1;
-    uint32_t seed = RANDOM_START + 1000003 * (uint32_t)(s->index + 1);
-    hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (h5_create_scale(s->file, "image", s->rows, s->path, err) ||
-        h5_create_scale(s->file, "feature_rgb_4x2x2", DIMENSION, s->path, err) ||
-        h5_create_group(&group, s->file, "features", s->path, err) ||
-        h5_create_dataset(&dataset, group, "rgb_4x2x2", VALUE_F32, 2, size, s->path, err) ||
-        h5_attach_scale(s->file, dataset, 0, "image", s->path, err) ||
-        h5_attach_scale(s->file, dataset, 1, "feature_rgb_4x2x2", s->path, err) ||
-        h5_put_number(dataset, "decode_scale", VALUE_U32, &scale, s->path, err))
-        goto out;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (h5_put_text(dataset, texts[i][0], texts[i][1], s->path, err))
-            goto out;
-    for (uint64_t first = 0; first < s->rows; first += BLOCK) {
-        const uint64_t count = s->rows - first < BLOCK ? s->rows - first : BLOCK;
-        for (uint64_t i = 0; i < count; i++)
-            fill_row(block[i], &seed);
-        if (h5_write_rows(dataset, VALUE_F32, first, count, block, s->path, err))
-            goto out;
-    }
-    status = STATUS_OK;
-out:
-    h5_close(&dataset);
-    h5_close(&group);
-    return status;
+    struct result_image image = {.width = 2000,
+                                 .height = 1500,
+                                 .orientation = 1,
+                                 .channels = 3,
+                                 .bytes = 500000 + row,
+                                 .mtime_ns = (int64_t)row,
+                                 .digest = {s->index, row},
+                                 .format = "jpeg"};
+    memcpy(image.code, &row, sizeof row);
+    memcpy(to, (const char *)&image + image_table.column[column->number].offset, column->row_bytes);
 }
 
-static enum status write_tables(const struct shard *s, struct error *err)
+static enum status read_rows(void *context, const struct move_column *column, uint64_t first,
+                             uint64_t count, void *rows, struct error *err)
+{
+    const struct shard *s = context;
+    uint8_t *to = rows;
+    (void)err;
+    for (uint64_t row = first; row < first + count; row++, to += column->row_bytes) {
+        char name[64];
+        uint32_t seed = RANDOM_START + 1000003 * (uint32_t)(s->index + 1) + 7919 * (uint32_t)row;
+        float values[DIMENSION];
+        if (column->kind == MOVE_TEXT) {
+            snprintf(name, sizeof name, "%05llu/%06llu.jpg", (unsigned long long)s->index,
+                     (unsigned long long)row);
+            memcpy(to, name, column->row_bytes);
+        } else if (column->number == ROW_FEATURE) {
+            fill_row(values, &seed);
+            memcpy(to, values, sizeof values);
+        } else {
+            fill_image(s, column, row, to);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status read_lengths(void *context, const struct move_column *column, uint64_t first,
+                                uint64_t count, uint64_t *lengths, struct error *err)
+{
+    (void)context, (void)column, (void)first, (void)err;
+    for (uint64_t i = 0; i < count; i++)
+        lengths[i] = strlen("00000/000000.jpg");
+    return STATUS_OK;
+}
+
+static enum status write_shard(const struct shard *s, const char *path,
+                               const struct feature_set *features, struct error *err)
 {
     static const char *const source = "pictures";
-    const struct text_size texts[] = {{16, 16 * s->rows}, {0, 0}, {0, 0}};
-    struct columns *images = NULL, *failures = NULL;
-    hid_t group = H5I_INVALID_HID, other = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (columns_create(&images, &group, s->file, &image_table, s->rows, true, texts, s->path, err) ||
-        sources_write(s->file, group, &source, NULL, 1, s->path, err) ||
-        columns_create(&failures, &other, s->file, &failure_table, 0, false, texts + 1, s->path,
-                       err))
-        goto out;
-    for (uint64_t i = 0; i < s->rows; i++) {
-        struct result_image row = {.width = 2000,
-                                   .height = 1500,
-                                   .orientation = 1,
-                                   .channels = 3,
-                                   .bytes = 500000 + i,
-                                   .mtime_ns = (int64_t)i,
-                                   .digest = {s->index, i},
-                                   .format = "jpeg"};
-        char name[64];
-        const int length = snprintf(name, sizeof name, "%05llu/%06llu.jpg",
-                                    (unsigned long long)s->index, (unsigned long long)i);
-        memcpy(row.code, &i, sizeof i);
-        if (columns_add_named(images, &row, name, (uint32_t)length, err))
-            goto out;
-    }
-    status = columns_finish(images, err) || columns_finish(failures, err) ? STATUS_FAILED : STATUS_OK;
-out:
-    columns_close(&images);
-    columns_close(&failures);
-    h5_close(&group);
-    h5_close(&other);
-    return status;
-}
-
-static enum status write_shard(struct shard *s, struct error *err)
-{
-    struct output *output;
-    enum status status = output_open(&output, s->path, err);
-    if (status)
-        return status;
-    const uint64_t first = s->index * s->rows, last = first + s->rows, all = s->count * s->rows;
-    status = h5_create_file(&s->file, output_temporary(output), err);
-    if (status == STATUS_OK &&
-        (schema_put_root(s->file, s->path, err) ||
-         h5_put_text(s->file, "parameters", parameters, s->path, err) ||
-         h5_put_number(s->file, "shard_index", VALUE_U64, &s->index, s->path, err) ||
-         h5_put_number(s->file, "shard_count", VALUE_U64, &s->count, s->path, err) ||
-         h5_put_number(s->file, "shard_first", VALUE_U64, &first, s->path, err) ||
-         h5_put_number(s->file, "shard_last", VALUE_U64, &last, s->path, err) ||
-         h5_put_number(s->file, "list_count", VALUE_U64, &all, s->path, err) ||
-         h5_put_text(s->file, "list_digest", "made-up", s->path, err) || write_features(s, err) ||
-         write_tables(s, err) || checksums_write(s->file, s->path, err)))
-        status = STATUS_FAILED;
-    if (status == STATUS_OK)
-        status = h5_finish_file(&s->file, s->path, err);
-    if (status == STATUS_OK)
-        status = output_commit(output, err);
-    output_close(&output);
+    struct shard shard = *s;
+    const struct row_input input = {read_rows, read_lengths, &shard};
+    const struct store_run run = {"", "{}", "", "", "", 0};
+    const struct content content = {.sources = &source,
+                                    .source_count = 1,
+                                    .features = features,
+                                    .decode_scale = 1,
+                                    .share = {.index = s->index,
+                                              .count = s->count,
+                                              .first = s->index * s->rows,
+                                              .last = (s->index + 1) * s->rows,
+                                              .list_count = s->count * s->rows,
+                                              .list_digest = "made-up"},
+                                    .parameters = parameters};
+    struct row_lists lists = {NULL, NULL};
+    struct rewrite_report report;
+    enum status status = row_list_open(&lists.images, "/tmp", err);
+    if (!status)
+        status = row_list_open(&lists.failures, "/tmp", err);
+    if (!status)
+        status = row_list_add(lists.images, 0, 0, s->rows, err);
+    if (!status)
+        status = row_list_finish(lists.images, err);
+    if (!status)
+        status = row_list_finish(lists.failures, err);
+    const struct rewrite rewrite = {.output = path,
+                                    .content = &content,
+                                    .input = &input,
+                                    .images = lists.images,
+                                    .failures = lists.failures,
+                                    .codes = true,
+                                    .threads = 2,
+                                    .run = &run};
+    if (!status)
+        status = rewrite_file(&report, &rewrite, err);
+    row_lists_close(&lists);
     return status;
 }
 
@@ -154,12 +137,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "merge_bench DIRECTORY SHARDS ROWS\n");
         return 2;
     }
-    struct shard shard = {.path = path,
-                          .count = strtoull(argv[2], NULL, 10),
+    static struct feature_set features;
+    struct shard shard = {.count = strtoull(argv[2], NULL, 10),
                           .rows = strtoull(argv[3], NULL, 10)};
+    if (feature_set_add(&features, "rgb:bins=4x2x2", NORMALIZE_L1, &err)) {
+        fprintf(stderr, "merge_bench: %s\n", error_line(line, sizeof line, &err));
+        return 3;
+    }
     for (; shard.index < shard.count; shard.index++) {
         snprintf(path, sizeof path, "%s/shard-%05llu.h5", argv[1], (unsigned long long)shard.index);
-        if (write_shard(&shard, &err)) {
+        if (write_shard(&shard, path, &features, &err)) {
             fprintf(stderr, "merge_bench: %s\n", error_line(line, sizeof line, &err));
             return 3;
         }

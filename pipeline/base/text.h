@@ -36,12 +36,6 @@ static inline void text_size_add(struct text_size *size, uint64_t length)
     size->bytes += length;
 }
 
-static inline void text_size_join(struct text_size *size, const struct text_size *more)
-{
-    size->width = more->width > size->width ? more->width : size->width;
-    size->bytes += more->bytes;
-}
-
 /* The C locale, in which the decimal point is '.'. */
 locale_t text_c_locale(void);
 

@@ -1,9 +1,8 @@
 /* add_clusters.c: what may be replaced, and the clustering that goes into a copy of the file. */
 #include "file/add_clusters.h"
 #include "base/path.h"
-#include "file/amend.h"
+#include "file/change.h"
 #include "file/clusters.h"
-#include "file/foreign.h"
 #include "file/names.h"
 #include <assert.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static enum status check_output(struct result **existing, const char *output, co
     path_for_message(shown, sizeof shown, output);
     *existing = NULL;
     if (stat(output, &out))
-        return STATUS_OK; /* amend_open says what there is to say */
+        return STATUS_OK; /* change_open says what there is to say */
     if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return STATUS_OK;
     if (!S_ISREG(out.st_mode))
@@ -40,15 +39,13 @@ static enum status check_output(struct result **existing, const char *output, co
     return STATUS_OK;
 }
 
-/* Whether the clustering may be added to `base`, and the old one of that name be taken out. */
-static enum status check_base(const struct result_clusters **old, struct result *base,
-                              const struct result_clustering *clustering, bool replace,
-                              struct error *err)
+/* Whether the clustering may be added to `base`, where an old one of that name is left out. */
+static enum status check_base(struct result *base, const struct result_clustering *clustering,
+                              bool replace, struct error *err)
 {
     char shown[256];
     path_for_message(shown, sizeof shown, base->path);
-    *old = result_clusters_find(base, clustering->name);
-    if (*old && !replace) {
+    if (result_clusters_find(base, clustering->name) && !replace) {
         error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, clustering->name);
         error_remedy(err, REMEDY_REPLACE);
         return STATUS_USAGE;
@@ -57,17 +54,7 @@ static enum status check_base(const struct result_clusters **old, struct result 
         return error_set(err, STATUS_FAILED, "%s has %llu images, the clusters %llu rows", shown,
                          (unsigned long long)result_images(base),
                          (unsigned long long)clustering->rows);
-    return clusters_check_scales(base, clustering->feature, *old, err);
-}
-
-/* What others have added to the clustering that was replaced stays. */
-static enum status keep_foreign(hid_t file, struct result *base, const char *name,
-                                const char *output, struct error *err)
-{
-    struct foreign_copied copied;
-    char group[FEATURE_NAME_MAX + 16];
-    snprintf(group, sizeof group, "/clusters/%s", name);
-    return foreign_copy(&copied, base->file, base->path, file, output, group, err);
+    return STATUS_OK;
 }
 
 enum status result_write_clusters(const char *output, const char *input,
@@ -76,10 +63,11 @@ enum status result_write_clusters(const char *output, const char *input,
 {
     enum status status = STATUS_FAILED;
     struct result *existing = NULL, *base = NULL;
-    const struct result_clusters *old = NULL;
-    struct amend *amend = NULL;
+    const struct result_clusters *old;
+    struct change *change = NULL;
     char shown[256];
     /* Longer ones could not be read again. */
+    (void)old;
     assert(strlen(clustering->feature) < sizeof old->feature &&
            strlen(clustering->metric) < sizeof old->metric &&
            strlen(clustering->init) < sizeof old->init);
@@ -96,25 +84,24 @@ enum status result_write_clusters(const char *output, const char *input,
         input = output;
     result_close(&existing);
     if (input && ((status = result_open(&base, input, err)) ||
-                  (status = check_base(&old, base, clustering, replace, err))))
+                  (status = check_base(base, clustering, replace, err))))
         goto out;
+    char name[FEATURE_NAME_MAX + 16];
+    const char *const left_out = name;
+    snprintf(name, sizeof name, "/clusters/%s", clustering->name);
     status = STATUS_FAILED;
-    if (amend_open(&amend, output, input, err) ||
-        (!input && clustering->names &&
-         names_write(amend_file(amend), clustering->names, output, err)) ||
-        (old && clusters_remove(amend_file(amend), base, old, output, err)) ||
-        clusters_write(amend_file(amend), clustering, output, err) ||
-        (old && keep_foreign(amend_file(amend), base, old->name, output, err)))
+    if (change_open(&change, output, base, &left_out, 1, err) ||
+        (!base && clustering->names &&
+         names_write(change_file(change), clustering->names, output, err)) ||
+        clusters_write(change_file(change), clustering, output, err))
         goto out;
-    const bool noted = base && base->run_clusters &&
-                       strcmp(base->run_clusters, clustering->name) == 0;
-    if (noted != clustering->by_run &&
-        clusters_note_run(amend_file(amend), clustering->by_run ? clustering->name : NULL, output,
-                          err))
-        goto out;
-    status = amend_commit(amend, err);
+    if (clustering->by_run)
+        change_note_run(change, clustering->name);
+    else if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)
+        change_note_run(change, NULL);
+    status = change_commit(change, err);
 out:
-    amend_close(&amend);
+    change_close(&change);
     result_close(&existing);
     result_close(&base);
     return status;

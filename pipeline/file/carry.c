@@ -5,8 +5,8 @@
 #include "base/path.h"
 #include "features/stored.h"
 #include "file/clusters.h"
+#include "file/copies.h"
 #include "file/defined.h"
-#include "file/foreign.h"
 #include "file/imported.h"
 #include "file/preset_join.h"
 #include "matrix/joined.h"
@@ -38,126 +38,34 @@ static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most
     return start;
 }
 
-/* --- attributes ------------------------------------------------------------------------------ */
-
-/* A text or a number. */
-static enum status copy_attribute(const struct carry *c, hid_t to, hid_t from, const char *name,
-                                  struct error *err)
+static struct copies copies_of(const struct carry *c)
 {
-    hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute),
-          space = H5Aget_space(attribute), made = H5I_INVALID_HID;
-    const H5T_class_t class = H5Tget_class(type);
-    enum status status = STATUS_OK;
-    char *text = NULL;
-    uint8_t value[16];
-    if (class == H5T_STRING) {
-        status = h5_get_text(&text, from, name, false, c->from->path, err);
-        if (!status && text)
-            status = h5_put_text(to, name, text, c->path, err);
-    } else if ((class == H5T_INTEGER || class == H5T_FLOAT) &&
-               H5Sget_simple_extent_npoints(space) == 1 && H5Tget_size(type) <= sizeof value) {
-        made = H5Acreate2(to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-        if (made < 0 || H5Aread(attribute, type, value) < 0 || H5Awrite(made, type, value) < 0)
-            status = h5_fail(err, "H5Awrite", "write", c->path);
-    }
-    free(text);
-    h5_close(&made);
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&attribute);
-    return status;
-}
-
-/* Copies those of the format: what HDF5 keeps for scales is made anew, and what others have added
- * follows with everything of theirs (foreign.h). */
-static enum status copy_attributes(const struct carry *c, hid_t to, hid_t from, struct error *err)
-{
-    struct h5_names names;
-    char object[DEFINED_NAME_MAX] = "";
-    const struct defined *defined =
-        H5Iget_name(from, object, sizeof object) > 0 ? defined_find(object) : NULL;
-    if (h5_list_attributes(&names, from, 1024, c->from->path, err))
-        return STATUS_FAILED;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < names.count && !status; i++)
-        if (defined && defined_attribute(defined, names.name[i]) &&
-            !defined_attribute_of_library(names.name[i]) && H5Aexists(to, names.name[i]) <= 0)
-            status = copy_attribute(c, to, from, names.name[i], err);
-    h5_free_names(&names);
-    return status;
+    return (struct copies){
+        .from = c->from, .to = c->file, .path = c->path, .rows = c->map->same ? NULL : c->rows};
 }
 
 /* --- imported features ----------------------------------------------------------------------- */
 
-static enum status move_rows(const struct carry *c, hid_t to, const struct result_feature *feature,
-                             struct error *err)
-{
-    const size_t row_bytes = 4 * (size_t)feature->dimension;
-    const uint64_t block = rows_in_block(row_bytes);
-    const enum value_type type = feature->is_float ? VALUE_F32 : VALUE_U32;
-    enum status status = STATUS_OK;
-    float *rows = malloc(block * row_bytes + 1);
-    if (!rows)
-        return error_memory(err, block * row_bytes, "rows of a feature");
-    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
-        const int64_t old = next_run(c->map, first, block, &count);
-        if (old >= 0)
-            status = result_feature_read_raw(c->from, feature, (uint64_t)old, count, rows, err);
-        else if (feature->is_float)
-            for (uint64_t i = 0; i < count * feature->dimension; i++)
-                rows[i] = NAN;
-        else
-            memset(rows, 0, count * row_bytes);
-        if (!status)
-            status = h5_write_rows(to, type, first, count, rows, c->path, err);
-    }
-    free(rows);
-    return status;
-}
-
-static enum status carry_feature(const struct carry *c, hid_t group,
-                                 const struct result_feature *feature, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    char axis[AXIS_NAME_MAX];
-    hsize_t size[2] = {c->map->rows, feature->dimension};
-    hid_t dataset = H5I_INVALID_HID;
-    axis_name(axis, "feature", feature->name);
-    if (h5_create_scale(c->file, axis, feature->dimension, c->path, err) ||
-        h5_create_dataset(&dataset, group, feature->name,
-                          feature->is_float ? VALUE_F32 : VALUE_U32, 2, size, c->path, err) ||
-        h5_attach_scale(c->file, dataset, 0, image_table.axis, c->path, err) ||
-        h5_attach_scale(c->file, dataset, 1, axis, c->path, err) ||
-        copy_attributes(c, dataset, result_feature_dataset(feature), err) ||
-        move_rows(c, dataset, feature, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, c->path, err);
-out:
-    h5_close(&dataset);
-    return status;
-}
-
 enum status carry_imported(struct carry *c, struct error *err)
 {
-    hid_t group;
+    const struct copies copies = copies_of(c);
     enum status status = STATUS_OK;
-    if (h5_open_group(&group, c->file, "features", c->path, err))
-        return STATUS_FAILED;
     for (unsigned i = 0; i < c->from->feature_count && !status; i++) {
         const struct result_feature *feature = &c->from->features[i].feature;
+        char name[FEATURE_NAME_MAX + 16];
+        snprintf(name, sizeof name, "/features/%s", feature->name);
         if (!result_feature_imported(feature))
             continue;
-        if (h5_is_object(group, feature->name, H5O_TYPE_DATASET)) {
+        if (h5_is_object(c->file, name, H5O_TYPE_DATASET)) {
             log_message(LOG_NOTICE,
                         "notice: the imported feature %s is removed: a feature that is computed "
                         "has its name now",
                         feature->name);
             continue;
         }
-        status = carry_feature(c, group, feature, err);
+        status = copies_make(&copies, name, err);
         c->imported += c->map->fresh > 0;
     }
-    h5_close(&group);
     return status;
 }
 
@@ -521,6 +429,17 @@ static bool is_outdated(const struct carry *c, const char *what, const char *nam
     return false;
 }
 
+static enum status copy_clusters(const struct carry *c, const char *name, struct error *err)
+{
+    const struct copies copies = copies_of(c);
+    hid_t group = H5I_INVALID_HID;
+    if (H5Lexists(c->file, "clusters", H5P_DEFAULT) <= 0 &&
+        h5_create_group(&group, c->file, "clusters", c->path, err))
+        return STATUS_FAILED;
+    h5_close(&group);
+    return copies_make(&copies, name, err);
+}
+
 enum status carry_clusters(struct carry *c, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -529,8 +448,9 @@ enum status carry_clusters(struct carry *c, struct error *err)
         if ((c->leave_out && c->leave_out[i]) ||
             is_outdated(c, "clusters", old->name, old->feature))
             continue;
-        status = c->map->same ? clusters_copy(c->file, c->path, c->from, old, err)
-                              : continue_clusters(c, old, err);
+        char name[FEATURE_NAME_MAX + 16];
+        snprintf(name, sizeof name, "/clusters/%s", old->name);
+        status = c->map->same ? copy_clusters(c, name, err) : continue_clusters(c, old, err);
     }
     return status;
 }
@@ -538,9 +458,10 @@ enum status carry_clusters(struct carry *c, struct error *err)
 /* --- neighbours ------------------------------------------------------------------------------ */
 
 struct graph {
-    hid_t rows, distances; /* datasets of the old file */
-    uint64_t size[2];
-    int64_t *now; /* of each old row; -1: it is gone */
+    hid_t rows, distances; /* datasets of the new file */
+    hsize_t size[2];
+    uint64_t old_rows;
+    const int64_t *now; /* of each old row; -1: it is gone */
 };
 
 /* The row numbers as they are now; neighbours that are gone are left out. */
@@ -549,7 +470,7 @@ static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
     const uint64_t n = g->size[1];
     uint64_t kept = 0;
     for (uint64_t i = 0; i < n; i++)
-        if (rows[i] >= 0 && (uint64_t)rows[i] < g->size[0] && g->now[rows[i]] >= 0) {
+        if (rows[i] >= 0 && (uint64_t)rows[i] < g->old_rows && g->now[rows[i]] >= 0) {
             rows[kept] = g->now[rows[i]];
             distances[kept++] = distances[i];
         }
@@ -559,8 +480,8 @@ static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
     }
 }
 
-static enum status move_graph(const struct carry *c, const struct graph *g, hid_t to_rows,
-                              hid_t to_distances, struct error *err)
+/* Of both datasets, whose rows have moved. */
+static enum status renumber_graph(const struct carry *c, const struct graph *g, struct error *err)
 {
     const uint64_t n = g->size[1], block = rows_in_block(12 * n);
     int64_t *rows = malloc(block * n * sizeof *rows);
@@ -568,21 +489,14 @@ static enum status move_graph(const struct carry *c, const struct graph *g, hid_
     enum status status =
         rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
     for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
-        const int64_t old = next_run(c->map, first, block, &count);
-        if (old >= 0 && (h5_read_rows(g->rows, VALUE_I64, (uint64_t)old, count, rows,
-                                      c->from->path, err) ||
-                         h5_read_rows(g->distances, VALUE_F32, (uint64_t)old, count, distances,
-                                      c->from->path, err))) {
+        count = c->map->rows - first < block ? c->map->rows - first : block;
+        if (h5_read_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
+            h5_read_rows(g->distances, VALUE_F32, first, count, distances, c->path, err))
             status = STATUS_FAILED;
-            break;
-        }
-        for (uint64_t i = 0; i < count; i++) {
-            for (uint64_t j = 0; old < 0 && j < n; j++)
-                rows[i * n + j] = -1;
+        for (uint64_t i = 0; i < count && !status; i++)
             renumber_row(g, rows + i * n, distances + i * n);
-        }
-        if (h5_write_rows(to_rows, VALUE_I64, first, count, rows, c->path, err) ||
-            h5_write_rows(to_distances, VALUE_F32, first, count, distances, c->path, err))
+        if (!status && (h5_write_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
+                        h5_write_rows(g->distances, VALUE_F32, first, count, distances, c->path, err)))
             status = STATUS_FAILED;
     }
     free(rows);
@@ -590,62 +504,30 @@ static enum status move_graph(const struct carry *c, const struct graph *g, hid_
     return status;
 }
 
-static enum status write_graph(const struct carry *c, const struct graph *g, hid_t group,
-                               struct error *err)
+static enum status carry_graph(struct carry *c, const char *feature, int64_t *now, struct error *err)
 {
-    static const char *const names[] = {"rows", "distances"};
-    const hsize_t size[2] = {c->map->rows, g->size[1]};
-    const hid_t from[2] = {g->rows, g->distances};
-    hid_t to[2] = {H5I_INVALID_HID, H5I_INVALID_HID};
-    enum status status = STATUS_FAILED;
-    char axis[AXIS_NAME_MAX];
-    for (int i = 0; i < 2; i++) {
-        if (h5_create_dataset(&to[i], group, names[i], i ? VALUE_F32 : VALUE_I64, 2, size, c->path,
-                              err) ||
-            axes_name(axis, sizeof axis, &c->from->axes, from[i], 1, err) ||
-            (*axis && (h5_create_scale(c->file, axis, size[1], c->path, err) ||
-                       h5_attach_scale(c->file, to[i], 1, axis, c->path, err))) ||
-            h5_attach_scale(c->file, to[i], 0, image_table.axis, c->path, err) ||
-            copy_attributes(c, to[i], from[i], err))
-            goto out;
-    }
-    if (move_graph(c, g, to[0], to[1], err) || h5_finish_dataset(&to[0], c->path, err))
+    const struct copies copies = copies_of(c);
+    struct graph g = {
+        .rows = H5I_INVALID_HID, .distances = H5I_INVALID_HID, .old_rows = result_images(c->from),
+        .now = now};
+    hsize_t distances[2];
+    hid_t group = H5I_INVALID_HID;
+    char name[FEATURE_NAME_MAX + 16];
+    snprintf(name, sizeof name, "/neighbours/%s", feature);
+    enum status status = copies_make(&copies, name, err);
+    if (status || c->map->same)
+        return status;
+    c->neighbours++;
+    status = STATUS_FAILED;
+    if (h5_open_group(&group, c->file, name, c->path, err) ||
+        h5_open_dataset(&g.rows, group, "rows", VALUE_I64, 2, g.size, name, c->path, err) ||
+        h5_open_dataset(&g.distances, group, "distances", VALUE_F32, 2, distances, name, c->path, err))
         goto out;
-    status = h5_finish_dataset(&to[1], c->path, err);
+    status = g.size[0] == c->map->rows && distances[0] == g.size[0] && distances[1] == g.size[1]
+                 ? renumber_graph(c, &g, err)
+                 : h5_damaged(err, c->from->path, "%s has an impossible size", name);
 out:
-    h5_close(&to[0]);
-    h5_close(&to[1]);
-    return status;
-}
-
-static enum status carry_graph(struct carry *c, hid_t all, hid_t group, const char *name,
-                               const int64_t *now, struct error *err)
-{
-    struct graph g = {.rows = H5I_INVALID_HID, .distances = H5I_INVALID_HID, .now = (int64_t *)now};
-    hsize_t rows[2], distances[2];
-    hid_t to = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (!h5_is_object(group, "rows", H5O_TYPE_DATASET) ||
-        !h5_is_object(group, "distances", H5O_TYPE_DATASET))
-        return STATUS_OK; /* not clpipe's */
-    if (h5_open_dataset(&g.rows, group, "rows", VALUE_I64, 2, rows, name, c->from->path, err) ||
-        h5_open_dataset(&g.distances, group, "distances", VALUE_F32, 2, distances, name,
-                        c->from->path, err))
-        goto out;
-    if (rows[0] != result_images(c->from) || distances[0] != rows[0] || distances[1] != rows[1] ||
-        rows[1] == 0) {
-        h5_damaged(err, c->from->path, "/neighbours/%s has an impossible size", name);
-        goto out;
-    }
-    g.size[0] = rows[0];
-    g.size[1] = rows[1];
-    if (h5_create_group(&to, all, name, c->path, err) || copy_attributes(c, to, group, err) ||
-        write_graph(c, &g, to, err))
-        goto out;
-    c->neighbours += !c->map->same;
-    status = STATUS_OK;
-out:
-    h5_close(&to);
+    h5_close(&group);
     h5_close(&g.rows);
     h5_close(&g.distances);
     return status;
@@ -675,14 +557,10 @@ enum status carry_neighbours(struct carry *c, struct error *err)
         goto out;
     status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {
-        hid_t group = H5I_INVALID_HID;
-        if (!h5_is_object(from, names.name[i], H5O_TYPE_GROUP) ||
-            is_outdated(c, "neighbours", names.name[i], names.name[i]))
-            continue;
-        status = h5_open_group(&group, from, names.name[i], c->from->path, err);
-        if (!status)
-            status = carry_graph(c, all, group, names.name[i], now, err);
-        h5_close(&group);
+        bool own;
+        status = h5_is_marked(&own, from, names.name[i], H5O_TYPE_GROUP, "content", c->from->path, err);
+        if (!status && own && !is_outdated(c, "neighbours", names.name[i], names.name[i]))
+            status = carry_graph(c, names.name[i], now, err);
     }
 out:
     h5_free_names(&names);
@@ -694,23 +572,20 @@ out:
 
 /* --- what comes next --------------------------------------------------------------------------- */
 
-static enum status carry_parents(const struct carry *c, const char *name, struct error *err)
+static enum status carry_parents(const struct carry *c, const struct copies *copies,
+                                 const char *clusters, struct error *err)
 {
-    char where[FEATURE_NAME_MAX + 32];
-    snprintf(where, sizeof where, "/clusters/%s", name);
-    if (!h5_is_object(c->file, where, H5O_TYPE_GROUP))
+    char name[FEATURE_NAME_MAX + 32];
+    snprintf(name, sizeof name, "/clusters/%s", clusters);
+    if (!h5_is_object(c->file, name, H5O_TYPE_GROUP))
         return STATUS_OK;
-    hid_t from = H5Gopen2(c->from->file, where, H5P_DEFAULT),
-          to = H5Gopen2(c->file, where, H5P_DEFAULT);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        static const char *const names[] = {"parent", "level"};
-        if (H5Aexists(from, names[i]) > 0)
-            status = copy_attribute(c, to, from, names[i], err);
-    }
-    snprintf(where, sizeof where, "/clusters/%s/parents", name);
-    if (!status)
-        status = foreign_copy_own(c->from->file, c->from->path, c->file, c->path, where, err);
+    hid_t from = H5Gopen2(c->from->file, name, H5P_DEFAULT),
+          to = H5Gopen2(c->file, name, H5P_DEFAULT);
+    enum status status = copies_attributes(copies, to, from, name, "parent level ", err);
+    snprintf(name, sizeof name, "/clusters/%s/parents", clusters);
+    if (!status && H5Lexists(c->from->file, name, H5P_DEFAULT) > 0 &&
+        H5Lexists(c->file, name, H5P_DEFAULT) <= 0)
+        status = copies_make(copies, name, err);
     h5_close(&from);
     h5_close(&to);
     return status;
@@ -718,17 +593,18 @@ static enum status carry_parents(const struct carry *c, const char *name, struct
 
 enum status carry_next(struct carry *c, struct error *err)
 {
-    static const char *const of_rows[] = {"/selections", "/images/flags"};
-    enum status status =
-        foreign_copy_own(c->from->file, c->from->path, c->file, c->path, "/classes", err);
+    static const char *const names[] = {"/classes", "/selections", "/images/flags"};
+    const struct copies copies = copies_of(c);
+    enum status status = STATUS_OK;
     for (unsigned i = 0; i < c->from->clusters_count && !status; i++)
-        status = carry_parents(c, c->from->clusters[i].clusters.name, err);
-    for (int i = 0; i < 2 && !status; i++)
-        if (c->map->same)
-            status = foreign_copy_own(c->from->file, c->from->path, c->file, c->path, of_rows[i], err);
-        else if (H5Lexists(c->from->file, of_rows[i], H5P_DEFAULT) > 0)
-            log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved",
-                        of_rows[i]);
+        status = carry_parents(c, &copies, c->from->clusters[i].clusters.name, err);
+    for (int i = 0; i < 3 && !status; i++)
+        if (H5Lexists(c->from->file, names[i], H5P_DEFAULT) <= 0)
+            continue;
+        else if (c->map->same || i == 0)
+            status = copies_make(&copies, names[i], err);
+        else
+            log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", names[i]);
     return status;
 }
 
@@ -761,15 +637,6 @@ out:
     h5_close(&space);
     h5_close(&list);
     return status;
-}
-
-enum status carry_copy_map(hid_t run, hid_t from, const char *path, struct error *err)
-{
-    if (!h5_is_object(from, "row_map", H5O_TYPE_DATASET))
-        return STATUS_OK;
-    return H5Ocopy(from, "row_map", run, "row_map", H5P_DEFAULT, H5P_DEFAULT) < 0
-               ? h5_fail(err, "H5Ocopy", "write", path)
-               : STATUS_OK;
 }
 
 /* --- notices --------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef CLPIPE_FILE_CARRY_H
 #define CLPIPE_FILE_CARRY_H
 
-#include "file/row_map.h"
+#include "file/earlier.h"
 
 /* Labels rows by given centroids, as label_rows in cluster/label_rows.h. */
 typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *distances,
@@ -16,6 +16,7 @@ struct carry {
     hid_t file;       /* that is written; its features and images are complete */
     const char *path; /* of it, for messages */
     const struct row_map *map;
+    const struct row_list *rows; /* the same, as a list of rows of `from` */
     carry_label_fn label; /* NULL: new rows get no labels */
     void *context;
     const bool *leave_out; /* clusters of `from` that are not kept, by number; NULL: none */
@@ -50,8 +51,6 @@ enum status carry_next(struct carry *carry, struct error *err);
 /* /runs/N/row_map, compressed, in the open group of the run. */
 enum status carry_write_map(hid_t run, const struct row_map *map, const char *path,
                             struct error *err);
-/* That of an earlier run, if it has one. */
-enum status carry_copy_map(hid_t run, hid_t from, const char *path, struct error *err);
 
 /* One notice for each kind of thing that an update could not keep whole. */
 void carry_tell(const struct carry *carry);

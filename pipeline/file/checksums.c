@@ -3,8 +3,6 @@
 #include "file/defined.h"
 #include "file/identity.h"
 #include "file/parts.h"
-#include "file/scales.h"
-#include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +18,8 @@ struct entry {
     char root[65];
     struct pieces pieces;
     bool there;  /* its dataset */
-    bool fresh;  /* computed now */
-    bool stored; /* in the file: digests of `stored_count` pieces */
-    uint64_t stored_count;
+    bool fresh; /* its digests are known */
+    bool kept;  /* so is its root */
 };
 
 struct entries {
@@ -94,8 +91,7 @@ static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
                  strlen(root) < sizeof entry->root;
     if (right) {
         strcpy(entry->root, root);
-        entry->stored = true;
-        entry->stored_count = size[0];
+        entry->fresh = entry->kept = true;
     }
     /* No root: what it belongs to has changed, checksums_forget. */
     if (right && *root) {
@@ -193,50 +189,6 @@ static void entry_path(char path[DEFINED_NAME_MAX + sizeof GROUP], const struct 
     snprintf(path, DEFINED_NAME_MAX + sizeof GROUP, "%s%s", GROUP, entry->name);
 }
 
-/* Removes a dataset, and groups that have no member left. */
-static enum status remove_entry(hid_t file, const struct entry *entry, struct axes *axes,
-                                const char *path, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    char name[DEFINED_NAME_MAX + sizeof GROUP], axis[AXIS_NAME_MAX];
-    hid_t scale = H5I_INVALID_HID;
-    entry_path(name, entry);
-    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    /* HDF5 reads the lists of both axes to detach one. */
-    for (unsigned a = 0; a < 2 && dataset > 0; a++)
-        if (axes_name(axis, sizeof axis, axes, dataset, a, err))
-            goto out;
-    for (unsigned a = 0; a < 2 && dataset > 0; a++) {
-        if (axes_name(axis, sizeof axis, axes, dataset, a, err))
-            goto out;
-        scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
-        /* HDF5 trusts what it finds there. */
-        if (scale > 0 &&
-            (!scales_references_whole(scale) || H5DSdetach_scale(dataset, scale, a) < 0)) {
-            h5_damaged(err, path, "/%s is no dimension scale", axis);
-            goto out;
-        }
-        h5_close(&scale);
-    }
-    h5_close(&dataset);
-    if (H5Ldelete(file, name, H5P_DEFAULT) < 0) {
-        h5_fail(err, "H5Ldelete", "write", path);
-        goto out;
-    }
-    for (char *slash; (slash = strrchr(name, '/'));) {
-        H5G_info_t info;
-        *slash = 0;
-        if (H5Gget_info_by_name(file, name, &info, H5P_DEFAULT) < 0 || info.nlinks > 0 ||
-            H5Ldelete(file, name, H5P_DEFAULT) < 0)
-            break;
-    }
-    status = STATUS_OK;
-out:
-    h5_close(&scale);
-    h5_close(&dataset);
-    return status;
-}
-
 struct making {
     struct entries *entries;
     struct axes *axes;
@@ -288,11 +240,13 @@ static enum status make_entry(void *context, hid_t object, const char *name,
     if (identity_of_dataset(root, NULL, object, name, making->axes, making->path, known_pieces,
                             making, err))
         return STATUS_FAILED;
-    strcpy(find(making->entries, name)->root, root);
+    struct entry *entry = find(making->entries, name);
+    if (!entry->kept)
+        strcpy(entry->root, root);
     return STATUS_OK;
 }
 
-/* Creates the groups above a dataset, and the dataset; one of the same size is overwritten. */
+/* Creates the groups above a dataset, and the dataset. */
 static enum status write_entry(hid_t file, const struct entry *entry, const char *path,
                                struct error *err)
 {
@@ -301,14 +255,6 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
     entry_path(name, entry);
-    if (entry->stored) {
-        dataset = H5Dopen2(file, name, H5P_DEFAULT);
-        if (dataset < 0) {
-            h5_fail(err, "H5Dopen2", "write", path);
-            goto out;
-        }
-        goto values;
-    }
     for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (H5Lexists(file, name, H5P_DEFAULT) <= 0 &&
@@ -323,7 +269,6 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
         h5_attach_scale(file, dataset, 0, axis, path, err) ||
         h5_attach_scale(file, dataset, 1, BYTE_AXIS, path, err))
         goto out;
-values:
     if (put_root(dataset, "root", entry->root, path, err) ||
         h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
         goto out;
@@ -334,19 +279,51 @@ out:
     return status;
 }
 
-/* Brings the file's entry up to date. */
-static enum status update_entry(hid_t file, struct entry *entry, struct axes *axes,
-                                const char *path, struct error *err)
+/* What is kept of another file's, under the names that it has now. */
+static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
+                             struct error *err)
 {
-    if (entry->stored && (!entry->there || entry->stored_count != entry->pieces.count)) {
-        if (remove_entry(file, entry, axes, path, err))
-            return STATUS_FAILED;
-        entry->stored = false;
+    if (load(entries, kept->file, kept->path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < entries->count; i++) {
+        struct entry *entry = &entries->entry[i];
+        char from[DEFINED_NAME_MAX], above[DEFINED_NAME_MAX];
+        bool left_out = false;
+        snprintf(above, sizeof above, "%s", entry->name);
+        for (; *above && !left_out; *strrchr(above, '/') = 0)
+            left_out = kept->leave_out(kept->context, above);
+        if (left_out)
+            entry->name[0] = 0;
+        snprintf(from, sizeof from, "/clusters/%s", kept->renamed_from ? kept->renamed_from : "");
+        if (!kept->renamed_from || !is_below(entry->name, from))
+            continue;
+        char *name;
+        if (asprintf(&name, "/clusters/%s%s", kept->renamed_to, entry->name + strlen(from)) < 0)
+            return error_memory(err, strlen(from), "a name");
+        free(entry->name);
+        entry->name = name;
+        entry->kept = false; /* the name is in the root */
     }
-    return entry->there && entry->fresh ? write_entry(file, entry, path, err) : STATUS_OK;
+    return STATUS_OK;
 }
 
-enum status checksums_write(hid_t file, const char *path, struct error *err)
+static enum status add_known(struct entries *entries, const struct checksums_known *known,
+                             struct error *err)
+{
+    struct entry *entry = add(entries, known->name, err);
+    if (!entry)
+        return STATUS_FAILED;
+    const uint8_t *leaves = row_tree_leaves(known->tree, &entry->pieces.count);
+    entry->fresh = true;
+    entry->pieces.digest = malloc(entry->pieces.count * PIECE_DIGEST + 1);
+    if (!entry->pieces.digest)
+        return error_memory(err, entry->pieces.count * PIECE_DIGEST, "checksums");
+    memcpy(entry->pieces.digest, leaves, entry->pieces.count * PIECE_DIGEST);
+    return STATUS_OK;
+}
+
+enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
+                            const struct checksums_known *known, unsigned count, struct error *err)
 {
     enum status status = STATUS_FAILED;
     char identity[65];
@@ -359,17 +336,18 @@ enum status checksums_write(hid_t file, const char *path, struct error *err)
     /* What follows reads past HDF5. */
     if (h5_flush_file(file, path, err))
         return STATUS_FAILED;
-    if (load(&entries, file, path, err) ||
+    for (unsigned i = 0; i < count; i++)
+        if (add_known(&entries, &known[i], err))
+            goto out;
+    if ((kept && load_kept(&entries, kept, err)) ||
         defined_walk(file, "/", path, &visitor, err) ||
         identity_of_file(identity, file, making.axes, path, known_pieces, &making, err) ||
         h5_create_scale(file, BYTE_AXIS, PIECE_DIGEST, path, err) ||
-        (h5_is_object(file, GROUP, H5O_TYPE_GROUP)
-             ? h5_open_group(&group, file, GROUP, path, err)
-             : h5_create_group(&group, file, GROUP, path, err)) ||
+        h5_create_group(&group, file, GROUP, path, err) ||
         put_root(group, "identity", identity, path, err))
         goto out;
     for (unsigned i = 0; i < entries.count; i++)
-        if (update_entry(file, &entries.entry[i], &axes, path, err))
+        if (entries.entry[i].there && write_entry(file, &entries.entry[i], path, err))
             goto out;
     status = STATUS_OK;
 out:
@@ -377,38 +355,6 @@ out:
     axes_clear(&axes);
     clear(&entries);
     return status;
-}
-
-static herr_t forget_one(hid_t group, const char *name, const H5O_info_t *info, void *context)
-{
-    struct error why = ERROR_INIT;
-    static const char nothing[65] = "";
-    if (info->type != H5O_TYPE_DATASET)
-        return 0;
-    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
-    const enum status status =
-        dataset > 0 ? put_root(dataset, "root", nothing, context, &why) : STATUS_FAILED;
-    h5_close(&dataset);
-    return status ? -1 : 0;
-}
-
-enum status checksums_forget(hid_t file, const char *name, const char *path, struct error *err)
-{
-    char whole[DEFINED_NAME_MAX + sizeof GROUP];
-    snprintf(whole, sizeof whole, "%s/%s", GROUP, name);
-    for (char *slash = strchr(whole, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        const bool there = h5_is_object(file, whole, H5O_TYPE_GROUP);
-        *slash = '/';
-        if (!there)
-            return STATUS_OK;
-    }
-    if (H5Lexists(file, whole, H5P_DEFAULT) <= 0)
-        return STATUS_OK;
-    return H5Ovisit_by_name(file, whole, H5_INDEX_NAME, H5_ITER_INC, forget_one,
-                            (void *)(uintptr_t)path, H5P_DEFAULT) < 0
-               ? h5_fail(err, "H5Ovisit_by_name", "write", path)
-               : STATUS_OK;
 }
 
 /* --- verifying ------------------------------------------------------------------------------- */

@@ -7,15 +7,28 @@
 #include "file/defined.h"
 #include "file/pieces.h"
 #include "file/verify_report.h"
+#include "matrix/row_tree.h"
 
-/* Writes the checksums of a file that is open for writing: those that are there already stand for
- * their datasets, which must not have changed; those of datasets that are gone are left out. Flushes
- * the file. */
-enum status checksums_write(hid_t file, const char *path, struct error *err);
+/* The digests of a dataset's pieces that are known from writing it; `name` is absolute. */
+struct checksums_known {
+    const char *name;
+    const struct row_tree *tree;
+};
 
-/* Takes out those at and below an object (without a leading '/') that is removed or will be another:
- * checksums_write will compute them again. */
-enum status checksums_forget(hid_t file, const char *name, const char *path, struct error *err);
+/* The checksums of another file that stand for what was copied from it. */
+struct checksums_kept {
+    hid_t file;
+    const char *path;
+    /* Whether an object, by its absolute name, was not copied, nor what is below it. */
+    bool (*leave_out)(const void *context, const char *name);
+    const void *context;
+    const char *renamed_from, *renamed_to; /* a clustering that has another name now; NULL: none has */
+};
+
+/* Writes the checksums of a file that is written, which has none yet. Digests that are `kept` (NULL: none
+ * are) or known (`count` of them) are not computed. Flushes the file. */
+enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
+                            const struct checksums_known *known, unsigned count, struct error *err);
 
 /* Digests the datasets at and below `name` (absolute, "/" for all but clusterings and neighbours)
  * and reports what is not as it was written, with its rows. */

@@ -2,8 +2,6 @@
  *
  * References between HDF5 objects are offsets, so they hold in a copy of a file. */
 #include "file/clusters.h"
-#include "file/checksums.h"
-#include "file/scales.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,79 +219,6 @@ static enum status close_parts(hid_t part[PART_COUNT], enum status status, const
     return status;
 }
 
-static enum status copy_part(hid_t to, hid_t from, enum cluster_part part,
-                             const struct cluster_shape *shape, const char *to_path,
-                             const char *from_path, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    enum value_type type = cluster_part_kind[part].type;
-    hsize_t size[2];
-    if (!cluster_part_dimensions(size, part, shape))
-        return STATUS_OK;
-    size_t row = value_size(type) * (cluster_part_kind[part].rank == 2 ? size[1] : 1);
-    uint64_t block = row < COPY_BYTES ? COPY_BYTES / row : 1;
-    void *data = malloc(block * row);
-    if (!data)
-        return error_memory(err, block * row, "a clustering");
-    for (uint64_t first = 0; first < size[0]; first += block) {
-        uint64_t count = size[0] - first < block ? size[0] - first : block;
-        if (h5_read_rows(from, type, first, count, data, from_path, err) ||
-            h5_write_rows(to, type, first, count, data, to_path, err))
-            goto out;
-    }
-    status = STATUS_OK;
-out:
-    free(data);
-    return status;
-}
-
-enum status clusters_copy(hid_t file, const char *path, struct result *from,
-                          const struct result_clusters *clusters, struct error *err)
-{
-    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
-    struct result_clustering clustering = {
-        .name = clusters->name,
-        .feature = clusters->feature,
-        .init = clusters->init,
-        .metric = clusters->metric,
-        .parameters = clusters->parameters,
-        .content = clusters->content,
-        .k = clusters->k,
-        .dimension = clusters->dimension,
-        .iterations = clusters->iterations,
-        .rows = clusters->rows,
-        .fitted_rows = clusters->fitted_rows,
-        .seed = clusters->seed,
-        .converged = clusters->converged,
-        .weighted = clusters->weighted,
-        .inertia = clusters->inertia,
-        .origin = clusters->origin,
-        .agreement = clusters->has_agreement ? &clusters->agreement : NULL};
-    const struct cluster_shape shape = result_cluster_shape(clusters);
-    struct projection projection = {0};
-    struct result_sweep sweep;
-    hid_t part[PART_COUNT] = {0};
-    enum status status = STATUS_FAILED;
-    if (result_sweep_read(&sweep, from, clusters, err))
-        return STATUS_FAILED;
-    clustering.sweep = sweep.values ? &sweep : NULL;
-    if (clusters->columns > 0) {
-        clustering.projection = &projection;
-        if (result_projection_read(&projection, from, clusters, err))
-            goto out;
-    }
-    if (create_clustering(part, file, &clustering, path, err))
-        goto out;
-    for (int p = 0; p < PART_COUNT; p++)
-        if (copy_part(part[p], entry->part[p], p, &shape, path, from->path, err))
-            goto out;
-    status = STATUS_OK;
-out:
-    projection_clear(&projection);
-    result_sweep_clear(&sweep);
-    return close_parts(part, status, path, err);
-}
-
 enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
                            struct error *err)
 {
@@ -318,93 +243,6 @@ enum status clusters_write(hid_t file, const struct result_clustering *c, const 
     status = STATUS_OK;
 out:
     return close_parts(part, status, path, err);
-}
-
-enum status clusters_note_run(hid_t file, const char *name, const char *path, struct error *err)
-{
-    if (!h5_is_object(file, "runs", H5O_TYPE_GROUP))
-        return STATUS_OK;
-    hid_t runs = H5Gopen2(file, "runs", H5P_DEFAULT);
-    enum status status = STATUS_OK;
-    if (H5Aexists(runs, RUN_CLUSTERS) > 0 && H5Adelete(runs, RUN_CLUSTERS) < 0)
-        status = h5_fail(err, "H5Adelete", "write", path);
-    if (!status && name)
-        status = h5_put_text(runs, RUN_CLUSTERS, name, path, err);
-    h5_close(&runs);
-    return status;
-}
-
-enum status clusters_check_scales(struct result *base, const char *feature,
-                                  const struct result_clusters *old, struct error *err)
-{
-    char axis[AXIS_NAME_MAX];
-    if (scales_check_scale(base, image_table.axis, err) ||
-        scales_check_scale(base, RANK_AXIS, err) ||
-        scales_check_scale(base, axis_name(axis, "feature", feature), err))
-        return STATUS_FAILED;
-    if (!old)
-        return STATUS_OK;
-    for (int i = 0; i < OWN_AXES; i++)
-        if (scales_check_own(base, axis_name(axis, own_axis[i], old->name), err))
-            return STATUS_FAILED;
-    for (int p = 0; p < PART_COUNT; p++)
-        if (result_cluster_entry(old)->part[p] > 0 &&
-            scales_check_dataset(base, result_cluster_entry(old)->part[p], err))
-            return STATUS_FAILED;
-    return STATUS_OK;
-}
-
-/* Makes the scales on the axes of a part forget it; `stored` is the same part in the file of
- * `result`. */
-static enum status detach_scales(hid_t file, struct result *result, hid_t stored, const char *name,
-                                 int rank, const char *path, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), scale = H5I_INVALID_HID;
-    if (dataset < 0)
-        return h5_fail(err, "H5Dopen2", "write", path);
-    for (int a = 0; a < rank; a++) {
-        char axis[AXIS_NAME_MAX];
-        if (axes_name(axis, sizeof axis, &result->axes, stored, (unsigned)a, err))
-            goto out;
-        scale = *axis ? H5Dopen2(file, axis, H5P_DEFAULT) : H5I_INVALID_HID;
-        if (scale > 0 && H5DSdetach_scale(dataset, scale, (unsigned)a) < 0) {
-            h5_fail(err, "H5DSdetach_scale", "write", path);
-            goto out;
-        }
-        h5_close(&scale);
-    }
-    status = STATUS_OK;
-out:
-    h5_close(&scale);
-    h5_close(&dataset);
-    return status;
-}
-
-enum status clusters_remove(hid_t file, struct result *result,
-                            const struct result_clusters *clusters, const char *path,
-                            struct error *err)
-{
-    char name[2 * FEATURE_NAME_MAX];
-    for (int p = 0; p < PART_COUNT; p++) {
-        if (result_cluster_entry(clusters)->part[p] <= 0)
-            continue;
-        snprintf(name, sizeof name, "clusters/%s/%s", clusters->name, cluster_part_kind[p].name);
-        if (detach_scales(file, result, result_cluster_entry(clusters)->part[p], name,
-                          cluster_part_kind[p].rank, path, err))
-            return STATUS_FAILED;
-    }
-    snprintf(name, sizeof name, "clusters/%s", clusters->name);
-    if (checksums_forget(file, name, path, err))
-        return STATUS_FAILED;
-    if (H5Ldelete(file, name, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Ldelete", "write", path);
-    for (int i = 0; i < OWN_AXES; i++) {
-        axis_name(name, own_axis[i], clusters->name);
-        if (h5_is_object(file, name, H5O_TYPE_DATASET) && H5Ldelete(file, name, H5P_DEFAULT) < 0)
-            return h5_fail(err, "H5Ldelete", "write", path);
-    }
-    return STATUS_OK;
 }
 
 enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,

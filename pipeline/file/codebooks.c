@@ -2,7 +2,7 @@
 #include "file/codebooks.h"
 
 #include "base/path.h"
-#include "file/amend.h"
+#include "file/change.h"
 #include "file/codebook_groups.h"
 #include "log/workdir.h"
 
@@ -375,11 +375,11 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
 enum status codebooks_write_file(const char *output, const struct feature_set *features,
                                  const char *parameters, struct error *err)
 {
-    struct amend *amend = NULL;
-    enum status status = amend_open(&amend, output, NULL, err);
+    struct change *change = NULL;
+    enum status status = change_open(&change, output, NULL, NULL, 0, err);
     if (status != STATUS_OK)
         return status;
-    const hid_t file = amend_file(amend);
+    const hid_t file = change_file(change);
     if (H5Adelete(file, "parameters") < 0)
         status = h5_fail(err, "H5Adelete", "write", output);
     if (status == STATUS_OK)
@@ -387,8 +387,8 @@ enum status codebooks_write_file(const char *output, const struct feature_set *f
     if (status == STATUS_OK)
         status = codebook_groups_write(file, features, output, err);
     if (status == STATUS_OK)
-        status = amend_commit(amend, err);
-    amend_close(&amend);
+        status = change_commit(change, err);
+    change_close(&change);
     return status;
 }
 

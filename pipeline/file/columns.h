@@ -1,29 +1,29 @@
-/* columns.h: writes /images or /failures row by row, in blocks. */
+/* columns.h: writes one column of /images row by row, in blocks. */
 #ifndef CLPIPE_FILE_COLUMNS_H
 #define CLPIPE_FILE_COLUMNS_H
 
 #include "file/schema.h"
 
-struct columns;
+struct column_writer {
+    hid_t dataset;
+    enum value_type type;
+    size_t width;
+    uint64_t first; /* row of the block */
+    unsigned count, room;
+    uint8_t *block;
+    const char *path;
+};
 
-/* Creates GROUP of `file`, unless it is there, with all columns for `rows` rows (the optional ones only
- * if `optional`) and their scales. `size`: of each column of texts, in the order of the table.
- * The group is left open in *group. */
-enum status columns_create(struct columns **out, hid_t *group, hid_t file,
-                           const struct table *table, uint64_t rows, bool optional,
-                           const struct text_size size[TABLE_TEXTS_MOST], const char *path,
-                           struct error *err);
-
-/* Adds the next row: the table's row struct, which is copied with its texts. */
-enum status columns_add(struct columns *columns, const void *row, struct error *err);
-
-/* The same of a table of names: the path in the row is ignored, `name` is its bytes. */
-enum status columns_add_named(struct columns *columns, const void *row, const char *name,
-                              uint32_t name_length, struct error *err);
-
+/* Creates the column in an open group, with the scale of images; `size` is that of texts (VALUE_TEXT), else
+ * NULL. Clear it also after a failure. */
+enum status column_create(struct column_writer *out, hid_t file, hid_t group, const char *name,
+                          enum value_type type, uint64_t rows, const struct text_size *size,
+                          const char *path, struct error *err);
+/* Adds the next row: at most as many bytes as the column is wide. */
+enum status column_add(struct column_writer *column, const void *value, size_t bytes,
+                       struct error *err);
 /* Writes what is left; all rows must have been added. */
-enum status columns_finish(struct columns *columns, struct error *err);
-
-void columns_close(struct columns **columns);
+enum status column_finish(struct column_writer *column, struct error *err);
+void column_clear(struct column_writer *column);
 
 #endif

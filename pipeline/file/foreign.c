@@ -48,7 +48,6 @@ struct copy {
     struct foreign_copied *copied;
     char **name; /* objects that were copied */
     unsigned count;
-    bool own; /* the format's */
 };
 
 /* What the library keeps for scales refers to places in the old file. */
@@ -64,7 +63,6 @@ static void forget_scales(const struct copy *copy, const char *name)
 
 struct attaching {
     hid_t to, dataset;
-    bool make; /* scales that are not there */
 };
 
 /* Attaches to a copy the scale that has the name of one of the original. */
@@ -73,14 +71,8 @@ static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *cont
     const struct attaching *attaching = context;
     char name[256];
     (void)original;
-    if (H5Iget_name(scale, name, sizeof name) <= 0 || strrchr(name, '/') != name)
-        return 0;
-    hid_t length = H5Dget_space(scale);
-    if (attaching->make)
-        h5_create_scale(attaching->to, name + 1, (uint64_t)H5Sget_simple_extent_npoints(length), "",
-                        NULL);
-    h5_close(&length);
-    if (!h5_is_object(attaching->to, name + 1, H5O_TYPE_DATASET))
+    if (H5Iget_name(scale, name, sizeof name) <= 0 || strrchr(name, '/') != name ||
+        !h5_is_object(attaching->to, name + 1, H5O_TYPE_DATASET))
         return 0;
     hid_t same = H5Dopen2(attaching->to, name, H5P_DEFAULT);
     hid_t old_space = H5Dget_space(scale), space = H5Dget_space(same);
@@ -97,7 +89,7 @@ static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *cont
 static void attach_scales(const struct copy *copy, const char *name)
 {
     hid_t original = H5Dopen2(copy->from, name, H5P_DEFAULT);
-    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT), copy->own};
+    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT)};
     hid_t space = original > 0 ? H5Dget_space(original) : H5I_INVALID_HID;
     const int rank =
         attaching.dataset > 0 && original > 0 && H5Aexists(original, "DIMENSION_LIST") > 0
@@ -305,29 +297,13 @@ static enum status copy_one(void *context, const char *name, const char *attribu
 enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
                          const char *to_path, const char *name, struct error *err)
 {
-    struct copy copy = {from, to, from_path, to_path, copied, NULL, 0, false};
+    struct copy copy = {from, to, from_path, to_path, copied, NULL, 0};
     *copied = (struct foreign_copied){0};
     enum status status = foreign_each(from, name, from_path, copy_one, &copy, err);
     if (status == STATUS_OK) {
         visit_copied(&copy, forget_scales);
         visit_copied(&copy, attach_scales);
     }
-    for (unsigned i = 0; i < copy.count; i++)
-        free(copy.name[i]);
-    free(copy.name);
-    return status;
-}
-
-enum status foreign_copy_own(hid_t from, const char *from_path, hid_t to, const char *to_path,
-                             const char *name, struct error *err)
-{
-    struct foreign_copied copied = {0};
-    struct copy copy = {from, to, from_path, to_path, &copied, NULL, 0, true};
-    if (H5Lexists(from, name, H5P_DEFAULT) <= 0)
-        return STATUS_OK;
-    enum status status = copy_one(&copy, name, NULL, err);
-    visit_copied(&copy, forget_scales);
-    visit_copied(&copy, attach_scales);
     for (unsigned i = 0; i < copy.count; i++)
         free(copy.name[i]);
     free(copy.name);

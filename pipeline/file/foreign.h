@@ -26,9 +26,4 @@ struct foreign_copied {
 enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
                          const char *to_path, const char *name, struct error *err);
 
-/* Copies one object of the format's own that this version has no more to do with, and the scales that it
- * brings; nothing where it is not there. */
-enum status foreign_copy_own(hid_t from, const char *from_path, hid_t to, const char *to_path,
-                             const char *name, struct error *err);
-
 #endif

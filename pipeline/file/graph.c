@@ -1,10 +1,8 @@
 /* graph.c: adds neighbours to a copy of a file, and reads them. */
 #include "file/graph.h"
 #include "base/path.h"
-#include "file/amend.h"
-#include "file/remove_object.h"
+#include "file/change.h"
 #include "file/result_internal.h"
-#include "file/scales.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +10,15 @@
 #define GROUP      "neighbours"
 #define BLOCK_ROWS 65536u
 
-static char *graph_name(char buffer[FEATURE_NAME_MAX + 16], const char *feature)
+static char *graph_name(char buffer[FEATURE_NAME_MAX + 15], const char *feature)
 {
-    snprintf(buffer, FEATURE_NAME_MAX + 16, GROUP "/%s", feature);
+    snprintf(buffer, FEATURE_NAME_MAX + 15, GROUP "/%s", feature);
     return buffer;
 }
 
 enum status graph_check(struct result *result, const char *feature, bool replace, struct error *err)
 {
-    char name[FEATURE_NAME_MAX + 16], shown[256], axis[AXIS_NAME_MAX];
+    char name[FEATURE_NAME_MAX + 16], shown[256];
     path_for_message(shown, sizeof shown, result->path);
     if (!schema_name_valid(feature))
         return error_set(err, STATUS_USAGE,
@@ -32,9 +30,7 @@ enum status graph_check(struct result *result, const char *feature, bool replace
         error_set(err, STATUS_USAGE, "%s already has neighbours of %s", shown, feature);
         return error_remedy(err, REMEDY_REPLACE_LABELS);
     }
-    if (scales_check_scale(result, image_table.axis, err))
-        return STATUS_FAILED;
-    return scales_check_scale(result, axis_name(axis, "neighbour", feature), err);
+    return STATUS_OK;
 }
 
 static enum status write_distances(hid_t dataset, const struct graph_values *values,
@@ -101,18 +97,16 @@ out:
 
 enum status graph_write(struct result *result, const struct graph_values *values, struct error *err)
 {
-    char name[FEATURE_NAME_MAX + 16];
-    struct amend *amend = NULL;
-    enum status status = amend_open(&amend, result->path, result->path, err);
-    graph_name(name, values->feature);
-    if (status == STATUS_OK && h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) &&
-        h5_is_object(result->file, name, H5O_TYPE_GROUP))
-        status = remove_object(amend_file(amend), result, name, result->path, err);
+    char name[FEATURE_NAME_MAX + 16] = "/";
+    const char *const left_out = name;
+    struct change *change = NULL;
+    graph_name(name + 1, values->feature);
+    enum status status = change_open(&change, result->path, result, &left_out, 1, err);
     if (status == STATUS_OK)
-        status = write_graph(amend_file(amend), values, result->path, err);
+        status = write_graph(change_file(change), values, result->path, err);
     if (status == STATUS_OK)
-        status = amend_commit(amend, err);
-    amend_close(&amend);
+        status = change_commit(change, err);
+    change_close(&change);
     return status;
 }
 

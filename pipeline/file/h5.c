@@ -350,15 +350,6 @@ static enum status check_written_to(hid_t dataset, const char *path, struct erro
     return status;
 }
 
-enum status h5_write_chunk(hid_t dataset, uint64_t first, const void *data, size_t size,
-                           const char *path, struct error *err)
-{
-    const hsize_t at[2] = {first, 0};
-    return H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, at, size, data) >= 0
-               ? check_written_to(dataset, path, err)
-               : h5_fail(err, "H5Dwrite_chunk", "write", path);
-}
-
 bool h5_is_compressed(hid_t dataset)
 {
     hid_t list = H5Dget_create_plist(dataset);
@@ -370,22 +361,6 @@ bool h5_is_compressed(hid_t dataset)
 uint64_t h5_stored_bytes(hid_t dataset)
 {
     return H5Dget_storage_size(dataset);
-}
-
-enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *path,
-                         struct error *err)
-{
-    int *descriptor = NULL;
-    hid_t file = H5Iget_file_id(dataset);
-    const haddr_t at = H5Dget_offset(dataset);
-    const bool found = at != HADDR_UNDEF &&
-                       H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 &&
-                       descriptor;
-    const enum status status = found ? STATUS_OK : h5_fail(err, "H5Dget_offset", "write", path);
-    *start = at;
-    *fd = found ? *descriptor : -1;
-    h5_close(&file);
-    return status;
 }
 
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)

@@ -88,10 +88,6 @@ enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, en
                               const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
                               const char *path, struct error *err);
 
-/* Writes the chunk of row `first`, as the filters of its dataset have made it. */
-enum status h5_write_chunk(hid_t dataset, uint64_t first, const void *data, size_t size,
-                           const char *path, struct error *err);
-
 /* A column of texts of that size, contiguous, or deflated in chunks where most of it would be padding. */
 enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
                             const struct text_size *size, const char *path, struct error *err);
@@ -109,11 +105,6 @@ enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, u
                           const void *data, const char *path, struct error *err);
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                          void *data, const char *path, struct error *err);
-
-/* Where the elements of such a dataset lie: `*fd` of its file, from *start on, as they are in memory;
- * any thread may write there (write_at). */
-enum status h5_find_rows(int *fd, uint64_t *start, hid_t dataset, const char *path,
-                         struct error *err);
 
 /* Closes a dataset that was written, whose last part may only now go to the disk. */
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);

@@ -2,10 +2,8 @@
 #include "file/imported.h"
 #include "base/minmax.h"
 #include "base/path.h"
-#include "file/amend.h"
-#include "file/clusters.h"
-#include "file/remove_object.h"
-#include "file/scales.h"
+#include "file/change.h"
+#include "file/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,40 +145,45 @@ out:
 }
 
 /* What was made from the rows of a feature, and the feature. */
-static enum status remove_old(hid_t file, struct result *result, const char *name,
-                              struct error *err)
+static enum status list_old(char (**names)[FEATURE_NAME_MAX + 16], const char ***pointers,
+                            unsigned *count, const struct result *result, const char *name,
+                            struct error *err)
 {
-    char object[FEATURE_NAME_MAX + 16];
+    *names = malloc((result->clusters_count + 2) * sizeof **names);
+    *pointers = malloc((result->clusters_count + 2) * sizeof **pointers);
+    *count = 0;
+    if (!*names || !*pointers)
+        return error_memory(err, result->clusters_count * sizeof **names, "names");
     for (unsigned i = 0; i < result->clusters_count; i++) {
         const struct result_clusters *clusters = &result->clusters[i].clusters;
-        if (feature_is_part(clusters->feature, name) &&
-            (clusters_check_scales(result, clusters->feature, clusters, err) ||
-             clusters_remove(file, result, clusters, result->path, err)))
-            return STATUS_FAILED;
+        if (feature_is_part(clusters->feature, name))
+            snprintf((*names)[(*count)++], sizeof **names, "/clusters/%s", clusters->name);
     }
-    snprintf(object, sizeof object, "neighbours/%s", name);
-    if (h5_is_object(result->file, object, H5O_TYPE_GROUP) &&
-        remove_object(file, result, object, result->path, err))
-        return STATUS_FAILED;
-    snprintf(object, sizeof object, "features/%s", name);
-    return remove_object(file, result, object, result->path, err);
+    snprintf((*names)[(*count)++], sizeof **names, "/neighbours/%s", name);
+    snprintf((*names)[(*count)++], sizeof **names, "/features/%s", name);
+    for (unsigned i = 0; i < *count; i++)
+        (*pointers)[i] = (*names)[i];
+    return STATUS_OK;
 }
 
 enum status imported_write(struct result *result, const struct imported_feature *feature,
                            struct error *err)
 {
-    char axis[AXIS_NAME_MAX];
-    struct amend *amend = NULL;
-    if (scales_check_scale(result, image_table.axis, err) ||
-        scales_check_scale(result, axis_name(axis, "feature", feature->name), err))
-        return STATUS_FAILED;
-    enum status status = amend_open(&amend, result->path, result->path, err);
-    if (status == STATUS_OK && result_feature_find(result, feature->name))
-        status = remove_old(amend_file(amend), result, feature->name, err);
+    char (*names)[FEATURE_NAME_MAX + 16] = NULL;
+    const char **pointers = NULL;
+    unsigned count = 0;
+    struct change *change = NULL;
+    enum status status = STATUS_OK;
+    if (result_feature_find(result, feature->name))
+        status = list_old(&names, &pointers, &count, result, feature->name, err);
     if (status == STATUS_OK)
-        status = write_feature(amend_file(amend), feature, result->path, err);
+        status = change_open(&change, result->path, result, pointers, count, err);
     if (status == STATUS_OK)
-        status = amend_commit(amend, err);
-    amend_close(&amend);
+        status = write_feature(change_file(change), feature, result->path, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    free(names);
+    free(pointers);
     return status;
 }

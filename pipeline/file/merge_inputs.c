@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "file/objects.h"
 #include "file/parameters.h"
+#include "file/sidecars.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,28 @@ static uint64_t length_of(hid_t dataset)
     return size[0];
 }
 
+/* The thumbnails of a part are all of their data: those of the next one begin behind it. */
+static enum status look_at_thumbnails(struct merge_input *input, struct result *result,
+                                      struct error *err)
+{
+    hid_t data = H5Dopen2(result->file, THUMBNAIL_GROUP "/data", H5P_DEFAULT),
+          ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
+    uint64_t end = 0;
+    input->part.thumbnail_bytes = length_of(data);
+    enum status status =
+        input->part.rows > 0
+            ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1, 1, &end, result->path, err)
+            : STATUS_OK;
+    if (status == STATUS_OK && end != input->part.thumbnail_bytes)
+        status = h5_damaged(err, result->path,
+                            "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
+                            (unsigned long long)end,
+                            (unsigned long long)input->part.thumbnail_bytes);
+    h5_close(&ends);
+    h5_close(&data);
+    return status;
+}
+
 static enum status look_at(struct merge_input *input, struct result *result,
                            const struct merge_config *config, struct error *err)
 {
@@ -155,19 +178,15 @@ static enum status look_at(struct merge_input *input, struct result *result,
     input->part.path = strdup(input->path);
     input->part.identity = strdup(identity);
     input->failures = result_failures(result);
+    input->sources = result_source_count(result);
+    input->merged = result_parts(result) > 0;
+    input->sidecars = sidecars_stored(result);
     input->codes = result_has_codes(result);
     input->compressed = result_compressed(result);
     input->thumbnail_size = result_thumbnail_size(result);
     if (!input->part.path || !input->part.identity)
         return error_memory(err, strlen(input->path), "the name of a part");
-    if (input->thumbnail_size > 0) {
-        hid_t data = H5Dopen2(result->file, THUMBNAIL_GROUP "/data", H5P_DEFAULT);
-        input->part.thumbnail_bytes = length_of(data);
-        h5_close(&data);
-    }
-    if (rows_text_size(&input->texts[0][0], result->images, 0, err) ||
-        rows_text_size(&input->texts[1][0], result->failures, 0, err) ||
-        rows_text_size(&input->texts[1][1], result->failures, 1, err))
+    if (input->thumbnail_size > 0 && look_at_thumbnails(input, result, err))
         return STATUS_FAILED;
     if (config->unnamed) {
         char *real = realpath(input->path, NULL);
@@ -256,6 +275,9 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
     if (a->thumbnail_size != input->thumbnail_size)
         return refuse(err, first->path, result->path,
                       "their thumbnails have different sizes, or only one has some");
+    if (a->sidecars != input->sidecars)
+        return h5_damaged(err, result->path,
+                          "only one has /images/key, cls, json and txt: it or %s", first->path);
     if ((a->shard_count > 0) != (input->shard_count > 0))
         return refuse(err, first->path, result->path, "only one is a shard");
     if (a->shard_count != input->shard_count) {

@@ -10,9 +10,10 @@ struct merge_input {
     const char *path;
     struct part part;    /* what the manifest will say; owns its texts */
     uint64_t failures;
-    struct text_size texts[2][TABLE_TEXTS_MOST]; /* of images and of failures */
-    bool codes, compressed;
+    bool codes, compressed, sidecars;
+    bool merged; /* it shows the rows of parts */
     uint32_t thumbnail_size;
+    unsigned sources;
     unsigned first_source; /* of the merged file: where its sources begin */
     /* Of a shard; count 0: it is none. */
     uint64_t shard, shard_count;

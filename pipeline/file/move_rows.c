@@ -185,6 +185,31 @@ static enum status read_list(const struct reading *reading, uint64_t first, uint
     return STATUS_OK;
 }
 
+static enum status read_alone(const struct reading *reading, uint64_t first, uint64_t count,
+                              void *rows, struct error *err)
+{
+    struct buffers buffers = {.span = malloc(SPAN_BYTES)};
+    const enum status status = buffers.span ? read_list(reading, first, count, rows, &buffers, err)
+                                            : error_memory(err, SPAN_BYTES, "rows");
+    free(buffers.span);
+    free(buffers.taken);
+    return status;
+}
+
+enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
+                      struct error *err)
+{
+    const struct reading reading = {column, false, column->row_bytes};
+    return read_alone(&reading, first, count, rows, err);
+}
+
+enum status move_lengths(const struct move_column *column, uint64_t first, uint64_t count,
+                         uint64_t *lengths, struct error *err)
+{
+    const struct reading reading = {column, true, sizeof *lengths};
+    return read_alone(&reading, first, count, lengths, err);
+}
+
 /* Blobs of rows of the list, end to end; `lengths` of them. */
 static enum status read_blobs(const struct move_column *column, uint64_t first, uint64_t count,
                               const uint64_t *lengths, uint8_t *to, struct error *err)
@@ -253,7 +278,7 @@ static enum status move_blobs(const struct move_column *column, const struct ran
         for (count = 1; i + count < range->count && bytes + lengths[i + count] <= RANGE_BYTES;
              count++)
             bytes += lengths[i + count];
-        if (bytes == 0)
+        if (bytes == 0 || !column->data.path)
             continue;
         if ((status = make_room(&buffers->rows, &buffers->rows_room, (size_t)bytes, err)) ||
             (status =
@@ -448,7 +473,9 @@ enum status move_rows(const struct move *move, struct error *err)
     enum status status = moving_init(&moving, move, ranges, err);
     moving.work = move_range;
     for (unsigned c = 0; c < move->columns && !status; c++)
-        add_ranges(&moving, c, row_list_rows(move->column[c].list), range_rows(&move->column[c]));
+        if (move->column[c].to.path)
+            add_ranges(&moving, c, row_list_rows(move->column[c].list),
+                       range_rows(&move->column[c]));
     qsort(moving.range, moving.ranges, sizeof *moving.range, by_row);
     for (uint64_t i = 0; i < moving.ranges; i++)
         if (move->column[moving.range[i].column].to.chunk_rows > 0)

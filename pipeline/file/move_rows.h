@@ -39,8 +39,8 @@ struct move_column {
     const void *fill; /* a row that no input has; NULL: zeros, or an empty blob */
     const struct row_list *list;
     const struct row_input *input; /* by the numbers that the list has */
-    struct raw_write to;           /* of a blob column: `end` */
-    struct raw_write data;         /* of a blob column: its bytes */
+    /* Of a blob column where `end` goes, and its bytes. One that was not opened is passed over. */
+    struct raw_write to, data;
     /* Get the digests of all pieces; NULL: none are needed. */
     struct row_tree *tree, *data_tree;
     /* By move_measure, of texts and blobs: the bytes of all rows; those before each part of a blob column,
@@ -56,6 +56,12 @@ struct move {
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
 };
+
+/* Rows [first, first + count) of the list, which are no blobs, or the lengths of texts and blobs. */
+enum status move_read(const struct move_column *column, uint64_t first, uint64_t count, void *rows,
+                      struct error *err);
+enum status move_lengths(const struct move_column *column, uint64_t first, uint64_t count,
+                         uint64_t *lengths, struct error *err);
 
 /* Before the datasets are created: sets `bytes` of text and blob columns, and of texts row_bytes to the
  * length of the longest one, at least 1. */

@@ -1,10 +1,9 @@
 /* objects.c: lists, finds, removes and renames what is not tied to the rows. */
 #include "file/objects.h"
-#include "base/path.h"
-#include "file/amend.h"
+#include "file/change.h"
 #include "file/clusters.h"
+#include "base/path.h"
 #include "file/imported.h"
-#include "file/remove_object.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,26 +166,26 @@ static enum status take_dependents(const struct result *result, const struct obj
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err)
 {
-    struct amend *amend = NULL;
-    enum status status = take_dependents(result, objects, remove, dependents, err);
-    if (status == STATUS_OK)
-        status = amend_open(&amend, result->path, result->path, err);
+    struct change *change = NULL;
+    char (*names)[OBJECT_NAME_MAX + 1] = malloc((objects->count + 1) * sizeof *names);
+    const char **pointers = malloc((objects->count + 1) * sizeof *pointers);
+    unsigned count = 0;
+    enum status status =
+        names && pointers ? take_dependents(result, objects, remove, dependents, err)
+                          : error_memory(err, objects->count * sizeof *names, "names");
     for (unsigned i = 0; i < objects->count && status == STATUS_OK; i++)
-        if (remove[i])
-            status = remove_object(amend_file(amend), result, objects->object[i].name, result->path,
-                                   err);
-    /* A group is there only while it has members. */
-    for (int kind = 0; kind <= OBJECT_NEIGHBOURS && status == STATUS_OK; kind++) {
-        bool left = kind == OBJECT_FEATURE || !h5_is_object(amend_file(amend), kind_group[kind],
-                                                            H5O_TYPE_GROUP);
-        for (unsigned i = 0; i < objects->count; i++)
-            left = left || ((int)objects->object[i].kind == kind && !remove[i]);
-        if (!left && H5Ldelete(amend_file(amend), kind_group[kind], H5P_DEFAULT) < 0)
-            status = h5_fail(err, "H5Ldelete", "write", result->path);
-    }
+        if (remove[i]) {
+            snprintf(names[count], sizeof *names, "/%s", objects->object[i].name);
+            pointers[count] = names[count];
+            count++;
+        }
     if (status == STATUS_OK)
-        status = amend_commit(amend, err);
-    amend_close(&amend);
+        status = change_open(&change, result->path, result, pointers, count, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    free(names);
+    free(pointers);
     return status;
 }
 
@@ -196,7 +195,7 @@ enum status objects_rename(struct result *result, const struct result_clusters *
                            const char *name, struct error *err)
 {
     char shown[256], file[256];
-    struct amend *amend = NULL;
+    struct change *change = NULL;
     path_for_message(file, sizeof file, result->path);
     path_for_message(shown, sizeof shown, name);
     if (!schema_name_valid(name))
@@ -207,14 +206,13 @@ enum status objects_rename(struct result *result, const struct result_clusters *
     if (result_clusters_find(result, name))
         return error_set(err, STATUS_USAGE, "%s already holds clusters '%s': remove them first",
                          file, shown);
-    enum status status = amend_open(&amend, result->path, result->path, err);
-    if (status == STATUS_OK)
-        status = clusters_rename(amend_file(amend), clusters->name, name, result->path, err);
-    /* What has a name of its own now is kept by `run`. */
-    if (status == STATUS_OK && result->run_clusters)
-        status = clusters_note_run(amend_file(amend), NULL, result->path, err);
-    if (status == STATUS_OK)
-        status = amend_commit(amend, err);
-    amend_close(&amend);
+    enum status status = change_open(&change, result->path, result, NULL, 0, err);
+    if (status == STATUS_OK) {
+        change_rename(change, clusters->name, name);
+        /* What has a name of its own now is kept by `run`. */
+        change_note_run(change, NULL);
+        status = change_commit(change, err);
+    }
+    change_close(&change);
     return status;
 }

@@ -14,11 +14,11 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "base/unnamed_file.h"
 #include "base/source_name.h"
-#include "file/build.h"
 #include "file/carry.h"
 #include "file/codebooks.h"
+#include "file/earlier.h"
+#include "file/rewrite.h"
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
@@ -42,30 +42,24 @@ struct repair {
     struct codebooks codebooks;
     struct signature_parts parts; /* what the file to be is made of */
     struct records log;
-    FILE *order;
-    struct text_size image_texts[TABLE_TEXTS_MOST], failure_texts[TABLE_TEXTS_MOST];
-    uint64_t codes, thumbnail_bytes;
+    struct row_lists lists;
+    uint64_t codes; /* images that have one */
     struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
     bool *leave_out; /* of the result's clusterings */
 };
 
 /* --- a finished file ------------------------------------------------------------------------- */
 
-/* Notes a good row; `message`: bytes of a failure's. */
-static enum status add_row(struct repair *r, uint64_t location, bool image, const char *path,
-                           uint64_t message, struct error *err)
+/* Notes a good row. */
+static enum status add_row(struct repair *r, uint64_t location, bool image, struct error *err)
 {
-    if (fwrite(&location, sizeof location, 1, r->order) != 1)
-        return error_errno(err, STATUS_FAILED, errno, "fwrite", "cannot keep the order of rows");
     if (image)
         r->report->images++;
     else
         r->report->failures++;
-    text_size_add(image ? &r->image_texts[0] : &r->failure_texts[0],
-                  path_text_length(path, strlen(path)));
-    if (!image)
-        text_size_add(&r->failure_texts[1], message);
-    return STATUS_OK;
+    return row_list_add(image ? r->lists.images : r->lists.failures,
+                        location_in_log(location) ? INPUT_LOG : INPUT_FILE, location_row(location), 1,
+                        err);
 }
 
 /* Marks rows that stand in the wrong place. Of two neighbours in the wrong order it is the first
@@ -120,50 +114,35 @@ out:
     return status;
 }
 
-static enum status take_rows(struct repair *r, struct rows *rows, const uint8_t *bad,
+static enum status take_rows(struct repair *r, uint64_t rows, const uint8_t *bad,
                              enum location_kind kind, uint64_t *lost, struct error *err)
 {
-    for (uint64_t i = 0; i < rows_count(rows); i++) {
-        const void *row;
-        const char *path;
-        if (bad[i]) {
-            ++*lost;
-            continue;
-        }
-        const bool image = kind == LOCATION_IMAGE;
-        if (rows_at(rows, i, &row, &path, err) ||
-            add_row(r, location_of(kind, i), image, path,
-                    image ? 0 : strlen(((const struct failure_row *)row)->message), err))
-            return STATUS_FAILED;
-        const uint8_t *jpeg;
-        uint64_t length = 0;
-        if (kind == LOCATION_IMAGE && result_thumbnail_read(r->result, i, &jpeg, &length, err))
-            return STATUS_FAILED;
-        r->thumbnail_bytes += length;
-        r->codes += kind == LOCATION_IMAGE && result_has_codes(r->result);
+    const bool images = kind == LOCATION_IMAGE;
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < rows && !status; i++) {
+        *lost += bad[i] != 0;
+        r->codes += !bad[i] && images && result_has_codes(r->result);
+        if (!bad[i])
+            status = add_row(r, location_of(kind, i), images, err);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* What lies beside the pictures of good rows. Columns that cannot be read are left out: the command that
  * made the file restores them. */
 static enum status take_sidecars(struct repair *r, struct verify *verify, struct error *err)
 {
-    const char *text[SIDECAR_COLUMNS], *path;
-    struct rows *rows = r->result->images;
+    const char *text[SIDECAR_COLUMNS];
+    const uint64_t rows = result_images(r->result);
     struct sidecar_reader *reader;
     struct error why = ERROR_INIT;
-    const void *row;
     enum status damaged = sidecar_reader_open(&reader, r->result, &why), status = STATUS_OK;
     if (reader)
         status = sidecars_open(&r->sidecars, process_temporary_directory(), err);
-    for (uint64_t i = 0; reader && !status && !damaged && i < rows_count(rows); i++) {
+    for (uint64_t i = 0; reader && !status && !damaged && i < rows; i++) {
         if (verify->bad_images[i] || (damaged = sidecar_reader_row(reader, i, text, &why)))
             continue;
-        status = rows_at(rows, i, &row, &path, err);
-        if (!status)
-            status = sidecars_add(r->sidecars, ((const struct result_image *)row)->source, path,
-                                  (uint32_t)strlen(path), text, err);
+        status = sidecars_row_of(r->sidecars, text, err);
     }
     if (damaged) {
         verify_broken(verify, "/images: the columns of --sidecar are lost: %s", why.sentence);
@@ -171,47 +150,6 @@ static enum status take_sidecars(struct repair *r, struct verify *verify, struct
     }
     sidecar_reader_close(&reader);
     return status;
-}
-
-/* What the new file is made of, as the old one says. */
-static enum status read_parts(struct repair *r, struct error *err)
-{
-    struct result *result = r->result;
-    struct signature_parts *parts = &r->parts;
-    parts->parameters = strdup(result->parameters);
-    parts->sources = calloc(result->source_count + 1, sizeof *parts->sources);
-    if (!parts->parameters || !parts->sources)
-        return error_memory(err, 256, "the parameters");
-    for (unsigned i = 0; i < result->source_count; i++, parts->content.source_count++)
-        if (!(parts->sources[i] = strdup(result->sources[i])))
-            return error_memory(err, 256, "the sources");
-    for (unsigned i = 0; i < result->feature_count; i++) {
-        const struct result_feature *feature = &result->features[i].feature;
-        if (result_feature_imported(feature))
-            continue;
-        char named[sizeof feature->name + sizeof feature->spec];
-        snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
-        enum status status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
-        const struct feature *made = &parts->features.feature[parts->features.count - 1];
-        if (status)
-            return status;
-        if (made->dimension != feature->dimension ||
-            (made->normalize != NORMALIZE_NONE) != feature->is_float ||
-            made->store != feature->store) {
-            h5_damaged(err, result->path, "/features/%s contradicts itself", feature->name);
-            return error_remedy(err, REMEDY_START_OVER);
-        }
-        parts->content.decode_scale = feature->decode_scale;
-    }
-    if (result->preset && !(parts->content.preset = parts->preset = strdup(result->preset)))
-        return error_memory(err, 256, "the preset");
-    parts->content.share = result->share;
-    parts->content.thumbnail_size = result_thumbnail_size(result);
-    parts->content.sources = (const char *const *)parts->sources;
-    parts->content.directories = (const char *const *)result->directories;
-    parts->content.parameters = parts->parameters;
-    parts->content.features = &parts->features;
-    return STATUS_OK;
 }
 
 /* Without the codebook that they were made with rows stay, but new ones cannot be added to them. */
@@ -253,7 +191,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
         error_memory(err, rows_count(result->images), "a mark for each row");
         goto out;
     }
-    if ((status = read_parts(r, err)))
+    if ((status = signature_parts_of(&r->parts, result, err)))
         goto out;
     read_codebooks(r, &verify);
     status = STATUS_FAILED;
@@ -261,9 +199,9 @@ static enum status look_at_result(struct repair *r, struct error *err)
         mark_order(r, result->failures, verify.bad_failures, err))
         goto out;
     verify_mark_ranges(&verify);
-    if (take_rows(r, result->images, verify.bad_images, LOCATION_IMAGE, &report->images_lost,
+    if (take_rows(r, result_images(result), verify.bad_images, LOCATION_IMAGE, &report->images_lost,
                   err) ||
-        take_rows(r, result->failures, verify.bad_failures, LOCATION_FAILURE,
+        take_rows(r, result_failures(result), verify.bad_failures, LOCATION_FAILURE,
                   &report->failures_lost, err) ||
         take_sidecars(r, &verify, err))
         goto out;
@@ -291,7 +229,7 @@ out:
 /* A record of the logs. */
 struct saved {
     uint64_t location, sequence;
-    uint32_t log, thumbnail_length, message_length;
+    uint32_t log;
     uint16_t source, thumbnail_size;
     bool has_code;
     char *path;
@@ -378,8 +316,6 @@ static enum status read_saved(const struct records *log, struct saved *saved, ui
                     .source = record.source,
                     .has_code = record.has_code,
                     .thumbnail_size = record.thumbnail_size,
-                    .thumbnail_length = record.thumbnail_length,
-                    .message_length = (uint32_t)text_clean(record.failure.message, false),
                     .path = strndup(record.path, record.path_length)};
                 if (!saved[(*count)++].path)
                     status = error_memory(err, record.path_length, "a path");
@@ -394,10 +330,8 @@ static enum status take_saved(struct repair *r, const struct saved *saved, struc
     /* Thumbnails are saved in the size that comes first. */
     if (r->parts.content.thumbnail_size == 0)
         r->parts.content.thumbnail_size = saved->thumbnail_size;
-    if (saved->thumbnail_size == r->parts.content.thumbnail_size)
-        r->thumbnail_bytes += saved->thumbnail_length;
     r->codes += saved->has_code;
-    return add_row(r, saved->location, image, saved->path, saved->message_length, err);
+    return add_row(r, saved->location, image, err);
 }
 
 static enum status look_at_log(struct repair *r, struct error *err)
@@ -471,21 +405,16 @@ static enum status keep_damaged(struct repair *r, struct error *err)
 }
 
 /* Sources stay as they are. */
-static enum status map_rows(struct row_map *map, const struct build_config *build,
-                            struct error *err)
+static enum status map_rows(struct row_map *map, const struct earlier_rows *rows,
+                            struct result *result, struct error *err)
 {
-    const unsigned count = build->content->source_count;
+    const unsigned count = rows->content->source_count;
     int *earlier = malloc((count + 1) * sizeof *earlier);
     if (!earlier)
         return error_memory(err, count * sizeof *earlier, "the sources");
     for (unsigned i = 0; i < count; i++)
         earlier[i] = (int)i;
-    const struct row_map_config config = {.feed = &build->feed,
-                                          .content = build->content,
-                                          .images = build->images,
-                                          .old = build->replaced,
-                                          .earlier_source = earlier};
-    enum status status = row_map_make(map, &config, err);
+    enum status status = row_map_make(map, rows, result, earlier, NULL, err);
     free(earlier);
     return status;
 }
@@ -494,41 +423,44 @@ static enum status write_output(struct repair *r, struct error *err)
 {
     const struct repair_config *config = r->config;
     const char *output = config->output ? config->output : config->input;
-    if (fflush(r->order))
-        return error_errno(err, STATUS_FAILED, errno, "fflush", "cannot keep the order of rows");
-    struct build_config build = {
-        .output = output,
-        .content = &r->parts.content,
-        .feed = {.order = fileno(r->order),
-                 .records = r->report->images + r->report->failures,
-                 .log = &r->log,
-                 .features = &r->parts.features,
-                 .thumbnail_size = r->parts.content.thumbnail_size,
-                 .finished = r->result},
-        .replaced = r->result,
-        .run = config->run,
-        .images = r->report->images,
-        .failures = r->report->failures,
-        .codes = r->codes,
-        .thumbnail_bytes = r->thumbnail_bytes,
-        .sidecars = r->sidecars,
-        .threads = cpus_available(),
-        .compress = r->result && result_compressed(r->result),
-    };
-    memcpy(build.image_texts, r->image_texts, sizeof build.image_texts);
-    memcpy(build.failure_texts, r->failure_texts, sizeof build.failure_texts);
+    const struct content *content = &r->parts.content;
+    struct earlier_rows rows = {.content = content, .lists = r->lists};
     struct row_map map = {.earlier = NULL};
     struct carry carry = {.leave_out = r->leave_out};
+    struct log_input log;
+    struct file_input file;
+    struct rewrite_report report;
+    struct rewrite rewrite = {.output = output,
+                              .content = content,
+                              .input = rows.input,
+                              .images = r->lists.images,
+                              .failures = r->lists.failures,
+                              .codes = r->codes > 0 && r->codes == r->report->images,
+                              .compress = r->result && result_compressed(r->result),
+                              .threads = cpus_available(),
+                              .sidecars = r->sidecars,
+                              .run = config->run,
+                              .replaced = r->result,
+                              .runs_of = r->result};
+    enum status status = row_list_finish(r->lists.images, err);
+    if (!status)
+        status = row_list_finish(r->lists.failures, err);
+    log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {
-        if (map_rows(&map, &build, err))
-            return STATUS_FAILED;
-        build.map = &map;
-        build.carry = &carry;
+        result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
+                        content->thumbnail_size);
+        if (!status)
+            status = map_rows(&map, &rows, r->result, err);
+        rewrite.map = &map;
+        rewrite.carry = &carry;
     }
-    enum status status = STATUS_FAILED;
-    if (config->output ? !output_check_free(output, err) : !keep_damaged(r, err))
-        status = build_file(&build, err);
+    if (!status)
+        status = config->output ? output_check_free(output, err) : keep_damaged(r, err);
+    if (!status)
+        status = rewrite_file(&report, &rewrite, err);
     row_map_clear(&map);
+    if (r->result)
+        file_input_clear(&file);
     if (status && r->report->kept[0]) {
         unlink(r->report->kept);
         r->report->kept[0] = 0;
@@ -594,13 +526,9 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;
-    const int order = unnamed_file(process_temporary_directory());
-    r.order = order >= 0 ? fdopen(order, "w+") : NULL;
-    if (!r.order) {
-        status = error_errno(err, STATUS_FAILED, errno, "open", "cannot create a file in %s",
-                             process_temporary_directory());
+    if ((status = row_list_open(&r.lists.images, process_temporary_directory(), err)) ||
+        (status = row_list_open(&r.lists.failures, process_temporary_directory(), err)))
         goto out;
-    }
     if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
         goto out;
     if ((status = look(&r, err)))
@@ -614,8 +542,7 @@ out:
     signature_parts_clear(&r.parts);
     codebooks_clear(&r.codebooks);
     sidecars_close(&r.sidecars);
-    if (r.order)
-        fclose(r.order);
+    row_lists_close(&r.lists);
     free(r.leave_out);
     return status;
 }

@@ -146,21 +146,6 @@ static unsigned block_rows(const struct rows *rows, uint64_t count)
     return count < ROWS_BLOCK ? (unsigned)count : ROWS_BLOCK;
 }
 
-enum status rows_text_size(struct text_size *size, struct rows *rows, unsigned t,
-                           struct error *err)
-{
-    rows->loaded = 0;
-    for (uint64_t first = 0; first < rows->count;) {
-        const unsigned count = block_rows(rows, rows->count - first);
-        if (load_texts(rows, t, first, count, err))
-            return STATUS_FAILED;
-        for (unsigned i = 0; i < count; i++)
-            text_size_add(size, strlen(rows->text[t] + i * (rows->width[t] + 1)));
-        first += count;
-    }
-    return STATUS_OK;
-}
-
 static enum status load_block(struct rows *rows, uint64_t first, unsigned count, struct error *err)
 {
     const struct table *table = rows->table;

@@ -20,10 +20,6 @@ void rows_close(struct rows **rows);
 
 uint64_t rows_count(const struct rows *rows);
 
-/* Of the t-th column of texts: adds its texts to *size. All of them are read. */
-enum status rows_text_size(struct text_size *size, struct rows *rows, unsigned t,
-                           struct error *err);
-
 /* Row `row` (below rows_count): the table's row struct, and the bytes of its path. Both are valid
  * until the next call on the same `rows`. */
 enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,

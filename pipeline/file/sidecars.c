@@ -284,17 +284,21 @@ enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
 
 enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, struct error *err)
 {
-    struct columns *columns = NULL;
+    struct column_writer column[SIDECAR_COLUMNS - SIDECAR_BLOBS] = {{0}};
     struct blobs *blobs[SIDECAR_BLOBS] = {NULL};
     hid_t images = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
     if (fflush(s->rows) != 0)
         return io_failed("write", err);
     rewind(s->rows);
-    if (columns_create(&columns, &images, file,
-                       s->text ? &sidecar_text_table : &sidecar_number_table, s->count, false,
-                       s->size, path, err))
-        goto out;
+    if (h5_open_group(&images, file, image_table.group, path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++) {
+        const bool number = i == COLUMN_CLS && !s->text;
+        if (column_create(&column[i], file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
+                          s->count, number ? NULL : &s->size[i], path, err))
+            goto out;
+    }
     for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
         if (blobs_create(&blobs[i], file, sidecar_blob[i].group, sidecar_blob[i].axis, s->count,
                          s->size[SIDECAR_COLUMNS - SIDECAR_BLOBS + i].bytes, path, err))
@@ -304,10 +308,11 @@ enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, str
             io_failed("read", err);
             goto out;
         }
-        const char *cls = s->record[COLUMN_CLS];
-        const struct sidecar_row values = {
-            s->record[0], cls, *cls && !s->text ? strtoll(cls, NULL, 10) : SIDECAR_NO_CLS};
-        if (columns_add(columns, &values, err))
+        const char *key = s->record[0], *cls = s->record[COLUMN_CLS];
+        const int64_t number = *cls && !s->text ? strtoll(cls, NULL, 10) : SIDECAR_NO_CLS;
+        if (column_add(&column[0], key, strlen(key), err) ||
+            (s->text ? column_add(&column[COLUMN_CLS], cls, strlen(cls), err)
+                     : column_add(&column[COLUMN_CLS], &number, sizeof number, err)))
             goto out;
         for (unsigned i = 0; i < SIDECAR_BLOBS; i++) {
             const char *blob = s->record[SIDECAR_COLUMNS - SIDECAR_BLOBS + i];
@@ -315,13 +320,16 @@ enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, str
                 goto out;
         }
     }
-    status = columns_finish(columns, err);
+    status = STATUS_OK;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS && status == STATUS_OK; i++)
+        status = column_finish(&column[i], err);
     for (unsigned i = 0; i < SIDECAR_BLOBS && status == STATUS_OK; i++)
         status = blobs_finish(blobs[i], err);
 out:
     for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
         blobs_close(&blobs[i]);
-    columns_close(&columns);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++)
+        column_clear(&column[i]);
     h5_close(&images);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "file/signature.h"
 #include "base/json.h"
 #include "file/parameters.h"
+#include "file/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,9 +169,44 @@ out:
     return status;
 }
 
+enum status signature_parts_of(struct signature_parts *parts, const struct result *result,
+                               struct error *err)
+{
+    *parts = (struct signature_parts){.parameters = strdup(result->parameters)};
+    if (!parts->parameters)
+        return error_memory(err, strlen(result->parameters), "the parameters");
+    for (unsigned i = 0; i < result->feature_count; i++) {
+        const struct result_feature *feature = &result->features[i].feature;
+        if (result_feature_imported(feature))
+            continue;
+        char named[sizeof feature->name + sizeof feature->spec];
+        snprintf(named, sizeof named, "%s=%s", feature->name, feature->spec);
+        enum status status = feature_set_add(&parts->features, named, NORMALIZE_L1, err);
+        const struct feature *made = &parts->features.feature[parts->features.count - 1];
+        if (status)
+            return status;
+        if (made->dimension != feature->dimension ||
+            (made->normalize != NORMALIZE_NONE) != feature->is_float ||
+            made->store != feature->store) {
+            h5_damaged(err, result->path, "/features/%s contradicts itself", feature->name);
+            return error_remedy(err, REMEDY_START_OVER);
+        }
+        parts->content.decode_scale = feature->decode_scale;
+    }
+    parts->content.preset = result->preset;
+    parts->content.share = result->share;
+    parts->content.thumbnail_size = result_thumbnail_size(result);
+    parts->content.sources = (const char *const *)result->sources;
+    parts->content.source_count = result->source_count;
+    parts->content.directories = (const char *const *)result->directories;
+    parts->content.parameters = parts->parameters;
+    parts->content.features = &parts->features;
+    return STATUS_OK;
+}
+
 void signature_parts_clear(struct signature_parts *parts)
 {
-    for (unsigned i = 0; i < parts->content.source_count; i++)
+    for (unsigned i = 0; parts->sources && i < parts->content.source_count; i++)
         free(parts->sources[i]);
     free(parts->sources);
     free(parts->parameters);

@@ -21,6 +21,10 @@ struct signature_parts {
 };
 enum status signature_parse(struct signature_parts *parts, const char *signature,
                             struct error *err);
+/* The same of a finished file, with its share, directories and size of thumbnails; texts may be those of
+ * `result`. */
+enum status signature_parts_of(struct signature_parts *parts, const struct result *result,
+                               struct error *err);
 void signature_parts_clear(struct signature_parts *parts);
 
 #endif

@@ -1,19 +1,19 @@
 /* store.c: checks the output, wires the journal of a run to the file that is built from it.
  *
  *   store_put: values by the contract's formulas ─> journal (log/journal.h)
- *   store_finish: the journal's order ─> feed (log, finished file) ─> build ─> OUT.h5 */
+ *   store_finish: the journal's order ─> lists of rows (logs, finished file) ─> rewrite ─> OUT.h5 */
 #include "file/store.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "file/build.h"
 #include "file/carry.h"
 #include "file/checksums.h"
 #include "file/codebooks.h"
-#include "file/compare.h"
+#include "file/earlier.h"
 #include "file/parameters.h"
 #include "file/prior.h"
+#include "file/rewrite.h"
 #include "file/sidecars.h"
 #include "file/signature.h"
 #include "log/journal.h"
@@ -432,7 +432,7 @@ enum status store_may_all_go(struct store *store, struct error *err)
 
 /* Which row of the replaced file each row was, and whether those that have gone may go. */
 static enum status map_rows(struct row_map *map, struct store *store,
-                            const struct build_config *build, struct error *err)
+                            const struct earlier_rows *rows, struct error *err)
 {
     const struct content *content = &store->config.content;
     const unsigned count = content->source_count, theirs = result_source_count(store->replaced);
@@ -445,14 +445,8 @@ static enum status map_rows(struct row_map *map, struct store *store,
             if (strcmp(result_source(store->replaced, j), content->sources[i]) == 0)
                 earlier[i] = (int)j;
     }
-    const struct row_map_config config = {.feed = &build->feed,
-                                          .content = content,
-                                          .images = build->images,
-                                          .old = store->replaced,
-                                          .earlier_source = earlier,
-                                          .there = there};
     enum status status = earlier && there
-                             ? row_map_make(map, &config, err)
+                             ? row_map_make(map, rows, store->replaced, earlier, there, err)
                              : error_memory(err, count * sizeof *earlier, "the sources");
     if (!status)
         status = ask_may_go(store, there, err);
@@ -471,9 +465,9 @@ static enum status label_new(void *context, int32_t *labels, float *distances, c
 }
 
 /* What is not clpipe's does not move with the rows: its owner must know. */
-static void tell_foreign(const struct store *store, const struct build_foreign *foreign, bool moved)
+static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
 {
-    const struct foreign_copied *copied = &foreign->copied;
+    const struct foreign_copied *copied = &report->foreign;
     char shown[256], objects[48], attributes[48], lost[48];
     path_for_message(shown, sizeof shown, store->config.output);
     format_number_of(objects, sizeof objects, copied->objects, "object");
@@ -482,7 +476,7 @@ static void tell_foreign(const struct store *store, const struct build_foreign *
         log_message(LOG_NOTICE,
                     "notice: what others have stored in %s is kept as it is (%s, %s); rows have "
                     "moved: /runs/%llu/row_map has the earlier row of each",
-                    shown, objects, attributes, (unsigned long long)foreign->run);
+                    shown, objects, attributes, (unsigned long long)report->run);
     if (copied->lost > 0)
         log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
                     format_number_of(lost, sizeof lost, copied->lost, "item"), shown);
@@ -525,37 +519,57 @@ static void tell_other_disk(const struct store *store, struct error *err)
                   path_for_message(shown, sizeof shown, workdir_path(store->work)));
 }
 
-/* Writes the file, with what is kept of the one that is replaced. */
-static enum status write_file(struct store *store, struct build_config *build,
-                              struct store_summary *summary, struct error *err)
+static enum status add_sidecars(void *context, const struct row_name *name, struct error *err)
 {
+    return sidecars_row(context, name->source, name->path, name->path_length,
+                        name->input == INPUT_FILE ? name->from : SIDECAR_NO_ROW, err);
+}
+
+/* Writes the file, with what is kept of the one that is replaced. */
+static enum status write_file(struct store *store, const struct earlier_rows *rows, bool compress,
+                              const struct store_run *run, struct store_summary *summary,
+                              struct error *err)
+{
+    const struct store_config *config = &store->config;
     struct row_map map = {.earlier = NULL};
-    struct carry carry = {.label = store->config.label ? label_new : NULL,
+    struct carry carry = {.label = config->label ? label_new : NULL,
                           .context = &store->config,
-                          .features = store->config.content.features,
-                          .remade = store->config.remade};
-    struct build_foreign foreign = {.run = 0};
+                          .features = config->content.features,
+                          .remade = config->remade};
+    struct rewrite_report report;
+    struct rewrite rewrite = {.output = config->output,
+                              .content = &config->content,
+                              .input = rows->input,
+                              .images = rows->lists.images,
+                              .failures = rows->lists.failures,
+                              .codes = rows->codes,
+                              .compress = compress,
+                              .threads = config->threads,
+                              .sidecars = store->sidecars,
+                              .run = run,
+                              .replaced = store->replaced,
+                              .stop = config->stop};
     enum status status = STATUS_OK;
-    build->foreign = &foreign;
     if (!store->replaced || !store->replaced->has_images) {
         status = ask_may_go(store, NULL, err);
     } else {
-        status = map_rows(&map, store, build, err);
-        build->map = &map;
-        build->carry = store->config.fresh ? NULL : &carry;
+        status = map_rows(&map, store, rows, err);
+        rewrite.map = &map;
+        rewrite.carry = config->fresh ? NULL : &carry;
     }
-    if (!status) {
-        tell_damage(usable(store), build->carry);
-        status = build_file(build, err);
-        if (status)
-            tell_other_disk(store, err);
-    }
-    if (!status && build->carry)
+    rewrite.runs_of = rewrite.carry ? store->replaced : usable(store);
+    if (!status)
+        tell_damage(usable(store), rewrite.carry);
+    if (!status && store->sidecars)
+        status = row_names_each(rows, false, ROW_LIST_NONE, add_sidecars, store->sidecars, err);
+    if (!status && (status = rewrite_file(&report, &rewrite, err)))
+        tell_other_disk(store, err);
+    if (!status && rewrite.carry)
         carry_tell(&carry);
     else if (!status)
         tell_dropped(store, summary);
     if (!status)
-        tell_foreign(store, &foreign, map.earlier && !map.same);
+        tell_foreign(store, &report, map.earlier && !map.same);
     row_map_clear(&map);
     return status;
 }
@@ -593,65 +607,69 @@ static enum status compare_sidecars(bool *same, struct store *store, struct erro
     return sidecars_same(same, store->sidecars, err);
 }
 
+static void summarize(struct store_summary *summary, const struct journal_tally *tally)
+{
+    *summary = (struct store_summary){.images = tally->by_reason[REASON_NONE],
+                                      .not_images = tally->by_reason[REASON_NOT_AN_IMAGE],
+                                      .pixels = tally->pixels,
+                                      .bytes = tally->bytes};
+    memcpy(summary->by_reason, tally->by_reason, sizeof summary->by_reason);
+    for (int r = 0; r < REASON_COUNT; r++)
+        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
+            summary->failures += tally->by_reason[r];
+}
+
+/* *same: the file that is there is what would be written. */
+static enum status compare(bool *same, struct store *store, const struct earlier_rows *rows,
+                           bool compress, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    enum status status = rows_are_same(same, rows, usable(store), err);
+    /* Sources that came or went, and options that select files, are in the file, too. */
+    if (*same)
+        *same = (!config->old || same_content(config->old, &config->content)) &&
+                same_share(result_share(store->replaced), &config->content.share) &&
+                (!compress || result_compressed(store->replaced) ||
+                 row_list_rows(rows->lists.images) == 0);
+    if (!status && store->sidecars && store->replaced)
+        status = sidecars_keep(store->sidecars, store->replaced, err);
+    return !status && *same && store->sidecars ? compare_sidecars(same, store, err) : status;
+}
+
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
+    const struct store_config *config = &store->config;
+    struct earlier_rows rows = {.content = &config->content};
     struct journal_tally tally;
-    struct build_config build = {.output = store->config.output,
-                                 .content = &store->config.content,
-                                 .feed = {.log = journal_records(store->journal),
-                                          .features = store->config.content.features,
-                                          .thumbnail_size = store->config.content.thumbnail_size,
-                                          .finished = usable(store),
-                                          .source_now = store->source_now,
-                                          .stop = store->config.stop},
-                                 .replaced = store->replaced,
-                                 .run = run,
-                                 .sidecars = store->sidecars,
-                                 .threads = store->config.threads};
-    struct build_difference difference = {false, false};
-    const bool compressed =
-        store->replaced && !store->config.fresh && result_compressed(store->replaced);
-    build.compress = store->config.compress || compressed;
-    enum status status = journal_finish(store->journal, &build.feed.order, &build.feed.records, &tally, err);
+    struct log_input log;
+    struct file_input file;
+    struct result *finished = usable(store);
+    const unsigned size = config->content.thumbnail_size;
+    const bool compress = config->compress || (store->replaced && !config->fresh &&
+                                               result_compressed(store->replaced));
+    int order;
+    uint64_t records;
+    enum status status = journal_finish(store->journal, &order, &records, &tally, err);
     if (status)
         return status;
-    *summary = (struct store_summary){.images = tally.by_reason[REASON_NONE],
-                                      .not_images = tally.by_reason[REASON_NOT_AN_IMAGE],
-                                      .pixels = tally.pixels,
-                                      .bytes = tally.bytes};
-    memcpy(summary->by_reason, tally.by_reason, sizeof summary->by_reason);
-    for (int r = 0; r < REASON_COUNT; r++)
-        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
-            summary->failures += tally.by_reason[r];
-    build.images = summary->images;
-    build.failures = summary->failures + summary->not_images;
-    build.codes = tally.codes;
-    build.thumbnail_bytes = tally.thumbnail_bytes;
-    build.image_texts[0] = tally.image_path;
-    build.failure_texts[0] = tally.failure_path;
-    build.failure_texts[1] = tally.failure_message;
-    status = build_compare(&difference, &build, err);
-    /* Sources that came or went, and options that select files, are in the file, too. */
-    if (!status && difference.same_all && store->config.old)
-        difference.same_all = same_content(store->config.old, &store->config.content);
-    if (!status && difference.same_all)
-        difference.same_all =
-            same_share(result_share(store->replaced), &store->config.content.share);
-    if (build.compress && !compressed && build.images > 0)
-        difference.same_all = false;
-    if (!status && store->sidecars && store->replaced)
-        status = sidecars_keep(store->sidecars, store->replaced, err);
-    if (!status && difference.same_all && store->sidecars)
-        status = compare_sidecars(&difference.same_all, store, err);
+    summarize(summary, &tally);
+    rows.codes = tally.codes == summary->images && tally.codes > 0;
+    log_input_init(&rows.input[INPUT_LOG], &log, journal_records(store->journal), size);
+    status = row_lists_open(&rows.lists, order, records, workdir_path(store->work), err);
+    if (finished)
+        result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
+                        store->source_now, size);
     if (!status)
-        status = difference.same_all ? ask_may_go(store, NULL, err)
-                                     : write_file(store, &build, summary, err);
-    if (status)
-        return status;
-    summary->unchanged = difference.same_all;
-    store->done = true;
-    return STATUS_OK;
+        status = compare(&summary->unchanged, store, &rows, compress, err);
+    if (!status)
+        status = summary->unchanged ? ask_may_go(store, NULL, err)
+                                    : write_file(store, &rows, compress, run, summary, err);
+    store->done = !status;
+    if (finished)
+        file_input_clear(&file);
+    row_lists_close(&rows.lists);
+    return status;
 }
 
 void store_discard(struct store *store)

@@ -4,7 +4,7 @@
  *
  * Wires the log and the file. Each record of the log carries everything that /images, /features or
  * /failures will hold, so the HDF5 file is a pure function of the log; building it is one pass
- * (gather.h). WORK is the directory "OUT.h5.partial", which exists only while a run is
+ * (rewrite.h). WORK is the directory "OUT.h5.partial", which exists only while a run is
  * unfinished. HDF5 is called by store_open and store_finish, and by store_prior where it reads the
  * finished file.
  *
@@ -51,7 +51,7 @@ struct store_config {
                          unsigned threads, struct stop *stop, struct error *err);
     unsigned threads;
     /* Asked once by store_finish, before it writes: may the rows of `old`, the file that is updated (NULL:
-     * none), go whose there[] (row_map.h; NULL: all are there) is not ROW_THERE? now: of each source of
+     * none), go whose there[] (earlier.h; NULL: all are there) is not ROW_THERE? now: of each source of
      * `old` its number in `content`, -1: it is dropped; NULL: the same. May itself be NULL. */
     enum status (*may_go)(void *context, struct result *old, const int *now, const uint8_t *there,
                           struct error *err);

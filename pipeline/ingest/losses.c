@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "file/locate.h"
-#include "file/row_map.h"
+#include "file/earlier.h"
 #include "walk/pathglob.h"
 
 #include <fcntl.h>

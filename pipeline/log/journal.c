@@ -501,14 +501,6 @@ static void count_record(struct journal_tally *tally, const struct store_record 
     if (image) {
         tally->pixels += (uint64_t)record->width * record->height;
         tally->codes += record->has_code;
-        tally->thumbnail_bytes += record->thumbnail_length;
-    }
-    text_size_add(image ? &tally->image_path : &tally->failure_path,
-                  path_text_length(record->path, record->path_length));
-    if (!image) {
-        char message[sizeof record->failure.message];
-        memcpy(message, record->failure.message, sizeof message);
-        text_size_add(&tally->failure_message, text_clean(message, false));
     }
 }
 

@@ -20,8 +20,7 @@ struct journal;
 struct journal_tally {
     uint64_t by_reason[REASON_COUNT]; /* REASON_NONE: images */
     uint64_t pixels, bytes;
-    uint64_t codes, thumbnail_bytes; /* images that have a code; bytes of all thumbnails */
-    struct text_size image_path, failure_path, failure_message; /* as the file will have them */
+    uint64_t codes; /* images that have one */
 };
 
 /* Opens the logs of `workdir`, which must stay open as long, without reading more than their headers; fails

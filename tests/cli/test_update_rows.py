@@ -332,14 +332,14 @@ def test_attributes_that_others_added_stay(place):
     objects = ["features/clip", "clusters/kmeans", "clusters/kmeans/labels", "neighbours/clip", "neighbours/clip/rows"]
     with h5py.File("x.h5", "a") as file:
         for name in objects:
-            file[name].attrs.update({"model": "ViT", "version": 3, "pair": [1.5, 2.5]})
+            file[name].attrs.update({"made_by": "ViT", "version": 3, "pair": [1.5, 2.5]})
     os.unlink("p1/blue/02.jpg")
     said = ingest("p1")
     assert "(0 objects, 15 attributes)" in said and "could not be kept" not in said, said
     with h5py.File("x.h5") as file:
         for name in objects:
             found = file[name].attrs
-            assert (found["model"], found["version"], found["pair"].tolist()) == ("ViT", 3, [1.5, 2.5]), name
+            assert (found["made_by"], found["version"], found["pair"].tolist()) == ("ViT", 3, [1.5, 2.5]), name
     verify()
 
 

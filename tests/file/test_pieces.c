@@ -1,6 +1,6 @@
 /* test_pieces.c: pieces past HDF5 and through it, against digests of the same bytes in memory. */
-#include "file/chunks.h"
 #include "file/pieces.h"
+#include "matrix/raw_write.h"
 #include "test_store_common.h"
 #include <hdf5.h>
 
@@ -36,21 +36,17 @@ static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
 /* In chunks of 63 rows, as --compress has them. */
 static void write_deflated(hid_t file, const float *data)
 {
-    const struct result_feature feature = {.name = "deflated",
-                                           .kind = "gray",
-                                           .normalize = "l1",
-                                           .is_float = true,
-                                           .dimension = COLUMNS};
-    const struct chunks_config config = {
-        .rows = ROWS, .datasets = 1, .widest = 4 * COLUMNS, .threads = 2, .path = "x.h5"};
+    const hsize_t size[2] = {ROWS, COLUMNS};
     struct error error = ERROR_INIT;
-    struct chunks *chunks;
+    struct raw_write to;
+    struct raw_turns turns;
     hid_t dataset;
-    assert_ok(chunks_open(&chunks, &config, &error));
-    assert_ok(chunks_create(chunks, &dataset, file, &feature, &error));
-    assert_ok(chunks_add(chunks, dataset, data, ROWS, &error));
-    assert_ok(chunks_finish(chunks, &error));
-    chunks_close(&chunks);
+    assert_ok(h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, "x.h5",
+                                &error));
+    assert_ok(raw_write_open(&to, dataset, "x.h5", &error));
+    raw_turns_init(&turns);
+    assert_ok(raw_write_rows(&to, 0, ROWS, data, &turns, 0, &error));
+    raw_turns_clear(&turns);
     H5Dclose(dataset);
 }
 

@@ -123,10 +123,6 @@ static void test_order(void **state)
     assert_int_equal(tally.by_reason[REASON_CORRUPT], 1);
     assert_int_equal(tally.pixels, 2 * (3 + 5 + 6));
     assert_int_equal(tally.bytes, 40);
-    assert_int_equal(tally.image_path.width, 5); /* a and an escape */
-    assert_int_equal(tally.image_path.bytes, 7);
-    assert_int_equal(tally.failure_path.width, 1);
-    assert_int_equal(tally.failure_message.bytes, tally.failure_message.width);
     journal_close(&journal);
 }
 

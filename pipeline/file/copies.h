@@ -1,0 +1,30 @@
+/* copies.h: objects that the format defines, as they are, from a finished file to one that is written:
+ * layout, filters, attributes, names of scales, bytes. */
+#ifndef CLPIPE_FILE_COPIES_H
+#define CLPIPE_FILE_COPIES_H
+
+#include "file/result_internal.h"
+#include "file/row_list.h"
+
+struct copies {
+    struct result *from;
+    hid_t to;
+    const char *path; /* of the file that is written, for messages */
+    /* Whether an object, by its absolute name, is left out with what is below it; NULL: none is. */
+    bool (*leave_out)(const void *context, const char *name);
+    const void *context;
+    /* Which row of `from` each row of images is: datasets that have that axis follow it, and what has no row gets
+     * NaN or -1. NULL: rows are the same. */
+    const struct row_list *rows;
+};
+
+/* The object `name` (absolute) and what is below it; what is above it must be there. Bytes go from file to
+ * file by copy_file_range, which shares them where the file system can. HDF5's one thread. */
+enum status copies_make(const struct copies *copies, const char *name, struct error *err);
+
+/* Attributes of an object that the format defines, texts and numbers, but for those that `to` has; `only`: those
+ * of these names, each with a space behind it, NULL: all. */
+enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from, const char *name,
+                              const char *only, struct error *err);
+
+#endif
