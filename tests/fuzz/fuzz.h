@@ -70,6 +70,8 @@ void fuzz_listfile(const struct fuzz_target *target, const uint8_t *data, size_t
 void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_seal_log(uint8_t *data, size_t size);
 void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size);
+void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t size);
+void fuzz_seal_network(uint8_t *data, size_t size);
 /* fuzz_hdf5.c */
 void fuzz_result(const struct fuzz_target *target, const uint8_t *data, size_t size);
 void fuzz_matrix(const struct fuzz_target *target, const uint8_t *data, size_t size);

@@ -17,6 +17,7 @@ static const struct fuzz_target fixed[] = {
     {"listfile", fuzz_listfile, NULL, NULL},
     {"log", fuzz_log, fuzz_seal_log, NULL},
     {"npy", fuzz_npy, NULL, NULL},
+    {"network", fuzz_network, fuzz_seal_network, NULL},
     {"result", fuzz_result, NULL, fuzz_mutate_hdf5},
     {"matrix", fuzz_matrix, NULL, fuzz_mutate_hdf5},
 };

@@ -444,6 +444,35 @@ def draw_npy(seeds):
                           b"\x93NUMPY" + bytes([version, 0]) + length + text + values[:12 * size])
 
 
+def draw_network(seeds):
+    """A layer of each kind, in networks of one to seven layers."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+    import network_numpy
+    import numpy
+    draw = numpy.random.default_rng(1)
+    same = {"height": 6, "width": 5, "channels": 4}
+    window = {"kernel_y": 3, "kernel_x": 3, "stride_y": 1, "stride_x": 1, "top": 1, "left": 1}
+    range8 = {"low": 0, "high": 255}
+
+    def convolution(a, inputs, groups):
+        return dict(same, kind="convolution", a=a, dilation_y=1, dilation_x=1, groups=groups, zero=3,
+                    weights=draw.integers(-128, 128, (4, 3, 3, inputs // groups)),
+                    bias=draw.integers(-99, 99, 4), multiplier=numpy.full(4, 2 ** 30),
+                    shifts=numpy.array([40, 41, 33, 31]), **window, **range8)
+    layers = [convolution(0, 3, 1), convolution(1, 4, 4),
+              dict(same, kind="table", a=2, groups=1, zero=3, tables=draw.integers(0, 256, (1, 256))),
+              dict(same, kind="add", a=3, b=1, zero=0, mul_a=1 << 19, mul_b=1 << 19, shift=20, **range8),
+              dict(kind="mean", a=4, height=1, width=1, channels=4, kernel_y=6, kernel_x=5, stride_y=1,
+                   stride_x=1, zero=9, mul_a=1 << 30, shift=30, **range8),
+              dict(same, kind="multiply", a=4, b=5, zero=0, mul_a=1 << 30, shift=38, **range8),
+              dict(same, kind="max", a=6, zero=0, **window),
+              dict(kind="sum", a=7, height=1, width=1, channels=4)]
+    for count in range(1, len(layers) + 1):
+        seeds.add("network", "layers-%d" % count, network_numpy.write(
+            {"picture": (6, 5, 9), "layers": layers[:count], "about": "name: seed\n",
+             "outputs": [{"name": "last", "tensor": count, "multiplier": 1, "shift": 3}]}))
+
+
 def draw_matrix(seeds):
     try:
         import h5py
@@ -514,7 +543,8 @@ def main(arguments):
         return 2
     seeds = Seeds(arguments[1])
     for draw in (draw_png, draw_jpeg, draw_bmp, draw_gif, draw_netpbm, draw_tiff, draw_heif,
-                 draw_jxl, draw_list, draw_listfile, draw_archive, draw_npy, draw_matrix):
+                 draw_jxl, draw_list, draw_listfile, draw_archive, draw_npy, draw_network,
+                 draw_matrix):
         draw(seeds)
     draw_store(seeds, os.path.abspath(arguments[2]))
     seeds.add("decode", "text", b"hello")
