@@ -53,7 +53,7 @@ static bool needs_descriptors(struct step_node *node, struct plan *plan,
                               const struct feature *feature)
 {
     (void)plan;
-    return feature && feature->kind->descriptor &&
+    return feature && feature->kind->descriptor && !feature->kind->count &&
            describe_step(feature->kind->descriptor) == node->step;
 }
 
@@ -61,7 +61,7 @@ static bool needs_words(struct step_node *node, struct plan *plan, const struct 
 {
     (void)plan;
     node->config = feature;
-    return feature && feature->kind->descriptor;
+    return feature && feature->kind->descriptor && !feature->kind->count;
 }
 
 static bool needs_net(struct step_node *node, struct plan *plan, const struct feature *feature)

@@ -139,7 +139,7 @@ static void long_texts(void **state)
     (void)state;
     struct feature_set set = {0};
     struct error err = ERROR_INIT;
-    char spec[300], longest[FEATURE_NAME_MAX];
+    char spec[5000], longest[FEATURE_NAME_MAX];
     memset(longest, 'n', sizeof longest);
     longest[sizeof longest - 1] = '\0';
     snprintf(spec, sizeof spec, "%s=rgb", longest);

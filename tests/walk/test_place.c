@@ -52,10 +52,7 @@ static void test_texts(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *text = place_text(texts[i].source);
         assert_string_equal(text, texts[i].text);
-        char *again = place_text(text);
-        assert_string_equal(again, text);
         free(text);
-        free(again);
     }
 }
 
@@ -85,20 +82,26 @@ static const struct {
     {"nowhere", "gone", false},
 };
 
+static void check_pair(const char *a, const char *b, bool same)
+{
+    char *one = place_text(a), *two = place_text(b);
+    if (place_same(one, two) != same || place_same(two, one) != same)
+        fail_msg("%s and %s", a, b);
+    free(one);
+    free(two);
+}
+
 static void test_pairs(void **state)
 {
     (void)state;
     char here[4096], whole[4200];
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (place_same(pairs[i].a, pairs[i].b) != pairs[i].same ||
-            place_same(pairs[i].b, pairs[i].a) != pairs[i].same)
-            fail_msg("%s and %s", pairs[i].a, pairs[i].b);
-    }
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        check_pair(pairs[i].a, pairs[i].b, pairs[i].same);
     assert_non_null(getcwd(here, sizeof here));
     snprintf(whole, sizeof whole, "%s//dir/", here);
-    assert_true(place_same("dir", whole));
-    assert_true(place_same(whole, "link"));
-    assert_false(place_same(whole, "other"));
+    check_pair("dir", whole, true);
+    check_pair(whole, "link", true);
+    check_pair(whole, "other", false);
 }
 
 /* Lists of sources are texts, separated by spaces. */
