@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ struct outcome {
     bool done;
     enum status status;
     struct error error;
-    char answer[];
+    _Alignas(max_align_t) char answer[];
 };
 
 static const struct {

@@ -462,7 +462,7 @@ out:
 static bool make_room(struct journal *journal, const struct records_row *row)
 {
     const struct rows *rows = &journal->filling;
-    if (!row || rows->count == 0 || row_bytes(journal, &row->record) <= BLOCK_BYTES - rows->used)
+    if (!row || rows->count == 0 || rows->used + row_bytes(journal, &row->record) <= BLOCK_BYTES)
         return false;
     flush_rows(journal);
     return true;

@@ -184,14 +184,14 @@ def test_rows_for_kmeans(monkeypatch):
     numpy = pytest.importorskip("numpy")
     make = runpy.run_path(str(ROOT / "tools" / "bench-kmeans"))["make"]
     monkeypatch.setitem(make.__globals__, "BLOCK", 1 << 12)
-    rows, first = make(20001, 8, 5, False)
+    rows, first = make(20001, 8, 5, "mixture")
     assert {tuple(row) for row in first} <= {tuple(row) for row in rows}
     assert len(numpy.unique(rows, axis=0)) == len(rows)
-    noise, _ = make(20001, 8, 5, True)
+    noise, _ = make(20001, 8, 5, "noise")
     assert abs(noise.mean()) < 0.02 and abs(noise.std() - 1.5) < 0.02
     assert (numpy.diff(numpy.sort((rows - noise)[:, 0])) > 1e-3).sum() == 4
     monkeypatch.setitem(make.__globals__, "ThreadPoolExecutor", lambda: ThreadPoolExecutor(1))
-    assert numpy.array_equal(make(20001, 8, 5, False)[0], rows)
+    assert numpy.array_equal(make(20001, 8, 5, "mixture")[0], rows)
 
 
 @pytest.mark.deep

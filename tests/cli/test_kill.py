@@ -249,6 +249,7 @@ def kill_shards(place, command, moments, tally, whole):
             (place / name).unlink()
 
 
+@pytest.mark.deep
 def test_kill_ingest(whole, tmp_path, capsys):
     tally = run_chains(kill_ingest, "ingest", 0.55, whole, tmp_path, capsys)
     assert tally.resumed > 0

@@ -212,7 +212,7 @@ def test_write_feature(file):
     before = open(file, "rb").read()
     masked = numpy.ma.masked_array(rows, rows > 1)
     for arguments, code, text in (
-            ((file, "x", rows), 2, "already has an imported feature.*replace=True"),
+            ((file, "x", rows + 1), 2, "already has an imported feature.*replace=True"),
             ((file, "z", masked), 2, "values are masked"), ((file, "z", list(masked)), 2, "values are masked"),
             ((file, "z", rows[1:]), 3, "12 rows"), ((file, "z", rows[0]), 3, "1 dimension"),
             ((file, "z", [[None]]), 2, "objects"), ((file, "a/b", rows), 2, "a/b"),
