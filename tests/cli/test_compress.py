@@ -231,7 +231,7 @@ def test_a_damaged_chunk_beside_other_damage(place):
     rows = damage("packed.h5")
     clpipe("repair", "packed.h5", "-o", "saved.h5", code=1)
     with h5py.File("saved.h5", "r") as file:
-        assert numpy.array_equal(file["features/wide"][:], rows[:6])
+        assert numpy.array_equal(file["features/wide"][:], numpy.delete(rows, [7, 8, 9], 0))
 
 
 def test_what_was_made_of_a_damaged_chunk(place):
