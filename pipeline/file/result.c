@@ -313,7 +313,8 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     if (read_feature_attributes(feature, result, group, err))
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
-    feature->is_float = strcmp(feature->normalize, "none") != 0;
+    /* Counts as they are; what a network gives is no count. */
+    feature->is_float = strcmp(feature->normalize, "none") != 0 || strcmp(feature->kind, "net") == 0;
     feature->is_signed = strcmp(feature->normalize, "unit") == 0;
     feature->blank = feature_zeros_say_nothing(feature->kind, feature->normalize);
     feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
