@@ -5,6 +5,21 @@
 #include <CL/cl.h>
 #include <stdlib.h>
 
+/* The loader's function. The program opens the loader by name, so it may be in no list of libraries, and
+ * others (hwloc, which MPI asks) call OpenCL before that. */
+static void *of_loader(const char *name)
+{
+    void *next = dlsym(RTLD_NEXT, name);
+    void *loader = next ? NULL : dlopen("libOpenCL.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return loader ? dlsym(loader, name) : next;
+}
+
+#undef NEXT
+#define NEXT(name)                                                                                 \
+    static __typeof__(name) *next;                                                                 \
+    if (!next)                                                                                     \
+    *(void **)&next = of_loader(#name)
+
 /* A call that returns an error code. */
 #define CODE(class, name, parameters, arguments)                                                   \
     CL_API_ENTRY cl_int CL_API_CALL name parameters                                                \
