@@ -560,6 +560,7 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
         goto out;
     }
     memcpy(model->bytes, bytes, size);
+    model->size = size;
     model->tensors[0] = (struct net_tensor){
         .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
     uint8_t digest[SHA_BYTES];

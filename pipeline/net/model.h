@@ -89,7 +89,8 @@ struct net_model {
     uint32_t about_bytes;
     uint64_t products; /* multiplications for a picture */
     char digest[65];   /* SHA-256 of the whole file */
-    uint8_t *bytes;    /* the file */
+    uint8_t *bytes;    /* the file, `size` of them */
+    size_t size;
 };
 
 /* Reads a file of at most 1 GiB. STATUS_FAILED with one line that names the path and the fault. */

@@ -85,12 +85,14 @@ static enum status places_open(struct places *places, const struct net_model *mo
     find_last_use(last, model);
     for (uint32_t t = 0; t < count; t++) {
         size_t at = 0;
-        for (uint32_t i = 0; i < t; i++) {
-            const bool together = last[i] >= t && places->place[i] < at + bytes_of(model, t) &&
-                                  at < places->place[i] + bytes_of(model, i);
-            if (together) { /* begin again behind it */
-                at = places->place[i] + bytes_of(model, i);
-                i = UINT32_MAX;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (uint32_t i = 0; i < t; i++) {
+                const size_t end = places->place[i] + bytes_of(model, i);
+                if (last[i] >= t && places->place[i] < at + bytes_of(model, t) && at < end) {
+                    at = end;
+                    moved = true;
+                }
             }
         }
         places->place[t] = at;
@@ -225,13 +227,11 @@ static enum status build_net(void *state, struct error *err)
     struct net *net = state;
     if (net->engine)
         return STATUS_OK;
-    uint64_t size;
-    memcpy(&size, net->model->bytes + 8, sizeof size);
     if (ocl_program_build(&net->program, net->context, programs[0], NULL, net->options, err) !=
             STATUS_OK ||
         make_shapes(net, err) != STATUS_OK ||
-        ocl_buffer(&net->constants, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, size,
-                   net->model->bytes, "a network", err) != STATUS_OK ||
+        ocl_buffer(&net->constants, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                   net->model->size, net->model->bytes, "a network", err) != STATUS_OK ||
         ocl_buffer(&net->work, net->context, CL_MEM_READ_WRITE, net->batch * net->places.bytes, NULL,
                    "the values of a network", err) != STATUS_OK)
         return STATUS_FAILED;
