@@ -374,6 +374,8 @@ static void add_report(struct ingest_report *sum, const struct outcome *outcome)
     sum->images_unchanged += one->images_unchanged;
     sum->images_resumed += one->images_resumed;
     sum->files_not_images += one->files_not_images;
+    sum->files_compared += one->files_compared;
+    sum->files_differ += one->files_differ;
     sum->bytes_read += one->bytes_read;
     sum->pixels += one->pixels;
     sum->jpeg_handed_back += one->jpeg_handed_back;

@@ -496,6 +496,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .retry_limited = takeover_raises_limits(takeover),
                   .require_codes = options->add_codes},
         .sidecars = options->sidecar,
+        .checksum = options->checksum,
         .strict = options->strict,
         .allow_removal = options->allow_removal,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED

@@ -96,6 +96,9 @@ static const struct option ingest_rows[] = {
     {"add-codes", 0, OPTION_FLAG, AT(add_codes), NULL, NULL, NULL, 0, 0,
      "add the perceptual codes that duplicates needs to a file made without; images without one are "
      "decoded again"},
+    {"checksum", 0, OPTION_FLAG, AT(checksum), NULL, NULL, NULL, 0, 0,
+     "compare the bytes of each file of the SOURCEs with their digest: without it, only where size and time "
+     "are the same, but inode or change time are not"},
     {"retry-failed", 0, OPTION_FLAG, AT(retry_failed), NULL, NULL, NULL, 0, 0,
      "retry files that failed before"},
     {"sidecar", 0, OPTION_FLAG, AT(sidecar), NULL, NULL, NULL, 0, 0,

@@ -66,7 +66,7 @@ struct options {
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
-    bool add_codes, retrain, allow_removal;
+    bool add_codes, retrain, allow_removal, checksum;
     const char *codebook;
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */

@@ -201,6 +201,8 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
         json_removed(json, report->removed);
     json_uint(json, "images_resumed", report->images_resumed);
     json_uint(json, "files_not_images", report->files_not_images);
+    json_uint(json, "files_compared", report->files_compared);
+    json_uint(json, "files_differ", report->files_differ);
     report_share(json, &report->share);
     json_uint(json, "bytes_read", report->bytes_read);
     json_uint(json, "pixels", report->pixels);

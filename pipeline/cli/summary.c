@@ -269,6 +269,10 @@ static void counts_lines(struct text *text, const struct ingest_report *report, 
     if (report->images_resumed)
         line(text, "resumed", "%s from an earlier run",
              format_count(count, sizeof count, report->images_resumed));
+    if (report->files_compared)
+        line(text, "compared", "%s of the same size and time read again: %s changed",
+             format_number_of(count, sizeof count, report->files_compared, "file"),
+             format_count(total, sizeof total, report->files_differ));
     /* How many the file has is known at its end. */
     if (report->images_unchanged && !unchanged)
         line(text, "unchanged", "%s%s%s already in the file",

@@ -278,12 +278,30 @@ static enum status renumber(const struct file_input *input, unsigned number, uin
     return STATUS_OK;
 }
 
-static bool is_source(unsigned number)
+static bool is_column(unsigned number, const char *name)
 {
     return number < ROW_THUMBNAIL &&
            strcmp(number >= ROW_FAILURE ? failure_table.column[number - ROW_FAILURE].name
                                         : image_table.column[number].name,
-                  "source") == 0;
+                  name) == 0;
+}
+
+/* Rows of the column inode or ctime_ns, which have the same size. */
+static void restate(const struct file_input *input, uint64_t first, uint64_t count, bool inode,
+                    uint64_t *rows)
+{
+    size_t from = 0, to = input->stats;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (input->stat[middle].row < first)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    for (; from < input->stats && input->stat[from].row < first + count; from++) {
+        const struct row_stat *stat = &input->stat[from];
+        rows[stat->row - first] = inode ? stat->inode : (uint64_t)stat->ctime_ns;
+    }
 }
 
 static enum status read_file(void *context, const struct move_column *moved, uint64_t first,
@@ -305,7 +323,11 @@ static enum status read_file(void *context, const struct move_column *moved, uin
     if (column->raw->row_bytes != moved->row_bytes)
         return contradicts(input, number, first, err);
     const enum status status = raw_read(column->raw, first, count, rows, err);
-    return !status && input->source_now && is_source(number)
+    const bool inode = is_column(number, "inode");
+    if (!status && input->stats > 0 && number < ROW_FAILURE &&
+        (inode || is_column(number, "ctime_ns")))
+        restate(input, first, count, inode, rows);
+    return !status && input->source_now && is_column(number, "source")
                ? renumber(input, number, first, count, rows, err)
                : status;
 }

@@ -26,6 +26,12 @@ struct log_input {
 void log_input_init(struct row_input *out, struct log_input *input, const struct records *log,
                     unsigned thumbnail_size);
 
+/* What stat() says now of the file of an image. */
+struct row_stat {
+    uint64_t row, inode;
+    int64_t ctime_ns;
+};
+
 /* A finished file, whose datasets are opened when rows of them are asked for. What it lacks are zeros; of
  * thumbnails as above. */
 struct file_input {
@@ -34,7 +40,9 @@ struct file_input {
     const struct feature_set *features; /* by their names; of the same width there */
     unsigned sources, thumbnail_size;
     const int *source_now; /* the number that each of its sources gets; NULL: its own */
-    pthread_mutex_t lock;  /* guards what is opened */
+    const struct row_stat *stat; /* in the order of their rows: in the place of its own */
+    size_t stats;
+    pthread_mutex_t lock; /* guards what is opened */
     struct file_column {
         bool known, spaces; /* spaces: its texts are padded with them */
         hid_t dataset, data_dataset;

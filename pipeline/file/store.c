@@ -19,6 +19,7 @@
 #include "log/journal.h"
 #include <assert.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,9 @@ struct store {
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
+    pthread_mutex_t lock; /* guards the list of */
+    struct row_stat *stat;
+    size_t stats;
     bool discard, done; /* the finished file has taken over */
 };
 
@@ -237,6 +241,7 @@ enum status store_open(struct store **out, const struct store_config *config, st
     if (!store)
         return error_memory(err, sizeof *store, "the store");
     store->config = *config;
+    pthread_mutex_init(&store->lock, NULL);
     if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
         (status = number_sources(store, err)))
         goto out;
@@ -278,13 +283,10 @@ const char *store_work_directory(const struct store *store)
 }
 
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
-                 uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed)
+                 uint64_t bytes, int64_t mtime_ns, struct store_record *record)
 {
     assert(source < store->config.content.source_count);
-    if (!prior_find(store->prior, source, path, path_length, bytes, mtime_ns, record))
-        return false;
-    *resumed = location_in_log(record->origin);
-    return true;
+    return prior_find(store->prior, source, path, path_length, bytes, mtime_ns, record);
 }
 
 bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
@@ -343,9 +345,37 @@ bool store_updates(const struct store *store)
 
 /* --- putting --------------------------------------------------------------------------------- */
 
+static enum status add_stat(struct store *store, const struct store_record *record,
+                            struct error *err)
+{
+    const size_t size = sizeof *store->stat;
+    pthread_mutex_lock(&store->lock);
+    /* Doubled whenever it is full. */
+    const size_t full = store->stats & (store->stats - 1);
+    struct row_stat *stat =
+        full ? store->stat : realloc(store->stat, (2 * store->stats + 1) * size);
+    if (stat) {
+        store->stat = stat;
+        stat[store->stats++] = (struct row_stat){.row = location_row(record->origin),
+                                                 .inode = record->inode,
+                                                 .ctime_ns = record->ctime_ns};
+    }
+    pthread_mutex_unlock(&store->lock);
+    return stat ? STATUS_OK : error_memory(err, 2 * store->stats * size, "inode numbers");
+}
+
+static int compare_stats(const void *a, const void *b)
+{
+    const uint64_t x = ((const struct row_stat *)a)->row, y = ((const struct row_stat *)b)->row;
+    return (x > y) - (x < y);
+}
+
 enum status store_put(struct store *store, const struct store_record *record, struct error *err)
 {
     struct store_record kept = *record;
+    if (record->restated && location_kind(record->origin) == LOCATION_IMAGE &&
+        add_stat(store, record, err))
+        return STATUS_FAILED;
     /* What is counted now is what the file will hold. */
     if (kept.thumbnail_size == 0 || kept.thumbnail_size != store->config.content.thumbnail_size ||
         kept.thumbnail_length > RECORDS_MOST_THUMBNAIL || (!kept.origin && !kept.thumbnail)) {
@@ -659,7 +689,12 @@ enum status store_finish(struct store *store, const struct store_run *run,
     status = row_lists_open(&rows.lists, order, records, workdir_path(store->work), err);
     if (finished)
         result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
-                        store->source_now, size);
+                          store->source_now, size);
+    if (finished && store->stats > 0) {
+        qsort(store->stat, store->stats, sizeof *store->stat, compare_stats);
+        file.stat = store->stat;
+        file.stats = store->stats;
+    }
     if (!status)
         status = compare(&summary->unchanged, store, &rows, compress, err);
     if (!status)
@@ -690,6 +725,8 @@ void store_close(struct store **store)
     journal_close(&s->journal);
     result_close(&s->replaced);
     codebooks_clear(&s->learned);
+    pthread_mutex_destroy(&s->lock);
+    free(s->stat);
     free(s->source_now);
     if (remove)
         workdir_close(&s->work, false);

@@ -86,12 +86,12 @@ enum status store_begin(struct store *store, const struct content *content, stru
 const char *store_work_directory(const struct store *store);
 
 /* Earlier work on this item: fills *record and returns true if a log or a finished file has it with
- * the same bytes and mtime; *resumed tells a log from a finished file. The record goes to store_put
- * as it is, but for its sequence; its path is the one given here. Failures that say nothing about
+ * the same bytes and mtime. The record goes to store_put as it is, but for its sequence; its path is the
+ * one given here. Failures that say nothing about
  * the file's content (unreadable, vanished, changed, out-of-memory) are never offered. Items must
  * be asked for in walk order, by one thread. */
 bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
-                 uint64_t bytes, int64_t mtime_ns, struct store_record *record, bool *resumed);
+                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);
 
 /* What the finished file has of an item that the walk could not look at. store_prior_unseen: its
  * image, whatever its bytes and mtime. store_prior_below: the next of its images and failures below a

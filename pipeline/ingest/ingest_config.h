@@ -56,6 +56,7 @@ struct ingest_config {
     struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
                                   unless they are given: as the file stores those of the walk */
     bool sidecars; /* what lies beside the pictures is stored */
+    bool checksum; /* images that an earlier run has are kept only if their bytes are the same */
     bool strict;
     enum ingest_thumbnails thumbnails;
     uint32_t thumbnail_size; /* THUMBNAILS_WANTED: THUMBNAIL_LEAST to THUMBNAIL_MOST; 0: the file's,
@@ -126,6 +127,9 @@ enum jpeg_way {
 struct ingest_report {
     uint32_t ranks; /* processes that it is the sum of; 0: of one that works alone */
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
+    /* Files of the size and time of before that were read again: their inode or time of change is
+     * another, or all are compared; those with other bytes. */
+    uint64_t files_compared, files_differ;
     uint64_t by_reason[REASON_COUNT];
     uint64_t links_passed; /* symbolic links to directories that were not followed */
     uint64_t paths_repeated; /* lines of lists that name what one before has named */

@@ -29,6 +29,8 @@ struct picture *picture_new(const struct picture_sink *sink, const struct walk_i
         .path_length = item->path_length,
         .bytes = item->bytes,
         .mtime_ns = item->mtime_ns,
+        .inode = item->inode,
+        .ctime_ns = item->ctime_ns,
         .failure = item->failure,
         .orientation = 1,
     };
@@ -143,6 +145,7 @@ void picture_free(struct picture *picture)
     blob_close(&picture->blob);
     pthread_mutex_destroy(&picture->lock);
     free(picture->path);
+    free(picture->prior);
     free(picture->counters);
     free(picture->thumbnail);
     free(picture->pixels_of_thumbnail);

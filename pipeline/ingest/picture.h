@@ -38,6 +38,8 @@ struct picture {
     uint8_t *thumbnail;           /* that the record refers to, or NULL */
     uint8_t *pixels_of_thumbnail; /* from a device, as stored, or NULL; under the lock */
     bool resumed, unchanged;
+    struct store_record *prior; /* of an earlier run, if its bytes are to be compared first; or NULL */
+    bool compared, differs;     /* they were, or could not; they are others */
     bool dropped;   /* the run ends without it */
     bool counted;   /* counters hold the values of a part; until then they are not initialised */
     bool lost;      /* a part's values will not come: it is decoded again */

@@ -14,6 +14,7 @@
 #include "ingest/readers.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/lock.h"
 #include "base/path.h"
 #include "walk/bytes.h"
@@ -31,6 +32,7 @@
 /* Asked for of a file: behind that the system reads ahead by itself. */
 #define ADVISED_BYTES (1u << 20)
 #define HEADER_BYTES  (128u << 10)
+#define COMPARED_BYTES (256u << 10) /* at once */
 /* Opening takes longer than this, on average: it waits for something. A reader that was not given a
  * core for a while must not look like that: no single one counts for more than four times as much.
  */
@@ -91,21 +93,40 @@ static enum status look_up_known(struct readers *readers, struct picture *pictur
     return STATUS_OK;
 }
 
-/* What an earlier run knows of it. With the walk's lock. */
-static void look_up_picture(struct readers *readers, struct picture *picture)
+/* Takes what an earlier run knows of it. */
+static void take_prior(struct picture *picture, const struct store_record *prior)
 {
-    struct store_record *record = &picture->record, prior;
-    bool resumed = false;
+    struct store_record *record = &picture->record;
+    const uint64_t sequence = record->sequence;
+    *record = *prior;
+    record->sequence = sequence;
+    record->path = picture->path;
+    picture->pixels = (uint64_t)prior->width * prior->height;
+    picture->resumed = location_in_log(prior->origin);
+    picture->unchanged = !picture->resumed;
+}
+
+/* What an earlier run knows of it. With the walk's lock. */
+static enum status look_up_picture(struct readers *readers, struct picture *picture,
+                                   struct error *err)
+{
+    const struct store_record *record = &picture->record;
+    struct store_record prior;
     if (!readers->store || record->failure.reason != REASON_NONE ||
         !store_prior(readers->store, record->source, picture->path, record->path_length,
-                     record->bytes, record->mtime_ns, &prior, &resumed))
-        return;
-    prior.sequence = record->sequence;
-    prior.path = picture->path;
-    *record = prior;
-    picture->pixels = (uint64_t)prior.width * prior.height;
-    picture->resumed = resumed;
-    picture->unchanged = !resumed;
+                     record->bytes, record->mtime_ns, &prior))
+        return STATUS_OK;
+    const bool other = record->inode && prior.inode &&
+                       (record->inode != prior.inode || record->ctime_ns != prior.ctime_ns);
+    if (!other && !(readers->job->config->checksum && prior.failure.reason == REASON_NONE)) {
+        take_prior(picture, &prior);
+        return STATUS_OK;
+    }
+    picture->prior = malloc(sizeof prior);
+    if (!picture->prior)
+        return error_memory(err, sizeof prior, "a picture");
+    *picture->prior = prior;
+    return STATUS_OK;
 }
 
 /* A picture of what the file has of an item that the walk could not look at. With the walk's lock. */
@@ -205,10 +226,8 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
         return STATUS_OK;
     if (walk_is_known(readers->walk, record->source))
         return look_up_known(readers, picture, err);
-    if (!readers->store || !entry_is_unseen(&record->failure)) {
-        look_up_picture(readers, picture);
-        return STATUS_OK;
-    }
+    if (!readers->store || !entry_is_unseen(&record->failure))
+        return look_up_picture(readers, picture, err);
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
     /* Its image stays, beside the failure. */
@@ -248,7 +267,8 @@ static enum status walk_picture(struct picture **out, struct readers *readers, s
             picture_free(picture);
             return status;
         }
-        if (known || readers->looked_at++ < readers->limit_items || picture->unchanged)
+        if (known || readers->looked_at++ < readers->limit_items || picture->unchanged ||
+            picture->prior)
             break;
         picture_free(picture);
     }
@@ -268,6 +288,47 @@ static struct picture *take_again(struct readers *readers)
     return picture;
 }
 
+/* Has the file other bytes than an earlier run has read? Not if they cannot be read. */
+static bool bytes_differ(const struct picture *picture)
+{
+    struct murmur3 state;
+    uint64_t digest[2], at = 0;
+    ssize_t got = 0;
+    uint8_t *bytes = malloc(COMPARED_BYTES);
+    murmur3_init(&state);
+    while (bytes && (got = blob_read(&picture->blob, bytes, COMPARED_BYTES, at)) > 0) {
+        murmur3_update(&state, bytes, (size_t)got);
+        at += (uint64_t)got;
+    }
+    const bool all = bytes && got == 0;
+    free(bytes);
+    murmur3_final(&state, digest);
+    return all && memcmp(digest, picture->prior->digest, sizeof digest) != 0;
+}
+
+/* Size and time are those of before, inode or time of change are not: what an earlier run knows is taken if the
+ * bytes are those of before, too. A failure has no digest: such a file is read as a new one. */
+static void compare_with_prior(struct picture *picture)
+{
+    struct store_record *prior = picture->prior;
+    const bool opened = blob_is_open(&picture->blob), image = prior->failure.reason == REASON_NONE;
+    picture->compared = opened;
+    picture->differs = opened && image && bytes_differ(picture);
+    if (!opened || (image && !picture->differs)) {
+        const struct store_record now = picture->record;
+        take_prior(picture, prior);
+        if (opened) {
+            picture->bytes_read = prior->bytes;
+            picture->record.inode = now.inode;
+            picture->record.ctime_ns = now.ctime_ns;
+            picture->record.restated = true;
+        }
+        blob_close(&picture->blob);
+    }
+    free(prior);
+    picture->prior = NULL;
+}
+
 static void open_picture(struct readers *readers, struct picture *picture)
 {
     struct store_record *record = &picture->record;
@@ -281,6 +342,8 @@ static void open_picture(struct readers *readers, struct picture *picture)
         record->inode = st.st_ino;
         record->ctime_ns = clock_file_time(&st.st_ctim);
     }
+    if (picture->prior)
+        compare_with_prior(picture);
 }
 
 /* The next picture; with `wait` waits while the window is full. NULL at the end, on a stop and on an

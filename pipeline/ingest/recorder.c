@@ -53,6 +53,8 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     report->bytes_read += picture->bytes_read;
     report->by_reason[reason]++;
     report->jpeg_handed_back += picture->handed_back;
+    report->files_compared += picture->compared;
+    report->files_differ += picture->differs;
     if (reason == REASON_NONE) {
         report->images_ok++;
         report->images_resumed += picture->resumed;

@@ -35,6 +35,7 @@ struct store_record {
     /* 0; store_prior sets it to where the store has this record already, values and thumbnail
      * included. */
     uint64_t origin;
+    bool restated; /* inode and ctime_ns are not those that lie there */
 };
 
 /* Where a record lies: a row of the log's tables (records.h), or of the finished file. Never 0. */

@@ -7,11 +7,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statfs.h>
 
 #define READ_BYTES ((size_t)256 << 10)
 
@@ -69,28 +67,6 @@ char *original_name(const char *path)
     return out;
 }
 
-static enum original_system system_of(const struct statfs *fs)
-{
-    /* linux/magic.h, and those of file systems outside the kernel. */
-    static const uint32_t local[] = {
-        EXT4_SUPER_MAGIC,     XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
-        TMPFS_MAGIC,          RAMFS_MAGIC,          F2FS_SUPER_MAGIC,
-        NILFS_SUPER_MAGIC,    ISOFS_SUPER_MAGIC,    UDF_SUPER_MAGIC,
-        SQUASHFS_MAGIC,       EROFS_SUPER_MAGIC_V1, REISERFS_SUPER_MAGIC,
-        0x2fc12fc1 /* ZFS */, 0x3153464a /* JFS */, 0xca451a4e /* bcachefs */};
-    static const uint32_t shared[] = {NFS_SUPER_MAGIC,       CEPH_SUPER_MAGIC,
-                                      OCFS2_SUPER_MAGIC,     0x0bd00bd0 /* Lustre */,
-                                      0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */};
-    const uint32_t type = (uint32_t)fs->f_type;
-    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
-        if (local[i] == type)
-            return ORIGINAL_LOCAL;
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if (shared[i] == type)
-            return ORIGINAL_SHARED;
-    return type == OVERLAYFS_SUPER_MAGIC ? ORIGINAL_STACKED : ORIGINAL_UNTRUSTED;
-}
-
 void original_look(struct original *out, const char *path, const struct result_image *image)
 {
     struct statfs fs;
@@ -101,11 +77,11 @@ void original_look(struct original *out, const char *path, const struct result_i
     char *file = strndup(path, length);
     out->name = original_name(path);
     if (state == ORIGINAL_THERE && file && statfs(file, &fs) == 0) {
-        out->system = system_of(&fs);
+        out->system = file_system_of(&fs);
         if (out->name && path[length])
             out->member = strlen(out->name) - (strlen(path) - length) + 1;
         out->real = out->member ? NULL : realpath(file, NULL);
-        if (out->system == ORIGINAL_UNTRUSTED &&
+        if (out->system == FILE_SYSTEM_UNTRUSTED &&
             statx(AT_FDCWD, file, 0, STATX_MNT_ID, &more) == 0 && (more.stx_mask & STATX_MNT_ID))
             out->mount = more.stx_mnt_id;
     }
@@ -158,9 +134,9 @@ enum originals originals_compare(const struct original *a, const struct original
 {
     const struct stat *one = &a->st, *two = &b->st;
     const char *name = real_of(a), *other = real_of(b);
-    const bool untrusted = a->system == ORIGINAL_UNTRUSTED || b->system == ORIGINAL_UNTRUSTED;
-    const bool local = (a->system == ORIGINAL_LOCAL || a->system == ORIGINAL_STACKED) &&
-                       (b->system == ORIGINAL_LOCAL || b->system == ORIGINAL_STACKED);
+    const bool untrusted = a->system == FILE_SYSTEM_UNTRUSTED || b->system == FILE_SYSTEM_UNTRUSTED;
+    const bool local = (a->system == FILE_SYSTEM_LOCAL || a->system == FILE_SYSTEM_STACKED) &&
+                       (b->system == FILE_SYSTEM_LOCAL || b->system == FILE_SYSTEM_STACKED);
     const bool inode = one->st_dev == two->st_dev && one->st_ino == two->st_ino;
     if (strcmp(name, other) == 0)
         return ORIGINALS_ONE;
@@ -173,7 +149,7 @@ enum originals originals_compare(const struct original *a, const struct original
                    ? ORIGINALS_TWO
                    : ORIGINALS_UNCERTAIN;
     if (one->st_dev == two->st_dev ||
-        (local && a->system == ORIGINAL_LOCAL && b->system == ORIGINAL_LOCAL))
+        (local && a->system == FILE_SYSTEM_LOCAL && b->system == FILE_SYSTEM_LOCAL))
         return ORIGINALS_TWO;
     /* A file of a layer below has the times of the one above. */
     return local && clock_file_time(&one->st_ctim) != clock_file_time(&two->st_ctim)

@@ -9,6 +9,7 @@
 #define CLPIPE_PICTURES_ORIGINAL_H
 
 #include "base/blob.h"
+#include "base/file_system.h"
 #include "base/hash.h"
 #include "file/result.h"
 #include <sys/stat.h>
@@ -20,14 +21,6 @@ enum original_state { ORIGINAL_THERE, ORIGINAL_GONE, ORIGINAL_CHANGED };
 enum original_state original_check(const char *path, const struct result_image *image,
                                    bool *member);
 
-/* What an inode number of a file system says. */
-enum original_system {
-    ORIGINAL_UNTRUSTED, /* nothing: FUSE, SMB, FAT, and what is not known */
-    ORIGINAL_LOCAL,     /* one file, on this machine */
-    ORIGINAL_SHARED,    /* one file of one mount; another mount may be of the same directory */
-    ORIGINAL_STACKED,   /* overlayfs: likewise, but times of change are those of the file below */
-};
-
 struct original {
     enum original_state state;
     char *name;    /* original_name; the rest is set only if it is THERE */
@@ -35,7 +28,7 @@ struct original {
     size_t member; /* where the name of a member of an archive begins in `name`, 0: it is */
                    /* none; the rest is then about the archive */
     struct stat st;
-    enum original_system system;
+    enum file_system system;
     uint64_t mount; /* of an untrusted file system; 0: not known */
 };
 

@@ -459,6 +459,8 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
     struct failure *failure = &out->failure;
     const uint64_t offset = members->offset;
     *out = (struct entry){.mtime_ns = members->file->mtime_ns,
+                          .inode = members->file->inode,
+                          .ctime_ns = members->file->ctime_ns,
                           .where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS};
     if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
         out->bytes = (uint64_t)archive_entry_size(entry);
@@ -539,6 +541,8 @@ static enum status add_failed(struct member_listing *members, const struct failu
     struct source_listing *listing = members->listing;
     const struct entry entry = {.bytes = members->file->bytes,
                                 .mtime_ns = members->file->mtime_ns,
+                                .inode = members->file->inode,
+                                .ctime_ns = members->file->ctime_ns,
                                 .share = members->whole ? ENTRY_SHARE_REST : 0,
                                 .failure = *failure};
     listing->found(listing);

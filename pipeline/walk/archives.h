@@ -36,6 +36,8 @@ struct archive_file {
     size_t length;      /* of the path */
     uint64_t bytes;     /* as stat() told */
     int64_t mtime_ns;
+    uint64_t inode;   /* these two as in struct entry */
+    int64_t ctime_ns;
 };
 
 /* Adds the members to the listing, one after the other. Directories are no members. What cannot be

@@ -21,22 +21,22 @@ bool entry_is_unseen(const struct failure *failure)
     return failure->reason == REASON_UNREADABLE && !leads_nowhere(failure->error_number);
 }
 
+/* But for the message. */
 static void nothing_known(struct entry *entry)
 {
-    entry->bytes = 0;
-    entry->mtime_ns = 0;
-    entry->where = 0;
-    entry->share = 0;
+    memset(entry, 0, offsetof(struct entry, failure.message));
 }
 
-void entry_from_stat(struct entry *entry, const struct stat *st)
+void entry_from_stat(struct entry *entry, const struct stat *st, struct file_system_trust *trust,
+                     int directory, const char *path)
 {
+    nothing_known(entry);
     entry->bytes = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     entry->mtime_ns = clock_file_time(&st->st_mtim);
-    entry->where = 0;
-    entry->share = 0;
-    entry->failure.reason = REASON_NONE;
-    entry->failure.error_number = 0;
+    if (file_system_trusted(trust, st, directory, path)) {
+        entry->inode = st->st_ino;
+        entry->ctime_ns = clock_file_time(&st->st_ctim);
+    }
     if (S_ISREG(st->st_mode))
         return;
     const char *what = S_ISDIR(st->st_mode)

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/failure.h"
+#include "base/file_system.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,8 @@
 struct entry {
     uint64_t bytes;
     int64_t mtime_ns;
+    uint64_t inode; /* 0: unknown, or not to be trusted; then so is */
+    int64_t ctime_ns;
     uint64_t where;         /* struct source_member's; 0 for files */
     uint64_t share;         /* weight in a division into shards (portion.h): of the first member of an
                                archive that is not divided its size; 0: that of `bytes` */
@@ -36,9 +39,10 @@ uint32_t entry_size(const struct entry *entry);
 typedef enum status (*entry_fn)(void *context, const char *path, size_t length,
                                 const struct entry *entry, struct error *err);
 
-/* From a stat() that worked: a regular file is to be read, anything else is not-an-image and the
- * message names it. */
-void entry_from_stat(struct entry *entry, const struct stat *st);
+/* From a stat() of `path`, as seen from `directory`, that worked: a regular file is to be read, anything
+ * else is not-an-image and the message names it. */
+void entry_from_stat(struct entry *entry, const struct stat *st, struct file_system_trust *trust,
+                     int directory, const char *path);
 
 /* From a stat() of a symbolic link that failed with `number`. `promised`: the name says image. */
 void entry_broken_link(struct entry *entry, int number, bool promised);

@@ -72,6 +72,7 @@ struct source_listing {
     uint64_t links_passed;    /* symbolic links to directories that were not followed */
     uint64_t archives_passed; /* archives in directories that were not opened */
     uint64_t paths_repeated;  /* lines of lists that name what one before has named */
+    struct file_system_trust trust;
 
     /* Counts one that was found, for the progress. */
     void (*found)(struct source_listing *listing);

@@ -166,7 +166,9 @@ static enum status add_archive(const struct source *source, struct source_listin
                                 .path = path->data,
                                 .length = path->length,
                                 .bytes = entry->bytes,
-                                .mtime_ns = entry->mtime_ns};
+                                .mtime_ns = entry->mtime_ns,
+                                .inode = entry->inode,
+                                .ctime_ns = entry->ctime_ns};
     enum status status = STATUS_OK;
     if (source->fd < 0) {
         file.directory = source->shared->working_directory;
@@ -281,14 +283,16 @@ static enum status add_named(struct named *named, const char *open_path, const c
     if (path_stat_at(named->directory, open_path, &st, 0) == 0) {
         if (skip_identity(listing->skip, &st))
             return STATUS_OK;
-        entry_from_stat(&entry, &st);
+        entry_from_stat(&entry, &st, &listing->trust, named->directory, open_path);
         if (entry.failure.reason == REASON_NONE && archive) {
             const struct archive_file file = {.directory = named->directory,
                                               .name = open_path,
                                               .path = path,
                                               .length = length,
                                               .bytes = entry.bytes,
-                                              .mtime_ns = entry.mtime_ns};
+                                              .mtime_ns = entry.mtime_ns,
+                                              .inode = entry.inode,
+                                              .ctime_ns = entry.ctime_ns};
             return archives_list(named->archives, listing, &file, err);
         }
     } else {

@@ -213,7 +213,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     /* A link that is there but leads nowhere is told from one that has gone. */
     bool broken = link && number != 0 && fstatat(tree->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (number == 0)
-        entry_from_stat(&entry, &st);
+        entry_from_stat(&entry, &st, &tree->listing->trust, tree->fd, name);
     else if (broken)
         entry_broken_link(&entry, number, listing->promises_image(child->data));
     else if (number == ENOENT)

@@ -647,6 +647,8 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
                                .path_length = packed.path_length,
                                .bytes = entry.bytes,
                                .mtime_ns = entry.mtime_ns,
+                               .inode = entry.inode,
+                               .ctime_ns = entry.ctime_ns,
                                .where = entry.where,
                                .share = entry.share};
     memcpy(&item->failure, &entry.failure, packed.entry_size - offsetof(struct entry, failure));

@@ -72,6 +72,8 @@ struct walk_item {
     uint32_t path_length;
     uint64_t bytes; /* size of the file */
     int64_t mtime_ns;
+    uint64_t inode; /* these two as in struct entry */
+    int64_t ctime_ns;
     uint64_t where;         /* as in struct source_member */
     uint64_t share;         /* as in struct entry */
     struct failure failure; /* reason REASON_NONE: to be read */

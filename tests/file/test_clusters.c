@@ -300,7 +300,6 @@ static void test_update_keeps_and_continues(void **state)
     /* The first three images go. */
     struct made item;
     struct store_record prior;
-    bool resumed;
     uint64_t gone = 0, sequence = 0, first = 0;
     for (; gone < 3; first++) {
         make_record(&item, first, 0);
@@ -310,7 +309,7 @@ static void test_update_keeps_and_continues(void **state)
     for (uint64_t id = first; id < ITEMS + 10; id++) {
         make_record(&item, id, 0);
         assert_true(store_prior(store, 0, item.record.path, item.record.path_length,
-                                item.record.bytes, item.record.mtime_ns, &prior, &resumed));
+                                item.record.bytes, item.record.mtime_ns, &prior));
         prior.sequence = sequence++;
         assert_ok(store_put(store, &prior, &error));
     }
@@ -336,11 +335,10 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
     for (uint64_t i = 0; i < ITEMS; i++) {
         struct made made;
         struct store_record prior;
-        bool resumed;
         make_record(&made, ids[i], ids[i] == changed && !touched_only);
         made.record.mtime_ns += ids[i] == changed;
         bool found = store_prior(store, 0, made.record.path, made.record.path_length,
-                                 made.record.bytes, made.record.mtime_ns, &prior, &resumed);
+                                 made.record.bytes, made.record.mtime_ns, &prior);
         assert_int_equal(found, ids[i] != changed);
         struct store_record *record = found ? &prior : &made.record;
         record->sequence = i;

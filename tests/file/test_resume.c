@@ -61,11 +61,10 @@ static int run_in_child(struct fixture *f, struct shared *shared)
     shared->found = 0;
     for (uint64_t id = 0; id < KILLED_ITEMS; id++) {
         struct store_record prior;
-        bool resumed;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
         if (store_prior(store, 0, record->path, record->path_length, record->bytes,
-                        record->mtime_ns, &prior, &resumed)) {
+                        record->mtime_ns, &prior)) {
             shared->found++;
             record = &prior;
         }
@@ -305,11 +304,10 @@ static int run_without_room(struct fixture *f, uint64_t count)
     enum status status = store_open(&store, &f->config, &error);
     for (uint64_t id = 0; !status && id < count; id++) {
         struct store_record prior;
-        bool resumed;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
         if (store_prior(store, 0, record->path, record->path_length, record->bytes,
-                        record->mtime_ns, &prior, &resumed))
+                        record->mtime_ns, &prior))
             record = &prior;
         record->sequence = id;
         status = store_put(store, record, &error);

@@ -190,11 +190,10 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     struct error error = ERROR_INIT;
     struct made made;
     struct store_record prior;
-    bool resumed = false;
     make_record(&made, id, version);
     made.record.source = source;
     bool found = store_prior(store, source, made.record.path, made.record.path_length,
-                             made.record.bytes, made.record.mtime_ns, &prior, &resumed);
+                             made.record.bytes, made.record.mtime_ns, &prior);
     struct store_record *record = found ? &prior : &made.record;
     if (found) {
         assert_int_equal(prior.width, made.record.width);
@@ -205,7 +204,7 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     }
     record->sequence = sequence;
     assert_ok(store_put(store, record, &error));
-    return found ? 1 + resumed : 0;
+    return found ? 1 + location_in_log(prior.origin) : 0;
 }
 
 /* A whole run over items first, first + step... below end. counts[put_item's result] is raised. */

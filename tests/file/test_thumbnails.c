@@ -32,17 +32,16 @@ static struct outcome run(struct fixture *f, const struct making *making)
     for (unsigned i = 0; i < until; i++) {
         struct made made;
         struct store_record prior;
-        bool resumed = false;
         make_record(&made, i, i % 4 == 1 ? making->version : 0);
         add_extras(&made, making->code, making->size);
         bool found = store_prior(store, 0, made.path, made.record.path_length, made.record.bytes,
-                                 made.record.mtime_ns, &prior, &resumed);
+                                 made.record.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         record->sequence = i;
         assert_ok(store_put(store, record, &error));
         outcome.fresh += !found;
-        outcome.unchanged += found && !resumed;
-        outcome.resumed += found && resumed;
+        outcome.unchanged += found && !location_in_log(prior.origin);
+        outcome.resumed += found && location_in_log(prior.origin);
     }
     if (until == making->items)
         assert_ok(store_finish(store, &test_run, &outcome.summary, &error));

@@ -186,10 +186,9 @@ static void test_retry_failed(void **state)
     for (uint64_t id = 0; id < 50; id++) {
         struct made made;
         struct store_record prior;
-        bool resumed;
         make_record(&made, id, 0);
         bool found = store_prior(store, 0, made.path, made.record.path_length, made.record.bytes,
-                                 made.record.mtime_ns, &prior, &resumed);
+                                 made.record.mtime_ns, &prior);
         struct store_record *record = found ? &prior : &made.record;
         if (!found) {
             /* Now it is an image. */
@@ -224,13 +223,12 @@ static void test_unreadable_is_tried_again(void **state)
         struct store *store;
         struct made made;
         struct store_record prior;
-        bool resumed;
         struct store_summary summary;
         make_record(&made, 3, 0);
         made.record.failure.reason = REASON_UNREADABLE;
         assert_ok(store_open(&store, &f->config, &error));
         assert_false(store_prior(store, 0, made.path, made.record.path_length, made.record.bytes,
-                                 made.record.mtime_ns, &prior, &resumed));
+                                 made.record.mtime_ns, &prior));
         made.record.sequence = 0;
         assert_ok(store_put(store, &made.record, &error));
         assert_ok(store_finish(store, &test_run, &summary, &error));

@@ -146,7 +146,7 @@ static void test_one_file(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct original a = look(pairs[i].a), b = look(pairs[i].b);
-        a.system = b.system = ORIGINAL_LOCAL; /* whatever /tmp is */
+        a.system = b.system = FILE_SYSTEM_LOCAL; /* whatever /tmp is */
         assert_int_equal(originals_compare(&a, &b), pairs[i].verdict);
         assert_int_equal(originals_compare(&b, &a), pairs[i].verdict);
         assert_true(original_same(&a, &a));
@@ -157,7 +157,7 @@ static void test_one_file(void **state)
 }
 
 /* Device, inode, file system, mount, name, time of change. */
-static struct original made(unsigned device, unsigned inode, enum original_system system,
+static struct original made(unsigned device, unsigned inode, enum file_system system,
                             unsigned mount, const char *name, int changed)
 {
     struct original out = {.state = ORIGINAL_THERE, .system = system, .mount = mount};
@@ -170,8 +170,8 @@ static struct original made(unsigned device, unsigned inode, enum original_syste
 
 static void test_file_systems(void **state)
 {
-    const enum original_system local = ORIGINAL_LOCAL, shared = ORIGINAL_SHARED,
-                               stacked = ORIGINAL_STACKED, fuse = ORIGINAL_UNTRUSTED;
+    const enum file_system local = FILE_SYSTEM_LOCAL, shared = FILE_SYSTEM_SHARED,
+                               stacked = FILE_SYSTEM_STACKED, fuse = FILE_SYSTEM_UNTRUSTED;
     const struct {
         struct original a, b;
         enum originals verdict;

@@ -22,7 +22,7 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
         store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
         thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
         allow_failures: Number = None, fresh: bool = False, add: bool = False, drop_source: Texts = None,
-        allow_removal: bool = False, retrain: bool = False, add_codes: bool = False,
+        allow_removal: bool = False, retrain: bool = False, add_codes: bool = False, checksum: bool = False,
         retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
         alpha: Optional[Literal["white", "black", "drop"]] = None,
         icc: Optional[Literal["ignore", "apply"]] = None, max_pixels: Integer = None,
@@ -85,6 +85,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
       again
     add_codes: add the perceptual codes that duplicates needs to a file made without; images without one are
       decoded again
+    checksum: compare the bytes of each file of the SOURCEs with their digest: without it, only where size
+      and time are the same, but inode or change time are not
     retry_failed: retry files that failed before
     sidecar: store what lies beside each image as key, cls, json and txt: files of the same name up to its
       first dot, as in WebDataset
@@ -150,7 +152,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None,
            thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
            allow_failures: Number = None, fresh: bool = False, add: bool = False, drop_source: Texts = None,
            allow_removal: bool = False, retrain: bool = False, add_codes: bool = False,
-           retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
+           checksum: bool = False, retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
            alpha: Optional[Literal["white", "black", "drop"]] = None,
            icc: Optional[Literal["ignore", "apply"]] = None, max_pixels: Integer = None,
            max_scans: Integer = None, decode_scale: Optional[Literal[1, 2, 4, 8]] = None,
@@ -174,10 +176,10 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None,
 
     output: HDF5 file to write or update; required unless --dry-run is given
     feature, preset, codebook, normalize, blur, store, compress, thumbnails, dry_run, strict,
-      allow_failures, fresh, add, drop_source, allow_removal, retrain, add_codes, retry_failed, sidecar,
-      shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate, max_decode_seconds, follow_symlinks,
-      archives, hidden, include, exclude, limit, max_time, slot_size, slots, histogram_variant, jpeg_pixels:
-      as of run().
+      allow_failures, fresh, add, drop_source, allow_removal, retrain, add_codes, checksum, retry_failed,
+      sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate, max_decode_seconds,
+      follow_symlinks, archives, hidden, include, exclude, limit, max_time, slot_size, slots,
+      histogram_variant, jpeg_pixels: as of run().
     """
     return call("ingest", source, locals())
 
