@@ -43,9 +43,9 @@ STAGE_INCLUDES = {
 }
 
 # Folders that wire stages.
-JOBS = ("ingest", "clustering", "duplicates", "report")
+JOBS = ("ingest", "clustering", "duplicates", "report", "selection")
 # Job -> what other jobs it may include.
-JOB_INCLUDES = {"report": ("duplicates",)}
+JOB_INCLUDES = {"report": ("duplicates",), "selection": ("clustering",)}
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ()

@@ -134,7 +134,8 @@ enum status command_export(const struct options *options, struct error *err)
     if (options->what == WHAT_FEATURES)
         status = feature_matrix_open(&export.matrix, &export.feature, export.result,
                                      options->feature, err);
-    else if (options->what != WHAT_IMAGES && options->what != WHAT_FAILURES)
+    else if (options->what != WHAT_IMAGES && options->what != WHAT_FAILURES &&
+             options->what != WHAT_SELECTION)
         status = read_clusters(&export, err);
     if (status == STATUS_OK)
         status = options->what == WHAT_TREE ? make_tree(&export, err) : make_table(&export, err);

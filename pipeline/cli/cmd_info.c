@@ -14,6 +14,7 @@
 #include "file/parameters.h"
 #include "file/preset_join.h"
 #include "file/result.h"
+#include "file/selections.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +152,25 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
     return STATUS_OK;
 }
 
+static enum status print_selections(struct sink *sink, struct result *result, struct error *err)
+{
+    struct selections selections;
+    const enum status status = selections_list(&selections, result, err);
+    for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
+        const struct selection_about *about = &selections.about[i];
+        char images[40];
+        sink_printf(sink, "  %-9s %-14s %s, ", i ? "" : "selected", about->name,
+                    format_number_of(images, sizeof images, about->rows, "image"));
+        sink_clean(sink, about->method);
+        if (about->omitted > 0)
+            sink_printf(sink, ", %s left out",
+                        format_number_of(images, sizeof images, about->omitted, "image"));
+        sink_text(sink, "\n");
+    }
+    selections_clear(&selections);
+    return status;
+}
+
 static enum status print_runs(struct sink *sink, struct result *result, struct error *err)
 {
     uint64_t count = result_run_count(result);
@@ -224,6 +244,8 @@ static enum status print_overview(const struct overview *overview, struct error 
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
     status = print_clusters(&sink, overview->result, err);
+    if (status == STATUS_OK)
+        status = print_selections(&sink, overview->result, err);
     if (status == STATUS_OK)
         status = print_runs(&sink, overview->result, err);
     if (status == STATUS_OK) {
@@ -305,6 +327,27 @@ static void json_codebooks(struct json *json, struct result *result)
     }
     json_close_array(json);
     codebooks_clear(&codebooks);
+}
+
+static enum status json_selections(struct json *json, struct result *result, struct error *err)
+{
+    struct selections selections;
+    const enum status status = selections_list(&selections, result, err);
+    json_open_array(json, "selections");
+    for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
+        const struct selection_about *about = &selections.about[i];
+        json_open_object(json, NULL);
+        json_string(json, "name", about->name);
+        json_string(json, "method", about->method);
+        json_uint(json, "images", about->rows);
+        json_uint(json, "left_out", about->omitted);
+        json_int(json, "seed", about->seed);
+        report_bytes(json, "parameters", about->parameters);
+        json_close_object(json);
+    }
+    json_close_array(json);
+    selections_clear(&selections);
+    return status;
 }
 
 static enum status json_clusters(struct json *json, struct result *result, struct error *err)
@@ -438,6 +481,8 @@ static enum status write_json(const struct overview *overview, const struct opti
     json_codebooks(&json, result);
     json_preset(&json, result_preset(result));
     status = json_clusters(&json, result, err);
+    if (status == STATUS_OK)
+        status = json_selections(&json, result, err);
     if (status == STATUS_OK)
         status = json_runs(&json, result, err);
     if (status == STATUS_OK && options->failures)

@@ -50,12 +50,13 @@ static enum status list_objects(const struct options *options, struct error *err
         if (object->kind == OBJECT_FEATURE)
             summary_line(options, "%-24s %10s   imported", object->name, size);
         else
-            summary_line(options, "%-24s %10s   made from %s", object->name, size, object->feature);
+            summary_line(options, "%-24s %10s   %s%s", object->name, size,
+                         *object->feature ? "made from " : "chosen by select", object->feature);
         write_object(&json, object);
     }
     json_close_array(&json);
     if (status == STATUS_OK && objects.count == 0)
-        summary_line(options, "%s holds neither clusterings nor imported features nor neighbours",
+        summary_line(options, "%s holds neither clusterings nor imported features nor neighbours nor selections",
                      path_for_message(shown, sizeof shown, options->operand[0]));
     if (status == STATUS_OK)
         status = report_write(options, &json, err);

@@ -248,12 +248,33 @@ const struct command commands[] = {
      .threads = true,
      .group = {&group_evaluate},
      .run = command_evaluate},
+    {.name = "select",
+     .goal = RESULTS,
+     .arguments = "F.h5 [N] [OPTIONS]",
+     .summary = "choose images: balanced over clusters, diverse, without those that are alike",
+     .about =
+         "Chooses N images and stores the choice in the file as selections/NAME, with the reason for each. "
+         "balanced takes as many from each cluster as is possible, at random within it, and gives what small "
+         "clusters leave over to the others; where clusters have levels, so at each of them. nearest takes "
+         "those nearest to the centres, from all clusters in turn. diverse takes the image that is farthest "
+         "from all before, again and again. random takes any. The choice depends on the file, the options "
+         "and --seed alone; with balanced, nearest and random that of a smaller N is its beginning.",
+     .examples = "  clpipe select photos.h5 1000\n"
+                 "  clpipe select photos.h5 500 --method diverse --name varied\n"
+                 "  clpipe select photos.h5 --semantic 0.95 --name unlike --to-list unlike.list\n"
+                 "  clpipe export photos.h5 --what selection --name varied",
+     .operand_name = "F.h5 or N",
+     .min_operands = 1,
+     .max_operands = 2,
+     .threads = true,
+     .group = {&group_select},
+     .run = command_select},
     {.name = "remove",
      .goal = RESULTS,
      .arguments = "F.h5 [NAME...] [OPTIONS]",
-     .summary = "remove clusterings, imported features or neighbours from a file",
-     .about = "NAME is clusters/NAME, features/NAME or neighbours/NAME, or the last part of it where "
-              "that is unambiguous. Without NAME, lists what can be removed. Features that clpipe "
+     .summary = "remove clusterings, imported features, neighbours or selections from a file",
+     .about = "NAME is clusters/NAME, features/NAME, neighbours/NAME or selections/NAME, or the last "
+              "part of it where that is unambiguous. Without NAME, lists what can be removed. Features that clpipe "
               "computed belong to the file and stay. The file is replaced by a new copy.",
      .examples = "  clpipe remove photos.h5\n"
                  "  clpipe remove photos.h5 clusters/kmeans\n"

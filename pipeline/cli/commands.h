@@ -22,6 +22,7 @@ enum status command_verify(const struct options *options, struct error *err);
 enum status command_repair(const struct options *options, struct error *err);
 enum status command_report(const struct options *options, struct error *err);
 enum status command_export(const struct options *options, struct error *err);
+enum status command_select(const struct options *options, struct error *err);
 enum status command_remove(const struct options *options, struct error *err);
 enum status command_rename(const struct options *options, struct error *err);
 enum status command_devices(const struct options *options, struct error *err);

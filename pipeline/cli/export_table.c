@@ -10,6 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "clustering/folders.h"
+#include "file/selections.h"
 #include "file/sidecars.h"
 #include "matrix/npy.h"
 #include <inttypes.h>
@@ -799,6 +800,62 @@ static enum status export_labels_npy(struct export *export, struct error *err)
     return STATUS_OK;
 }
 
+/* In the order of the choice. */
+static enum status export_rows_chosen(struct export *export, const struct selection_about *about,
+                                      struct error *err)
+{
+    static const char *const names[] = {"path", "source", "row", "reason", NULL};
+    int64_t *rows = malloc(about->rows * sizeof *rows + 1);
+    char **reasons = calloc(about->rows + 1, sizeof *reasons);
+    enum status status = rows && reasons
+                             ? selections_read(export->result, about, rows, reasons, err)
+                             : error_memory(err, about->rows * 16, "a selection");
+    if (status == STATUS_OK)
+        header(export, names, NULL, 0);
+    for (uint64_t i = 0; i < about->rows && status == STATUS_OK && !export->sink.closed; i++) {
+        struct result_image image;
+        struct line line;
+        if ((status = check_stop(err)) ||
+            (status = result_image_at(export->result, (uint64_t)rows[i], &image, err)) ||
+            (status = line_begin(&line, export, image.path, image.path_raw, image.source, err)))
+            break;
+        field_int(&line, "row", rows[i]);
+        field_text(&line, "reason", reasons[i]);
+        line_end(&line);
+        show(export, "rows", i + 1, about->rows);
+    }
+    for (uint64_t i = 0; reasons && i < about->rows; i++)
+        free(reasons[i]);
+    free(reasons);
+    free(rows);
+    return status;
+}
+
+static enum status export_selection(struct export *export, struct error *err)
+{
+    struct selections selections;
+    const char *name = export->options->name;
+    char shown[256], names[512] = "";
+    enum status status = selections_list(&selections, export->result, err);
+    const struct selection_about *about =
+        name ? selections_find(&selections, name) : selections.count == 1 ? selections.about : NULL;
+    for (unsigned i = 0; i < selections.count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", selections.about[i].name);
+    }
+    path_for_message(shown, sizeof shown, result_path(export->result));
+    if (status == STATUS_OK && about)
+        status = export_rows_chosen(export, about, err);
+    else if (status == STATUS_OK && selections.count == 0)
+        status = error_set(err, STATUS_USAGE, "%s holds no selections: clpipe select makes one", shown);
+    else if (status == STATUS_OK)
+        status = error_set(err, STATUS_USAGE, "%s %s%s; name one with --name: %s", shown,
+                           name ? "holds no selection " : "holds several selections", name ? name : "",
+                           names);
+    selections_clear(&selections);
+    return status;
+}
+
 enum status export_table(struct export *export, struct error *err)
 {
     switch ((enum export_what) export->options->what) {
@@ -817,6 +874,8 @@ enum status export_table(struct export *export, struct error *err)
         return export_clusters(export, err);
     case WHAT_SWEEP:
         return export_sweep(export, err);
+    case WHAT_SELECTION:
+        return export_selection(export, err);
     case WHAT_TREE:
         break;
     }

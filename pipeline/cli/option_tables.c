@@ -420,6 +420,36 @@ static const struct option evaluate_rows[] = {
     END};
 const struct option_group group_evaluate = {"What to measure", evaluate_rows};
 
+static const struct option select_rows[] = {
+    {"method", 0, OPTION_CHOICE, AT(method), "balanced|nearest|diverse|random", "balanced", NULL, 0, 0,
+     "how to choose"},
+    {"name", 0, OPTION_TEXT, AT(name), "NAME", "selection", NULL, 0, 0, "name of the selection"},
+    {"clusters", 0, OPTION_TEXT, AT(clusters), "NAME", NULL, "the only one", 0, 0,
+     "clustering to choose by"},
+    {"per-cluster", 0, OPTION_NUMBER, AT(per_cluster), "M", "0", "any number", 0, 0,
+     "take at most M images of a cluster"},
+    {"semantic", 0, OPTION_REAL, AT(semantic), "X", NULL, "none are left out", 0, 0,
+     "leave out an image if one of its cluster that stays has a cosine of at least X with it"},
+    {"prefer", 0, OPTION_CHOICE, AT(prefer), "nearest|best", "nearest", NULL, 0, 0,
+     "which image stays: nearest to the centre, or best picture (most pixels, then most bytes); with "
+     "--semantic"},
+    {"within", 0, OPTION_TEXT, AT(within), "LIST", NULL, "all images", 0, 0,
+     "choose from these: a file of paths, one per line or separated by NUL"},
+    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "that of the clustering", 0, 0,
+     "feature whose rows diverse and --semantic compare"},
+    {"metric", 0, OPTION_CHOICE, AT(metric), "euclidean|cosine|hellinger", NULL,
+     "hellinger for l1 histograms, else euclidean", 0, 0, "distance of diverse"},
+    {"seed", 0, OPTION_NUMBER, AT(seed), "N", "0", NULL, 0, 0, "of random choices"},
+    {"to-list", 0, OPTION_TEXT, AT(to_list), "FILE", NULL, NULL, 0, 0,
+     "also write the absolute path of each image, ended by NUL"},
+    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, NULL, NULL, 0, 0, "store nothing"},
+    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
+     "replace a selection of the same name, and an existing list"},
+    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "1G", NULL, 0, 0,
+     "limit on rows that are compared"},
+    END};
+const struct option_group group_select = {"What to choose", select_rows};
+
 static const struct option remove_rows[] = {
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "also remove the clusterings and neighbours made from a removed feature"},
@@ -444,7 +474,7 @@ const struct option_group group_repair = {"What to write", repair_rows};
 
 static const struct option export_rows[] = {
     {"what", 0, OPTION_CHOICE, AT(what),
-     "features|labels|failures|images|centroids|clusters|sweep|tree", NULL, NULL, 0, 0,
+     "features|labels|failures|images|centroids|clusters|sweep|tree|selection", NULL, NULL, 0, 0,
      "table to write, or tree; required. centroids, clusters and sweep are of one clustering: its "
      "centroids, a line for each cluster, and the measures of each k of -k A:B"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
@@ -453,7 +483,7 @@ static const struct option export_rows[] = {
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
      "feature to export, if the file has several"},
     {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one", 0, 0,
-     "clustering to export, if the file has several"},
+     "clustering or selection to export, if the file has several"},
     TABLE_ROW,
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
     {"absolute-paths", 0, OPTION_FLAG, AT(absolute_paths), NULL, NULL, NULL, 0, 0,

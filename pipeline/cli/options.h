@@ -30,7 +30,8 @@ enum export_what {
     WHAT_CENTROIDS,
     WHAT_CLUSTERS,
     WHAT_SWEEP,
-    WHAT_TREE
+    WHAT_TREE,
+    WHAT_SELECTION
 };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
 enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
@@ -133,6 +134,12 @@ struct options {
     uint64_t neighbours;
     bool all;
 
+    /* select */
+    int method, prefer;
+    const char *clusters, *within;
+    uint64_t per_cluster;
+    double semantic;
+
     /* similar, evaluate */
     bool diffuse;
     uint64_t expand;
@@ -204,7 +211,7 @@ extern const struct option_group group_general, group_compute, group_repair;
 extern const struct option_group group_ingest, group_images, group_codebook, group_list, group_merge, group_tuning, group_ingest_output, group_run_output,
     group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar,
     group_evaluate, group_info, group_export, group_ndrange,
-    group_bench, group_tune, group_duplicates;
+    group_bench, group_tune, group_duplicates, group_select;
 extern const struct option_group group_report;
 
 /* The row of a command's option by its long name, or NULL. */

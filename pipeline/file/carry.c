@@ -9,6 +9,7 @@
 #include "file/defined.h"
 #include "file/imported.h"
 #include "file/preset_join.h"
+#include "file/selections.h"
 #include "matrix/joined.h"
 #include <hdf5_hl.h>
 #include <math.h>
@@ -533,24 +534,32 @@ out:
     return status;
 }
 
-enum status carry_neighbours(struct carry *c, struct error *err)
+/* The number of each old row; -1: it is gone. Free it. */
+static enum status find_rows_now(int64_t **out, const struct carry *c, struct error *err)
 {
-    if (!h5_is_object(c->from->file, "neighbours", H5O_TYPE_GROUP))
-        return STATUS_OK;
     const uint64_t old_rows = result_images(c->from);
-    struct h5_names names = {NULL, 0};
-    hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
-    int64_t *now = malloc(old_rows * sizeof *now + 1);
-    enum status status = STATUS_FAILED;
-    if (!now) {
-        error_memory(err, old_rows * sizeof *now, "neighbours");
-        goto out;
-    }
+    int64_t *now = *out = malloc(old_rows * sizeof *now + 1);
+    if (!now)
+        return error_memory(err, old_rows * sizeof *now, "numbers of rows");
     for (uint64_t i = 0; i < old_rows; i++)
         now[i] = -1;
     for (uint64_t i = 0; i < c->map->rows; i++)
         if (c->map->earlier[i] >= 0)
             now[c->map->earlier[i]] = (int64_t)i;
+    return STATUS_OK;
+}
+
+enum status carry_neighbours(struct carry *c, struct error *err)
+{
+    if (!h5_is_object(c->from->file, "neighbours", H5O_TYPE_GROUP))
+        return STATUS_OK;
+    struct h5_names names = {NULL, 0};
+    hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
+    int64_t *now;
+    enum status status = find_rows_now(&now, c, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = STATUS_FAILED;
     if (h5_open_group(&from, c->from->file, "neighbours", c->from->path, err) ||
         h5_list(&names, from, MOST_GRAPHS, c->from->path, err) ||
         h5_create_group(&all, c->file, "neighbours", c->path, err))
@@ -591,6 +600,21 @@ static enum status carry_parents(const struct carry *c, const struct copies *cop
     return status;
 }
 
+static enum status carry_selections(struct carry *c, struct error *err)
+{
+    int64_t *now;
+    uint64_t gone = 0;
+    char images[40];
+    enum status status = find_rows_now(&now, c, err);
+    if (status == STATUS_OK)
+        status = selections_carry(c->file, c->path, c->from, now, &gone, err);
+    if (gone > 0)
+        log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
+                    format_number_of(images, sizeof images, gone, "image"));
+    free(now);
+    return status;
+}
+
 enum status carry_next(struct carry *c, struct error *err)
 {
     static const char *const names[] = {"/classes", "/selections", "/images/flags"};
@@ -603,6 +627,8 @@ enum status carry_next(struct carry *c, struct error *err)
             continue;
         else if (c->map->same || i == 0)
             status = copies_make(&copies, names[i], err);
+        else if (i == 1)
+            status = carry_selections(c, err);
         else
             log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", names[i]);
     return status;

@@ -4,6 +4,7 @@
 #include "file/clusters.h"
 #include "base/path.h"
 #include "file/imported.h"
+#include "file/selections.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #define MOST_MEMBERS 65536
 
 static const char *const kind_group[] = {
-    [OBJECT_CLUSTERS] = "clusters", [OBJECT_FEATURE] = "features", [OBJECT_NEIGHBOURS] = "neighbours"};
+    [OBJECT_CLUSTERS] = "clusters", [OBJECT_FEATURE] = "features", [OBJECT_NEIGHBOURS] = "neighbours",
+    [OBJECT_SELECTION] = "selections"};
 
 /* --- listing --------------------------------------------------------------------------------- */
 
@@ -46,6 +48,29 @@ static enum status add_object(struct objects *out, struct result *result, enum o
     return STATUS_OK;
 }
 
+/* The members of the kind's group that have an attribute `mark`. */
+static enum status add_members(struct objects *out, struct result *result, enum object_kind kind,
+                               const char *mark, struct error *err)
+{
+    hid_t group;
+    struct h5_names names = {0};
+    if (!h5_is_object(result->file, kind_group[kind], H5O_TYPE_GROUP))
+        return STATUS_OK;
+    enum status status = h5_open_group(&group, result->file, kind_group[kind], result->path, err);
+    if (status == STATUS_OK)
+        status = h5_list(&names, group, MOST_MEMBERS, result->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        const char *name = names.name[i];
+        bool own = false;
+        status = h5_is_marked(&own, group, name, H5O_TYPE_GROUP, mark, result->path, err);
+        if (status == STATUS_OK && own && schema_name_valid(name))
+            status = add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
+    }
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
+}
+
 enum status objects_list(struct objects *out, struct result *result, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -58,22 +83,9 @@ enum status objects_list(struct objects *out, struct result *result, struct erro
         if (result_feature_imported(feature))
             status = add_object(out, result, OBJECT_FEATURE, feature->name, feature->name, err);
     }
-    const char *group_name = kind_group[OBJECT_NEIGHBOURS];
-    if (status != STATUS_OK || !h5_is_object(result->file, group_name, H5O_TYPE_GROUP))
-        return status;
-    hid_t group;
-    struct h5_names names = {0};
-    status = h5_open_group(&group, result->file, group_name, result->path, err);
     if (status == STATUS_OK)
-        status = h5_list(&names, group, MOST_MEMBERS, result->path, err);
-    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
-        if (schema_name_valid(names.name[i]) &&
-            h5_is_object(group, names.name[i], H5O_TYPE_GROUP))
-            status =
-                add_object(out, result, OBJECT_NEIGHBOURS, names.name[i], names.name[i], err);
-    h5_free_names(&names);
-    h5_close(&group);
-    return status;
+        status = add_members(out, result, OBJECT_NEIGHBOURS, "content", err);
+    return status == STATUS_OK ? add_members(out, result, OBJECT_SELECTION, "method", err) : status;
 }
 
 void objects_clear(struct objects *objects)
@@ -103,7 +115,7 @@ static enum status not_found(const struct objects *objects, const struct result 
     if (objects->count == 0)
         return error_set(err, STATUS_USAGE,
                          "%s holds no '%s', and neither clusterings nor imported features nor "
-                         "neighbours",
+                         "neighbours nor selections",
                          file, shown);
     return error_set(err, STATUS_USAGE, "%s holds no '%s', only %s", file, shown, names);
 }

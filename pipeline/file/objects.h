@@ -1,6 +1,6 @@
-/* objects.h: what a user may take out of a file or rename: clusterings, imported features and
- * neighbours; everything else is computed with the rows and belongs to them. Each has a name as in
- * the file, "clusters/NAME", "features/NAME", "neighbours/NAME". */
+/* objects.h: what a user may take out of a file or rename: clusterings, imported features,
+ * neighbours and selections; everything else is computed with the rows and belongs to them. Each has a name as in
+ * the file, "clusters/NAME", "features/NAME", "neighbours/NAME", "selections/NAME". */
 #ifndef CLPIPE_FILE_OBJECTS_H
 #define CLPIPE_FILE_OBJECTS_H
 
@@ -8,12 +8,12 @@
 
 #define OBJECT_NAME_MAX (FEATURE_NAME_MAX + 16)
 
-enum object_kind { OBJECT_CLUSTERS, OBJECT_FEATURE, OBJECT_NEIGHBOURS };
+enum object_kind { OBJECT_CLUSTERS, OBJECT_FEATURE, OBJECT_NEIGHBOURS, OBJECT_SELECTION };
 
 struct object {
     enum object_kind kind;
     char name[OBJECT_NAME_MAX];     /* "clusters/kmeans" */
-    char feature[FEATURE_NAME_MAX]; /* that it was made from, or is */
+    char feature[FEATURE_NAME_MAX]; /* that it was made from, or is; "": none */
     uint64_t bytes;                 /* of its values in the file */
 };
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["run", "ingest", "list", "codebook", "cluster", "assign", "import_", "merge", "info", "report",
-           "export", "similar", "evaluate", "duplicates", "verify", "repair", "devices", "formats",
-           "self_test", "bench", "tune", "ndrange"]
+           "export", "similar", "evaluate", "select", "duplicates", "verify", "repair", "devices",
+           "formats", "self_test", "bench", "tune", "ndrange"]
 
 
 def run(*source: PathLike, output: Text = None, no_report: bool = False, feature: Texts = None,
@@ -357,7 +357,7 @@ def report(*file: PathLike, output: Text = None, name: Text = None, link_origina
 
 
 def export(*file: PathLike,
-           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree"]] = None,
+           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree", "selection"]] = None,
            format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None, feature: Text = None,
            name: Text = None, output: Text = None, force: bool = False, absolute_paths: bool = False,
            to: Text = None, link: Optional[Literal["symlink", "hard", "copy"]] = None,
@@ -374,7 +374,7 @@ def export(*file: PathLike,
       centroids, a line for each cluster, and the measures of each k of -k A:B
     format: table format; npy only for features, labels and centroids [the extension of -o, else csv]
     feature: feature to export, if the file has several [the only one]
-    name: clustering to export, if the file has several [the only one]
+    name: clustering or selection to export, if the file has several [the only one]
     output: file to write; - is standard output [standard output]
     absolute_paths: write the absolute path of each image in the column path, and absolute symbolic links in
       a tree
@@ -446,6 +446,43 @@ def evaluate(*file: PathLike, feature: Texts = None, metric: Texts = None, name:
     center: as of run().
     """
     return call("evaluate", file, locals())
+
+
+def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "diverse", "random"]] = None,
+           name: Text = None, clusters: Text = None, per_cluster: Integer = None,
+           semantic: Optional[float] = None, prefer: Optional[Literal["nearest", "best"]] = None,
+           within: Text = None, feature: Text = None,
+           metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
+           to_list: Text = None, dry_run: bool = False, force: bool = False,
+           **common: Unpack[Common]) -> Report:
+    """Choose images: balanced over clusters, diverse, without those that are alike.
+
+    As clpipe select F.h5 [N].
+
+    Chooses N images and stores the choice in the file as selections/NAME, with the reason for each.
+    balanced takes as many from each cluster as is possible, at random within it, and gives what small
+    clusters leave over to the others; where clusters have levels, so at each of them. nearest takes those
+    nearest to the centres, from all clusters in turn. diverse takes the image that is farthest from all
+    before, again and again. random takes any. The choice depends on the file, the options and --seed alone;
+    with balanced, nearest and random that of a smaller N is its beginning.
+
+    method: how to choose [balanced]
+    name: name of the selection [selection]
+    clusters: clustering to choose by [the only one]
+    per_cluster: take at most M images of a cluster [any number]
+    semantic: leave out an image if one of its cluster that stays has a cosine of at least X with it [none
+      are left out]
+    prefer: which image stays: nearest to the centre, or best picture (most pixels, then most bytes); with
+      --semantic [nearest]
+    within: choose from these: a file of paths, one per line or separated by NUL [all images]
+    feature: feature whose rows diverse and --semantic compare [that of the clustering]
+    metric: distance of diverse [hellinger for l1 histograms, else euclidean]
+    seed: of random choices [0]
+    to_list: also write the absolute path of each image, ended by NUL
+    dry_run: store nothing
+    force: replace a selection of the same name, and an existing list
+    """
+    return call("select", file, locals())
 
 
 def duplicates(*file: PathLike, near: Integer = None, no_compare: bool = False,

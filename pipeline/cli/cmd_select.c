@@ -1,0 +1,163 @@
+/* cmd_select.c: clpipe select: images chosen from a file. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "cli/cluster_options.h"
+#include "cli/commands.h"
+#include "cli/report_json.h"
+#include "cli/signals.h"
+#include "cli/sink.h"
+#include "cli/summary.h"
+#include "file/locate.h"
+#include "file/schema.h"
+#include "selection/select.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum status check_options(uint64_t *count, double *alike, const struct options *options,
+                                 struct error *err)
+{
+    const char *number = options->operand_count > 1 ? options->operand[1] : NULL;
+    char shown[128];
+    *count = 0;
+    *alike = NAN;
+    if (number && !parse_u64(count, number, 1, UINT64_MAX))
+        return misuse(err, options->command, "N must be a number of images from 1 on, not '%s'",
+                      path_for_message(shown, sizeof shown, number));
+    if (options_given(options, "semantic")) {
+        *alike = options->semantic;
+        if (!(*alike > -1 && *alike < 1))
+            return misuse(err, options->command, "--semantic must be a cosine between -1 and 1");
+    }
+    if (!number && isnan(*alike) && options->per_cluster == 0)
+        return misuse(err, options->command,
+                      "say how many images: N, --per-cluster M or --semantic X");
+    if (!schema_name_valid(options->name))
+        return misuse(err, options->command, "'%s' cannot be the name of a selection",
+                      path_for_message(shown, sizeof shown, options->name));
+    if (options_given(options, "prefer") && isnan(*alike))
+        return misuse(err, options->command, "--prefer requires --semantic");
+    return options_check_output(options, "--to-list", options->to_list, err);
+}
+
+static void summarise(const struct selection *selection, const struct options *options, double seconds)
+{
+    const struct select_config *config = selection->config;
+    char chosen[40], omitted[40], radius[60] = "", hidden[40];
+    if (!isnan(selection->radius))
+        snprintf(radius, sizeof radius, ", covering radius %.6g", selection->radius);
+    summary_line(options, "%s of %s chosen (%s%s%s%s), in %.2f s",
+                 format_count(chosen, sizeof chosen, selection->chosen),
+                 format_number_of(omitted, sizeof omitted, selection->candidates + selection->omitted_count,
+                                  "image"),
+                 select_methods[config->method].name, selection->clusters ? " by clusters " : "",
+                 selection->clusters ? selection->clusters->name : "", radius, seconds);
+    if (!isnan(config->alike))
+        summary_line(options, "  %s left out: a kept one of the cluster has a cosine of at least %g",
+                     format_number_of(omitted, sizeof omitted, selection->omitted_count, "image"),
+                     config->alike);
+    if (selection->hidden_known && selection->hidden > 0)
+        summary_line(options, "  %s that as much alike as one in another cluster, and stay",
+                     format_number_of(hidden, sizeof hidden, selection->hidden, "image"));
+    if (config->count > selection->chosen)
+        summary_line(options, "  fewer than %llu: %s",
+                     (unsigned long long)config->count,
+                     config->per_cluster > 0 ? "--per-cluster leaves no more"
+                                             : "there are no more to choose from");
+    if (selection->stored)
+        summary_line(options, "  selections/%s is there already: nothing to do", config->name);
+    else if (!options->dry_run)
+        summary_line(options, "  stored as selections/%s", config->name);
+}
+
+static void write_json(struct json *json, const struct selection *selection,
+                       const struct options *options, double seconds)
+{
+    const struct select_config *config = selection->config;
+    json_init(json, false);
+    json_open_object(json, NULL);
+    report_bytes(json, "file", config->file);
+    json_string(json, "name", config->name);
+    json_string(json, "method", select_methods[config->method].name);
+    if (selection->clusters)
+        json_string(json, "clusters", selection->clusters->name);
+    json_uint(json, "images", result_images(selection->result));
+    json_uint(json, "candidates", selection->candidates + selection->omitted_count);
+    json_uint(json, "chosen", selection->chosen);
+    if (config->count > 0)
+        json_uint(json, "asked", config->count);
+    if (!isnan(config->alike)) {
+        json_double(json, "semantic", config->alike);
+        json_uint(json, "left_out", selection->omitted_count);
+        if (selection->hidden_known)
+            json_uint(json, "hidden", selection->hidden);
+        else
+            json_null(json, "hidden");
+    }
+    if (!isnan(selection->radius))
+        json_double(json, "radius", selection->radius);
+    json_uint(json, "seed", config->seed);
+    json_bool(json, "stored", !options->dry_run);
+    json_double(json, "seconds", seconds);
+    json_close_object(json);
+}
+
+/* Absolute paths, each ended by NUL. */
+static enum status write_list(const struct selection *selection, const char *file, struct error *err)
+{
+    struct locator locator = {0};
+    struct result_image image;
+    struct sink list;
+    const char *path;
+    enum status status = sink_open(&list, file, err);
+    for (uint64_t i = 0; i < selection->chosen && status == STATUS_OK; i++) {
+        status = result_image_at(selection->result, selection->candidate[i].row, &image, err);
+        if (status == STATUS_OK)
+            status = locate_image(&locator, &path, selection->result, image.source, image.path_raw, err);
+        if (status == STATUS_OK)
+            sink_write(&list, path, strlen(path) + 1);
+    }
+    locator_clear(&locator);
+    return status == STATUS_OK ? sink_close(&list, true, err) : status;
+}
+
+enum status command_select(const struct options *options, struct error *err)
+{
+    struct select_config config = {.file = options->operand[0],
+                                   .name = options->name,
+                                   .method = (unsigned)options->method,
+                                   .clusters = options->clusters,
+                                   .feature = options->feature,
+                                   .metric = options->metric,
+                                   .per_cluster = options->per_cluster,
+                                   .preference = (enum select_preference)options->prefer,
+                                   .within = options->within,
+                                   .seed = options->seed};
+    struct selection selection = {0};
+    struct compute compute = {0};
+    struct compute_search search = {&compute, options};
+    struct progress progress;
+    struct json json;
+    enum status status = check_options(&config.count, &config.alike, options, err);
+    if (status != STATUS_OK)
+        return status;
+    signals_install(0);
+    progress_init(&progress, options);
+    options_machine(&config.machine, &search, &progress);
+    const int64_t start = clock_now();
+    status = selection_make(&selection, &config, err);
+    if (status == STATUS_OK && options->to_list)
+        status = write_list(&selection, options->to_list, err);
+    if (status == STATUS_OK && !options->dry_run)
+        status = selection_store(&selection, options->force, err);
+    progress_end(&progress);
+    if (status == STATUS_OK) {
+        const double seconds = clock_seconds_since(start);
+        summarise(&selection, options, seconds);
+        write_json(&json, &selection, options, seconds);
+        status = report_write(options, &json, err);
+    }
+    selection_close(&selection);
+    return compute_close(&compute, status, err);
+}
