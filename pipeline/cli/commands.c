@@ -251,7 +251,7 @@ const struct command commands[] = {
     {.name = "select",
      .goal = RESULTS,
      .arguments = "F.h5 [N] [OPTIONS]",
-     .summary = "choose images: balanced over clusters, diverse, without those that are alike",
+     .summary = "choose images: balanced, diverse, of those that are alike one",
      .about =
          "Chooses N images and stores the choice in the file as selections/NAME, with the reason for each. "
          "balanced takes as many from each cluster as is possible, at random within it, and gives what small "
@@ -272,7 +272,7 @@ const struct command commands[] = {
     {.name = "remove",
      .goal = RESULTS,
      .arguments = "F.h5 [NAME...] [OPTIONS]",
-     .summary = "remove clusterings, imported features, neighbours or selections from a file",
+     .summary = "remove clusterings, imported features and the like from a file",
      .about = "NAME is clusters/NAME, features/NAME, neighbours/NAME or selections/NAME, or the last "
               "part of it where that is unambiguous. Without NAME, lists what can be removed. Features that clpipe "
               "computed belong to the file and stay. The file is replaced by a new copy.",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define TERM_COLUMN 26 /* where the explanations begin */
+#define LINE_COLUMNS 80
 
 static unsigned help_width(void)
 {
@@ -68,6 +69,12 @@ static void describe_option(struct sink *sink, const struct option *row)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
              row->value ? row->value : "");
+    if (strlen(term) > LINE_COLUMNS) { /* many words: the last ones on a line of their own */
+        char last[sizeof term];
+        char *bar = strrchr(term, '|');
+        snprintf(last, sizeof last, "%s", bar + 1);
+        snprintf(bar + 1, sizeof term - (size_t)(bar + 1 - term), "\n%*s%s", TERM_COLUMN, "", last);
+    }
     const char *initial = row->note ? row->note : row->initial;
     if (initial)
         snprintf(text, sizeof text, "%s [default:%c%s]", row->help, HARD_SPACE, initial);

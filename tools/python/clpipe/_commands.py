@@ -455,7 +455,7 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
            to_list: Text = None, dry_run: bool = False, force: bool = False,
            **common: Unpack[Common]) -> Report:
-    """Choose images: balanced over clusters, diverse, without those that are alike.
+    """Choose images: balanced, diverse, of those that are alike one.
 
     As clpipe select F.h5 [N].
 
