@@ -10,13 +10,14 @@ static const struct assigner *const table[ASSIGNERS] = {&assigner_float16, &assi
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err)
 {
     struct data *data = filter->data;
-    struct ocl_context *ocl = data->lane->ocl;
     *assign = (struct assign){.lane = data->lane, .data = data, .filter = filter};
-    cl_mem *lists[] = {&assign->all, &assign->moved, &assign->undecided, &assign->limits};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        if (ocl_buffer(lists[i], ocl, CL_MEM_READ_WRITE, data->tile_rows * sizeof(cl_uint), NULL,
-                       "lists of rows", err) != STATUS_OK)
-            return err->status;
+    const size_t list = data->tile_rows * sizeof(cl_uint);
+    const struct lane_wanted lists[] = {BUFFER(assign->all, list), BUFFER(assign->moved, list),
+                                        BUFFER(assign->undecided, list),
+                                        BUFFER(assign->limits, list)};
+    if (lane_hold(&assign->held, data->lane, lists, COUNT_OF(lists), "lists of rows", err) !=
+        STATUS_OK)
+        return err->status;
     if (exact_open(&assign->exact, filter, err) != STATUS_OK ||
         counters_open(&assign->counters, &filter->mailbox, err) != STATUS_OK)
         return err->status;
@@ -34,10 +35,7 @@ void assign_close(struct assign *assign)
     prune_close(&assign->prune);
     counters_close(&assign->counters);
     exact_close(&assign->exact);
-    ocl_buffer_release(&assign->all);
-    ocl_buffer_release(&assign->moved);
-    ocl_buffer_release(&assign->undecided);
-    ocl_buffer_release(&assign->limits);
+    lane_release(&assign->held);
     *assign = (struct assign){0};
 }
 

@@ -17,6 +17,7 @@ struct assigner;
 
 struct assign {
     struct lane *lane;
+    struct lane_held *held;
     struct data *data;
     struct filter *filter;
     struct prune prune;

@@ -61,19 +61,15 @@ static enum status launch_search(struct assign *assign, struct tile *tile,
     cl_mem counts = counters_buffer(&assign->counters);
     const double spread = ldexp(1.0, filter->row_exponent - filter->exponent);
     const cl_float slack = (cl_float)(8 * canonical_error(stride) * spread * spread);
-    if (ocl_args(filter->assign, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
-                 &search->panels->factors, sizeof(cl_mem), &search->panels->ids, sizeof(cl_mem),
-                 &filter->slope, sizeof(cl_mem), &filter->offset, sizeof(cl_mem), &tile->norms,
-                 sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem), &filter->centroids,
-                 sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
-                 &assign->limits, sizeof(cl_mem), &search->undecided, sizeof counts, &counts,
-                 sizeof(cl_uint), &search->counter, sizeof(cl_uint), &search->count, sizeof stride,
-                 &stride, sizeof columns, &columns, sizeof panel_count, &panel_count,
-                 sizeof use_rows, &use_rows, sizeof(cl_uint), &search->some, sizeof slack, &slack,
-                 sizeof filter->half_scale, &filter->half_scale, sizeof filter->growth,
-                 &filter->growth, sizeof filter->tiny, &filter->tiny, sizeof filter->bounds,
-                 &filter->bounds, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(filter->assign, err, OCL_ARG(tile->x), OCL_ARG(search->panels->factors),
+                 OCL_ARG(search->panels->ids), OCL_ARG(filter->slope), OCL_ARG(filter->offset),
+                 OCL_ARG(tile->norms), OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
+                 OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+                 OCL_ARG(tile->lower_bounds), OCL_ARG(assign->limits), OCL_ARG(search->undecided),
+                 OCL_ARG(counts), OCL_ARG(search->counter), OCL_ARG(search->count), OCL_ARG(stride),
+                 OCL_ARG(columns), OCL_ARG(panel_count), OCL_ARG(use_rows), OCL_ARG(search->some),
+                 OCL_ARG(slack), OCL_ARG(filter->half_scale), OCL_ARG(filter->growth),
+                 OCL_ARG(filter->tiny), OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     uint64_t groups = (search->count + (uint64_t)filter->points - 1) / filter->points;
     size_t group = assign->lane->tiled ? 256 : 1;

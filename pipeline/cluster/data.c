@@ -117,29 +117,26 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
 static enum status open_tile(struct data *data, uint32_t i, struct error *err)
 {
     struct tile *tile = &data->tiles[i];
-    struct ocl_context *ocl = data->lane->ocl;
     const uint64_t begin = (uint64_t)i * data->tile_rows, left = data->share.rows - begin;
     tile->first = data->share.first + begin;
     tile->offset = begin;
     tile->rows = left < data->tile_rows ? (uint32_t)left : data->tile_rows;
-    cl_mem_flags flags = CL_MEM_READ_WRITE | (data->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
-    size_t each = (size_t)tile->rows * sizeof(float);
-    if (ocl_buffer(&tile->labels, ocl, flags, each, NULL, "labels", err) != STATUS_OK ||
-        ocl_buffer(&tile->upper_bounds, ocl, flags, each, NULL, "bounds", err) != STATUS_OK ||
-        ocl_buffer(&tile->lower_bounds, ocl, flags, each, NULL, "bounds", err) != STATUS_OK)
-        return err->status;
-    /* A row that has had no bounds yet has a near one that decides. */
-    if (ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
+    const size_t each = (size_t)tile->rows * sizeof(float);
+    const struct lane_wanted wanted[] = {
+        SHARED(tile->labels, each), SHARED(tile->upper_bounds, each),
+        SHARED(tile->lower_bounds, each), SHARED(tile->norms, each),
+        SHARED(tile->x, tile_bytes(data, tile))};
+    if (lane_hold(&tile->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
+            STATUS_OK ||
+        /* A row that has had no bounds yet has a near one that decides. */
+        ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
                          OCL_NO_WAITS, NULL, err) != STATUS_OK)
-        return err->status;
-    if (ocl_buffer(&tile->norms, ocl, flags, each, NULL, "norms", err) != STATUS_OK ||
-        (data->resident &&
-         ocl_buffer(&tile->x, ocl, flags, tile_bytes(data, tile), NULL, "rows", err) != STATUS_OK))
         return err->status;
     if (!data->weights.of_row)
         return STATUS_OK;
     tile->host_weights = data->weights.of_row + tile->offset;
-    if (ocl_buffer(&tile->weights, ocl, flags, each, NULL, "weights", err) != STATUS_OK)
+    const struct lane_wanted weights = SHARED(tile->weights, each);
+    if (lane_hold(&tile->held, data->lane, &weights, 1, "weights", err) != STATUS_OK)
         return err->status;
     return lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err);
 }
@@ -363,8 +360,7 @@ static enum status load_in_turn(struct data *data, size_t slot_rows, struct erro
         if (comm_send(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
             return err->status;
     for (size_t i = 0; i < count; i++)
-        if (comm_broadcast(comm, relays[i].data, relays[i].bytes, comm->size - 1, err) !=
-            STATUS_OK)
+        if (comm_broadcast(comm, relays[i].data, relays[i].bytes, comm->size - 1, err) != STATUS_OK)
             return err->status;
     data->stats.rows = data->weighted.rows = data->rows;
     return STATUS_OK;
@@ -419,9 +415,8 @@ static enum status join_stats(struct column_stats *stats, struct comm *comm, str
         status = comm_send(comm, stats->sum, stats->bytes, err);
     }
     column_stats_close(&before);
-    return status == STATUS_OK
-               ? comm_broadcast(comm, stats->sum, stats->bytes, comm->size - 1, err)
-               : status;
+    return status == STATUS_OK ? comm_broadcast(comm, stats->sum, stats->bytes, comm->size - 1, err)
+                               : status;
 }
 
 /* Each rank knows the pieces of its rows: the sum of the states is that of all. */
@@ -522,18 +517,8 @@ void data_close(struct data *data)
     if (data->lane)
         close_stream(data);
     fetch_close(&data->fetch);
-    for (uint32_t i = 0; data->tiles && i < data->tile_count; i++) {
-        struct tile *tile = &data->tiles[i];
-        ocl_buffer_release(&tile->labels);
-        ocl_buffer_release(&tile->upper_bounds);
-        ocl_buffer_release(&tile->lower_bounds);
-        ocl_buffer_release(&tile->norms);
-        ocl_buffer_release(&tile->float16);
-        ocl_buffer_release(&tile->weights);
-        ocl_buffer_release(&tile->summed_labels);
-        if (data->resident)
-            ocl_buffer_release(&tile->x);
-    }
+    for (uint32_t i = 0; data->tiles && i < data->tile_count; i++)
+        lane_release(&data->tiles[i].held);
     free(data->tiles);
     column_stats_close(&data->stats);
     column_stats_close(&data->weighted);

@@ -22,6 +22,7 @@ struct tile {
     uint64_t first;  /* row, of all */
     uint64_t offset; /* the same within the share */
     uint32_t rows;
+    struct lane_held *held; /* the buffers below; but for x where the data is not resident */
     cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
     /* A value for each row, kept between passes. */
     cl_mem labels;       /* int32 */
@@ -54,8 +55,8 @@ struct data {
     struct column_stats stats;
     struct weights weights;
     struct column_stats weighted; /* where there are weights */
-    bool apart;          /* all ranks read at the same time */
-    double seconds_read; /* of data_open */
+    bool apart;                   /* all ranks read at the same time */
+    double seconds_read;          /* of data_open */
     struct tile *tiles;
     uint32_t tile_count, tile_rows; /* tile_rows: of the largest */
     bool resident;

@@ -20,15 +20,15 @@ static enum status open_kernels(struct device_update *device, struct error *err)
     struct lane *lane = device->update->lane;
     char options[32];
     snprintf(options, sizeof options, "-DDOUBLES=%d", update_keeps_subnormals(lane->device));
-    if (lane_build(&device->program, lane, "kmeans_moves", options, err) != STATUS_OK)
+    if (lane_program(&device->program, lane, "kmeans_moves", options, err) != STATUS_OK)
         return err->status;
-    const struct lane_kernel kernels[] = {
-        {&device->count, device->program, "count_moves"},
-        {&device->scan, device->program, "scan_moves"},
-        {&device->place, device->program, "place_moves"},
-        {&device->sum, device->program, "sum_moves"},
-        {&device->centroids, device->filter->means_program, "move_centroids"}};
-    return lane_open_kernels(kernels, COUNT_OF(kernels), err);
+    const struct lane_wanted kernels[] = {
+        KERNEL(device->count, device->program, "count_moves"),
+        KERNEL(device->scan, device->program, "scan_moves"),
+        KERNEL(device->place, device->program, "place_moves"),
+        KERNEL(device->sum, device->program, "sum_moves"),
+        KERNEL(device->centroids, device->filter->means_program, "move_centroids")};
+    return lane_hold(&device->held, lane, kernels, COUNT_OF(kernels), "sums of clusters", err);
 }
 
 static enum status open_buffers(struct device_update *device, struct error *err)
@@ -37,21 +37,21 @@ static enum status open_buffers(struct device_update *device, struct error *err)
     struct data *data = update->data;
     struct mailbox *mailbox = &device->filter->mailbox;
     const size_t k = update->k;
-    const struct lane_buffer wanted[] = {
-        {&device->joined, k * sizeof(cl_uint)},
-        {&device->left, k * sizeof(cl_uint)},
-        {&device->cursors, k * sizeof(cl_uint)},
-        {&device->entry_clusters, 2 * (size_t)data->tile_rows * sizeof(cl_int)},
-        {&device->units, data->stride * sizeof(cl_double)},
-        {&device->means, data->stride * sizeof(cl_double)},
+    const struct lane_wanted wanted[] = {
+        BUFFER(device->joined, k * sizeof(cl_uint)),
+        BUFFER(device->left, k * sizeof(cl_uint)),
+        BUFFER(device->cursors, k * sizeof(cl_uint)),
+        BUFFER(device->entry_clusters, 2 * (size_t)data->tile_rows * sizeof(cl_int)),
+        BUFFER(device->units, data->stride * sizeof(cl_double)),
+        BUFFER(device->means, data->stride * sizeof(cl_double)),
     };
-    if (lane_open_buffers(update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err) !=
+    if (lane_hold(&device->held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err) !=
         STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++) {
         struct tile *tile = &data->tiles[i];
-        const struct lane_buffer labels = {&tile->summed_labels, tile->rows * sizeof(cl_int)};
-        if (lane_open_buffers(update->lane, &labels, 1, "labels", err) != STATUS_OK)
+        const struct lane_wanted labels = BUFFER(tile->summed_labels, tile->rows * sizeof(cl_int));
+        if (lane_hold(&tile->held, update->lane, &labels, 1, "labels", err) != STATUS_OK)
             return err->status;
     }
     if (mailbox_part_open(&device->counts, mailbox, (k + 3) * sizeof(cl_int), err) != STATUS_OK)
@@ -90,16 +90,9 @@ out:
 
 void device_update_close(struct device_update *device)
 {
-    cl_kernel *const kernels[] = {&device->count, &device->scan, &device->place, &device->sum,
-                                  &device->centroids};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    lane_close_program(&device->program);
-    cl_mem *buffers[] = {&device->joined,         &device->left,  &device->cursors,
-                         &device->entry_clusters, &device->units, &device->means};
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
-        ocl_buffer_release(buffers[i]);
     mailbox_part_close(&device->counts);
     mailbox_part_close(&device->moves);
+    lane_release(&device->held);
     *device = (struct device_update){0};
 }
 
@@ -133,17 +126,16 @@ static enum status launch_sum(struct device_update *device, struct tile *tile, s
 {
     const struct update *update = device->update;
     const cl_uint stride = update->data->stride;
-    if (ocl_args(device->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
-                 sizeof(cl_mem), &update->entries, sizeof(cl_mem), &device->entry_clusters,
-                 sizeof(cl_mem), &device->counts.buffer, sizeof(cl_mem), &update->totals,
-                 sizeof stride, &stride, sizeof update->k, &update->k, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(device->sum, err, OCL_ARG(tile->x), OCL_ARG(update->scale_buffer),
+                 OCL_ARG(update->entries), OCL_ARG(device->entry_clusters),
+                 OCL_ARG(device->counts.buffer), OCL_ARG(update->totals), OCL_ARG(stride),
+                 OCL_ARG(update->k), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
     const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
-    return ocl_enqueue_kernel(update->lane->compute, "sum moves", device->sum, 2, global, local,
-                              OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(update->lane, "sum moves", device->sum, global, local, err);
 }
 
 /* How a tile's rows are dealt out to the groups of count_moves and place_moves. */
@@ -182,28 +174,19 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
     const cl_mem left = unless ? unless->counts : device->counts.buffer;
     const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
-    if (ocl_args(device->count, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &tile->summed_labels, sizeof(cl_mem), &device->joined, sizeof(cl_mem),
-                 &device->left, sizeof left, &left, sizeof at, &at, sizeof rows, &rows,
-                 sizeof deal.each, &deal.each, sizeof deal.bins, &deal.bins, deal.bytes,
-                 (void *)NULL, OCL_ARGS_END) != STATUS_OK)
+    if (LANE_RUN(lane, "count moves", device->count, items, GROUP, err, OCL_ARG(tile->labels),
+                 OCL_ARG(tile->summed_labels), OCL_ARG(device->joined), OCL_ARG(device->left),
+                 OCL_ARG(left), OCL_ARG(at), OCL_ARG(rows), OCL_ARG(deal.each), OCL_ARG(deal.bins),
+                 OCL_LOCAL(deal.bytes)) != STATUS_OK)
         return err->status;
-    if (lane_launch(lane, "count moves", device->count, items, GROUP, err) != STATUS_OK)
+    if (LANE_RUN(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err,
+                 OCL_ARG(device->joined), OCL_ARG(device->left), OCL_ARG(device->cursors),
+                 OCL_ARG(device->counts.buffer), OCL_ARG(k)) != STATUS_OK)
         return err->status;
-    if (ocl_args(device->scan, err, sizeof(cl_mem), &device->joined, sizeof(cl_mem), &device->left,
-                 sizeof(cl_mem), &device->cursors, sizeof(cl_mem), &device->counts.buffer, sizeof k,
-                 &k, OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (lane_launch(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err) !=
-        STATUS_OK)
-        return err->status;
-    if (ocl_args(device->place, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &tile->summed_labels, sizeof(cl_mem), &device->cursors, sizeof(cl_mem),
-                 &update->entries, sizeof(cl_mem), &device->entry_clusters, sizeof left, &left,
-                 sizeof at, &at, sizeof rows, &rows, sizeof deal.each, &deal.each, sizeof deal.bins,
-                 &deal.bins, deal.bytes, (void *)NULL, OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (lane_launch(lane, "place moves", device->place, items, GROUP, err) != STATUS_OK)
+    if (LANE_RUN(lane, "place moves", device->place, items, GROUP, err, OCL_ARG(tile->labels),
+                 OCL_ARG(tile->summed_labels), OCL_ARG(device->cursors), OCL_ARG(update->entries),
+                 OCL_ARG(device->entry_clusters), OCL_ARG(left), OCL_ARG(at), OCL_ARG(rows),
+                 OCL_ARG(deal.each), OCL_ARG(deal.bins), OCL_LOCAL(deal.bytes)) != STATUS_OK)
         return err->status;
     return launch_sum(device, tile, err);
 }
@@ -219,15 +202,11 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_double shift_scale = prune_shift_scale(prune);
     const cl_mem sums = device->all_sums ? *device->all_sums : update->totals;
     const cl_mem counts = device->all_counts ? *device->all_counts : device->counts.buffer;
-    if (ocl_args(device->centroids, err, sizeof sums, &sums, sizeof counts, &counts, sizeof(cl_mem), &device->units, sizeof(cl_mem),
-                 &device->means, sizeof(cl_mem), &filter->centre_buffer, sizeof(cl_mem),
-                 &filter->centroids, sizeof(cl_mem), &device->moves.buffer, sizeof(cl_mem),
-                 &prune->shifts, sizeof k, &k, sizeof stride, &stride, sizeof columns, &columns,
-                 sizeof cosine, &cosine, sizeof shift_scale, &shift_scale,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    if (lane_launch(update->lane, "move centroids", device->centroids, (uint64_t)k * KMEANS_LANES,
-                    KMEANS_LANES, err) != STATUS_OK ||
+    if (LANE_RUN(update->lane, "move centroids", device->centroids, (uint64_t)k * KMEANS_LANES,
+                 KMEANS_LANES, err, OCL_ARG(sums), OCL_ARG(counts), OCL_ARG(device->units),
+                 OCL_ARG(device->means), OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
+                 OCL_ARG(device->moves.buffer), OCL_ARG(prune->shifts), OCL_ARG(k), OCL_ARG(stride),
+                 OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale)) != STATUS_OK ||
         (prune->tensor && filter->bounds_usable && k <= RANK_MOST &&
          prune_plan_ahead(prune, k, unless, err) != STATUS_OK))
         return err->status;

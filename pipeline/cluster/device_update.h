@@ -13,6 +13,7 @@ struct device_update {
     bool used; /* the device can, and the rows are resident */
     struct update *update;
     struct filter *filter;
+    struct lane_held *held;
     cl_program program;
     cl_kernel count, scan, place, sum, centroids;
     cl_mem joined, left, cursors; /* k: of the rows that changed their cluster */
@@ -23,8 +24,8 @@ struct device_update {
     struct mailbox_part moves; /* k struct centroid_move */
     /* What centroids move by where there are other ranks (exchange.h); else NULL. */
     const cl_mem *all_sums, *all_counts;
-    cl_uint entries;           /* of all, as of the last read */
-    bool no_rows;              /* no row is in the sums yet */
+    cl_uint entries; /* of all, as of the last read */
+    bool no_rows;    /* no row is in the sums yet */
 };
 
 /* Leaves `used` false where the device cannot. */

@@ -6,6 +6,7 @@
 
 struct device {
     struct exact exact;
+    struct lane_held *held;
     cl_kernel label, distances, others;
     cl_mem values; /* float64 for each row of the largest tile */
 };
@@ -18,10 +19,7 @@ static bool possible(const struct lane *lane)
 static void close_device(struct exact *exact)
 {
     struct device *device = (struct device *)exact;
-    cl_kernel *const kernels[] = {&device->label, &device->distances, &device->others};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    lane_close_program(&exact->program);
-    ocl_buffer_release(&device->values);
+    lane_release(&device->held);
     free(device);
 }
 
@@ -38,13 +36,15 @@ static enum status open_device(struct exact **out, struct filter *filter, struct
         (struct exact){.ops = &exact_device, .filter = filter, .data = filter->data, .lane = lane};
     snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u", lane->tiled ? filter->width : 1,
              lane->tiled ? 1 : 16);
-    cl_program *program = &device->exact.program;
-    if (lane_build(program, lane, "kmeans_exact", options, err) != STATUS_OK ||
-        ocl_kernel(&device->label, *program, "assign_exact", err) != STATUS_OK ||
-        ocl_kernel(&device->distances, *program, "label_distances", err) != STATUS_OK ||
-        ocl_kernel(&device->others, *program, "other_distances", err) != STATUS_OK ||
-        ocl_buffer(&device->values, lane->ocl, CL_MEM_READ_WRITE,
-                   filter->data->tile_rows * sizeof(double), NULL, "distances", err) != STATUS_OK)
+    if (lane_program(&device->exact.program, lane, "kmeans_exact", options, err) != STATUS_OK)
+        goto out;
+    const cl_program program = device->exact.program;
+    const struct lane_wanted wanted[] = {
+        KERNEL(device->label, program, "assign_exact"),
+        KERNEL(device->distances, program, "label_distances"),
+        KERNEL(device->others, program, "other_distances"),
+        BUFFER(device->values, filter->data->tile_rows * sizeof(double))};
+    if (lane_hold(&device->held, lane, wanted, COUNT_OF(wanted), "distances", err) != STATUS_OK)
         goto out;
     *out = &device->exact;
     status = STATUS_OK;
@@ -65,16 +65,13 @@ static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem row
         return err->status;
     const struct panels *all = &filter->all;
     const cl_uint stride = exact->data->stride, columns = exact->data->dimension;
-    if (ocl_args(device->label, err, sizeof tile->x, &tile->x, sizeof(cl_mem), &all->factors,
-                 sizeof(cl_mem), &all->ids, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-                 &tile->norms, sizeof(cl_mem), &filter->centre_buffer, sizeof rows, &rows,
-                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof limit,
-                 &limit, sizeof stride, &stride, sizeof columns, &columns, sizeof all->count,
-                 &all->count, sizeof all->width, &all->width, OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     const size_t group = exact->lane->tiled ? filter->width : 1;
-    return lane_launch(exact->lane, "assign exact", device->label, (uint64_t)count * group, group,
-                       err);
+    return LANE_RUN(exact->lane, "assign exact", device->label, (uint64_t)count * group, group, err,
+                    OCL_ARG(tile->x), OCL_ARG(all->factors), OCL_ARG(all->ids),
+                    OCL_ARG(filter->centroids), OCL_ARG(tile->norms),
+                    OCL_ARG(filter->centre_buffer), OCL_ARG(rows), OCL_ARG(tile->labels),
+                    OCL_ARG(tile->upper_bounds), OCL_ARG(limit), OCL_ARG(stride), OCL_ARG(columns),
+                    OCL_ARG(all->count), OCL_ARG(all->width));
 }
 
 /* Launches a kernel that takes all rows of a tile. */
@@ -92,9 +89,8 @@ static enum status label_distances(struct exact *exact, struct tile *tile, uint3
 {
     const struct device *device = (struct device *)exact;
     const cl_uint rows = tile->rows, stride = exact->data->stride;
-    if (ocl_args(device->distances, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
-                 &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &device->values, sizeof rows, &rows, sizeof stride, &stride,
+    if (ocl_args(device->distances, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
                  OCL_ARGS_END) != STATUS_OK)
         return err->status;
     if (launch_tile(exact, "distances", device->distances, tile, err) != STATUS_OK)
@@ -111,10 +107,9 @@ static enum status other_distances(struct exact *exact, struct tile *tile, doubl
     if (lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err) !=
         STATUS_OK)
         return err->status;
-    if (ocl_args(device->others, err, sizeof tile->x, &tile->x, sizeof(cl_mem),
-                 &exact->filter->centroids, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &device->values, sizeof rows, &rows, sizeof stride, &stride, sizeof k, &k,
-                 OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(device->others, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
+                 OCL_ARG(k), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     if (launch_tile(exact, "other distances", device->others, tile, err) != STATUS_OK)
         return err->status;

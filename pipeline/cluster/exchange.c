@@ -36,30 +36,21 @@ enum status exchange_open(struct exchange *exchange, struct comm *comm,
         return err->status;
     const struct update *update = device->update;
     const size_t k = update->k;
-    const struct lane_kernel add = {&exchange->add, device->program, "add_sums"};
-    const struct lane_buffer wanted[] = {
-        {&exchange->sums, k * update->data->stride * sizeof(cl_long)},
-        {&exchange->counts, (k + 3) * sizeof(cl_int)},
-        {&exchange->arrived, piece_values(update) * sizeof(cl_long)},
-    };
-    exchange->host_counts = calloc(k + 3, sizeof *exchange->host_counts);
-    if (!exchange->host_counts)
-        return error_memory(err, (k + 3) * sizeof *exchange->host_counts, "counts");
+    const struct lane_wanted wanted[] = {
+        KERNEL(exchange->add, device->program, "add_sums"),
+        BUFFER(exchange->sums, k * update->data->stride * sizeof(cl_long)),
+        BUFFER(exchange->counts, (k + 3) * sizeof(cl_int)),
+        BUFFER(exchange->arrived, piece_values(update) * sizeof(cl_long)),
+        HOST(exchange->host_counts, k + 3)};
     device->all_sums = &exchange->sums;
     device->all_counts = &exchange->counts;
-    if (lane_open_kernels(&add, 1, err) != STATUS_OK)
-        return err->status;
-    return lane_open_buffers(update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err);
+    return lane_hold(&exchange->held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters",
+                     err);
 }
 
 void exchange_close(struct exchange *exchange)
 {
-    cl_kernel *const kernels[] = {&exchange->add};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    ocl_buffer_release(&exchange->sums);
-    ocl_buffer_release(&exchange->counts);
-    ocl_buffer_release(&exchange->arrived);
-    free(exchange->host_counts);
+    lane_release(&exchange->held);
     *exchange = (struct exchange){0};
 }
 
@@ -67,7 +58,7 @@ void exchange_close(struct exchange *exchange)
 
 struct piece {
     struct exchange *exchange;
-    size_t from, count; /* values */
+    size_t from, count;                                    /* values */
     enum status (*then)(void *context, struct error *err); /* after the last one; else NULL */
     void *context;
 };
@@ -79,11 +70,9 @@ static enum status add(const struct piece *piece, bool first, struct error *err)
     const struct update *update = exchange->device->update;
     const cl_ulong from = piece->from, count = piece->count;
     const cl_mem to = first ? update->totals : exchange->sums;
-    if (ocl_args(exchange->add, err, sizeof(cl_mem), &exchange->sums, sizeof to, &to,
-                 sizeof(cl_mem), &exchange->arrived, sizeof from, &from, sizeof count, &count,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch(update->lane, "add sums", exchange->add, count, 256, err);
+    return LANE_RUN(update->lane, "add sums", exchange->add, count, 256, err,
+                    OCL_ARG(exchange->sums), OCL_ARG(to), OCL_ARG(exchange->arrived), OCL_ARG(from),
+                    OCL_ARG(count));
 }
 
 /* Waits for all that was enqueued. */
@@ -140,8 +129,7 @@ static enum status exchange_piece(const struct piece *piece, int64_t *totals, st
     return finish(piece, err);
 }
 
-static enum status send_counts(struct exchange *exchange, const uint64_t *counts,
-                               struct error *err)
+static enum status send_counts(struct exchange *exchange, const uint64_t *counts, struct error *err)
 {
     const struct update *update = exchange->device->update;
     cl_int *all = exchange->host_counts;

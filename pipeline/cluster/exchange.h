@@ -14,6 +14,7 @@ struct exchange {
     bool used; /* on all ranks, or on none */
     struct comm *comm;
     struct device_update *device;
+    struct lane_held *held;
     cl_kernel add;
     cl_mem sums;    /* k x stride: of all ranks */
     cl_mem counts;  /* as device->counts, of all ranks */

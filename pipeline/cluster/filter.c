@@ -72,9 +72,9 @@ static enum status choose_centre(struct filter *filter, struct error *err)
         scatter += column_stats_scatter(stats, j) / (double)data->rows;
     }
     filter->centred = mean_squares > CENTRE_WORTH * scatter;
-    filter->centre = calloc(data->stride, sizeof *filter->centre);
-    if (!filter->centre)
-        return error_memory(err, data->stride * sizeof *filter->centre, "the centre");
+    const struct lane_wanted wanted = HOST(filter->centre, data->stride);
+    if (lane_hold(&filter->held, filter->lane, &wanted, 1, "the centre", err) != STATUS_OK)
+        return err->status;
     double largest = 0;
     for (uint32_t j = 0; j < data->dimension && filter->centred; j++) {
         float mean = (float)column_stats_mean(stats, j);
@@ -125,29 +125,20 @@ static enum status build(struct filter *filter, struct error *err)
     if (!lane->tiled)
         snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=%u",
                  filter->centred ? 1 : 0, filter->points, filter->vectors);
-    if (lane_build(&filter->rows_program, lane, "kmeans_rows", rows_options, err) != STATUS_OK ||
-        lane_build(&filter->assign_program, lane, name, options, err) != STATUS_OK ||
+    if (lane_program(&filter->rows_program, lane, "kmeans_rows", rows_options, err) != STATUS_OK ||
+        lane_program(&filter->assign_program, lane, name, options, err) != STATUS_OK ||
         (filter->device_layout &&
-         lane_build(&filter->means_program, lane, "kmeans_means", "", err) != STATUS_OK))
+         lane_program(&filter->means_program, lane, "kmeans_means", "", err) != STATUS_OK))
         return err->status;
-    const struct lane_kernel kernels[] = {
-        {&filter->norms, filter->rows_program, "row_norms"},
-        {&filter->assign, filter->assign_program, "assign_filter"},
-        {&filter->layout, filter->means_program, "lay_out_panels"}, /* of device_layout */
+    const struct lane_wanted kernels[] = {
+        KERNEL(filter->norms, filter->rows_program, "row_norms"),
+        KERNEL(filter->assign, filter->assign_program, "assign_filter"),
+        KERNEL(filter->layout, filter->means_program, "lay_out_panels"), /* of device_layout */
     };
-    return lane_open_kernels(kernels, filter->device_layout ? 3 : 2, err);
+    return lane_hold(&filter->held, lane, kernels, filter->device_layout ? 3 : 2, "centroids", err);
 }
 
 /* --- buffers --------------------------------------------------------------------------------- */
-
-static void close_panels(struct panels *panels)
-{
-    ocl_buffer_release(&panels->factors);
-    ocl_buffer_release(&panels->ids);
-    free(panels->host);
-    free(panels->host_ids);
-    *panels = (struct panels){0};
-}
 
 static enum status open_panels(struct panels *panels, struct filter *filter, uint32_t width,
                                uint32_t places, struct error *err)
@@ -155,13 +146,10 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
     *panels = (struct panels){.width = width, .capacity = (places + width - 1) / width};
     size_t ids = (size_t)panels->capacity * width;
     size_t values = ids * ((size_t)filter->data->dimension + 2);
-    panels->host = malloc(values * sizeof *panels->host);
-    panels->host_ids = malloc(ids * sizeof *panels->host_ids);
-    if (!panels->host || !panels->host_ids)
-        return error_memory(err, values * sizeof *panels->host, "centroids");
-    const struct lane_buffer wanted[] = {{&panels->factors, values * sizeof *panels->host},
-                                         {&panels->ids, ids * sizeof *panels->host_ids}};
-    return lane_open_buffers(filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
+    const struct lane_wanted wanted[] = {HOST(panels->host, values), HOST(panels->host_ids, ids),
+                                         BUFFER(panels->factors, values * sizeof *panels->host),
+                                         BUFFER(panels->ids, ids * sizeof *panels->host_ids)};
+    return lane_hold(&filter->held, filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 /* The longest chain of operations of a score (the tiled kernel has one for all columns), and what
@@ -197,54 +185,27 @@ enum status filter_open(struct filter *filter, struct data *data, uint32_t capac
     filter->device_layout = lane->tiled && !lane->host_exact;
     set_bounds(filter);
     const size_t each = capacity > KMEANS_TRIALS_MAX ? capacity : KMEANS_TRIALS_MAX;
-    filter->host_start = malloc(each * sizeof *filter->host_start);
-    filter->host_slope = malloc(each * sizeof *filter->host_slope);
-    filter->host_offset = malloc(each * sizeof *filter->host_offset);
-    filter->squares = malloc(each * sizeof *filter->squares);
-    filter->largest = malloc(each * sizeof *filter->largest);
-    if (!filter->host_start || !filter->host_slope || !filter->host_offset || !filter->squares ||
-        !filter->largest)
-        return error_memory(err, each * sizeof *filter->squares, "centroids");
     const size_t bounds = capacity * sizeof(float);
-    const struct lane_buffer wanted[] = {{&filter->centroids, capacity * row},
-                                         {&filter->start, bounds},
-                                         {&filter->slope, bounds},
-                                         {&filter->offset, bounds},
-                                         {&filter->centre_buffer, row}};
+    const struct lane_wanted wanted[] = {
+        HOST(filter->host_start, each),  HOST(filter->host_slope, each),
+        HOST(filter->host_offset, each), HOST(filter->squares, each),
+        HOST(filter->largest, each),     BUFFER(filter->centroids, capacity * row),
+        BUFFER(filter->start, bounds),   BUFFER(filter->slope, bounds),
+        BUFFER(filter->offset, bounds),  BUFFER(filter->centre_buffer, row)};
     if (build(filter, err) != STATUS_OK ||
         mailbox_open(&filter->mailbox, lane, MAILBOX_CLUSTER * (size_t)capacity + MAILBOX_REST,
                      MAILBOX_PARTS, err) != STATUS_OK ||
         open_panels(&filter->all, filter, filter->width, capacity, err) != STATUS_OK ||
         open_panels(&filter->some, filter, filter->width, capacity, err) != STATUS_OK ||
-        lane_open_buffers(lane, wanted, COUNT_OF(wanted), "centroids", err) != STATUS_OK)
+        lane_hold(&filter->held, lane, wanted, COUNT_OF(wanted), "centroids", err) != STATUS_OK)
         return err->status;
     return lane_write(lane, "centre", filter->centre_buffer, 0, row, filter->centre, err);
 }
 
 void filter_close(struct filter *filter)
 {
-    cl_kernel *const kernels[] = {&filter->norms, &filter->assign, &filter->seed, &filter->layout};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    lane_close_program(&filter->rows_program);
-    lane_close_program(&filter->assign_program);
-    lane_close_program(&filter->seed_program);
-    lane_close_program(&filter->means_program);
-    close_panels(&filter->all);
-    close_panels(&filter->some);
-    close_panels(&filter->trial);
     mailbox_close(&filter->mailbox);
-    ocl_buffer_release(&filter->candidates);
-    ocl_buffer_release(&filter->centroids);
-    ocl_buffer_release(&filter->start);
-    ocl_buffer_release(&filter->slope);
-    ocl_buffer_release(&filter->offset);
-    ocl_buffer_release(&filter->centre_buffer);
-    free(filter->centre);
-    free(filter->host_start);
-    free(filter->host_slope);
-    free(filter->host_offset);
-    free(filter->squares);
-    free(filter->largest);
+    lane_release(&filter->held);
     *filter = (struct filter){0};
 }
 
@@ -364,16 +325,14 @@ static enum status lay_out_on_device(struct filter *filter, struct panels *panel
     const cl_uint stride = filter->data->stride, columns = filter->data->dimension;
     const cl_uint places = panels->count * panels->width;
     const cl_double scale = ldexp(1.0, -filter->exponent);
-    if (ocl_args(filter->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-                 &filter->centre_buffer, sizeof(cl_mem), &panels->ids, sizeof(cl_mem),
-                 &filter->start, sizeof(cl_mem), &filter->slope, sizeof(cl_mem), &panels->factors,
-                 sizeof stride, &stride, sizeof columns, &columns, sizeof panels->width,
-                 &panels->width, sizeof places, &places, sizeof scale, &scale,
+    if (ocl_args(filter->layout, err, OCL_ARG(filter->centroids), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(panels->ids), OCL_ARG(filter->start), OCL_ARG(filter->slope),
+                 OCL_ARG(panels->factors), OCL_ARG(stride), OCL_ARG(columns),
+                 OCL_ARG(panels->width), OCL_ARG(places), OCL_ARG(scale),
                  OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t global[2] = {places, (size_t)columns + 2};
-    return ocl_enqueue_kernel(filter->lane->compute, "centroid panels", filter->layout, 2, global,
-                              NULL, OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(filter->lane, "centroid panels", filter->layout, global, NULL, err);
 }
 
 /* Fills the panels from `ids` (already in host_ids, `places` of them) and sends them to the device;
@@ -467,15 +426,15 @@ static enum status open_seed(struct filter *filter, struct error *err)
     char options[128];
     snprintf(options, sizeof options, "-DCENTRED=%d -DPOINTS=%u -DVECTORS=1",
              filter->centred ? 1 : 0, filter->points);
-    if (own && lane_build(&filter->seed_program, lane, "kmeans_filter", options, err) != STATUS_OK)
+    cl_program program = filter->assign_program;
+    if (own && lane_program(&program, lane, "kmeans_filter", options, err) != STATUS_OK)
         return err->status;
-    if (ocl_kernel(&filter->seed, own ? filter->seed_program : filter->assign_program,
-                   "seed_filter", err) != STATUS_OK ||
-        open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err) != STATUS_OK)
+    const struct lane_wanted wanted[] = {
+        KERNEL(filter->seed, program, "seed_filter"),
+        BUFFER(filter->candidates, KMEANS_TRIALS_MAX * filter->data->stride * sizeof(float))};
+    if (lane_hold(&filter->held, lane, wanted, COUNT_OF(wanted), "candidates", err) != STATUS_OK)
         return err->status;
-    return ocl_buffer(&filter->candidates, lane->ocl, CL_MEM_READ_ONLY,
-                      KMEANS_TRIALS_MAX * filter->data->stride * sizeof(float), NULL, "candidates",
-                      err);
+    return open_panels(&filter->trial, filter, KMEANS_TRIALS_MAX, KMEANS_TRIALS_MAX, err);
 }
 
 enum status filter_set_candidates(struct filter *filter, const float *candidates, uint32_t count,
@@ -503,11 +462,10 @@ enum status filter_norms(struct filter *filter, struct tile *tile, struct error 
     if (tile->has_norms)
         return STATUS_OK;
     const cl_uint rows = tile->rows, stride = filter->data->stride;
-    enum status status = ocl_args(
-        filter->norms, err, sizeof tile->x, &tile->x, sizeof filter->centre_buffer,
-        &filter->centre_buffer, sizeof tile->norms, &tile->norms, sizeof rows, &rows, sizeof stride,
-        &stride, sizeof filter->half_scale, &filter->half_scale, sizeof filter->growth,
-        &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
+    enum status status =
+        ocl_args(filter->norms, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(tile->norms), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(filter->half_scale),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "row norms", filter->norms, rows, 64, err);
     tile->has_norms = status == STATUS_OK;

@@ -30,6 +30,7 @@ _Static_assert(sizeof(struct centroid_move) == KMEANS_FACTS * sizeof(double), "a
 
 struct filter {
     struct lane *lane;
+    struct lane_held *held;
     struct data *data;
     uint32_t points; /* rows of a work-item or a work-group */
     uint32_t width, vectors;
@@ -46,7 +47,7 @@ struct filter {
     bool no_bound;                     /* rows are too long for one: scores tell nothing */
     bool device_layout;                /* panels are laid out by a kernel */
     bool laid_out;                     /* the panels are of the centroids taken last */
-    cl_program rows_program, assign_program, seed_program, means_program;
+    cl_program rows_program, assign_program, means_program;
     cl_kernel norms, assign, seed, layout;
     struct mailbox mailbox;      /* of what the host reads of each pass */
     uint32_t k, capacity;        /* centroids */

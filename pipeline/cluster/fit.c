@@ -31,25 +31,17 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
             return err->status;
         fit->update = &fit->totals;
     }
-    size_t bytes = (size_t)config->k * data->stride * sizeof(float);
-    fit->centroids = calloc(1, bytes);
-    fit->previous = calloc(1, bytes);
-    fit->saved = calloc(1, bytes);
-    fit->move = calloc(config->k, sizeof *fit->move);
-    fit->shifts = calloc(config->k, sizeof *fit->shifts);
-    if (fit->centroids && fit->previous && fit->saved && fit->move && fit->shifts)
-        return STATUS_OK;
-    return error_memory(err, bytes, "centroids");
+    const size_t k = config->k, values = k * data->stride;
+    const struct lane_wanted wanted[] = {HOST(fit->centroids, values), HOST(fit->previous, values),
+                                         HOST(fit->saved, values), HOST(fit->move, k),
+                                         HOST(fit->shifts, k)};
+    return lane_hold(&fit->held, fit->lane, wanted, COUNT_OF(wanted), "centroids", err);
 }
 
 void fit_close(struct fit *fit)
 {
     update_close(&fit->totals);
-    free(fit->centroids);
-    free(fit->previous);
-    free(fit->saved);
-    free(fit->move);
-    free(fit->shifts);
+    lane_release(&fit->held);
     *fit = (struct fit){0};
 }
 
@@ -112,12 +104,10 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     enum { MOVED, SCORED };
     const bool several = fit->update == &fit->totals;
     if (use_centroids(fit, &incremental, err) != STATUS_OK ||
-        shard_assign(shard, fit->labels, incremental, move && fit->device_update, err) !=
-            STATUS_OK)
+        shard_assign(shard, fit->labels, incremental, move && fit->device_update, err) != STATUS_OK)
         return err->status;
     int64_t counts[2] = {(int64_t)shard->moved, (int64_t)(fit->assign->scored - scored)};
-    if ((several &&
-         update_add_counts(fit->update, &shard->update, counts, 2, err) != STATUS_OK) ||
+    if ((several && update_add_counts(fit->update, &shard->update, counts, 2, err) != STATUS_OK) ||
         (!fit->device_update && read_sums(fit, err) != STATUS_OK))
         return err->status;
     *moved = (uint64_t)counts[MOVED];

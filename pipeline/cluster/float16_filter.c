@@ -34,23 +34,16 @@
 /* Groups of a launch that lists centroids, most of which find no rows. */
 #define GROUPS_LIST 16384
 
-static void close_panels(struct float16_panels *panels)
-{
-    ocl_buffer_release(&panels->values);
-    ocl_buffer_release(&panels->starts);
-    ocl_buffer_release(&panels->ids);
-    *panels = (struct float16_panels){0};
-}
-
-static enum status open_panels(struct float16_panels *panels, const struct float16_filter *float16,
+static enum status open_panels(struct float16_panels *panels, struct float16_filter *float16,
                                struct error *err)
 {
     const size_t places = ((size_t)float16->filter->capacity + KMEANS_HALF_PANEL - 1) /
                           KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
-    const struct lane_buffer wanted[] = {{&panels->values, places * float16->columns * 2},
-                                         {&panels->starts, places * 2 * sizeof(float)},
-                                         {&panels->ids, places * sizeof(cl_int)}};
-    return lane_open_buffers(float16->filter->lane, wanted, COUNT_OF(wanted), "centroids", err);
+    const struct lane_wanted wanted[] = {BUFFER(panels->values, places * float16->columns * 2),
+                                         BUFFER(panels->starts, places * 2 * sizeof(float)),
+                                         BUFFER(panels->ids, places * sizeof(cl_int))};
+    return lane_hold(&float16->held, float16->filter->lane, wanted, COUNT_OF(wanted), "centroids",
+                     err);
 }
 
 static uint32_t columns_of(const struct data *data)
@@ -58,7 +51,8 @@ static uint32_t columns_of(const struct data *data)
     return (data->dimension + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS * KMEANS_HALF_COLUMNS;
 }
 
-uint32_t float16_keep(uint32_t columns)
+/* Blocks of columns that the kernels keep in registers; 0: rows are too long. */
+static uint32_t keep(uint32_t columns)
 {
     const uint32_t blocks = (columns + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS;
     return blocks <= KEEP_MAX ? blocks : 0;
@@ -66,8 +60,9 @@ uint32_t float16_keep(uint32_t columns)
 
 enum status float16_open_tile(struct float16_filter *float16, struct tile *tile, struct error *err)
 {
-    return ocl_buffer(&tile->float16, float16->filter->lane->ocl, CL_MEM_READ_WRITE,
-                      (size_t)tile->rows * float16->columns * 2, NULL, "rounded rows", err);
+    const struct lane_wanted wanted =
+        BUFFER(tile->float16, (size_t)tile->rows * float16->columns * 2);
+    return lane_hold(&tile->held, float16->filter->lane, &wanted, 1, "rounded rows", err);
 }
 
 bool float16_pays(const struct filter *filter)
@@ -85,17 +80,19 @@ bool float16_pays(const struct filter *filter)
 static enum status open_kernels(struct float16_filter *float16, struct error *err)
 {
     char options[32];
-    snprintf(options, sizeof options, "-DKEEP=%u%s", float16_keep(float16->columns),
+    snprintf(options, sizeof options, "-DKEEP=%u%s", keep(float16->columns),
              float16->filter->lane->plain_tensor ? " -DPLAIN" : "");
-    if (lane_build(&float16->program, float16->filter->lane, "kmeans_filter_half", options, err) !=
-        STATUS_OK)
+    struct lane *lane = float16->filter->lane;
+    cl_program program;
+    if (lane_program(&program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
         return err->status;
-    const cl_program program = float16->program;
-    const struct lane_kernel kernels[] = {
-        {&float16->round, program, "round_rows"},   {&float16->layout, program, "lay_out"},
-        {&float16->assign, program, "assign_half"}, {&float16->list, program, "list_half"},
-        {&float16->settle, program, "settle_rows"}, {&float16->decide, program, "decide_rows"}};
-    return lane_open_kernels(kernels, COUNT_OF(kernels), err);
+    const struct lane_wanted kernels[] = {KERNEL(float16->round, program, "round_rows"),
+                                          KERNEL(float16->layout, program, "lay_out"),
+                                          KERNEL(float16->assign, program, "assign_half"),
+                                          KERNEL(float16->list, program, "list_half"),
+                                          KERNEL(float16->settle, program, "settle_rows"),
+                                          KERNEL(float16->decide, program, "decide_rows")};
+    return lane_hold(&float16->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
 }
 
 static enum status open_buffers(struct float16_filter *float16, struct error *err)
@@ -104,15 +101,16 @@ static enum status open_buffers(struct float16_filter *float16, struct error *er
     const size_t k = float16->filter->capacity, rows = float16->filter->data->tile_rows;
     /* A quarter of the rows, so that few groups find nothing to do. */
     float16->room = (uint32_t)(rows / 4);
-    const struct lane_buffer wanted[] = {
-        {&float16->squares, k * sizeof(cl_double)},
-        {&float16->slope, k * sizeof(cl_float)},
-        {&float16->offset, k * sizeof(cl_float)},
-        {&float16->flagged, rows * sizeof(cl_uint)},
-        {&float16->outcomes, rows * sizeof(cl_float4)},
-        {&float16->taken, (float16->room + 1) * sizeof(cl_uint)},
-    };
-    if (lane_open_buffers(lane, wanted, COUNT_OF(wanted), "undecided rows", err) != STATUS_OK ||
+    const struct lane_wanted wanted[] = {
+        HOST(float16->host_ids, k),
+        BUFFER(float16->squares, k * sizeof(cl_double)),
+        BUFFER(float16->slope, k * sizeof(cl_float)),
+        BUFFER(float16->offset, k * sizeof(cl_float)),
+        BUFFER(float16->flagged, rows * sizeof(cl_uint)),
+        BUFFER(float16->outcomes, rows * sizeof(cl_float4)),
+        BUFFER(float16->taken, (float16->room + 1) * sizeof(cl_uint))};
+    if (lane_hold(&float16->held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) !=
+            STATUS_OK ||
         ocl_enqueue_fill(lane->compute, "zero counts", float16->taken, 0, 0,
                          (float16->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
                          err) != STATUS_OK)
@@ -127,9 +125,6 @@ static enum status open_buffers(struct float16_filter *float16, struct error *er
 enum status float16_open(struct float16_filter *float16, struct filter *filter, struct error *err)
 {
     *float16 = (struct float16_filter){.filter = filter, .columns = columns_of(filter->data)};
-    float16->host_ids = malloc(filter->capacity * sizeof *float16->host_ids);
-    if (!float16->host_ids)
-        return error_memory(err, filter->capacity * sizeof *float16->host_ids, "centroids");
     if (open_kernels(float16, err) != STATUS_OK ||
         open_panels(&float16->all, float16, err) != STATUS_OK ||
         open_panels(&float16->some, float16, err) != STATUS_OK)
@@ -139,17 +134,7 @@ enum status float16_open(struct float16_filter *float16, struct filter *filter, 
 
 void float16_close(struct float16_filter *float16)
 {
-    cl_kernel *const kernels[] = {&float16->round, &float16->layout, &float16->assign,
-                                  &float16->list,  &float16->settle, &float16->decide};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    lane_close_program(&float16->program);
-    close_panels(&float16->all);
-    close_panels(&float16->some);
-    cl_mem *buffers[] = {&float16->squares, &float16->slope,    &float16->offset,
-                         &float16->flagged, &float16->outcomes, &float16->taken};
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
-        ocl_buffer_release(buffers[i]);
-    free(float16->host_ids);
+    lane_release(&float16->held);
     *float16 = (struct float16_filter){0};
 }
 
@@ -208,21 +193,18 @@ static enum status lay_out(struct float16_filter *float16, struct float16_panels
     cl_float scale[2];
     split_scale(scale, -filter->exponent);
     scale[0] = -scale[0];
-    if (ocl_args(float16->layout, err, sizeof(cl_mem), &filter->centroids, sizeof(cl_mem),
-                 &filter->centre_buffer, sizeof squares, &squares, sizeof(cl_mem), &panels->ids,
-                 sizeof(cl_mem), &panels->values, sizeof(cl_mem), &panels->starts, sizeof(cl_mem),
-                 &float16->slope, sizeof(cl_mem), &float16->offset, sizeof used, &used,
-                 sizeof stride, &stride, sizeof float16->columns, &float16->columns, sizeof use_ids,
-                 &use_ids, sizeof step, &step, sizeof from, &from, sizeof(cl_float), &scale[0],
-                 sizeof(cl_float), &scale[1], sizeof square_scale, &square_scale, sizeof unit,
-                 &unit, sizeof(cl_double), &terms.slope_plain, sizeof(cl_double),
-                 &terms.slope_length, sizeof(cl_double), &terms.offset_plain, sizeof(cl_double),
-                 &terms.offset_length, sizeof(cl_double), &terms.offset_square,
+    if (ocl_args(float16->layout, err, OCL_ARG(filter->centroids), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(squares), OCL_ARG(panels->ids), OCL_ARG(panels->values),
+                 OCL_ARG(panels->starts), OCL_ARG(float16->slope), OCL_ARG(float16->offset),
+                 OCL_ARG(used), OCL_ARG(stride), OCL_ARG(float16->columns), OCL_ARG(use_ids),
+                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(square_scale), OCL_ARG(unit), OCL_ARG(terms.slope_plain),
+                 OCL_ARG(terms.slope_length), OCL_ARG(terms.offset_plain),
+                 OCL_ARG(terms.offset_length), OCL_ARG(terms.offset_square),
                  OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t global[2] = {float16->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
-    return ocl_enqueue_kernel(filter->lane->compute, "round centroids", float16->layout, 2, global,
-                              NULL, OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(filter->lane, "round centroids", float16->layout, global, NULL, err);
 }
 
 bool float16_usable(const struct float16_filter *float16)
@@ -274,12 +256,11 @@ enum status float16_round(struct float16_filter *float16, struct tile *tile, str
         return STATUS_OK;
     cl_float scale[2];
     split_scale(scale, -filter->row_exponent);
-    enum status status = ocl_args(
-        float16->round, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centre_buffer,
-        sizeof(cl_mem), &tile->float16, sizeof(cl_mem), &tile->norms, sizeof tile->rows,
-        &tile->rows, sizeof stride, &stride, sizeof float16->columns, &float16->columns,
-        sizeof(cl_float), &scale[0], sizeof(cl_float), &scale[1], sizeof filter->growth,
-        &filter->growth, sizeof filter->tiny, &filter->tiny, OCL_ARGS_END);
+    enum status status =
+        ocl_args(float16->round, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->rows), OCL_ARG(stride),
+                 OCL_ARG(float16->columns), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "round rows", float16->round,
                              (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
@@ -314,22 +295,18 @@ static enum status launch(struct float16_filter *float16, struct tile *tile, cl_
     const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
     cl_mem rows = job->rows ? job->rows : float16->flagged;
     cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? float16->list : float16->assign;
-    if (ocl_args(kernel, err, sizeof(cl_mem), &tile->float16, sizeof(cl_mem), &job->panels->values,
-                 sizeof(cl_mem), &job->panels->starts, sizeof(cl_mem), &float16->slope,
-                 sizeof(cl_mem), &float16->offset, sizeof(cl_mem), &job->panels->ids,
-                 sizeof(cl_mem), &tile->norms, sizeof(cl_mem), &rows, sizeof(cl_mem), &tile->labels,
-                 sizeof(cl_mem), &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds,
-                 sizeof(cl_mem), &job->upper, sizeof(cl_mem), &float16->flagged, sizeof(cl_mem),
-                 &float16->outcomes, sizeof(cl_mem), &float16->outcomes, sizeof(cl_mem),
-                 &float16->taken, sizeof(cl_mem), &counts, sizeof(cl_uint), &job->flagged_count,
-                 sizeof(cl_uint), &job->rows_count, sizeof(cl_uint), &job->most_rows,
-                 sizeof float16->columns, &float16->columns, sizeof(cl_uint), &job->panels->count,
-                 sizeof use_rows, &use_rows, sizeof(cl_uint), &job->mode, sizeof factor, &factor,
-                 sizeof slack, &slack, sizeof filter->bounds, &filter->bounds,
+    if (ocl_args(kernel, err, OCL_ARG(tile->float16), OCL_ARG(job->panels->values),
+                 OCL_ARG(job->panels->starts), OCL_ARG(float16->slope), OCL_ARG(float16->offset),
+                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(rows),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
+                 OCL_ARG(job->upper), OCL_ARG(float16->flagged), OCL_ARG(float16->outcomes),
+                 OCL_ARG(float16->outcomes), OCL_ARG(float16->taken), OCL_ARG(counts),
+                 OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count), OCL_ARG(job->most_rows),
+                 OCL_ARG(float16->columns), OCL_ARG(job->panels->count), OCL_ARG(use_rows),
+                 OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
                  OCL_ARGS_END) != STATUS_OK)
         return err->status;
-    return ocl_enqueue_kernel(filter->lane->compute, job->tag, kernel, 2, global, local,
-                              OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
 }
 
 /* A kernel whose groups take listed rows in turn, at most `rows` of them. */
@@ -374,15 +351,13 @@ enum status float16_decide(struct float16_filter *float16, struct tile *tile, cl
     const cl_double length_scale = ldexp(1.0, -filter->row_exponent);
     enum status status = float16->room > 0 ? launch(float16, tile, counts, &job, err) : STATUS_OK;
     if (status == STATUS_OK)
-        status = ocl_args(float16->decide, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                          &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
-                          &float16->flagged, sizeof(cl_mem), &float16->outcomes, sizeof(cl_mem),
-                          &float16->taken, sizeof(cl_mem), &upper, sizeof(cl_mem), &tile->labels,
-                          sizeof(cl_mem), &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds,
-                          sizeof(cl_mem), &left, sizeof(cl_mem), &counts, sizeof left_count,
-                          &left_count, sizeof flagged_count, &flagged_count, sizeof float16->room,
-                          &float16->room, sizeof stride, &stride, sizeof length_scale,
-                          &length_scale, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
+        status = ocl_args(
+            float16->decide, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+            OCL_ARG(tile->norms), OCL_ARG(float16->flagged), OCL_ARG(float16->outcomes),
+            OCL_ARG(float16->taken), OCL_ARG(upper), OCL_ARG(tile->labels),
+            OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds), OCL_ARG(left),
+            OCL_ARG(counts), OCL_ARG(left_count), OCL_ARG(flagged_count), OCL_ARG(float16->room),
+            OCL_ARG(stride), OCL_ARG(length_scale), OCL_ARG(filter->bounds), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_listed(float16, "decide", float16->decide, tile->rows, err);
     return status;
@@ -407,15 +382,13 @@ enum status float16_search_some(struct float16_filter *float16, struct tile *til
     cl_mem list = searched ? float16->flagged : rows;
     const cl_uint list_count = searched ? retry_count : rows_count;
     if (status == STATUS_OK)
-        status = ocl_args(float16->settle, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                          &filter->centroids, sizeof(cl_mem), &tile->norms, sizeof list, &list,
-                          sizeof(cl_mem), &float16->outcomes, sizeof(cl_mem), &tile->labels,
-                          sizeof(cl_mem), &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds,
-                          sizeof left, &left, sizeof(cl_mem), &counts, sizeof left_count,
-                          &left_count, sizeof list_count, &list_count, sizeof searched, &searched,
-                          sizeof stride, &stride, sizeof filter->half_scale, &filter->half_scale,
-                          sizeof filter->growth, &filter->growth, sizeof filter->tiny,
-                          &filter->tiny, sizeof filter->bounds, &filter->bounds, OCL_ARGS_END);
+        status = ocl_args(float16->settle, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                          OCL_ARG(tile->norms), OCL_ARG(list), OCL_ARG(float16->outcomes),
+                          OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+                          OCL_ARG(tile->lower_bounds), OCL_ARG(left), OCL_ARG(counts),
+                          OCL_ARG(left_count), OCL_ARG(list_count), OCL_ARG(searched),
+                          OCL_ARG(stride), OCL_ARG(filter->half_scale), OCL_ARG(filter->growth),
+                          OCL_ARG(filter->tiny), OCL_ARG(filter->bounds), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = launch_listed(float16, "own distances", float16->settle, tile->rows, err);
     return status;

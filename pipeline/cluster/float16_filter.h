@@ -17,8 +17,8 @@ struct float16_panels {
 
 struct float16_filter {
     struct filter *filter;
+    struct lane_held *held;
     uint32_t columns;
-    cl_program program;
     cl_kernel round, layout, assign, list, settle, decide;
     struct float16_panels all, some;
     cl_mem squares;       /* k: of the centroids */
@@ -34,9 +34,6 @@ struct float16_filter {
 /* Whether the device can, the rows are resident, there is memory for their copy, and they and the
  * centroids are as many as it takes. */
 bool float16_pays(const struct filter *filter);
-
-/* Blocks of columns that the kernels keep in registers; 0: rows are too long. */
-uint32_t float16_keep(uint32_t columns);
 
 /* For the filter's capacity; only where it pays. To be closed after an error, too. */
 enum status float16_open(struct float16_filter *float16, struct filter *filter, struct error *err);

@@ -1,8 +1,22 @@
 /* lane.c: opening a lane and the few enqueues that all of k-means shares. */
 #include "cluster/lane.h"
 #include "base/clock.h"
-#include "cluster/ahead.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct lane_program {
+    struct lane_program *next;
+    cl_program program;
+    const char *name;
+    char options[128];
+};
+
+struct lane_held {
+    struct lane_held *next;
+    size_t count;
+    struct lane_wanted entries[];
+};
 
 /* mma.m16n8k16 and cp.async came with compute capability 8.0 (PTX ISA, 9.7.14 and 9.7.9). */
 static bool has_tensor_cores(const struct ocl_device *device)
@@ -38,7 +52,11 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers
 
 void lane_close(struct lane *lane)
 {
-    ahead_close(&lane->ahead);
+    for (struct lane_program *built; (built = lane->programs);) {
+        lane->programs = built->next;
+        clReleaseProgram(built->program);
+        free(built);
+    }
     ocl_queue_close(&lane->upload);
     ocl_queue_close(&lane->compute);
 }
@@ -50,50 +68,90 @@ enum status lane_check_stop(const struct lane *lane, struct error *err)
     return STATUS_OK;
 }
 
-enum status lane_build(cl_program *out, struct lane *lane, const char *name, const char *options,
-                       struct error *err)
+enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
+                         struct error *err)
 {
-    int64_t start = clock_now();
-    enum status status = STATUS_OK;
-    *out = ahead_take(lane->ahead, name, options);
-    if (!*out)
-        status = ocl_program_build(out, lane->ocl, name, NULL, options, err);
+    const int64_t start = clock_now();
+    struct lane_program *built = lane->programs;
+    while (built && (strcmp(built->name, name) != 0 || strcmp(built->options, options) != 0))
+        built = built->next;
+    *out = built ? built->program : NULL;
+    if (built)
+        return STATUS_OK;
+    built = malloc(sizeof *built);
+    if (!built)
+        return error_memory(err, sizeof *built, "a program");
+    *built = (struct lane_program){.next = lane->programs, .name = name};
+    snprintf(built->options, sizeof built->options, "%s", options);
+    enum status status = ocl_program_build(&built->program, lane->ocl, name, NULL, options, err);
     lane->seconds_build += clock_seconds_since(start);
-    return status;
-}
-
-enum status lane_open_buffers(struct lane *lane, const struct lane_buffer *wanted, size_t count,
-                              const char *what, struct error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ocl_buffer(wanted[i].buffer, lane->ocl, CL_MEM_READ_WRITE, wanted[i].bytes, NULL, what,
-                       err) != STATUS_OK)
-            return err->status;
-    return STATUS_OK;
-}
-
-enum status lane_open_kernels(const struct lane_kernel *wanted, size_t count, struct error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ocl_kernel(wanted[i].kernel, wanted[i].program, wanted[i].name, err) != STATUS_OK)
-            return err->status;
-    return STATUS_OK;
-}
-
-void lane_close_kernels(cl_kernel *const *kernels, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (*kernels[i])
-            clReleaseKernel(*kernels[i]);
-        *kernels[i] = NULL;
+    if (status != STATUS_OK) {
+        free(built);
+        return status;
     }
+    *out = built->program;
+    lane->programs = built;
+    return STATUS_OK;
 }
 
-void lane_close_program(cl_program *program)
+/* Places are pointers of several types: they are copied as bytes. */
+static enum status open_one(struct lane *lane, const struct lane_wanted *wanted, const char *what,
+                            struct error *err)
 {
-    if (*program)
-        clReleaseProgram(*program);
-    *program = NULL;
+    const cl_mem_flags shared =
+        wanted->kind == LANE_SHARED && lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0;
+    if (wanted->kind == LANE_BUFFER || wanted->kind == LANE_SHARED)
+        return ocl_buffer(wanted->place, lane->ocl, CL_MEM_READ_WRITE | shared, wanted->bytes, NULL,
+                          what, err);
+    if (wanted->kind == LANE_KERNEL)
+        return ocl_kernel(wanted->place, wanted->program, wanted->name, err);
+    void *memory = calloc(1, wanted->bytes ? wanted->bytes : 1);
+    memcpy(wanted->place, &memory, sizeof memory);
+    return memory ? STATUS_OK : error_memory(err, wanted->bytes, what);
+}
+
+enum status lane_hold(struct lane_held **held, struct lane *lane, const struct lane_wanted *wanted,
+                      size_t count, const char *what, struct error *err)
+{
+    void *const none = NULL;
+    struct lane_held *now = malloc(sizeof *now + count * sizeof *wanted);
+    if (!now)
+        return error_memory(err, count * sizeof *wanted, what);
+    *now = (struct lane_held){.next = *held};
+    *held = now;
+    for (size_t i = 0; i < count; i++)
+        if (wanted[i].place) {
+            now->entries[now->count++] = wanted[i];
+            memcpy(wanted[i].place, &none, sizeof none);
+        }
+    for (size_t i = 0; i < now->count; i++)
+        if (open_one(lane, &now->entries[i], what, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+static void release_one(const struct lane_wanted *entry)
+{
+    void *const none = NULL;
+    void *opened;
+    memcpy(&opened, entry->place, sizeof opened);
+    if (entry->kind == LANE_HOST)
+        free(opened);
+    else if (entry->kind != LANE_KERNEL)
+        ocl_buffer_release(entry->place);
+    else if (opened)
+        clReleaseKernel(opened);
+    memcpy(entry->place, &none, sizeof none);
+}
+
+void lane_release(struct lane_held **held)
+{
+    for (struct lane_held *now; (now = *held);) {
+        *held = now->next;
+        for (size_t i = now->count; i-- > 0;)
+            release_one(&now->entries[i]);
+        free(now);
+    }
 }
 
 static enum status wait_and_release(struct lane *lane, cl_event event, struct error *err)
@@ -114,8 +172,8 @@ enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t 
                       size_t bytes, void *host, struct error *err)
 {
     cl_event event = NULL;
-    if (ocl_enqueue_read(lane->compute, tag, buffer, transfers_block(lane), offset, bytes, host, OCL_NO_WAITS,
-                         &event, err) != STATUS_OK)
+    if (ocl_enqueue_read(lane->compute, tag, buffer, transfers_block(lane), offset, bytes, host,
+                         OCL_NO_WAITS, &event, err) != STATUS_OK)
         return err->status;
     return wait_and_release(lane, event, err);
 }
@@ -153,4 +211,11 @@ enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, ui
         global = (global + group - 1) / group * group;
     return ocl_enqueue_kernel(lane->compute, tag, kernel, 1, &global, group ? &group : NULL,
                               OCL_NO_WAITS, NULL, err);
+}
+
+enum status lane_launch_2d(struct lane *lane, const char *tag, cl_kernel kernel,
+                           const size_t global[2], const size_t *local, struct error *err)
+{
+    return ocl_enqueue_kernel(lane->compute, tag, kernel, 2, global, local, OCL_NO_WAITS, NULL,
+                              err);
 }

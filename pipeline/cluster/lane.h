@@ -26,11 +26,11 @@ struct lane {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
-    bool tensor;          /* NVIDIA's tensor cores, by inline PTX (sm_80 and later), */
-    bool plain_tensor;    /* or a kernel for any device in place of them, for tests */
-    bool any_prune;       /* see lane_choice */
-    double seconds_build; /* of programs, so far, as far as they were waited for */
-    struct ahead *ahead;  /* those that are built while rows are read, or NULL */
+    bool tensor;                   /* NVIDIA's tensor cores, by inline PTX (sm_80 and later), */
+    bool plain_tensor;             /* or a kernel for any device in place of them, for tests */
+    bool any_prune;                /* see lane_choice */
+    double seconds_build;          /* of programs, so far, as far as they were waited for */
+    struct lane_program *programs; /* those built so far, for lane_close to release */
 };
 
 /* The threads stay the caller's. */
@@ -41,30 +41,45 @@ void lane_close(struct lane *lane);
 /* STATUS_INTERRUPTED once a stop was asked for. */
 enum status lane_check_stop(const struct lane *lane, struct error *err);
 
-/* Builds a program; the time counts as seconds_build. */
-enum status lane_build(cl_program *out, struct lane *lane, const char *name, const char *options,
-                       struct error *err);
+/* The program of that name with those options, built when it is first asked for; it stays the
+ * lane's. The time counts as seconds_build. */
+enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
+                         struct error *err);
 
-/* Opens all of a table, or fails with the first that cannot be opened. Buffers are for kernels to
- * read and write, kernels are released by lane_close_kernels, both after an error, too. */
-struct lane_buffer {
-    cl_mem *buffer;
+/* What a module has for itself: zeroed memory of the host, buffers that kernels read and write (shared:
+ * and that the host maps, where zero_copy), and kernels. It lists where each goes. */
+struct lane_wanted {
+    void *place; /* of the pointer; NULL: the entry is left out */
+    enum { LANE_HOST, LANE_BUFFER, LANE_SHARED, LANE_KERNEL } kind;
     size_t bytes;
-};
-enum status lane_open_buffers(struct lane *lane, const struct lane_buffer *wanted, size_t count,
-                              const char *what, struct error *err);
-struct lane_kernel {
-    cl_kernel *kernel;
     cl_program program;
     const char *name;
 };
-enum status lane_open_kernels(const struct lane_kernel *wanted, size_t count, struct error *err);
-
-/* Release and set NULL; NULL is accepted. */
-void lane_close_kernels(cl_kernel *const *kernels, size_t count);
-void lane_close_program(cl_program *program);
-
+#define HOST(pointer, count)                                                                       \
+    {                                                                                              \
+        .place = &(pointer), .kind = LANE_HOST, .bytes = (size_t)(count) * sizeof *(pointer)       \
+    }
+#define BUFFER(buffer, size)                                                                       \
+    {                                                                                              \
+        .place = &(buffer), .kind = LANE_BUFFER, .bytes = (size)                                   \
+    }
+#define SHARED(buffer, size)                                                                       \
+    {                                                                                              \
+        .place = &(buffer), .kind = LANE_SHARED, .bytes = (size)                                   \
+    }
+#define KERNEL(kernel, of, called)                                                                 \
+    {                                                                                              \
+        .place = &(kernel), .kind = LANE_KERNEL, .program = (of), .name = (called)                 \
+    }
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* Opens all of a list, or fails with the first that cannot be had; `what` is for the message.
+ * *held, NULL at first, grows by them: lane_release frees all of it, after an error, too, and sets
+ * the pointers NULL. The places stay where they are until then. */
+struct lane_held;
+enum status lane_hold(struct lane_held **held, struct lane *lane, const struct lane_wanted *wanted,
+                      size_t count, const char *what, struct error *err);
+void lane_release(struct lane_held **held);
 
 /* Reads a buffer into host memory, or writes it, and waits for it. */
 enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
@@ -85,5 +100,15 @@ void lane_settle(struct lane *lane);
  * group). */
 enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,
                         size_t group, struct error *err);
+
+/* The same in two dimensions. local: NULL leaves the groups to the runtime. */
+enum status lane_launch_2d(struct lane *lane, const char *tag, cl_kernel kernel,
+                           const size_t global[2], const size_t *local, struct error *err);
+
+/* lane_launch after ocl_args, of which OCL_ARGS_END is left out. */
+#define LANE_RUN(lane, tag, kernel, items, group, err, ...)                                        \
+    (ocl_args(kernel, err, __VA_ARGS__, OCL_ARGS_END) == STATUS_OK                                 \
+         ? lane_launch(lane, tag, kernel, items, group, err)                                       \
+         : (err)->status)
 
 #endif

@@ -32,25 +32,20 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
 {
     struct fit *fit = batch->fit;
     struct tile *tile = &batch->tile;
-    struct ocl_context *ocl = fit->lane->ocl;
     const size_t each = batch->piece * sizeof(float);
-    cl_mem_flags flags = CL_MEM_READ_WRITE | (fit->lane->zero_copy ? CL_MEM_ALLOC_HOST_PTR : 0);
-    const struct {
-        cl_mem *buffer;
-        size_t bytes;
-    } wanted[] = {
-        {&tile->x, each * fit->data->stride}, {&tile->labels, each}, {&tile->upper_bounds, each},
-        {&tile->lower_bounds, each},          {&tile->norms, each},  {&batch->device_list, each}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0] && status == STATUS_OK; i++)
-        status = ocl_buffer(wanted[i].buffer, ocl, flags, wanted[i].bytes, NULL, "a batch", err);
+    const struct lane_wanted wanted[] = {SHARED(tile->x, each * fit->data->stride),
+                                         SHARED(tile->labels, each),
+                                         SHARED(tile->upper_bounds, each),
+                                         SHARED(tile->lower_bounds, each),
+                                         SHARED(tile->norms, each),
+                                         SHARED(batch->device_list, each),
+                                         SHARED(tile->weights, each)}; /* where there are any */
+    if (lane_hold(&tile->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
+        STATUS_OK)
+        return err->status;
     tile->rows = batch->piece;
-    if (status == STATUS_OK)
-        status = assign_open_tile(fit->assign, tile, err);
-    if (status != STATUS_OK || !batch->weights)
-        return status;
     tile->host_weights = batch->weights;
-    return ocl_buffer(&tile->weights, ocl, flags, each, NULL, "a batch", err);
+    return assign_open_tile(fit->assign, tile, err);
 }
 
 static enum status open_batch(struct minibatch *batch, struct error *err)
@@ -59,25 +54,22 @@ static enum status open_batch(struct minibatch *batch, struct error *err)
     const struct data *data = fit->data;
     const uint32_t rows = fit->config->mini_batch;
     batch->piece = rows < data->tile_rows ? rows : data->tile_rows;
-    batch->rows = malloc(rows * sizeof *batch->rows);
-    batch->list = malloc(batch->piece * sizeof *batch->list);
-    batch->none = malloc(batch->piece * sizeof *batch->none);
-    if (!data->resident)
-        batch->values = malloc((size_t)batch->piece * data->stride * sizeof *batch->values);
-    batch->counts = malloc(fit->config->k * sizeof *batch->counts);
     const bool weighted = data->weights.of_row;
-    if (weighted) {
-        batch->units = malloc(fit->config->k * sizeof *batch->units);
-        batch->weights = malloc(batch->piece * sizeof *batch->weights);
-    }
-    if ((weighted && (!batch->units || !batch->weights)) || !batch->rows || !batch->list ||
-        !batch->none || !batch->counts || (!data->resident && !batch->values))
-        return error_memory(err, rows * sizeof *batch->rows, "a batch");
+    const struct lane_wanted wanted[] = {
+        HOST(batch->rows, rows), HOST(batch->list, batch->piece), HOST(batch->none, batch->piece),
+        HOST(batch->counts, fit->config->k),
+        KERNEL(batch->gather, fit->assign->filter->rows_program, "gather_rows")};
+    const struct lane_wanted values = HOST(batch->values, (size_t)batch->piece * data->stride);
+    const struct lane_wanted weights[] = {HOST(batch->units, fit->config->k),
+                                          HOST(batch->weights, batch->piece)};
+    struct lane_held **held = &batch->tile.held;
+    if (lane_hold(held, fit->lane, wanted, COUNT_OF(wanted), "a batch", err) != STATUS_OK ||
+        (!data->resident && lane_hold(held, fit->lane, &values, 1, "a batch", err) != STATUS_OK) ||
+        (weighted && lane_hold(held, fit->lane, weights, 2, "a batch", err) != STATUS_OK))
+        return err->status;
     for (uint32_t i = 0; i < batch->piece; i++)
         batch->none[i] = -1;
-    if (open_tile(batch, err) != STATUS_OK)
-        return err->status;
-    return ocl_kernel(&batch->gather, fit->assign->filter->rows_program, "gather_rows", err);
+    return open_tile(batch, err);
 }
 
 static void minibatch_close(void **method)
@@ -85,26 +77,8 @@ static void minibatch_close(void **method)
     struct minibatch *batch = *method;
     if (!batch)
         return;
-    cl_mem *buffers[] = {&batch->tile.x,
-                         &batch->tile.labels,
-                         &batch->tile.upper_bounds,
-                         &batch->tile.lower_bounds,
-                         &batch->tile.norms,
-                         &batch->tile.float16,
-                         &batch->tile.weights,
-                         &batch->device_list};
     lane_settle(batch->fit->lane);
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
-        ocl_buffer_release(buffers[i]);
-    if (batch->gather)
-        clReleaseKernel(batch->gather);
-    free(batch->rows);
-    free(batch->list);
-    free(batch->none);
-    free(batch->counts);
-    free(batch->units);
-    free(batch->weights);
-    free(batch->values);
+    lane_release(&batch->tile.held);
     free(batch);
     *method = NULL;
 }
@@ -141,13 +115,11 @@ static enum status gather(struct minibatch *batch, const struct tile *tile, cons
     if (lane_write(lane, "rows of a batch", batch->device_list, 0, count * sizeof *batch->list,
                    batch->list, err) != STATUS_OK)
         return err->status;
-    if (ocl_args(batch->gather, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &batch->device_list,
-                 sizeof(cl_mem), &batch->tile.x, sizeof to, &to, sizeof stride, &stride,
-                 OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(batch->gather, err, OCL_ARG(tile->x), OCL_ARG(batch->device_list),
+                 OCL_ARG(batch->tile.x), OCL_ARG(to), OCL_ARG(stride), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t global[2] = {stride / KMEANS_LANES, count};
-    return ocl_enqueue_kernel(lane->compute, "gather rows", batch->gather, 2, global, NULL,
-                              OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(lane, "gather rows", batch->gather, global, NULL, err);
 }
 
 /* Fills the piece with `count` of the batch's rows. */

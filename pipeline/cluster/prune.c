@@ -19,37 +19,28 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
     const size_t k = filter->capacity;
     const cl_program program = filter->rows_program;
     *prune = (struct prune){.filter = filter, .tensor = tensor};
-    prune->host_shifts = malloc(k * sizeof *prune->host_shifts);
-    prune->sorted = malloc(k * sizeof *prune->sorted);
-    prune->scratch = malloc(k * sizeof *prune->scratch);
-    prune->moved = calloc(k, 1);
-    if (!prune->host_shifts || !prune->sorted || !prune->scratch || !prune->moved)
-        return error_memory(err, k * sizeof *prune->sorted, "shifts");
-    const struct lane_kernel kernels[] = {
-        {&prune->shift_bounds, program, "shift_bounds"},
-        {&prune->split, program, "split_rows"},
-        {&prune->own, program, "own_lengths"},
-        {&prune->rank, program, "rank_shifts"}, /* of tiled lanes, as is: */
-        {&prune->list, program, "list_moved"},
+    const struct lane_wanted wanted[] = {
+        HOST(prune->host_shifts, k),
+        HOST(prune->sorted, k),
+        HOST(prune->scratch, k),
+        HOST(prune->moved, k),
+        BUFFER(prune->shifts, k * sizeof(cl_float)),
+        KERNEL(prune->shift_bounds, program, "shift_bounds"),
+        KERNEL(prune->split, program, "split_rows"),
+        KERNEL(prune->own, program, "own_lengths"),
+        KERNEL(prune->rank, program, "rank_shifts"), /* of tiled lanes, as is: */
+        KERNEL(prune->list, program, "list_moved"),
     };
-    const struct lane_buffer shifts = {&prune->shifts, k * sizeof(cl_float)};
-    if (lane_open_kernels(kernels, filter->lane->tiled ? 5 : 3, err) != STATUS_OK ||
-        lane_open_buffers(filter->lane, &shifts, 1, "shifts", err) != STATUS_OK)
+    if (lane_hold(&prune->held, filter->lane, wanted,
+                  COUNT_OF(wanted) - (filter->lane->tiled ? 0 : 2), "shifts", err) != STATUS_OK)
         return err->status;
     return mailbox_part_open(&prune->plan, &filter->mailbox, KMEANS_PLAN * sizeof(cl_uint), err);
 }
 
 void prune_close(struct prune *prune)
 {
-    cl_kernel *const kernels[] = {&prune->shift_bounds, &prune->split, &prune->own, &prune->rank,
-                                  &prune->list};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    ocl_buffer_release(&prune->shifts);
     mailbox_part_close(&prune->plan);
-    free(prune->host_shifts);
-    free(prune->sorted);
-    free(prune->scratch);
-    free(prune->moved);
+    lane_release(&prune->held);
     *prune = (struct prune){0};
 }
 
@@ -131,11 +122,10 @@ static enum status shift_bounds_of_tiles(struct prune *prune, const struct devic
     struct data *data = prune->filter->data;
     for (uint32_t i = 0; i < data->tile_count; i++) {
         const struct tile *tile = &data->tiles[i];
-        if (ocl_args(prune->shift_bounds, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                     &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
-                     &prune->shifts, sizeof left, &left, sizeof at, &at, sizeof(cl_mem),
-                     &prune->plan.buffer, sizeof tile->rows, &tile->rows, sizeof prune->candidates,
-                     &prune->candidates, OCL_ARGS_END) != STATUS_OK ||
+        if (ocl_args(prune->shift_bounds, err, OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+                     OCL_ARG(tile->lower_bounds), OCL_ARG(prune->shifts), OCL_ARG(left),
+                     OCL_ARG(at), OCL_ARG(prune->plan.buffer), OCL_ARG(tile->rows),
+                     OCL_ARG(prune->candidates), OCL_ARGS_END) != STATUS_OK ||
             launch_rows(prune, "shift bounds", prune->shift_bounds, tile, err) != STATUS_OK)
             return err->status;
     }
@@ -199,9 +189,8 @@ enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct devic
     const uint64_t groups = (k + KMEANS_RANKED - 1) / KMEANS_RANKED;
     candidate_ranks(prune, k);
     enum status status =
-        ocl_args(prune->rank, err, sizeof(cl_mem), &prune->shifts, sizeof(cl_mem),
-                 &prune->plan.buffer, sizeof k, &k, sizeof prune->candidates, &prune->candidates,
-                 sizeof prune->ranks, prune->ranks, OCL_ARGS_END);
+        ocl_args(prune->rank, err, OCL_ARG(prune->shifts), OCL_ARG(prune->plan.buffer), OCL_ARG(k),
+                 OCL_ARG(prune->candidates), OCL_ARG(prune->ranks), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(lane, "rank shifts", prune->rank, groups * KMEANS_SCAN_ITEMS,
                              KMEANS_SCAN_ITEMS, err);
@@ -213,9 +202,8 @@ enum status prune_plan_ahead(struct prune *prune, uint32_t k, const struct devic
 
 enum status prune_list(struct prune *prune, cl_mem ids, uint32_t k, struct error *err)
 {
-    if (ocl_args(prune->list, err, sizeof(cl_mem), &prune->shifts, sizeof ids, &ids, sizeof k, &k,
-                 sizeof prune->moved_count, &prune->moved_count, sizeof prune->threshold,
-                 &prune->threshold, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(prune->list, err, OCL_ARG(prune->shifts), OCL_ARG(ids), OCL_ARG(k),
+                 OCL_ARG(prune->moved_count), OCL_ARG(prune->threshold), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     if (prune->moved_count > 0 &&
         lane_launch(prune->filter->lane, "list moved", prune->list, KMEANS_SCAN_ITEMS,
@@ -263,11 +251,10 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
 enum status prune_split(struct prune *prune, struct tile *tile, cl_mem full, cl_mem partial,
                         cl_mem counts, struct error *err)
 {
-    if (ocl_args(prune->split, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                 &tile->upper_bounds, sizeof(cl_mem), &tile->lower_bounds, sizeof(cl_mem),
-                 &prune->shifts, sizeof full, &full, sizeof partial, &partial, sizeof counts,
-                 &counts, sizeof tile->rows, &tile->rows, sizeof prune->threshold,
-                 &prune->threshold, sizeof prune->most, &prune->most, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(prune->split, err, OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+                 OCL_ARG(tile->lower_bounds), OCL_ARG(prune->shifts), OCL_ARG(full),
+                 OCL_ARG(partial), OCL_ARG(counts), OCL_ARG(tile->rows), OCL_ARG(prune->threshold),
+                 OCL_ARG(prune->most), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return launch_rows(prune, "split rows", prune->split, tile, err);
 }
@@ -277,12 +264,11 @@ enum status prune_own(struct prune *prune, struct tile *tile, cl_mem partial, cl
 {
     struct filter *filter = prune->filter;
     const cl_uint stride = filter->data->stride;
-    if (ocl_args(prune->own, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->centroids,
-                 sizeof(cl_mem), &tile->labels, sizeof(cl_mem), &tile->upper_bounds, sizeof partial,
-                 &partial, sizeof counts, &counts, sizeof stride, &stride,
-                 sizeof filter->half_scale, &filter->half_scale, sizeof filter->growth,
-                 &filter->growth, sizeof filter->tiny, &filter->tiny, sizeof filter->bounds,
-                 &filter->bounds, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(prune->own, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(partial),
+                 OCL_ARG(counts), OCL_ARG(stride), OCL_ARG(filter->half_scale),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
         return err->status;
     if (most > 0 && lane_launch(filter->lane, "own distances", prune->own,
                                 (uint64_t)most * KMEANS_LANES, KMEANS_OWN_ITEMS, err) != STATUS_OK)

@@ -13,6 +13,7 @@
 
 struct prune {
     struct filter *filter;
+    struct lane_held *held;
     bool tensor;                                    /* searches are in float16 */
     cl_kernel shift_bounds, split, own, rank, list; /* the last two: of tiled lanes */
     cl_mem shifts;            /* k: how far each has moved at most, in units of 2^row_exponent */

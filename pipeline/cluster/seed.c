@@ -295,6 +295,7 @@ out:
 
 struct parallel {
     struct shard *shard;
+    struct lane_held *held;
     const struct data *data;
     struct filter filter; /* of the candidates, as is: */
     struct assign assign;
@@ -320,16 +321,15 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
         return error_memory(err, SIZE_MAX, "candidates of k-means||");
     parallel->capacity = (uint32_t)most;
     const size_t capacity = parallel->capacity, rows = data->share.rows;
-    parallel->candidates = malloc(capacity * data->stride * sizeof *parallel->candidates);
-    parallel->shifts = calloc(capacity, sizeof *parallel->shifts);
-    parallel->rows = malloc(capacity * sizeof *parallel->rows);
-    parallel->weights = calloc(capacity, sizeof *parallel->weights);
-    parallel->distances = malloc(rows * sizeof *parallel->distances);
-    parallel->labels = malloc(rows * sizeof *parallel->labels);
-    if (!parallel->candidates || !parallel->shifts || !parallel->rows || !parallel->weights ||
-        !parallel->distances || !parallel->labels)
-        return error_memory(err, capacity * data->stride * 4 + rows * 12,
-                            "candidates of k-means||");
+    const struct lane_wanted wanted[] = {HOST(parallel->candidates, capacity * data->stride),
+                                         HOST(parallel->shifts, capacity),
+                                         HOST(parallel->rows, capacity),
+                                         HOST(parallel->weights, capacity),
+                                         HOST(parallel->distances, rows),
+                                         HOST(parallel->labels, rows)};
+    if (lane_hold(&parallel->held, shard->lane, wanted, COUNT_OF(wanted), "candidates of k-means||",
+                  err) != STATUS_OK)
+        return err->status;
     if (filter_open(&parallel->filter, data, parallel->capacity, err) != STATUS_OK)
         return err->status;
     return assign_open(&parallel->assign, &parallel->filter, err);
@@ -390,9 +390,8 @@ static enum status weigh_candidates(struct parallel *parallel, struct error *err
     struct data *data = &parallel->shard->data;
     for (uint32_t i = 0; i < data->tile_count; i++) {
         const struct tile *tile = &data->tiles[i];
-        if (fetch_copy(&data->fetch, "labels", tile->labels,
-                       tile->rows * sizeof *parallel->labels, parallel->labels + tile->offset,
-                       err) != STATUS_OK)
+        if (fetch_copy(&data->fetch, "labels", tile->labels, tile->rows * sizeof *parallel->labels,
+                       parallel->labels + tile->offset, err) != STATUS_OK)
             return err->status;
     }
     return comm_fold(data->comm, parallel->weights, parallel->count, NULL, add_nearest, parallel,
@@ -616,12 +615,7 @@ static enum status parallel_rows(float *centroids, struct shard *shard,
     lane_settle(shard->lane);
     assign_close(&parallel.assign);
     filter_close(&parallel.filter);
-    free(parallel.candidates);
-    free(parallel.shifts);
-    free(parallel.rows);
-    free(parallel.distances);
-    free(parallel.weights);
-    free(parallel.labels);
+    lane_release(&parallel.held);
     return status;
 }
 

@@ -170,15 +170,11 @@ static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile
     const cl_uint rows = tile->rows, stride = seeding->data->stride;
     const cl_uint weighted = own->weights ? 1 : 0;
     cl_mem weights = own->weights ? own->weights : own->distances;
-    if (ocl_args(seeding->exact, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &filter->candidates,
-                 sizeof(cl_mem), &own->mask, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
-                 &weights, sizeof(cl_mem), &seeding->block_sums, sizeof rows, &rows, sizeof stride,
-                 &stride, sizeof trials, &trials, sizeof weighted, &weighted,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     const size_t group = seeding->lane->tiled ? filter->width : 1;
-    if (lane_launch(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group,
-                    err) != STATUS_OK)
+    if (LANE_RUN(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group, err,
+                 OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
+                 OCL_ARG(own->distances), OCL_ARG(weights), OCL_ARG(seeding->block_sums),
+                 OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted)) != STATUS_OK)
         return err->status;
     return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
                      blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
@@ -193,13 +189,10 @@ static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
     const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    if (ocl_args(seeding->commit, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                 &filter->candidates, sizeof(cl_mem), &own->mask, sizeof(cl_mem),
-                 &filter->centre_buffer, sizeof(cl_mem), &own->distances, sizeof(cl_mem),
-                 &own->thresholds, sizeof rows, &rows, sizeof stride, &stride, sizeof trial, &trial,
-                 sizeof all, &all, sizeof scale, &scale, OCL_ARGS_END) != STATUS_OK)
-        return err->status;
-    return lane_launch(seeding->lane, "seed commit", seeding->commit, rows, 64, err);
+    return LANE_RUN(seeding->lane, "seed commit", seeding->commit, rows, 64, err, OCL_ARG(tile->x),
+                    OCL_ARG(filter->candidates), OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer),
+                    OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(rows),
+                    OCL_ARG(stride), OCL_ARG(trial), OCL_ARG(all), OCL_ARG(scale));
 }
 
 static enum status read_from_device(double *distances, struct seeding *seeding, uint64_t offset,
@@ -215,20 +208,19 @@ static const struct seed_ops device_ops = {evaluate_on_device, commit_on_device,
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static enum status open_tile(struct seed_tile *out, const struct seeding *seeding,
+static enum status open_tile(struct seed_tile *out, struct seeding *seeding,
                              const struct tile *tile, struct error *err)
 {
     struct lane *lane = seeding->lane;
     const double *weights = seeding->weights;
     const size_t rows = tile->rows;
-    const struct lane_buffer wanted[] = {
-        {&out->thresholds, rows * sizeof(float)},
-        {&out->mask, rows * sizeof(cl_uint)},
-        {&out->distances, rows * sizeof(double)}, /* not where the host keeps them */
-        {&out->weights, rows * sizeof(double)},   /* likewise */
+    const struct lane_wanted wanted[] = {
+        BUFFER(out->thresholds, rows * sizeof(float)), BUFFER(out->mask, rows * sizeof(cl_uint)),
+        BUFFER(out->distances, rows * sizeof(double)), /* not where the host keeps them */
+        BUFFER(out->weights, rows * sizeof(double)),   /* likewise */
     };
     const size_t count = seeding->host_distances ? 2 : weights ? 4 : 3;
-    if (lane_open_buffers(lane, wanted, count, "seeding", err) != STATUS_OK)
+    if (lane_hold(&seeding->held, lane, wanted, count, "seeding", err) != STATUS_OK)
         return err->status;
     return count == 4 ? lane_write(lane, "weights", out->weights, 0, rows * sizeof(double),
                                    weights + tile->offset, err)
@@ -246,25 +238,19 @@ enum status seeding_open(struct seeding *seeding, struct shard *shard, const dou
                                 .lane = lane,
                                 .blocks = blocks_of(data->share.rows),
                                 .weights = weights};
-    const size_t bytes = seeding->blocks * TRIALS * sizeof(double);
-    seeding->sums = malloc(bytes);
-    seeding->upto = malloc(seeding->blocks * sizeof *seeding->upto);
-    seeding->reached = malloc(shard->comm->size * sizeof *seeding->reached);
-    seeding->tiles = calloc(data->tile_count, sizeof *seeding->tiles);
-    const bool on_host = !shard->assign.exact->program;
-    seeding->ops = on_host ? &host_ops : &device_ops;
-    if (on_host)
-        seeding->host_distances = malloc(data->share.rows * sizeof *seeding->host_distances);
-    if (!seeding->sums || !seeding->upto || !seeding->reached || !seeding->tiles ||
-        (on_host && !seeding->host_distances))
-        return error_memory(err, bytes, "seeding");
     const cl_program program = seeding->assign->exact->program;
-    const struct lane_kernel kernels[] = {{&seeding->exact, program, "seed_exact"},
-                                          {&seeding->commit, program, "seed_commit"}};
-    const struct lane_buffer sums = {&seeding->block_sums,
-                                     blocks_of(data->tile_rows) * TRIALS * sizeof(double)};
-    if (program && (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
-                    lane_open_buffers(lane, &sums, 1, "seeding", err) != STATUS_OK))
+    seeding->ops = program ? &device_ops : &host_ops;
+    const struct lane_wanted wanted[] = {
+        HOST(seeding->sums, seeding->blocks * TRIALS), HOST(seeding->upto, seeding->blocks),
+        HOST(seeding->reached, shard->comm->size), HOST(seeding->tiles, data->tile_count)};
+    const struct lane_wanted of_host = HOST(seeding->host_distances, data->share.rows);
+    const struct lane_wanted of_device[] = {
+        KERNEL(seeding->exact, program, "seed_exact"),
+        KERNEL(seeding->commit, program, "seed_commit"),
+        BUFFER(seeding->block_sums, blocks_of(data->tile_rows) * TRIALS * sizeof(double))};
+    if (lane_hold(&seeding->held, lane, wanted, COUNT_OF(wanted), "seeding", err) != STATUS_OK ||
+        lane_hold(&seeding->held, lane, program ? of_device : &of_host,
+                  program ? COUNT_OF(of_device) : 1, "seeding", err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (open_tile(&seeding->tiles[i], seeding, &data->tiles[i], err) != STATUS_OK)
@@ -274,20 +260,7 @@ enum status seeding_open(struct seeding *seeding, struct shard *shard, const dou
 
 void seeding_close(struct seeding *seeding)
 {
-    for (uint32_t i = 0; seeding->tiles && i < seeding->data->tile_count; i++) {
-        ocl_buffer_release(&seeding->tiles[i].distances);
-        ocl_buffer_release(&seeding->tiles[i].thresholds);
-        ocl_buffer_release(&seeding->tiles[i].mask);
-        ocl_buffer_release(&seeding->tiles[i].weights);
-    }
-    cl_kernel *const kernels[] = {&seeding->exact, &seeding->commit};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    ocl_buffer_release(&seeding->block_sums);
-    free(seeding->tiles);
-    free(seeding->sums);
-    free(seeding->upto);
-    free(seeding->reached);
-    free(seeding->host_distances);
+    lane_release(&seeding->held);
     *seeding = (struct seeding){0};
 }
 
@@ -301,16 +274,13 @@ static enum status filter_tile(struct seeding *seeding, struct tile *tile, struc
     const cl_uint columns = seeding->data->dimension;
     if (filter_norms(filter, tile, err) != STATUS_OK)
         return err->status;
-    if (ocl_args(filter->seed, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem),
-                 &filter->trial.factors, sizeof(cl_mem), &tile->norms, sizeof(cl_mem),
-                 &filter->centre_buffer, sizeof(cl_mem), &own->thresholds, sizeof(cl_mem),
-                 &own->mask, sizeof rows, &rows, sizeof stride, &stride, sizeof columns, &columns,
-                 OCL_ARGS_END) != STATUS_OK)
-        return err->status;
     const bool tiled = seeding->lane->tiled;
     const size_t group = tiled ? 256 : 1, points = tiled ? 16 : filter->points;
-    return lane_launch(seeding->lane, "seed filter", filter->seed,
-                       (rows + points - 1) / points * group, group, err);
+    return LANE_RUN(seeding->lane, "seed filter", filter->seed,
+                    (rows + points - 1) / points * group, group, err, OCL_ARG(tile->x),
+                    OCL_ARG(filter->trial.factors), OCL_ARG(tile->norms),
+                    OCL_ARG(filter->centre_buffer), OCL_ARG(own->thresholds), OCL_ARG(own->mask),
+                    OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(columns));
 }
 
 /* Commits are over: the tile may go, and other candidates may come. */

@@ -38,6 +38,7 @@ struct seeding {
     struct assign *assign;
     struct data *data;
     struct lane *lane;
+    struct lane_held *held;
     cl_kernel exact, commit;
     struct seed_tile *tiles;
     cl_mem block_sums;      /* of one tile: blocks x KMEANS_TRIALS_MAX */

@@ -3,8 +3,6 @@
  * Dealing them out anew by what each pass took was left out: devices of one run are alike, or were
  * asked for by number. */
 #include "cluster/shard.h"
-#include "cluster/ahead.h"
-#include "cluster/float16_filter.h"
 #include "cluster/method.h"
 #include "kmeans.h"
 #include <stdlib.h>
@@ -70,31 +68,6 @@ static enum status end_builds(struct comm *comm, struct error *err)
     return comm_send(comm, &token, sizeof token, err);
 }
 
-void shard_build_ahead(struct lane *lane, uint32_t columns, bool weighted)
-{
-    const struct ocl_device *device = lane->device;
-    struct ahead *ahead = lane->ahead = ahead_open(lane->ocl);
-    if (!ahead)
-        return;
-    if (lane->tensor)
-        ahead_add(ahead, "kmeans_filter_half", "-DKEEP=%u", float16_keep(columns));
-    ahead_add(ahead, "kmeans_exact", "-DGROUP=128 -DSPAN=1");
-    ahead_add(ahead, "kmeans_filter_tiled", "%s", "");
-    ahead_add(ahead, "kmeans_rows", "-DTILED=1");
-    ahead_add(ahead, "kmeans_means", "%s", "");
-    ahead_add(ahead, "kmeans_update", "-DVECTOR=1 -DVECTORS=1 -DWEIGHTED=%d -DDOUBLES=0", weighted);
-    if (device->int64_atomics && !weighted)
-        ahead_add(ahead, "kmeans_moves", "-DDOUBLES=%d", update_keeps_subnormals(device));
-}
-
-/* The other ranks take from the cache what the first has built. Runtimes of CPUs build in no time. */
-static bool builds_ahead(const struct rank *rank)
-{
-    const struct lane *lane = rank->lane;
-    return rank->comm->rank == 0 && lane->tiled && !lane->host_exact && !lane->ahead &&
-           !(lane->device->type & CL_DEVICE_TYPE_CPU);
-}
-
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err)
 {
@@ -104,8 +77,6 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
     struct cluster_config own = *config;
     if (find_range(&share, shard, rows, err) != STATUS_OK)
         return err->status;
-    if (builds_ahead(rank))
-        shard_build_ahead(rank->lane, rank->source->dimension, config->weights);
     if (!shard->comm->apart)
         own.memory = (uint64_t)((double)config->memory * ((double)share.rows / (double)rows));
     if (data_open(&shard->data, rank->comm, rank->lane, rank->source, &own, &share, err) !=
@@ -117,11 +88,9 @@ enum status shard_open(struct shard *shard, const struct rank *rank,
         end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
     const size_t most = shard->data.tile_rows;
-    shard->tile_labels = malloc(most * sizeof *shard->tile_labels);
-    shard->tile_distances = malloc(most * sizeof *shard->tile_distances);
-    if (!shard->tile_labels || !shard->tile_distances)
-        return error_memory(err, most * sizeof *shard->tile_distances, "distances");
-    return STATUS_OK;
+    const struct lane_wanted wanted[] = {HOST(shard->tile_labels, most),
+                                         HOST(shard->tile_distances, most)};
+    return lane_hold(&shard->held, rank->lane, wanted, COUNT_OF(wanted), "distances", err);
 }
 
 enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
@@ -147,8 +116,7 @@ void shard_close(struct shard *shard)
     assign_close(&shard->assign);
     filter_close(&shard->filter);
     data_close(&shard->data);
-    free(shard->tile_labels);
-    free(shard->tile_distances);
+    lane_release(&shard->held);
     *shard = (struct shard){0};
 }
 

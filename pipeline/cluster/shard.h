@@ -21,15 +21,16 @@ struct rank {
 struct shard {
     struct comm *comm;
     struct lane *lane;
+    struct lane_held *held;
     struct data data;
     struct filter filter;
     struct assign assign;
     struct update update; /* of its own rows; only after shard_open_update */
     struct device_update device_update;
     struct exchange exchange; /* where there are several ranks */
-    int32_t *tile_labels;   /* of the largest tile: free for any pass */
-    double *tile_distances; /* likewise */
-    uint64_t moved;         /* rows, in the last pass that moved any */
+    int32_t *tile_labels;     /* of the largest tile: free for any pass */
+    double *tile_distances;   /* likewise */
+    uint64_t moved;           /* rows, in the last pass that moved any */
 };
 
 /* Reads the rank's rows and makes what labels them, for up to config->k centroids. Ranks get rows in
@@ -37,9 +38,6 @@ struct shard {
  * be as many as ranks. All ranks call it. To be closed after an error, too. */
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err);
-/* Begins to build what lanes with local tiles need for rows of `columns` values, with the options that
- * the modules give later; shard_open does so where it pays. */
-void shard_build_ahead(struct lane *lane, uint32_t columns, bool weighted);
 /* Makes what follows the labels with sums. */
 enum status shard_open_update(struct shard *shard, const struct cluster_config *config,
                               struct error *err);

@@ -19,10 +19,11 @@ static enum status choose_scales(struct update *update, uint64_t samples, struct
     const int row_bits = data->weights.of_row
                              ? data->weights.sum_bits
                              : weights_bits_for(samples > data->rows ? samples : data->rows);
-    update->scales = calloc(data->stride, sizeof *update->scales);
-    update->units = calloc(data->stride, sizeof *update->units);
-    if (!update->scales || !update->units)
-        return error_memory(err, data->stride * sizeof *update->units, "scales");
+    const struct lane_wanted wanted[] = {HOST(update->scales, data->stride),
+                                         HOST(update->units, data->stride)};
+    if (lane_hold(&update->held, update->lane, wanted, COUNT_OF(wanted), "scales", err) !=
+        STATUS_OK)
+        return err->status;
     for (uint32_t j = 0; j < data->dimension; j++) {
         int exponent = 0; /* every |x_j| < 2^exponent */
         if (data->stats.largest[j] > 0)
@@ -45,15 +46,14 @@ static size_t bytes_of_sums(const struct update *update)
 
 static enum status open_sums(struct update *update, struct error *err)
 {
-    const size_t bytes = bytes_of_sums(update);
-    if (!update->pinned)
-        update->sums = malloc(bytes);
-    update->counts = calloc(update->k, sizeof *update->counts);
-    const bool weighted = update->data->weights.of_row;
-    if (weighted)
-        update->weights = calloc(update->k, sizeof *update->weights);
-    if (!update->sums || !update->counts || (weighted && !update->weights))
-        return error_memory(err, bytes, "sums of clusters");
+    const size_t k = update->k, stride = update->data->stride;
+    const struct lane_wanted sums = HOST(update->sums, k * stride);
+    const struct lane_wanted wanted[] = {HOST(update->counts, k), HOST(update->weights, k)};
+    if ((!update->pinned &&
+         lane_hold(&update->held, update->lane, &sums, 1, "sums of clusters", err) != STATUS_OK) ||
+        lane_hold(&update->held, update->lane, wanted, update->data->weights.of_row ? 2 : 1,
+                  "sums of clusters", err) != STATUS_OK)
+        return err->status;
     return STATUS_OK;
 }
 
@@ -75,9 +75,7 @@ static enum status pin_sums(struct update *update, struct error *err)
 static void close_sums(struct update *update)
 {
     struct error ignored = ERROR_INIT;
-    if (!update->pinned)
-        free(update->sums);
-    else if (update->sums)
+    if (update->pinned && update->sums)
         ocl_enqueue_unmap(update->lane->compute, "unmap sums", update->pinned, update->sums,
                           OCL_NO_WAITS, NULL, &ignored);
     ocl_buffer_release(&update->pinned);
@@ -92,24 +90,22 @@ static enum status open_buffers(struct update *update, struct error *err)
     const size_t fit = row < PARTIAL_BYTES / 64 ? PARTIAL_BYTES / row : 64;
     const size_t segments = most < fit ? (size_t)most : fit;
     update->segments_max = (uint32_t)segments;
-    update->host_entries = malloc(entries * sizeof *update->host_entries);
-    update->host_segments = malloc((segments + 1) * sizeof *update->host_segments);
-    update->host_begins = malloc((segments + 1) * sizeof *update->host_begins);
-    update->host_clusters = malloc(segments * sizeof *update->host_clusters);
-    update->cluster_end = malloc(update->k * sizeof *update->cluster_end);
-    if (!update->host_entries || !update->host_segments || !update->host_begins ||
-        !update->host_clusters || !update->cluster_end)
-        return error_memory(err, entries * sizeof *update->host_entries, "sums of clusters");
-    const struct lane_buffer wanted[] = {
-        {&update->scale_buffer, update->data->stride * sizeof(cl_int)},
-        {&update->totals, update->k * row},
-        {&update->entries, entries * sizeof(cl_uint)},
-        {&update->segments, (segments + 1) * sizeof(cl_uint)},
-        {&update->begins, (segments + 1) * sizeof(cl_uint)},
-        {&update->clusters, segments * sizeof(cl_uint)},
-        {&update->partial, segments * row},
+    const struct lane_wanted wanted[] = {
+        HOST(update->host_entries, entries),
+        HOST(update->host_segments, segments + 1),
+        HOST(update->host_begins, segments + 1),
+        HOST(update->host_clusters, segments),
+        HOST(update->cluster_end, update->k),
+        BUFFER(update->scale_buffer, update->data->stride * sizeof(cl_int)),
+        BUFFER(update->totals, update->k * row),
+        BUFFER(update->entries, entries * sizeof(cl_uint)),
+        BUFFER(update->segments, (segments + 1) * sizeof(cl_uint)),
+        BUFFER(update->begins, (segments + 1) * sizeof(cl_uint)),
+        BUFFER(update->clusters, segments * sizeof(cl_uint)),
+        BUFFER(update->partial, segments * row),
     };
-    return lane_open_buffers(update->lane, wanted, COUNT_OF(wanted), "sums of clusters", err);
+    return lane_hold(&update->held, update->lane, wanted, COUNT_OF(wanted), "sums of clusters",
+                     err);
 }
 
 bool update_keeps_subnormals(const struct ocl_device *device)
@@ -133,13 +129,15 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
     snprintf(options, sizeof options, "-DVECTOR=%d -DVECTORS=%u -DWEIGHTED=%d -DDOUBLES=%d",
              lane->tiled ? 1 : 16, update->vectors, weighted,
              !lane->tiled && !weighted && update_keeps_subnormals(lane->device));
-    if (lane_build(&update->program, lane, "kmeans_update", options, err) != STATUS_OK)
+    cl_program program;
+    if (lane_program(&program, lane, "kmeans_update", options, err) != STATUS_OK)
         return err->status;
-    const struct lane_kernel kernels[] = {{&update->sum, update->program, "sum_segments"},
-                                          {&update->add, update->program, "add_segments"}};
+    const struct lane_wanted kernels[] = {KERNEL(update->sum, program, "sum_segments"),
+                                          KERNEL(update->add, program, "add_segments")};
     /* One of several ranks: all sums meet on the host. */
     const bool pinned = data->share.rows < data->rows;
-    if (lane_open_kernels(kernels, COUNT_OF(kernels), err) != STATUS_OK ||
+    if (lane_hold(&update->held, lane, kernels, COUNT_OF(kernels), "sums of clusters", err) !=
+            STATUS_OK ||
         (pinned && pin_sums(update, err) != STATUS_OK) || open_sums(update, err) != STATUS_OK ||
         open_buffers(update, err) != STATUS_OK ||
         lane_write(lane, "scales", update->scale_buffer, 0, data->stride * sizeof *update->scales,
@@ -159,26 +157,8 @@ enum status update_open_totals(struct update *totals, const struct update *part,
 
 void update_close(struct update *update)
 {
-    cl_kernel *const kernels[] = {&update->sum, &update->add};
-    lane_close_kernels(kernels, COUNT_OF(kernels));
-    lane_close_program(&update->program);
-    ocl_buffer_release(&update->scale_buffer);
-    ocl_buffer_release(&update->totals);
-    ocl_buffer_release(&update->entries);
-    ocl_buffer_release(&update->segments);
-    ocl_buffer_release(&update->begins);
-    ocl_buffer_release(&update->clusters);
-    ocl_buffer_release(&update->partial);
-    free(update->scales);
-    free(update->units);
     close_sums(update);
-    free(update->counts);
-    free(update->weights);
-    free(update->host_entries);
-    free(update->host_segments);
-    free(update->host_begins);
-    free(update->host_clusters);
-    free(update->cluster_end);
+    lane_release(&update->held);
     *update = (struct update){0};
 }
 
@@ -259,26 +239,23 @@ static enum status run_batch(struct update *update, struct tile *tile, uint32_t 
         lane_write(lane, "segments", update->clusters, 0, clusters * sizeof(cl_uint),
                    update->host_clusters, err) != STATUS_OK)
         return err->status;
-    if (ocl_args(update->sum, err, sizeof(cl_mem), &tile->x, sizeof(cl_mem), &update->scale_buffer,
-                 sizeof(cl_mem), &update->entries, sizeof(cl_mem), &update->segments,
-                 sizeof(cl_mem), &update->partial, sizeof(cl_mem),
-                 tile->weights ? &tile->weights : &update->scale_buffer, sizeof stride, &stride,
-                 OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(update->sum, err, OCL_ARG(tile->x), OCL_ARG(update->scale_buffer),
+                 OCL_ARG(update->entries), OCL_ARG(update->segments), OCL_ARG(update->partial),
+                 OCL_ARG(*(tile->weights ? &tile->weights : &update->scale_buffer)),
+                 OCL_ARG(stride), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t local[2] = {lane->tiled ? GROUP_TILED : 1, 1};
     size_t columns = lane->tiled ? stride : stride / 16 / update->vectors;
     size_t global[2] = {(columns + local[0] - 1) / local[0] * local[0], segments};
-    if (ocl_enqueue_kernel(lane->compute, "sum segments", update->sum, 2, global, local,
-                           OCL_NO_WAITS, NULL, err) != STATUS_OK)
+    if (lane_launch_2d(lane, "sum segments", update->sum, global, local, err) != STATUS_OK)
         return err->status;
-    if (ocl_args(update->add, err, sizeof(cl_mem), &update->partial, sizeof(cl_mem),
-                 &update->begins, sizeof(cl_mem), &update->clusters, sizeof(cl_mem),
-                 &update->totals, sizeof stride, &stride, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(update->add, err, OCL_ARG(update->partial), OCL_ARG(update->begins),
+                 OCL_ARG(update->clusters), OCL_ARG(update->totals), OCL_ARG(stride),
+                 OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t add_local[2] = {GROUP_TILED, 1};
     size_t add_global[2] = {(stride + GROUP_TILED - 1) / GROUP_TILED * GROUP_TILED, clusters};
-    return ocl_enqueue_kernel(lane->compute, "add segments", update->add, 2, add_global, add_local,
-                              OCL_NO_WAITS, NULL, err);
+    return lane_launch_2d(lane, "add segments", update->add, add_global, add_local, err);
 }
 
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,

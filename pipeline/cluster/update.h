@@ -11,8 +11,8 @@ struct update {
     struct lane *lane;
     struct data *data;
     uint32_t k;
+    struct lane_held *held;
     uint32_t vectors; /* of columns that a work-item takes */
-    cl_program program;
     cl_kernel sum, add;
     cl_int *scales;      /* stride */
     double *units;       /* 2^-scale, stride */

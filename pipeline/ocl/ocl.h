@@ -146,9 +146,11 @@ void ocl_program_set_proven(const char *key);
 
 enum status ocl_kernel(cl_kernel *out, cl_program program, const char *name, struct error *err);
 
-/* Sets arguments 0, 1, ... from (size, pointer) pairs, terminated by a size of OCL_ARGS_END. A
- * local memory argument is (size, NULL). */
-#define OCL_ARGS_END ((size_t)-1)
+/* Sets arguments 0, 1, ... from (size, pointer) pairs, terminated by a size of OCL_ARGS_END.
+ * OCL_ARG makes the pair of a variable, OCL_LOCAL that of local memory. */
+#define OCL_ARGS_END     ((size_t)-1)
+#define OCL_ARG(value)   sizeof(value), &(value)
+#define OCL_LOCAL(bytes) (size_t)(bytes), (void *)NULL
 enum status ocl_args(cl_kernel kernel, struct error *err, ...);
 
 /* --- enqueues -------------------------------------------------------------------------------- */

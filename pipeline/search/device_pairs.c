@@ -40,6 +40,7 @@
 
 /* Rows on the device. */
 struct block {
+    struct lane_held *held;
     uint64_t first; /* row */
     uint32_t rows, padded;
     cl_mem values, codes, facts, ids, spans, sides; /* sides: of blocks that are queries */
@@ -68,7 +69,7 @@ struct search {
     struct lane lane;
     struct block_reader *reader;
     struct code_space space;
-    cl_program program;
+    struct lane_held *held;
     cl_kernel kernel[KERNELS];
     cl_mem centre;
     cl_mem reaches, list, counts, found, lost, squared, rows; /* of queries */
@@ -127,12 +128,7 @@ static uint64_t block_bytes(const struct search *search)
 
 static void block_close(struct block *block)
 {
-    ocl_buffer_release(&block->values);
-    ocl_buffer_release(&block->codes);
-    ocl_buffer_release(&block->facts);
-    ocl_buffer_release(&block->ids);
-    ocl_buffer_release(&block->spans);
-    ocl_buffer_release(&block->sides);
+    lane_release(&block->held);
 }
 
 static enum status block_open(struct block *block, struct search *search, uint32_t capacity,
@@ -140,15 +136,15 @@ static enum status block_open(struct block *block, struct search *search, uint32
 {
     const size_t padded = ((size_t)capacity + SEARCH_PANEL - 1) / SEARCH_PANEL * SEARCH_PANEL;
     *block = (struct block){0};
-    const struct lane_buffer wanted[] = {
-        {&block->values, (size_t)capacity * search->stride * sizeof(float)},
-        {&block->codes, padded * search->columns},
-        {&block->facts, padded * sizeof(cl_float4)},
-        {&block->ids, padded * sizeof(cl_uint)},
-        {&block->spans, padded / SEARCH_SPAN * sizeof(cl_float4)},
-        {&block->sides, padded / SEARCH_SPAN * sizeof(cl_float2)},
+    const struct lane_wanted wanted[] = {
+        BUFFER(block->values, (size_t)capacity * search->stride * sizeof(float)),
+        BUFFER(block->codes, padded * search->columns),
+        BUFFER(block->facts, padded * sizeof(cl_float4)),
+        BUFFER(block->ids, padded * sizeof(cl_uint)),
+        BUFFER(block->spans, padded / SEARCH_SPAN * sizeof(cl_float4)),
+        BUFFER(block->sides, padded / SEARCH_SPAN * sizeof(cl_float2)),
     };
-    return lane_open_buffers(&search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
+    return lane_hold(&block->held, &search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
 }
 
 static uint32_t gcd(uint32_t a, uint32_t b)
@@ -587,11 +583,15 @@ static enum status open_kernels(struct search *search, struct error *err)
     const uint32_t blocks = search->columns / SEARCH_BLOCK;
     snprintf(options, sizeof options, "-DKEPT=%u%s", blocks <= KEPT_MOST ? blocks : 0,
              search->lane.device->nvidia_major >= 8 ? "" : " -DPLAIN");
-    if (lane_build(&search->program, &search->lane, "search_pairs", options, err) != STATUS_OK)
+    cl_program program;
+    if (lane_program(&program, &search->lane, "search_pairs", options, err) != STATUS_OK)
         return err->status;
-    for (int i = 0; i < KERNELS; i++)
-        if (ocl_kernel(&search->kernel[i], search->program, kernel_names[i], err) != STATUS_OK)
+    for (int i = 0; i < KERNELS; i++) {
+        const struct lane_wanted kernel = KERNEL(search->kernel[i], program, kernel_names[i]);
+        if (lane_hold(&search->held, &search->lane, &kernel, 1, "rows to compare", err) !=
+            STATUS_OK)
             return err->status;
+    }
     return STATUS_OK;
 }
 
@@ -618,25 +618,23 @@ static enum status open_staging(struct search *search, struct error *err)
 static enum status open_queries(struct search *search, uint32_t positions, struct error *err)
 {
     const size_t queries = search->queries, neighbours = queries * search->n;
-    const struct lane_buffer wanted[] = {
-        {&search->reaches, (positions + SEARCH_PANEL) * sizeof(cl_float)},
-        {&search->list, queries * sizeof(cl_uint)},
-        {&search->counts, queries * sizeof(cl_uint)},
-        {&search->lost, queries * sizeof(cl_uint)},
-        {&search->found, queries * search->capacity * sizeof(cl_uint2)},
-        {&search->squared, neighbours * sizeof(cl_double)},
-        {&search->rows, neighbours * sizeof(cl_uint)},
-        {&search->centre, search->stride * sizeof(cl_float)},
+    const struct lane_wanted wanted[] = {
+        BUFFER(search->reaches, (positions + SEARCH_PANEL) * sizeof(cl_float)),
+        BUFFER(search->list, queries * sizeof(cl_uint)),
+        BUFFER(search->counts, queries * sizeof(cl_uint)),
+        BUFFER(search->lost, queries * sizeof(cl_uint)),
+        BUFFER(search->found, queries * search->capacity * sizeof(cl_uint2)),
+        BUFFER(search->squared, neighbours * sizeof(cl_double)),
+        BUFFER(search->rows, neighbours * sizeof(cl_uint)),
+        BUFFER(search->centre, search->stride * sizeof(cl_float)),
+        HOST(search->host_list, queries),
+        HOST(search->host_queries, queries),
+        HOST(search->host_rows, neighbours),
+        HOST(search->host_squared, neighbours),
     };
-    if (lane_open_buffers(&search->lane, wanted, COUNT_OF(wanted), "lists of rows", err) !=
+    if (lane_hold(&search->held, &search->lane, wanted, COUNT_OF(wanted), "lists of rows", err) !=
         STATUS_OK)
         return err->status;
-    search->host_list = malloc(queries * sizeof *search->host_list);
-    search->host_queries = malloc(queries * sizeof *search->host_queries);
-    search->host_rows = malloc(neighbours * sizeof *search->host_rows);
-    search->host_squared = malloc(neighbours * sizeof *search->host_squared);
-    if (!search->host_list || !search->host_queries || !search->host_rows || !search->host_squared)
-        return error_memory(err, neighbours * (sizeof(double) + sizeof(cl_uint)), "lists of rows");
     return lane_write(&search->lane, "centre", search->centre, 0, search->stride * sizeof(cl_float),
                       search->space.centre, err);
 }
@@ -653,23 +651,11 @@ static void search_close(struct search *search)
                               staging->mapped, OCL_NO_WAITS, NULL, &ignored);
     }
     lane_settle(&search->lane);
-    cl_mem *const buffers[] = {&search->centre,  &search->reaches,           &search->list,
-                               &search->counts,  &search->found,             &search->lost,
-                               &search->squared, &search->rows,              &search->staging[0].buffer,
-                               &search->staging[1].buffer};
-    for (size_t i = 0; i < COUNT_OF(buffers); i++)
-        ocl_buffer_release(buffers[i]);
-    for (int i = 0; i < KERNELS; i++) {
-        cl_kernel *kernel = &search->kernel[i];
-        lane_close_kernels(&kernel, 1);
-    }
-    lane_close_program(&search->program);
+    for (size_t i = 0; i < COUNT_OF(search->staging); i++)
+        ocl_buffer_release(&search->staging[i].buffer);
+    lane_release(&search->held);
     lane_close(&search->lane);
     code_space_close(&search->space);
-    free(search->host_list);
-    free(search->host_queries);
-    free(search->host_rows);
-    free(search->host_squared);
     free(search->again);
 }
 

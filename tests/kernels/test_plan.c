@@ -2,7 +2,6 @@
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
-#include "cluster/ahead.h"
 #include "cluster/cluster.h"
 #include "cluster/shard.h"
 #include "kmeans.h"
@@ -191,38 +190,5 @@ static void test_plan(void **state)
     }
 }
 
-/* What is built ahead has the names and options of what is wanted later. */
-static void test_ahead(void **state)
-{
-    const struct ocl_devices *devices = *state;
-    const struct matrix_source source = {.rows = 300, .dimension = 1, .read = read_rows};
-    const struct lane_choice tiled = {.forced = true, .tiled = true, .ranks = 1};
-    struct comm alone = {.size = 1};
-    struct ocl_context *context;
-    struct workers *workers;
-    struct lane lane;
-    struct cluster_config config;
-    struct shard shard;
-    const struct rank rank = {&alone, &lane, &source};
-    struct error err = ERROR_INIT;
-    if (strstr(devices->device[0].platform, "Oclgrind") || !devices->device[0].int64_atomics ||
-        !devices->device[0].fp64)
-        skip();
-    cluster_config_default(&config);
-    if (ocl_context_open(&context, &devices->device[0], NULL, &err) != STATUS_OK ||
-        workers_open(&workers, 1, &err) != STATUS_OK ||
-        lane_open(&lane, context, workers, NULL, &tiled, &err) != STATUS_OK)
-        fail_msg("%s", err.sentence);
-    shard_build_ahead(&lane, source.dimension, false);
-    if (shard_open(&shard, &rank, &config, &err) != STATUS_OK ||
-        shard_open_update(&shard, &config, &err) != STATUS_OK)
-        fail_msg("%s", err.sentence);
-    shard_close(&shard);
-    assert_int_equal(ahead_close(&lane.ahead), 0);
-    lane_close(&lane);
-    workers_close(&workers);
-    ocl_context_close(&context);
-}
-
-static const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_ahead)};
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan)};
 TEST_GROUP_WITHIN(120, plan, test_devices_open, test_devices_close)
