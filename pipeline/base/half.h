@@ -20,4 +20,26 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
+/* The bits of the half nearest to a float, the even one of two; infinity from 65520 on. */
+static inline uint16_t half_of_float(float value)
+{
+    uint32_t bits;
+    const float half = 0.5f, magnitude = value < 0 ? -value : value;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000;
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00);
+    if (bits >= 0x47800000) /* 2^16 */
+        return (uint16_t)(sign | 0x7c00);
+    if (bits >= 0x38800000) /* 2^-14: normal, also where rounding gives infinity */
+        return (uint16_t)(sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10)));
+    /* The sum has the multiple of 2^-24 that is nearest in its last bits. */
+    const float sum = magnitude + half;
+    uint32_t base;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&base, &half, sizeof base);
+    return (uint16_t)(sign | (bits - base));
+}
+
 #endif

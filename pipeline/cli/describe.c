@@ -97,6 +97,10 @@ static void add_machine(struct arguments *a, const struct options *options)
         add(a, "--device");
         add(a, options->device);
     }
+    if (options->onnxruntime) {
+        add(a, "--onnxruntime");
+        add(a, options->onnxruntime);
+    }
     if (options->threads)
         add_number(a, "--threads", options->threads);
     add_number(a, "--memory", options->memory);

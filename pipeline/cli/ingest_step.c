@@ -15,6 +15,7 @@
 #include "file/result.h"
 #include "ingest/bounds.h"
 #include "ingest/codebook_job.h"
+#include "net/runtime.h"
 #include "steps/blur_step.h"
 #include "walk/walk.h"
 #include <errno.h>
@@ -308,6 +309,9 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
                              struct error *err)
 {
     memset(out, 0, sizeof *out);
+    runtime_configure(&(struct runtime_config){.library = options->onnxruntime,
+                                               .threads = compute_threads(options),
+                                               .isolate = options->isolate});
     if (!options->output && !options->dry_run)
         return misuse(err, options->command, "the output is missing: give -o F.h5");
     if (options->icc && !decode_icc_library())

@@ -45,6 +45,14 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
             "time is left, exit status 4); the same command resumes"        \
     }
 
+#define ONNXRUNTIME_ROW                                                                            \
+    {                                                                                              \
+        "onnxruntime", 0, OPTION_TEXT, AT(onnxruntime), "PATH", NULL,                              \
+            "$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the system", 0, 0,                   \
+            "library of ONNX Runtime, or a directory with it, such as that of the Python package onnxruntime, " \
+            "for features net:model=FILE.onnx"                                                     \
+    }
+
 static const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "those of --preset", 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
@@ -52,6 +60,7 @@ static const struct option ingest_rows[] = {
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
      "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch; "
      "net:model=FILE: a network"},
+    ONNXRUNTIME_ROW,
     {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best|semantic", NULL,
      "fast; for an existing file, what it has", 0, 0,
      "features that measurements have chosen, with weights, instead of --feature: color: "
@@ -382,6 +391,7 @@ static const struct option similar_rows[] = {
      "hellinger for l1 histograms, else euclidean", 0, 0, "distance"},
     {"all", 0, OPTION_FLAG, AT(all), NULL, NULL, NULL, 0, 0,
      "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"},
+    ONNXRUNTIME_ROW,
     {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
      "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored by "
      "--all if they are as many; adds the column score"},

@@ -68,7 +68,7 @@ struct options {
     bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
     bool add_codes, retrain, allow_removal, checksum;
-    const char *codebook;
+    const char *codebook, *onnxruntime;
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */
     char *made_output;       /* `output`, if {shard} in it was replaced */

@@ -6,6 +6,7 @@
 #include "cli/remedy.h"
 #include "cli/summary.h"
 #include "ingest/losses.h"
+#include "net/runtime.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -232,6 +233,9 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
     report_bytes(json, "device", report->device[0] ? report->device : NULL);
     json_uint(json, "memory_bytes", report->memory);
     json_uint(json, "peak_rss_bytes", report->peak_rss_bytes);
+    char runtime[160];
+    if (*runtime_tell(runtime, sizeof runtime))
+        json_string(json, "network_runtime", runtime);
     report_bytes(json, "output", output);
     if (err)
         report_error(json, err);

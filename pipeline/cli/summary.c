@@ -12,6 +12,7 @@
 #include "cli/sweep_plot.h"
 #include "file/preset_join.h"
 #include "ingest/losses.h"
+#include "net/runtime.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -339,6 +340,8 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
     }
     if (report->device[0])
         line(&text, "device", "%s", report->device);
+    if (*runtime_tell(bottleneck, sizeof bottleneck))
+        line(&text, "network", "%s", bottleneck);
     summary_bottleneck(bottleneck, sizeof bottleneck, report, options);
     if (bottleneck[0] && !unchanged)
         line(&text, "speed", "%s", bottleneck);

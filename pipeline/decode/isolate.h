@@ -10,7 +10,7 @@
  *
  * The template is forked while there is one thread and no OpenCL: it forks every worker, also the
  * replacement of a dead one. A worker has no descriptors except the template's /dev/null, its end
- * of a socket, its own memory figures and the files that it was given; it has limits (sandbox.h),
+ * of a socket, its own memory figures and the files that it was given; it has limits (base/sandbox.h),
  * and dies with its parents. Its answers are checked like the content of a file. */
 #ifndef CLPIPE_DECODE_ISOLATE_H
 #define CLPIPE_DECODE_ISOLATE_H

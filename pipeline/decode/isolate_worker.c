@@ -4,8 +4,8 @@
  * socket; one that is stuck in a codec is killed with its parent. */
 #include "decode/isolate_worker.h"
 
+#include "base/sandbox.h"
 #include "decode/isolate_wire.h"
-#include "decode/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

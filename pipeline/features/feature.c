@@ -344,7 +344,7 @@ static enum status settle(struct feature *feature, const char *kind, const char 
 /* The canonical spec, from everything else. */
 void feature_write_spec(struct feature *feature)
 {
-    char bins[32], grid[32], scale[24] = "", net[160];
+    char bins[32], grid[32], scale[24] = "", net[512];
     const bool fixed = feature->kind->fixed;
     feature_write_net(net, sizeof net, feature);
     if (feature->image.scale > 0 && !feature->kind->network)
@@ -429,6 +429,10 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
     }
     while (options) {
         char *next = strchr(options, ',');
+        /* mean=0.5,0.5,0.5 */
+        while (next && (next[1] == '.' || (next[1] >= '0' && next[1] <= '9')) &&
+               (strncmp(options, "mean=", 5) == 0 || strncmp(options, "std=", 4) == 0))
+            next = strchr(next + 1, ',');
         if (next)
             *next++ = '\0';
         enum status status = parse_option(&feature, options, spec, err);

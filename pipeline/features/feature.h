@@ -4,7 +4,8 @@
  * SPEC is [NAME=]KIND[:bins=B|AxBxC][,scale=N][,grid=RxC|levels=A+B+...]
  * [,normalize=none|l1|hellinger][,store=float32|float16|uint8][,blur=3];
  * a kind with descriptors has words=K or fisher=K instead of bins=; a network has
- * model=FILE[,output=NAME][,fit=crop|squash][,crop=C][,normalize=unit|none].
+ * model=FILE[,output=NAME][,fit=crop|squash][,crop=C][,normalize=unit|none], of an ONNX file also
+ * mean=R/G/B,std=R/G/B[,size=WxH][,layout=nchw|nhwc][,pool=cls|mean][,provider=cpu|cuda].
  * A feature has two rows for each picture. On the device it is `words` uint32: `cell_bins` of them
  * for each cell that is counted, cells row by row over the upright picture; words of parts are added
  * up, modulo 2^32. What is stored is `dimension` 4-byte values: `cell_values` of them for each cell
@@ -16,6 +17,7 @@
 #include "base/error.h"
 #include "features/stored.h"
 #include "net/model.h"
+#include "net/runtime.h"
 #include "part/part.h"
 #include <stdint.h>
 
@@ -59,16 +61,22 @@ enum feature_fit { FEATURE_FIT_MODEL, FEATURE_FIT_SQUASH, FEATURE_FIT_CROP };
 /* What a feature of a network is: its model, which output, and how pictures come to its size. */
 struct feature_net {
     char digest[65];               /* SHA-256 of the file; "": no network */
-    char output[NET_NAME];         /* name; its values: */
+    char output[RUNTIME_NAME];     /* name; its values: */
     uint32_t values;
     enum feature_fit fit;          /* FEATURE_FIT_MODEL: not settled */
     uint16_t crop;                 /* in thousandths */
     const struct net_model *model; /* borrowed for the life of the process; NULL: not bound */
+    /* Of an ONNX file, whose made_by is set: */
+    struct runtime *runtime;       /* borrowed likewise */
+    char made_by[48];              /* library, version, provider */
+    bool cuda;
+    char mean[RUNTIME_NAME], std[RUNTIME_NAME]; /* as given; "": not */
+    struct runtime_job job;
 };
 
 struct feature {
     char name[FEATURE_NAME_MAX]; /* dataset name: [A-Za-z0-9_.-]+ */
-    char spec[256];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
+    char spec[640];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
     const struct feature_kind *kind;
     enum feature_normalize normalize;
     enum feature_store store; /* of the values in the file; counts stay uint32 */

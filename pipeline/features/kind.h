@@ -83,6 +83,11 @@ extern const struct feature_kind feature_net;
 /* Takes one option of a network's spec; false: it is none. */
 bool feature_parse_net(struct feature *feature, const char *option, const char *value,
                        enum status *status, const char *spec, struct error *err);
+/* The same of what only ONNX files have, and their part of `settle` and of the spec (net_onnx.c). */
+bool feature_parse_onnx(struct feature *feature, const char *option, const char *value,
+                        enum status *status, const char *spec, struct error *err);
+enum status feature_settle_onnx(struct feature *feature, const char *spec, struct error *err);
+void feature_write_onnx(char *text, size_t size, const struct feature_net *net);
 /* What a network's canonical spec ends with, ",model=..."; "" for other kinds. */
 void feature_write_net(char *text, size_t size, const struct feature *feature);
 

@@ -1,4 +1,5 @@
-/* net_kind.c: the kind "net": what a network of integers (net/model.h) makes of a picture. */
+/* net_kind.c: the kind "net": what a network of integers (net/model.h) or of an ONNX file (net_onnx.c) makes
+ * of a picture. */
 #include "base/parse.h"
 #include "features/kind.h"
 #include "features/net_models.h"
@@ -46,10 +47,22 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
     return STATUS_OK;
 }
 
+static enum status settle_model(struct feature *feature, const char *spec, struct error *err)
+{
+    const struct feature_net *net = &feature->net;
+    if (net->runtime)
+        return feature_settle_onnx(feature, spec, err);
+    if (net->job.width || net->job.layout || net->job.pool || *net->mean || *net->std || net->cuda)
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': size=, layout=, mean=, std=, pool= and provider= are of ONNX files",
+                         spec);
+    return settle_output(feature, spec, err);
+}
+
 static enum status settle_net(struct feature *feature, const char *spec, struct error *err)
 {
-    const bool bound = feature->net.model;
-    if (!feature->net.digest[0])
+    const bool bound = feature->net.model || feature->net.runtime;
+    if (!feature->net.digest[0] && !bound)
         return error_set(err, STATUS_USAGE,
                          "feature '%s': net takes model=FILE; 'clpipe-network lite0' makes one",
                          spec);
@@ -63,8 +76,9 @@ static enum status settle_net(struct feature *feature, const char *spec, struct 
     feature->normalize = feature->normalize == NORMALIZE_NONE || feature->normalize == NORMALIZE_VALUES
                              ? NORMALIZE_VALUES
                              : NORMALIZE_UNIT;
-    if (bound && settle_output(feature, spec, err) != STATUS_OK)
-        return err->status;
+    const enum status status = bound ? settle_model(feature, spec, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
     if (!bound && (feature->net.values == 0 || !*feature->net.output ||
                    feature->net.fit == FEATURE_FIT_MODEL))
         return error_set(err, STATUS_USAGE, "feature '%s': model=DIGEST takes output=, values= and fit=",
@@ -78,16 +92,21 @@ static enum status settle_net(struct feature *feature, const char *spec, struct 
 enum status feature_bind_model(struct feature *feature, struct error *err)
 {
     char directory[4096];
-    if (!feature->kind->network || feature->net.model)
+    if (!feature->kind->network || feature->net.model || feature->net.runtime)
         return STATUS_OK;
-    feature->net.model = net_models_find(feature->net.digest);
-    if (feature->net.model)
-        return settle_output(feature, feature->spec, err);
+    if (feature->net.made_by[0])
+        feature->net.runtime = net_models_find_onnx(feature->net.digest);
+    else
+        feature->net.model = net_models_find(feature->net.digest);
+    if (feature->net.model || feature->net.runtime)
+        return settle_model(feature, feature->spec, err);
     net_models_directory(directory, sizeof directory);
     return error_set(err, STATUS_USAGE,
-                     "the feature %s needs its model, of SHA-256 %s: put the file (NAME.net) into %s, "
-                     "or name it: --feature %s=net:model=FILE",
-                     feature->name, feature->net.digest, directory, feature->name);
+                     "the feature %s needs its model, of SHA-256 %s: put the file (NAME%s) into %s, "
+                     "or name it: --feature %s=net:model=FILE%s",
+                     feature->name, feature->net.digest,
+                     feature->net.made_by[0] ? RUNTIME_SUFFIX : ".net", directory, feature->name,
+                     feature->net.made_by[0] ? ",... with its options" : "");
 }
 
 bool feature_parse_net(struct feature *feature, const char *option, const char *value,
@@ -104,8 +123,8 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
             net->model = NULL;
             return true;
         }
-        *status = net_models_open(&net->model, value, err);
-        if (*status == STATUS_OK)
+        *status = net_models_open(&net->model, &net->runtime, value, err);
+        if (net->model)
             strcpy(net->digest, net->model->digest);
     } else if (strcmp(option, "output") == 0) {
         if (snprintf(net->output, sizeof net->output, "%s", value) >= (int)sizeof net->output)
@@ -124,7 +143,7 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
     } else if (strcmp(option, "values") == 0 && parse_u64(&number, value, 1, NET_VALUES_MAX)) {
         net->values = (uint32_t)number;
     } else {
-        return false;
+        return feature_parse_onnx(feature, option, value, status, spec, err);
     }
     return true;
 }
@@ -141,14 +160,17 @@ void feature_write_net(char *text, size_t size, const struct feature *feature)
     if (feature->kind->network)
         snprintf(text, size, ",model=%s,output=%s,values=%u,fit=%s%s", net->digest, net->output,
                  net->values, net->fit == FEATURE_FIT_CROP ? "crop" : "squash", crop);
+    if (net->made_by[0])
+        feature_write_onnx(text + strlen(text), size - strlen(text), net);
 }
 
 /* In float64, squares added up in order, rounded to float32 once for the values and once at the end. */
 static bool finish_net(void *values, const struct feature *feature, const uint32_t *words)
 {
     const struct net_model *model = feature->net.model;
-    const struct net_output *output = &model->outputs[net_model_output(model, feature->net.output)];
-    const bool narrow = !model->tensors[output->tensor].is_sum;
+    const struct net_output *output =
+        model ? &model->outputs[net_model_output(model, feature->net.output)] : NULL;
+    const bool narrow = model && !model->tensors[output->tensor].is_sum;
     uint8_t *bytes = narrow ? malloc(feature->dimension) : NULL;
     float *out = values;
     double length = 0;
@@ -156,7 +178,10 @@ static bool finish_net(void *values, const struct feature *feature, const uint32
         return false;
     for (uint32_t i = 0; narrow && i < feature->dimension; i++)
         bytes[i] = (uint8_t)words[i];
-    net_output_values(out, model, output, narrow ? (const void *)bytes : (const void *)words);
+    if (model)
+        net_output_values(out, model, output, narrow ? (const void *)bytes : (const void *)words);
+    else /* float32 of an ONNX file */
+        memcpy(out, words, feature->dimension * sizeof *out);
     for (uint32_t i = 0; i < feature->dimension; i++)
         length += (double)out[i] * out[i];
     length = sqrt(length);

@@ -1,6 +1,8 @@
 /* net_models.c: a list of open models, and the directory in which others are looked for. */
 #include "features/net_models.h"
 
+#include "base/hash.h"
+
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -53,19 +55,32 @@ static const struct net_model *keep(struct net_model *model)
     return model;
 }
 
-enum status net_models_open(const struct net_model **out, const char *file, struct error *err)
+static bool ends_in(const char *path, const char *suffix)
 {
+    const size_t length = strlen(path), end = strlen(suffix);
+    return length > end && strcmp(path + length - end, suffix) == 0;
+}
+
+enum status net_models_open(const struct net_model **out, struct runtime **runtime, const char *file,
+                            struct error *err)
+{
+    static const char *const suffixes[] = {SUFFIX, RUNTIME_SUFFIX};
     char path[PATH_SIZE], directory[PATH_SIZE - 256];
     struct net_model *model;
     snprintf(path, sizeof path, "%s", file);
     if (!strchr(file, '/') && access(file, F_OK) != 0) {
         net_models_directory(directory, sizeof directory);
-        snprintf(path, sizeof path, "%s/%.240s" SUFFIX, directory, file);
+        for (int i = 0; i < 2 && access(path, F_OK) != 0; i++)
+            snprintf(path, sizeof path, "%s/%.240s%s", directory, file, suffixes[i]);
         if (access(path, F_OK) != 0)
             return error_set(err, STATUS_USAGE,
-                             "there is no model %s: neither a file of that name nor %s; "
-                             "'clpipe-network lite0' makes one",
-                             file, path);
+                             "there is no model %s: neither a file of that name nor %.*s" SUFFIX
+                             "; 'clpipe-network lite0' makes one",
+                             file, (int)(strlen(path) - strlen(RUNTIME_SUFFIX)), path);
+    }
+    if (ends_in(path, RUNTIME_SUFFIX)) {
+        *runtime = runtime_of(path);
+        return *runtime ? STATUS_OK : error_memory(err, PATH_SIZE, "a model");
     }
     if (net_model_open(&model, path, err) != STATUS_OK)
         return err->status;
@@ -75,28 +90,54 @@ enum status net_models_open(const struct net_model **out, const char *file, stru
     return *out ? STATUS_OK : error_memory(err, sizeof(struct open_model), "a model");
 }
 
-const struct net_model *net_models_find(const char *digest)
+/* Is it the file of that digest? */
+static bool has_digest(const char *path, const char *wanted)
 {
-    char path[PATH_SIZE], directory[PATH_SIZE - 256];
+    struct sha256 state;
+    uint8_t bytes[1 << 14], digest[32];
+    char hex[65];
+    FILE *file = fopen(path, "rb");
+    sha256_init(&state);
+    for (size_t got; file && (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        sha256_update(&state, bytes, got);
+    if (file)
+        fclose(file);
+    sha256_final(&state, digest);
+    sha256_hex(hex, digest);
+    return strcmp(hex, wanted) == 0;
+}
+
+/* The path of the file of the directory whose name ends so and that has the digest. */
+static bool look_for(char path[PATH_SIZE], const char *suffix, const char *digest)
+{
+    char directory[PATH_SIZE - 256];
     net_models_directory(directory, sizeof directory);
-    pthread_mutex_lock(&lock);
-    const struct net_model *found = find_open(digest);
-    DIR *entries = found ? NULL : opendir(directory);
+    DIR *entries = opendir(directory);
+    bool found = false;
     for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
-        struct net_model *model;
-        const size_t length = strlen(entry->d_name);
-        if (length <= strlen(SUFFIX) || strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX) != 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%.255s", directory, entry->d_name);
-        if (net_model_open(&model, path, NULL) != STATUS_OK)
-            continue;
-        if (strcmp(model->digest, digest) == 0)
-            found = keep(model);
-        else
-            net_model_close(&model);
+        snprintf(path, PATH_SIZE, "%s/%.255s", directory, entry->d_name);
+        found = ends_in(path, suffix) && has_digest(path, digest);
     }
     if (entries)
         closedir(entries);
+    return found;
+}
+
+const struct net_model *net_models_find(const char *digest)
+{
+    char path[PATH_SIZE];
+    struct net_model *model;
+    pthread_mutex_lock(&lock);
+    const struct net_model *found = find_open(digest);
+    if (!found && look_for(path, SUFFIX, digest) && net_model_open(&model, path, NULL) == STATUS_OK)
+        found = keep(model);
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+struct runtime *net_models_find_onnx(const char *digest)
+{
+    char path[PATH_SIZE];
+    struct runtime *open = runtime_find(digest);
+    return open ? open : look_for(path, RUNTIME_SUFFIX, digest) ? runtime_of(path) : NULL;
 }

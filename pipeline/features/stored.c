@@ -54,29 +54,6 @@ uint32_t stored_scale(bool is_signed)
     return is_signed ? 127 : 255;
 }
 
-/* --- float16 --------------------------------------------------------------------------------- */
-
-static uint16_t half_of(float value)
-{
-    uint32_t bits;
-    const float half = 0.5f, magnitude = fabsf(value);
-    memcpy(&bits, &value, sizeof bits);
-    const uint32_t sign = bits >> 16 & 0x8000;
-    bits &= 0x7fffffff;
-    if (bits > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (bits >= 0x47800000) /* 2^16 */
-        return (uint16_t)(sign | 0x7c00);
-    if (bits >= 0x38800000) /* 2^-14: normal, also where rounding gives infinity */
-        return (uint16_t)(sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10)));
-    /* The sum has the multiple of 2^-24 that is nearest in its last bits. */
-    const float sum = magnitude + half;
-    uint32_t base;
-    memcpy(&bits, &sum, sizeof bits);
-    memcpy(&base, &half, sizeof base);
-    return (uint16_t)(sign | (bits - base));
-}
-
 /* --- uint8 ----------------------------------------------------------------------------------- */
 
 static uint8_t code_of(float value, bool is_signed)
@@ -102,7 +79,7 @@ void stored_encode(void *to, enum feature_store store, bool is_signed, const flo
     if (store == STORE_FLOAT32)
         memcpy(to, values, count * sizeof *values);
     for (size_t i = 0; store == STORE_FLOAT16 && i < count; i++) {
-        const uint16_t half = half_of(values[i]);
+        const uint16_t half = half_of_float(values[i]);
         memcpy(out + 2 * i, &half, sizeof half);
     }
     for (size_t i = 0; store == STORE_UINT8 && i < count; i++)

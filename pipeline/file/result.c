@@ -70,6 +70,19 @@ void result_feature_describe(struct result_feature *out, const struct feature *f
              feature_normalize_name(feature->normalize));
 }
 
+/* What a spec says behind `key`, as an attribute of its own; none where it does not. */
+static enum status put_spec_part(hid_t dataset, const char *name, const char *spec, const char *key,
+                                 const char *path, struct error *err)
+{
+    char text[80];
+    const char *at = strstr(spec, key);
+    if (!at)
+        return STATUS_OK;
+    at += strlen(key);
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(at, ","), at);
+    return h5_put_text(dataset, name, text, path, err);
+}
+
 enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
                                           const char *path, struct error *err)
 {
@@ -81,6 +94,9 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
     if (feature->store == STORE_UINT8 &&
         (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
          h5_put_number(dataset, "scale", VALUE_U32, &scale, path, err)))
+        return STATUS_FAILED;
+    if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", path, err) ||
+        put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", path, err))
         return STATUS_FAILED;
     return h5_put_number(dataset, "decode_scale", VALUE_U32, &feature->decode_scale, path, err);
 }

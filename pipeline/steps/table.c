@@ -7,6 +7,7 @@
 #include "steps/jpeg_step.h"
 #include "steps/net_step.h"
 #include "steps/plan.h"
+#include "steps/runtime_step.h"
 #include "steps/scale_step.h"
 #include "steps/thumbnail_step.h"
 #include "steps/words_step.h"
@@ -68,7 +69,8 @@ static bool needs_net(struct step_node *node, struct plan *plan, const struct fe
 {
     (void)plan;
     node->config = feature;
-    return feature && feature->kind->network;
+    return feature && feature->kind->network &&
+           (node->step == &runtime_step) == (feature->net.runtime != NULL);
 }
 
 /* One for all features of an image. */
@@ -105,6 +107,7 @@ const struct step_row step_rows[] = {
     {&patch_step, needs_descriptors},
     {&words_step, needs_words},
     {&net_step, needs_net},
+    {&runtime_step, needs_net},
     {&count_step, needs_count},
     {&code_step, needs_code},
     {NULL, NULL},

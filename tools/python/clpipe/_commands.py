@@ -16,6 +16,7 @@ __all__ = ["run", "ingest", "list", "codebook", "cluster", "assign", "import_", 
 
 
 def run(*source: PathLike, output: Text = None, no_report: bool = False, feature: Texts = None,
+        onnxruntime: Text = None,
         preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
         codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
         blur: Optional[Literal["off", 3]] = None,
@@ -56,6 +57,9 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
       levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND is rgb (bins=B: three histograms;
       bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, hog, gradient, coledge; with words=K or
       fisher=K instead of bins= dct, sift, opsift or patch; net:model=FILE: a network [those of --preset]
+    onnxruntime: library of ONNX Runtime, or a directory with it, such as that of the Python package
+      onnxruntime, for features net:model=FILE.onnx [$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the
+      system]
     preset: features that measurements have chosen, with weights, instead of --feature: color:
       hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT in grey
       and colour, and patches; semantic: what a network sees (clpipe-network lite0 makes its model); for
@@ -144,7 +148,7 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     return call("run", source, locals())
 
 
-def ingest(*source: PathLike, output: Text = None, feature: Texts = None,
+def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxruntime: Text = None,
            preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
            codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
            blur: Optional[Literal["off", 3]] = None,
@@ -175,7 +179,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None,
     by NUL) or - (such a list on standard input).
 
     output: HDF5 file to write or update; required unless --dry-run is given
-    feature, preset, codebook, normalize, blur, store, compress, thumbnails, dry_run, strict,
+    feature, onnxruntime, preset, codebook, normalize, blur, store, compress, thumbnails, dry_run, strict,
       allow_failures, fresh, add, drop_source, allow_removal, retrain, add_codes, checksum, retry_failed,
       sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate, max_decode_seconds,
       follow_symlinks, archives, hidden, include, exclude, limit, max_time, slot_size, slots,
@@ -388,7 +392,7 @@ def export(*file: PathLike,
 
 def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
             metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, all: bool = False,
-            diffuse: bool = False, expand: Integer = None,
+            onnxruntime: Text = None, diffuse: bool = False, expand: Integer = None,
             format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None, output: Text = None,
             force: bool = False, **common: Unpack[Common]) -> Report:
     """Find the images most similar to a picture, or to every image.
@@ -413,6 +417,7 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
     format: table format; npy: the rows alone, a line for each PICTURE [the extension of -o, else csv, on a
       terminal a table to read]
     force: replace neighbours that are stored already, or an existing -o FILE
+    onnxruntime: as of run().
     output: as of export().
     """
     return call("similar", file, locals())

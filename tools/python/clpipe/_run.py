@@ -101,6 +101,13 @@ def program() -> str:
     return found
 
 
+def _environment() -> Dict[str, str]:
+    """Names the ONNX Runtime of this Python environment, unless the user has named one."""
+    found = importlib.util.find_spec("onnxruntime")
+    places = found.submodule_search_locations if found else None
+    return {**({"CLPIPE_ONNXRUNTIME": places[0]} if places else {}), **os.environ}
+
+
 def _words(options: Mapping[str, Any]) -> Iterator[bytes]:
     for name, value in options.items():
         option = os.fsencode("--" + name.replace("_", "-"))
@@ -206,7 +213,7 @@ def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any],
     with os.fdopen(os.memfd_create("clpipe-report"), "w+b") as report, _Passing() as passing:
         try:
             process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,
-                                       start_new_session=passing.main)
+                                       start_new_session=passing.main, env=_environment())
         except OSError as error:
             raise Error(f"cannot run {program()}: {error.strerror}") from error
         passing.started(process)

@@ -1,6 +1,6 @@
-/* sandbox.h: restrictions of a process that decodes untrusted files. Internal to decode. */
-#ifndef CLPIPE_DECODE_SANDBOX_H
-#define CLPIPE_DECODE_SANDBOX_H
+/* sandbox.h: restrictions of a process that works on untrusted files. */
+#ifndef CLPIPE_BASE_SANDBOX_H
+#define CLPIPE_BASE_SANDBOX_H
 
 #include <stdint.h>
 

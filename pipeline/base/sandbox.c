@@ -3,7 +3,7 @@
  * The filter is a list of what reading a file and decoding it takes; everything else fails with
  * EPERM, as if it were forbidden, so that a library that only asks goes on. It is written out for
  * the kernel's own interface: a library for it would be one more to need. */
-#include "decode/sandbox.h"
+#include "base/sandbox.h"
 
 #include "base/process.h"
 
