@@ -70,6 +70,7 @@ def test_rows(place, kind, batch, nhwc):
     assert run_clpipe("verify", "x.h5").returncode == 0
 
 
+@pytest.mark.deep
 def test_tokens_crops_and_sizes(place):
     onnx_graphs.write("a.onnx", side="s", tokens=True)
     for name, spec, crop, pool in (("cls", "pool=cls", 875, lambda t: t[0]),
@@ -191,7 +192,7 @@ def test_hostile_files(place):
     check_one_error(ingest(f"net:model=channels.onnx,{HOW},layout=nchw"), 2, "channels.onnx")
 
 
-@pytest.mark.deep
+@pytest.mark.slow
 def test_flipped_bits(place):
     with open(onnx_graphs.write("good.onnx"), "rb") as file:
         good = file.read()
@@ -222,6 +223,7 @@ def children(pid):
     return found
 
 
+@pytest.mark.deep
 def test_a_runtime_that_ends_is_one_line_and_the_rest_resumes(place):
     onnx_graphs.write("a.onnx", side=256)
     for i in range(300):
