@@ -153,6 +153,8 @@ enum status report_clustering(const struct options *options, struct clustering_r
         return STATUS_OK;
     report->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
     summary_clusters(report, options);
+    if (!options->json)
+        return STATUS_OK;
     json_init(&json, false);
     report_cluster(&json, NULL, report);
     return report_write(options, &json, err);

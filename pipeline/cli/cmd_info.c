@@ -13,8 +13,8 @@
 #include "file/identity.h"
 #include "file/parameters.h"
 #include "file/preset_join.h"
-#include "file/result.h"
 #include "file/selections.h"
+#include "file/words.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +110,42 @@ static enum status print_sweep(struct sink *sink, struct result *result,
     return status;
 }
 
+/* The largest clusters, with their numbers where they have words. */
+static enum status print_sizes(struct sink *sink, struct result *result,
+                               const struct result_clusters *clusters, struct error *err)
+{
+    const uint32_t k = clusters->k, shown = k < SIZES_SHOWN ? k : SIZES_SHOWN;
+    uint64_t *sizes = malloc(k * sizeof *sizes);
+    uint32_t *order = NULL;
+    struct words *words = NULL;
+    enum status status =
+        sizes ? result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err)
+              : error_memory(err, k * sizeof *sizes, "cluster sizes");
+    if (status == STATUS_OK && !(order = clusters_by_size(sizes, k)))
+        status = error_memory(err, k * sizeof *order, "cluster sizes");
+    if (status == STATUS_OK) {
+        sink_printf(sink, "  %-9s %-14s sizes", "", "");
+        for (uint32_t i = 0; i < shown; i++)
+            sink_printf(sink, " %llu", (unsigned long long)sizes[order[i]]);
+        sink_text(sink, shown < k ? " ...\n" : "\n");
+        words_open(&words, result, clusters, NULL); /* damaged ones are verify's matter */
+    }
+    for (uint32_t i = 0; words && i < shown; i++) {
+        struct word word[WORDS_MOST];
+        char text[500];
+        const unsigned count = words_of_cluster(word, words, order[i]);
+        if (count == 0)
+            continue;
+        sink_printf(sink, "  %-9s %-14s %u: ", "", "", order[i]);
+        sink_clean(sink, words_text(text, sizeof text, word, count));
+        sink_text(sink, "\n");
+    }
+    words_close(&words);
+    free(order);
+    free(sizes);
+    return status;
+}
+
 static enum status print_clusters(struct sink *sink, struct result *result, struct error *err)
 {
     for (unsigned i = 0; i < result_clusters_count(result); i++) {
@@ -135,17 +171,7 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
         enum status status = print_sweep(sink, result, clusters, err);
         if (status != STATUS_OK)
             return status;
-        uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
-        if (!sizes)
-            return error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
-        status = result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
-        if (status == STATUS_OK) {
-            sink_printf(sink, "  %-9s %-14s sizes", "", "");
-            for (uint32_t j = 0; j < clusters->k && j < SIZES_SHOWN; j++)
-                sink_printf(sink, " %llu", (unsigned long long)sizes[j]);
-            sink_text(sink, clusters->k > SIZES_SHOWN ? " ...\n" : "\n");
-        }
-        free(sizes);
+        status = print_sizes(sink, result, clusters, err);
         if (status != STATUS_OK)
             return status;
     }
@@ -382,6 +408,10 @@ static enum status json_clusters(struct json *json, struct result *result, struc
         for (uint32_t j = 0; status == STATUS_OK && j < clusters->k; j++)
             json_uint(json, NULL, sizes[j]);
         json_close_array(json);
+        struct words *words = NULL;
+        if (status == STATUS_OK && words_open(&words, result, clusters, NULL) == STATUS_OK && words)
+            report_words(json, words, clusters->k);
+        words_close(&words);
         if (clusters->has_agreement)
             report_agreement(json, &clusters->agreement);
         struct result_sweep sweep = {0};

@@ -106,7 +106,7 @@ static enum status finish(struct compute_search *search, const struct ingest_pla
         if (reported)
             report_open_line(options, directory);
     }
-    if (status != STATUS_USAGE && status != STATUS_FAILED) {
+    if (options->json && status != STATUS_USAGE && status != STATUS_FAILED) {
         struct json json;
         json_init(&json, false);
         json_open_object(&json, NULL);

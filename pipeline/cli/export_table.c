@@ -12,6 +12,7 @@
 #include "clustering/folders.h"
 #include "file/selections.h"
 #include "file/sidecars.h"
+#include "file/words.h"
 #include "matrix/npy.h"
 #include <inttypes.h>
 #include <math.h>
@@ -463,10 +464,18 @@ static enum status write_clusters(struct export *export, struct cluster_summary 
     static const char *const names[] = {"cluster",   "size",          "share",
                                         "nearest_1", "nearest_2",     "nearest_3",
                                         "mean_distance", "largest_distance", "folder",
-                                        "folder_size", "folders",     NULL};
+                                        "folder_size", "folders",     "word_1",
+                                        "word_2",      "word_3",      "word_share_1",
+                                        "word_share_2", "word_share_3", NULL};
+    uint32_t *order = clusters_by_size(sizes, export->clusters->k);
+    struct words *words = NULL;
     const bool named = export_has_images(export);
     struct folders folders = {0};
-    enum status status = named ? folders_read(&folders, export->result, err) : STATUS_OK;
+    enum status status = order ? STATUS_OK : error_memory(err, export->clusters->k * 4, "clusters");
+    if (status == STATUS_OK && named)
+        status = words_open(&words, export->result, export->clusters, err);
+    if (status == STATUS_OK && named)
+        status = folders_read(&folders, export->result, err);
     if (status == STATUS_OK && folders.of_row)
         status = count_folders(summary, export, &folders, err);
     folders_clear(&folders);
@@ -479,8 +488,10 @@ static enum status write_clusters(struct export *export, struct cluster_summary 
         summary[label].largest = fmax(summary[label].largest, length);
     }
     header(export, names, NULL, 0);
-    for (uint32_t i = 0; status == STATUS_OK && i < export->clusters->k; i++) {
+    for (uint32_t at = 0; status == STATUS_OK && at < export->clusters->k; at++) {
+        const uint32_t i = order[at];
         struct line line;
+        struct word word[WORDS_MOST];
         const double size = (double)sizes[i], rows = (double)export->clusters->rows;
         status = check_stop(err);
         if (status != STATUS_OK)
@@ -496,8 +507,21 @@ static enum status write_clusters(struct export *export, struct cluster_summary 
         field_double(&line, "largest_distance", summary[i].largest);
         if (status == STATUS_OK)
             status = field_folder(&line, export, &summary[i], err);
+        const unsigned count = words_of_cluster(word, words, i);
+        for (unsigned j = 0; j < WORDS_MOST; j++)
+            if (j < count)
+                field_text(&line, names[11 + j], word[j].text);
+            else
+                field_nothing(&line, names[11 + j]);
+        for (unsigned j = 0; j < WORDS_MOST; j++)
+            if (j < count)
+                field_double(&line, names[11 + WORDS_MOST + j], word[j].share);
+            else
+                field_nothing(&line, names[11 + WORDS_MOST + j]);
         line_end(&line);
     }
+    words_close(&words);
+    free(order);
     return status;
 }
 

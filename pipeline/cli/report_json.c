@@ -279,6 +279,24 @@ void report_sweep(struct json *json, const struct result_sweep *sweep)
     json_close_object(json);
 }
 
+void report_words(struct json *json, struct words *words, uint32_t k)
+{
+    json_open_array(json, "words");
+    for (uint32_t i = 0; i < k; i++) {
+        struct word word[WORDS_MOST];
+        const unsigned count = words_of_cluster(word, words, i);
+        json_open_array(json, NULL);
+        for (unsigned j = 0; j < count; j++) {
+            json_open_object(json, NULL);
+            json_string(json, "word", word[j].text);
+            json_double(json, "share", word[j].share);
+            json_close_object(json);
+        }
+        json_close_array(json);
+    }
+    json_close_array(json);
+}
+
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result)
 {
     json_open_object(json, key);
@@ -305,6 +323,8 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
     for (uint32_t i = 0; i < result->k; i++)
         json_uint(json, NULL, result->sizes[i]);
     json_close_array(json);
+    if (result->words)
+        report_words(json, result->words, result->k);
     if (result->has_agreement)
         report_agreement(json, &result->agreement);
     if (result->sweep.values)

@@ -33,7 +33,8 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
                    const char *output, struct error *err);
 /* The same of a clustering. */
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
-/* Members of the object that is open. */
+/* Members of the object that is open; words: of each of k clusters, the best first. */
+void report_words(struct json *json, struct words *words, uint32_t k);
 void report_agreement(struct json *json, const struct result_agreement *agreement);
 void report_sweep(struct json *json, const struct result_sweep *sweep);
 

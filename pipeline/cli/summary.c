@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define CLUSTERS_SHOWN 20
+#define WORDS_SHOWN    40 /* bytes of the words of a cluster, with a NUL */
 
 /* A text that grows; where memory is short, so is the summary. */
 struct text {
@@ -365,21 +366,21 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
 
 /* --- clusters -------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b, void *sizes)
-{
-    const uint64_t *size_of = sizes;
-    uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
-    if (size_of[one] != size_of[two])
-        return size_of[one] > size_of[two] ? -1 : 1;
-    return one < two ? -1 : one > two;
-}
-
 static unsigned summary_width(const struct text *text)
 {
     struct winsize size;
     if (ioctl(text->descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col < 60 ? 60 : size.ws_col;
     return 120;
+}
+
+/* About as many as there are characters. */
+static int text_columns(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
 }
 
 /* The three rows nearest to a centroid, by name where there are names. */
@@ -398,11 +399,8 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
             path_for_message(name, room < sizeof name ? room : sizeof name, image.path);
         else
             snprintf(name, sizeof name, "row %lld", (long long)nearest[i]);
-        size_t columns = 0; /* about as many as there are characters; no more than `room` */
-        for (const char *at = name; *at; at++)
-            columns += ((unsigned char)*at & 0xc0) != 0x80;
         used += (size_t)snprintf(out + used, size - used, "%s%*s", name,
-                                 i < 2 ? (int)(room + 1 - columns) : 0, "");
+                                 i < 2 ? (int)room + 1 - text_columns(name) : 0, "");
     }
     while (used > 0 && used < size && out[used - 1] == ' ')
         out[--used] = 0;
@@ -410,10 +408,11 @@ static void nearest_text(char *out, size_t size, const int64_t nearest[3], struc
 
 /* Bytes for each name, with its NUL: as many as the longest needs, but three must fit the line. */
 static size_t nearest_room(const struct text *text, const struct clustering_report *result,
-                           struct result *images)
+                           struct result *images, size_t taken)
 {
-    size_t most = (summary_width(text) - 32) / 3 - 1, longest = 12;
-    if (most < 12)
+    const size_t width = summary_width(text) - 32;
+    size_t most = width > taken ? (width - taken) / 3 - 1 : 0, longest = 12;
+    if (width <= taken || most < 12)
         most = 12;
     if (most > 80)
         most = 80;
@@ -431,24 +430,33 @@ static size_t nearest_room(const struct text *text, const struct clustering_repo
 static void cluster_table(struct text *text, const struct clustering_report *result,
                           struct result *images)
 {
-    uint32_t *order = malloc(result->k * sizeof *order);
+    uint32_t *order = clusters_by_size(result->sizes, result->k);
     if (!order)
         return;
-    for (uint32_t i = 0; i < result->k; i++)
-        order[i] = i;
-    qsort_r(order, result->k, sizeof *order, by_size, result->sizes);
-
-    size_t room = nearest_room(text, result, images);
-    fprintf(text->stream, "\n  %scluster  %10s   share   nearest to its centre%s\n", bold(text),
-            images ? "images" : "rows", plain(text));
-    for (uint32_t i = 0; i < result->k && i < CLUSTERS_SHOWN; i++) {
+    const uint32_t shown = result->k < CLUSTERS_SHOWN ? result->k : CLUSTERS_SHOWN;
+    char words[CLUSTERS_SHOWN][WORDS_SHOWN];
+    int width = 0; /* of the words */
+    for (uint32_t i = 0; i < shown; i++) {
+        struct word best[WORDS_MOST];
+        unsigned count = words_of_cluster(best, result->words, order[i]);
+        char all[500];
+        while (strlen(words_text(all, sizeof all, best, count)) >= WORDS_SHOWN && count > 1)
+            count--;
+        path_for_message(words[i], WORDS_SHOWN, all);
+        const int columns = *all ? text_columns(words[i]) + 2 : 0;
+        width = columns > width ? columns : width;
+    }
+    size_t room = nearest_room(text, result, images, (size_t)width);
+    fprintf(text->stream, "\n  %scluster  %10s   share   %-*snearest to its centre%s\n", bold(text),
+            images ? "images" : "rows", width, width ? "what sets it apart" : "", plain(text));
+    for (uint32_t i = 0; i < shown; i++) {
         char count[32], nearest[700];
         uint32_t cluster = order[i];
         nearest_text(nearest, sizeof nearest, result->nearest + 3 * (size_t)cluster, images, room);
-        fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s\n", cluster,
+        fprintf(text->stream, "  %7u  %10s  %4.1f %%   %s%*s%s\n", cluster,
                 format_count(count, sizeof count, result->sizes[cluster]),
                 result->rows ? 100.0 * (double)result->sizes[cluster] / (double)result->rows : 0,
-                nearest);
+                words[i], width - text_columns(words[i]), "", nearest);
     }
     if (result->k > CLUSTERS_SHOWN)
         fprintf(text->stream, "  and %u more\n", result->k - CLUSTERS_SHOWN);

@@ -697,6 +697,16 @@ static enum status read_found(struct clustering_report *report, struct job *job,
     return status;
 }
 
+/* A result is whole without words: what keeps them away is a notice. */
+static void find_words(struct clustering_report *report)
+{
+    struct error why = ERROR_INIT;
+    const struct result_clusters *clusters =
+        report->images ? result_clusters_find(report->images, report->name) : NULL;
+    if (clusters && words_open(&report->words, report->images, clusters, &why) != STATUS_OK)
+        log_message(LOG_NOTICE, "notice: the clusters have no words: %s", why.sentence);
+}
+
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err)
 {
@@ -724,12 +734,15 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     if (status != STATUS_OK || !is_first(&job))
         goto out;
     output_remove(job.state);
-    report->images = job.input.result;
-    if (config->paths)
+    if (config->paths || (job.input.result && report->in_input)) {
         status = result_open(&report->images, report->output, err);
+        find_words(report);
+    } else {
+        report->images = job.input.result;
+        job.input.result = NULL;
+    }
     if (status != STATUS_OK)
         goto out;
-    job.input.result = NULL;
     report->seconds = (double)(clock_now() - start) * 1e-9;
 out:
     target_close(&job.target);
@@ -752,6 +765,7 @@ void clustering_report_clear(struct clustering_report *report)
     free(report->sizes);
     free(report->nearest);
     free(report->output);
+    words_close(&report->words);
     result_close(&report->images);
     result_sweep_clear(&report->sweep);
     *report = (struct clustering_report){0};

@@ -5,7 +5,7 @@
 
 #include "base/parse.h"
 #include "clustering/machine.h"
-#include "file/result.h"
+#include "file/words.h"
 
 /* The tolerance of those who ask for none, as in scikit-learn. */
 #define CLUSTERING_TOL 1e-4
@@ -59,7 +59,8 @@ struct clustering_report {
     struct result *images; /* the clpipe file whose images the rows are, open; or NULL */
     bool has_agreement;
     struct result_agreement agreement; /* with the folders of the images */
-    struct result_sweep sweep;         /* values NULL: k was given */
+    struct result_sweep sweep; /* values NULL: k was given */
+    struct words *words;       /* for its clusters, or NULL */
 };
 
 /* Runs, or finds the result in the file. STATUS_USAGE: the name is taken by a result that was made

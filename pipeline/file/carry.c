@@ -617,17 +617,17 @@ static enum status carry_selections(struct carry *c, struct error *err)
 
 enum status carry_next(struct carry *c, struct error *err)
 {
-    static const char *const names[] = {"/classes", "/selections", "/images/flags"};
+    static const char *const names[] = {"/selections", "/images/flags"};
     const struct copies copies = copies_of(c);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < c->from->clusters_count && !status; i++)
         status = carry_parents(c, &copies, c->from->clusters[i].clusters.name, err);
-    for (int i = 0; i < 3 && !status; i++)
+    for (int i = 0; i < 2 && !status; i++)
         if (H5Lexists(c->from->file, names[i], H5P_DEFAULT) <= 0)
             continue;
-        else if (c->map->same || i == 0)
+        else if (c->map->same)
             status = copies_make(&copies, names[i], err);
-        else if (i == 1)
+        else if (i == 0)
             status = carry_selections(c, err);
         else
             log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", names[i]);

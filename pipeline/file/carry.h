@@ -43,7 +43,7 @@ enum status carry_clusters(struct carry *carry, struct error *err);
  * NaN at the end of its row; so are all those of new rows. */
 enum status carry_neighbours(struct carry *carry, struct error *err);
 
-/* What else the format defines: classes, parents of clusters, selections with row numbers as they are now
+/* What else the format defines: parents of clusters, selections with row numbers as they are now
  * (what is gone left out), and, if no row has come, gone or moved, flags; else a notice says that these are
  * left out. After the clusterings. */
 enum status carry_next(struct carry *carry, struct error *err);

@@ -387,6 +387,7 @@ static enum status write_output(struct merge *m, int64_t began, struct error *er
                               .refer = config->copy ? NULL : &referring,
                               .sidecars = m->sidecars,
                               .run = config->run,
+                              .classes_of = m->inputs.first,
                               .began = began,
                               .stop = config->stop,
                               .progress = config->progress ? tell : NULL,

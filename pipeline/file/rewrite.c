@@ -10,6 +10,7 @@
 #include "features/kind.h"
 #include "file/carry.h"
 #include "file/checksums.h"
+#include "file/class_groups.h"
 #include "file/codebook_groups.h"
 #include "file/copies.h"
 #include "file/names.h"
@@ -442,6 +443,9 @@ static enum status write_content(struct writing *w, const char *temporary, struc
         status = sidecars_write(rewrite->sidecars, w->file, w->path, err);
     if (!status)
         status = codebook_groups_write(w->file, content->features, w->path, err);
+    if (!status)
+        status = class_groups_write(w->file, content->features,
+                                    rewrite->carry ? replaced : rewrite->classes_of, w->path, err);
     if (!status && rewrite->carry)
         status = write_carried(w, err);
     if (!status && rewrite->refer)

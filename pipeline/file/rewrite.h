@@ -44,6 +44,7 @@ struct rewrite {
     const struct row_map *map; /* where `replaced` is: which of its rows each row was */
     /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
     struct carry *carry;
+    struct result *classes_of; /* without `carry`: whose classes the file gets; NULL: nobody's */
     struct result *runs_of; /* whose runs come before this one; NULL: nobody's */
     struct stop *stop;      /* may be NULL */
     void (*progress)(void *context, uint64_t done, uint64_t total);

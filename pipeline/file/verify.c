@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "file/checksums.h"
+#include "file/class_groups.h"
 #include "file/codebook_groups.h"
 #include "file/parts.h"
 #include "file/verify_report.h"
@@ -336,7 +337,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     struct stat st;
     if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
         goto out;
-    if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err))
+    if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err) ||
+        class_groups_verify(&verify, err))
         goto out;
     if (verify_parts(&verify, err))
         goto out;

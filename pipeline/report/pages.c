@@ -147,6 +147,8 @@ enum status pages_write(struct pages_counts *counts, const struct pages_config *
         return STATUS_OK;
     }
     if (status == STATUS_OK)
+        status = words_open(&pages.words, pages.result, pages.clusters, err);
+    if (status == STATUS_OK)
         status = output_directory_open(&pages.directory, config->directory, page_names, err);
     if (status == STATUS_OK)
         status = album_read(&pages.album, &pages.grouping, pages.result, pages.clusters,

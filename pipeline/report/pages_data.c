@@ -25,7 +25,21 @@ void pages_clear(struct pages *pages)
     free(pages->places);
     free(pages->strip_places);
     pages->places = pages->strip_places = NULL;
+    words_close(&pages->words);
     album_clear(&pages->album);
+}
+
+/* [[word, share]...], the best first. */
+static void add_words(struct json *json, const char *key, const struct word *word, unsigned count)
+{
+    json_open_array(json, key);
+    for (unsigned i = 0; i < count && word[i].text; i++) {
+        json_open_array(json, NULL);
+        json_string(json, NULL, word[i].text);
+        script_number(json, NULL, word[i].share, 3);
+        json_close_array(json);
+    }
+    json_close_array(json);
 }
 
 static void open_chunk(struct json *json)
@@ -256,6 +270,23 @@ static enum status add_links(struct json *json, struct pages *pages, uint64_t fi
     return status;
 }
 
+/* Of the pictures [first, end), if the file has classes. */
+static enum status add_picture_words(struct json *json, struct pages *pages, uint64_t first,
+                                     uint64_t end, struct error *err)
+{
+    struct word(*word)[WORDS_MOST] = malloc((size_t)(end - first) * sizeof *word);
+    if (!word)
+        return error_memory(err, (size_t)(end - first) * sizeof *word, "words for pictures");
+    const enum status status =
+        words_of_pictures(word, pages->words, pages->album.order + first, end - first, err);
+    json_open_array(json, "words");
+    for (uint64_t i = 0; i < end - first && status == STATUS_OK; i++)
+        add_words(json, NULL, word[i], WORDS_MOST);
+    json_close_array(json);
+    free(word);
+    return status;
+}
+
 enum status pages_make_images(struct pages *pages, struct error *err)
 {
     const uint64_t n = pages->album.count;
@@ -281,7 +312,9 @@ enum status pages_make_images(struct pages *pages, struct error *err)
                    script_number(&json, NULL, (double)picture->distance, 5));
         COLUMN(&json, "w", first, end, json_uint(&json, NULL, pages->places[i].width));
         COLUMN(&json, "h", first, end, json_uint(&json, NULL, pages->places[i].height));
-        if (pages->config->link_originals)
+        if (words_have_classes(pages->words))
+            status = add_picture_words(&json, pages, first, end, err);
+        if (status == STATUS_OK && pages->config->link_originals)
             status = add_links(&json, pages, first, end, &unlinked, err);
         json_close_object(&json);
         if (status != STATUS_OK) {
@@ -513,6 +546,10 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
                                                      : album->row[album->order[group->first]].id);
         if (pages->grouping == GROUPS_FOLDERS && group->label >= 0)
             json_string(json, "title", album->names + album->folder[group->label].name);
+        struct word word[WORDS_MOST];
+        const bool named = pages->grouping == GROUPS_CLUSTERS && group->label >= 0;
+        add_words(json, "words", word,
+                  named ? words_of_cluster(word, pages->words, (uint32_t)group->label) : 0);
         json_uint(json, "first", group->first);
         json_uint(json, "size", group->size);
         json_uint(json, "outliers", group->outliers);

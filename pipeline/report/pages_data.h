@@ -4,6 +4,7 @@
 
 #include "base/output_directory.h"
 #include "cluster/cluster_types.h"
+#include "file/words.h"
 #include "report/album.h"
 #include "report/pages_config.h"
 #include "thumbs/thumbs.h"
@@ -21,6 +22,7 @@ struct pages {
     struct output_directory *directory;
     struct album album;
     enum grouping grouping;
+    struct words *words; /* of the clusters and the pictures; NULL: there are none */
 
     struct thumbs *thumbs;
     struct sheet_grid grid;

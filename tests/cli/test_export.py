@@ -98,8 +98,10 @@ def test_clusters(clpipe, finished, h5):
     lengths = numpy.sqrt(stored["distances"][:].astype(float))
     rows = list(csv.DictReader(io.StringIO(clpipe("export", finished, "--what",
                                                   "clusters").stdout)))
-    assert [int(row["cluster"]) for row in rows] == [0, 1, 2]
-    for cluster, row in enumerate(rows):
+    sizes = stored["sizes"][:].tolist()
+    assert [int(row["cluster"]) for row in rows] == sorted(range(3), key=lambda c: (-sizes[c], c))
+    for row in rows:
+        cluster = int(row["cluster"])
         members = numpy.flatnonzero(labels == cluster)
         assert int(row["size"]) == len(members) == stored["sizes"][cluster]
         assert float(row["share"]) == len(members) / 13

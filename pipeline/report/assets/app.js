@@ -54,7 +54,7 @@ App.record = p => {
     return {
         p, id: value("id"), name: value("name"), row: value("row"), width: value("width"), height: value("height"),
         bytes: value("bytes"), format: App.summary.formats[value("format")]?.[0] ?? "",
-        source: value("source"), distance: value("distance"), link: value("link"),
+        source: value("source"), distance: value("distance"), link: value("link"), words: value("words") ?? [],
         place: App.place(App.summary.sheets.first + p, value("w"), value("h")),
     };
 };
@@ -118,6 +118,10 @@ const shown = name => name.replace(/[\u0000-\u001f]/g, c => String.fromCharCode(
 const base = name => shown(name.slice(name.lastIndexOf("/") + 1) || name);
 const folder = name => name.includes("/") ? shown(name.slice(0, name.lastIndexOf("/"))) : "";
 
+/* What sets a cluster apart, with or without the shares. */
+const named = words => words.map(([word]) => shown(word)).join(", ");
+const shares = words => words.map(([word, part]) => `${shown(word)} ${Math.round(100 * part)} %`).join(", ");
+App.groupName = group => group.words.length ? `${App.groupTitle(group)}: ${named(group.words)}` : App.groupTitle(group);
 App.groupTitle = group => group.label < 0 ? "Not in a cluster" :
     App.summary.grouping === "clusters" ? `Cluster ${count(group.label)}` :
     App.summary.grouping === "folders" ? shown(group.title || "This folder") : "All pictures";

@@ -41,7 +41,7 @@ App.views.map = async (wanted, main) => {
                 only = only === i ? -1 : i;
                 list.querySelectorAll("button").forEach((one, at) => one.setAttribute("aria-pressed", String(at === only)));
                 draw();
-            } }, dot, h("span", {}, App.groupTitle(group)), h("span.n", {}, count(group.size))));
+            } }, dot, h("span", {}, App.groupName(group)), h("span.n", {}, count(group.size))));
         }));
         return list.children.length < groups.length;
     };
@@ -198,7 +198,7 @@ App.views.map = async (wanted, main) => {
         const thumb = App.thumb(one.place, "");
         const fit = Math.min(120 / Math.max(one.place.w, one.place.h, 1), 1);
         App.fit(thumb, one.place, Math.max(40, one.place.w * fit), Math.max(40, one.place.h * fit));
-        tip.replaceChildren(thumb, h("span", {}, h("bdi", {}, base(one.name)), h("span.n", {}, App.groupTitle(App.group(p)))));
+        tip.replaceChildren(thumb, h("span", {}, h("bdi", {}, base(one.name)), h("span.n", {}, App.groupName(App.group(p)))));
         tip.hidden = false;
         tip.style.left = `${Math.min(x + 14, width - tip.offsetWidth - 6)}px`;
         tip.style.top = `${y + 14 + tip.offsetHeight > height ? y - tip.offsetHeight - 10 : y + 14}px`;

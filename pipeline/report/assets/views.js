@@ -22,6 +22,12 @@ function swatch(group) {
     return bar;
 }
 
+/* The words of a cluster or of a picture. */
+function words(of) {
+    return of.words.length ? h("span.words", { title: shares(of.words) }, of.words.map(([word, part], i) =>
+        [i ? ", " : "", h("bdi", {}, shown(word)), h("span.n", {}, ` ${Math.round(100 * part)} %`)])) : null;
+}
+
 function folders(group, most = 3) {
     if (App.summary.grouping === "folders" || App.summary.folders < 2 || !group.folders.length)
         return null;
@@ -125,6 +131,7 @@ function card(group) {
     return h("section.card", { "aria-labelledby": `group-${group.label}` },
         h("div.head", {},
             h("h2", { id: `group-${group.label}` }, group.size ? h("a", { href: App.groupLink(group) }, title) : title),
+            words(group),
             h("span.size", {}, counted(group.size, "picture"), h("span.part", {}, ` · ${share(group.size, App.summary.images)}`)),
             swatch(group)),
         folders(group),
@@ -249,7 +256,7 @@ App.views.group = async (group, main) => {
     put(main, h("div.page", {},
         h("nav.crumbs", { "aria-label": "Groups" }, h("a", { href: "#/" }, "Overview"),
             h("span.grow"), beside(at - 1, "← Larger", "prev"), beside(at + 1, "Smaller →", "next")),
-        h("div.lead.group", {}, h("h1", {}, App.groupTitle(group)),
+        h("div.lead.group", {}, h("h1", {}, App.groupTitle(group)), words(group),
             h("p", {}, `${counted(group.size, "picture")}, ${share(group.size, App.summary.images)} of all`,
                 clustered ? ". The nearest to the centre come first." : "."),
             swatch(group), folders(group)),
@@ -335,8 +342,9 @@ App.views.picture = async (p, dialog) => {
                 fact("Size", `${count(one.width)} × ${count(one.height)} pixels`),
                 fact("File", `${one.format.toUpperCase()}, ${size(one.bytes)}`),
                 summary.sources.length > 1 ? fact("Source", h("bdi", {}, shown(summary.sources[one.source]?.[0] ?? ""))) : null,
-                fact(summary.grouping === "folders" ? "Group" : "Cluster", h("a", { href: App.groupLink(group), onclick: () => dialog.close() }, App.groupTitle(group)),
+                fact(summary.grouping === "folders" ? "Group" : "Cluster", h("a", { href: App.groupLink(group), onclick: () => dialog.close() }, App.groupName(group)),
                     clustered ? `, ${count(rank + 1)} of ${count(group.size)} from the centre` : ""),
+                one.words.length ? fact("Looks like", words(one)) : null,
                 clustered ? fact("Distance", digits(one.distance)) : null,
                 fact("Row", count(one.row)),
                 summary.map ? fact("Map", h("a", { href: `#/map/${one.id}` }, "Show it on the map")) : null,
