@@ -2,15 +2,18 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/export_table.h"
 #include "file/sidecars.h"
 #include "cli/export_tree.h"
 #include "cli/report_json.h"
+#include "cli/shard_option.h"
 #include "cli/signals.h"
 #include "file/choose.h"
 #include "file/feature_matrix.h"
+#include "selection/shards.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,20 +39,27 @@ static enum status read_clusters(struct export *export, struct error *err)
 static enum status check_options(const struct export *export, struct error *err)
 {
     const struct options *options = export->options;
-    bool tree = options->what == WHAT_TREE;
+    const bool shards = options->what == WHAT_SHARDS, tree = options->what == WHAT_TREE || shards;
+    const char *what = shards ? "shards" : "tree";
+    static const char *const own[] = {"selection", "samples", "shard-bytes", "shuffle", "seed", "shard"};
     if (options->what < 0)
         return misuse(err, options->command,
                       "--what is missing: give features, labels, failures, images, centroids, "
-                      "clusters, sweep or tree");
+                      "clusters, sweep, tree, selection or shards");
     if (tree && !options->to)
         return misuse(err, options->command,
-                      "--what tree requires --to DIR, the directory to create");
+                      "--what %s requires --to DIR, the directory to create", what);
     if (tree && (options->output || options_given(options, "format")))
-        return misuse(err, options->command, "--what tree uses --to, not -o or --format");
-    if (!tree && (options->to || options_given(options, "link")))
-        return misuse(err, options->command, "--to and --link require --what tree");
+        return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
+    if (!tree && options->to)
+        return misuse(err, options->command, "--to requires --what tree or --what shards");
+    if (options->what != WHAT_TREE && options_given(options, "link"))
+        return misuse(err, options->command, "--link requires --what tree");
+    for (unsigned i = 0; i < sizeof own / sizeof *own && !shards; i++)
+        if (options_given(options, own[i]))
+            return misuse(err, options->command, "--%s requires --what shards", own[i]);
     if (tree && options->force)
-        return misuse(err, options->command, "--force is for -o; a tree replaces only a tree");
+        return misuse(err, options->command, "--force is for -o; %s", shards ? "shards replace nothing" : "a tree replaces only a tree");
     if (export->format == FORMAT_NPY && options->what != WHAT_FEATURES &&
         options->what != WHAT_LABELS && options->what != WHAT_CENTROIDS)
         return misuse(err, options->command,
@@ -111,6 +121,44 @@ static enum status make_tree(struct export *export, struct error *err)
     return counts.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 
+static enum status make_shards(struct export *export, struct error *err)
+{
+    const struct options *options = export->options;
+    struct shards_config config = {.result = export->result,
+                                   .directory = options->to,
+                                   .selection = options->selection,
+                                   .feature = options->feature,
+                                   .samples = options->samples,
+                                   .bytes = options->shard_bytes,
+                                   .shuffle = options->shuffle,
+                                   .seed = options->seed};
+    struct compute_search search = {NULL, options};
+    struct shards_report report = {0};
+    char images[40], archives[40], shown[256];
+    enum status status = options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    progress_init(&export->progress, options);
+    options_machine(&config.machine, &search, &export->progress);
+    status = shards_write(&report, &config, err);
+    progress_end(&export->progress);
+    if (status != STATUS_OK)
+        return status;
+    export->rows = report.samples;
+    path_for_message(shown, sizeof shown, options->to);
+    if (report.made > 0 || report.there == 0)
+        log_message(LOG_INFO, "%s in %s under %s", format_number_of(images, sizeof images, report.samples, "image"),
+                    format_number_of(archives, sizeof archives, report.made, "archive"), shown);
+    if (report.there > 0)
+        log_message(LOG_INFO, "%s there already", format_number_of(archives, sizeof archives, report.there, "archive"));
+    if (!report.whole)
+        log_message(LOG_INFO, "%s is complete when all shares are written", shown);
+    if (report.left_out > 0)
+        log_message(LOG_NOTICE, "notice: %s gone or changed since: left out",
+                    format_number_of(images, sizeof images, report.left_out, "image"));
+    return report.left_out > 0 ? STATUS_PARTIAL : STATUS_OK;
+}
+
 enum status command_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
@@ -135,10 +183,12 @@ enum status command_export(const struct options *options, struct error *err)
         status = feature_matrix_open(&export.matrix, &export.feature, export.result,
                                      options->feature, err);
     else if (options->what != WHAT_IMAGES && options->what != WHAT_FAILURES &&
-             options->what != WHAT_SELECTION)
+             options->what != WHAT_SELECTION && options->what != WHAT_SHARDS)
         status = read_clusters(&export, err);
     if (status == STATUS_OK)
-        status = options->what == WHAT_TREE ? make_tree(&export, err) : make_table(&export, err);
+        status = options->what == WHAT_TREE     ? make_tree(&export, err)
+                 : options->what == WHAT_SHARDS ? make_shards(&export, err)
+                                                : make_table(&export, err);
     if ((status == STATUS_OK || status == STATUS_PARTIAL) && options->json) {
         struct json json;
         char word[32];
@@ -146,7 +196,7 @@ enum status command_export(const struct options *options, struct error *err)
         json_open_object(&json, NULL);
         json_string(&json, "what", option_choice(word, sizeof word, options, "what"));
         json_uint(&json, "rows", export.rows);
-        report_bytes(&json, "output", options->what == WHAT_TREE ? options->to : export.output);
+        report_bytes(&json, "output", options->to ? options->to : export.output);
         json_close_object(&json);
         enum status written = report_write(options, &json, err);
         if (written != STATUS_OK)

@@ -189,15 +189,17 @@ const struct command commands[] = {
     {.name = "export",
      .goal = RESULTS,
      .arguments = "F.h5... --what WHAT [OPTIONS]",
-     .summary = "write tables for other programs, or a folder per cluster",
+     .summary = "write tables, a folder per cluster, or shards to train on",
      .about = "Tables are written to standard output or to -o FILE, which is not replaced without "
               "--force. A tree is a directory with one folder per cluster, the largest cluster "
               "first; a folder holds a link to each of its images, or a copy, the nearest to the "
-              "centre first. Several files are taken as merge would join them.",
+              "centre first. Shards are tar archives to train on (WebDataset): each image as it is, with "
+              "its path, clusters and, with --feature, row. Several files are taken as merge would join them.",
      .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
                  "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
                  "  clpipe export photos.h5 --what clusters -o clusters.csv\n"
-                 "  clpipe export photos.h5 --what tree --to sorted",
+                 "  clpipe export photos.h5 --what tree --to sorted\n"
+                 "  clpipe export photos.h5 --what shards --selection train --shuffle --to shards",
      .operand_name = "F.h5",
      .min_operands = 1,
      .max_operands = 65535,

@@ -901,6 +901,7 @@ enum status export_table(struct export *export, struct error *err)
     case WHAT_SELECTION:
         return export_selection(export, err);
     case WHAT_TREE:
+    case WHAT_SHARDS:
         break;
     }
     return STATUS_OK;

@@ -484,8 +484,8 @@ const struct option_group group_repair = {"What to write", repair_rows};
 
 static const struct option export_rows[] = {
     {"what", 0, OPTION_CHOICE, AT(what),
-     "features|labels|failures|images|centroids|clusters|sweep|tree|selection", NULL, NULL, 0, 0,
-     "table to write, or tree; required. centroids, clusters and sweep are of one clustering: its "
+     "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards", NULL, NULL, 0, 0,
+     "table to write, tree or shards; required. centroids, clusters and sweep are of one clustering: its "
      "centroids, a line for each cluster, and the measures of each k of -k A:B"},
     {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
      "the extension of -o, else csv", 0, 0,
@@ -500,10 +500,23 @@ static const struct option export_rows[] = {
      "write the absolute path of each image in the column path, and absolute symbolic links in a "
      "tree"},
     {"to", 0, OPTION_TEXT, AT(to), "DIR", NULL, NULL, 0, 0,
-     "tree: directory to create; may exist if it is empty or holds an earlier tree, which is "
-     "replaced; required"},
+     "tree, shards: directory to create; may exist if it is empty, or holds an earlier tree, which is "
+     "replaced, or shards of the same, which are completed; required"},
     {"link", 0, OPTION_CHOICE, AT(link), "symlink|hard|copy", "symlink", NULL, 0, 0,
      "tree: how each image appears in its folder; symbolic links are relative"},
+    {"selection", 0, OPTION_TEXT, AT(selection), "NAME", NULL, "all images", 0, 0,
+     "shards: images of this selection, in its order"},
+    {"samples", 0, OPTION_NUMBER, AT(samples), "N", "0", "any number", 0, 0,
+     "shards: images of an archive at most"},
+    {"shard-bytes", 0, OPTION_SIZE, AT(shard_bytes), "SIZE", "1G", NULL, 0, 0,
+     "shards: bytes of pictures in an archive at most"},
+    {"shuffle", 0, OPTION_FLAG, AT(shuffle), NULL, NULL, NULL, 0, 0,
+     "shards: images in an order that --seed draws"},
+    {"seed", 0, OPTION_NUMBER, AT(seed), "N", "0", NULL, 0, 0, "shards: of --shuffle"},
+    {"shard", 0, OPTION_TEXT, AT(shard), "I/N|slurm/N|mpi", NULL, "all", 0, 0,
+     "shards: write share I of N of the archives, from 0; the last one also writes the index"},
+    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
+     "shards: limit on members of compressed archives"},
     END};
 const struct option_group group_export = {"What to write", export_rows};
 

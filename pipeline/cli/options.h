@@ -31,7 +31,8 @@ enum export_what {
     WHAT_CLUSTERS,
     WHAT_SWEEP,
     WHAT_TREE,
-    WHAT_SELECTION
+    WHAT_SELECTION,
+    WHAT_SHARDS
 };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
 enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
@@ -122,7 +123,9 @@ struct options {
     bool link_originals, no_report;
 
     /* info, export */
-    bool failures, digest, absolute_paths;
+    bool failures, digest, absolute_paths, shuffle;
+    const char *selection;
+    uint64_t samples, shard_bytes;
     int what, format, link;
     const char *to;
 

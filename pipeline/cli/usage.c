@@ -64,16 +64,18 @@ static void describe(struct sink *sink, const char *term, const char *text, unsi
 
 static void describe_option(struct sink *sink, const struct option *row)
 {
-    char term[160], letter[8] = "    ", text[700];
+    char term[320], letter[8] = "    ", text[700];
     if (row->letter)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(term, sizeof term, "  %s--%s%s%s", letter, row->name, row->value ? " " : "",
              row->value ? row->value : "");
     if (strlen(term) > LINE_COLUMNS) { /* many words: the last ones on a line of their own */
-        char last[sizeof term];
-        char *bar = strrchr(term, '|');
-        snprintf(last, sizeof last, "%s", bar + 1);
-        snprintf(bar + 1, sizeof term - (size_t)(bar + 1 - term), "\n%*s%s", TERM_COLUMN, "", last);
+        char rest[160];
+        size_t at = LINE_COLUMNS;
+        while (term[at - 1] != '|')
+            at--;
+        snprintf(rest, sizeof rest, "%s", term + at);
+        snprintf(term + at, sizeof term - at, "\n%*s%s", TERM_COLUMN, "", rest);
     }
     const char *initial = row->note ? row->note : row->initial;
     if (initial)

@@ -349,18 +349,17 @@ enum status npy_open_vector(struct matrix_source *out, const char *path, struct 
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
-                             const char *path, struct error *err)
+void npy_header(char text[NPY_HEADER], size_t *out, const char *dtype, uint64_t rows, uint64_t columns)
 {
     /* Magic, version and length are 10 bytes; the whole is padded with spaces to a multiple of 64
      * and ends in a newline. */
-    char text[192], shape[64];
+    char shape[64];
     if (columns > 0)
         snprintf(shape, sizeof shape, "%llu, %llu", (unsigned long long)rows,
                  (unsigned long long)columns);
     else
         snprintf(shape, sizeof shape, "%llu,", (unsigned long long)rows);
-    int length = snprintf(text + 10, sizeof text - 10,
+    int length = snprintf(text + 10, NPY_HEADER - 10,
                           "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtype, shape);
     size_t used = 10 + (size_t)length, total = (used + 1 + 63) / 64 * 64;
     memcpy(text, "\223NUMPY\1\0", 8);
@@ -368,5 +367,14 @@ enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t 
     text[9] = (char)((total - 10) >> 8);
     memset(text + used, ' ', total - used);
     text[total - 1] = '\n';
-    return write_all(fd, text, total, path, err);
+    *out = total;
+}
+
+enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
+                             const char *path, struct error *err)
+{
+    char text[NPY_HEADER];
+    size_t length;
+    npy_header(text, &length, dtype, rows, columns);
+    return write_all(fd, text, length, path, err);
 }

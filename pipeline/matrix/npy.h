@@ -10,8 +10,11 @@ enum status npy_open(struct matrix_source *out, const char *path, struct error *
 /* The same; one dimension is accepted, too, and counts as one column. */
 enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err);
 
-/* Writes the header of a C-order .npy, format 1.0, to `fd`; the caller appends the data. dtype is
+/* The header of a C-order .npy, format 1.0: *length bytes, a multiple of 64, which the data follow. dtype is
  * "<f4", "<i4"...; columns 0: one-dimensional. */
+#define NPY_HEADER 192
+void npy_header(char text[NPY_HEADER], size_t *length, const char *dtype, uint64_t rows, uint64_t columns);
+/* Writes it to `fd`; the caller appends the data. */
 enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
                              const char *path, struct error *err);
 

@@ -361,20 +361,24 @@ def report(*file: PathLike, output: Text = None, name: Text = None, link_origina
 
 
 def export(*file: PathLike,
-           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree", "selection"]] = None,
+           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree", "selection", "shards"]] = None,
            format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None, feature: Text = None,
            name: Text = None, output: Text = None, force: bool = False, absolute_paths: bool = False,
            to: Text = None, link: Optional[Literal["symlink", "hard", "copy"]] = None,
+           selection: Text = None, samples: Integer = None, shard_bytes: Number = None,
+           shuffle: bool = False, seed: Integer = None, shard: Text = None,
            **common: Unpack[Common]) -> Report:
-    """Write tables for other programs, or a folder per cluster.
+    """Write tables, a folder per cluster, or shards to train on.
 
     As clpipe export F.h5... --what WHAT.
 
     Tables are written to standard output or to -o FILE, which is not replaced without --force. A tree is a
     directory with one folder per cluster, the largest cluster first; a folder holds a link to each of its
-    images, or a copy, the nearest to the centre first. Several files are taken as merge would join them.
+    images, or a copy, the nearest to the centre first. Shards are tar archives to train on (WebDataset):
+    each image as it is, with its path, clusters and, with --feature, row. Several files are taken as merge
+    would join them.
 
-    what: table to write, or tree; required. centroids, clusters and sweep are of one clustering: its
+    what: table to write, tree or shards; required. centroids, clusters and sweep are of one clustering: its
       centroids, a line for each cluster, and the measures of each k of -k A:B
     format: table format; npy only for features, labels and centroids [the extension of -o, else csv]
     feature: feature to export, if the file has several [the only one]
@@ -382,9 +386,15 @@ def export(*file: PathLike,
     output: file to write; - is standard output [standard output]
     absolute_paths: write the absolute path of each image in the column path, and absolute symbolic links in
       a tree
-    to: tree: directory to create; may exist if it is empty or holds an earlier tree, which is replaced;
-      required
+    to: tree, shards: directory to create; may exist if it is empty, or holds an earlier tree, which is
+      replaced, or shards of the same, which are completed; required
     link: tree: how each image appears in its folder; symbolic links are relative [symlink]
+    selection: shards: images of this selection, in its order [all images]
+    samples: shards: images of an archive at most [any number]
+    shard_bytes: shards: bytes of pictures in an archive at most [1G]
+    shuffle: shards: images in an order that --seed draws
+    seed: shards: of --shuffle [0]
+    shard: shards: write share I of N of the archives, from 0; the last one also writes the index [all]
     force: as of list().
     """
     return call("export", file, locals())
