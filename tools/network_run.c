@@ -3,7 +3,8 @@
  *     network_run MODEL PICTURES OUT [ENGINE [THREADS [REPEATS]]]
  *
  * PICTURES holds bytes of 8-bit RGB, as many pictures of the network's size as there are. OUT gets, for
- * each picture, the tensor of each output. ENGINE is "reference" (default), "host" for the best
+ * each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX Runtime as a feature
+ * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default), "host" for the best
  * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
  * REPEATS (1), in milliseconds a picture, of the clock and of the processors. scons builds it as
  * build/release/network_run.
@@ -12,6 +13,7 @@
 #include "base/threads.h"
 #include "net/host_engine.h"
 #include "net/reference.h"
+#include "net/runtime.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -112,6 +114,44 @@ static double processor_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* All pictures by the runtime, as the step gives them. */
+static int run_onnx(const char *path, const char *pictures, const char *output, unsigned threads, int repeats)
+{
+    struct error err = ERROR_INIT;
+    struct runtime *runtime = runtime_of(path);
+    const struct runtime_job job = {.width = 224, .height = 224, .layout = RUNTIME_NCHW,
+                                    .mean = {0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5}};
+    size_t size = 0;
+    const uint8_t *bytes = slurp(pictures, &size), **at = calloc(size / (224 * 224 * 3) + 1, sizeof *at);
+    const uint32_t count = (uint32_t)(size / (224 * 224 * 3));
+    uint32_t values = 0;
+    double wall = 1e9;
+    runtime_configure(&(struct runtime_config){.threads = threads});
+    if (!runtime || !bytes || !at || count == 0)
+        return fail("the pictures cannot be read");
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = bytes + (size_t)i * 224 * 224 * 3;
+    if (runtime_start(runtime, false, &err) != STATUS_OK ||
+        runtime_rows(runtime, &job, &values, at, NULL, count, &err) != STATUS_OK)
+        return fail(err.sentence);
+    float *made = malloc((size_t)count * values * sizeof *made), **rows = calloc(count, sizeof *rows);
+    FILE *out = fopen(output, "wb");
+    if (!made || !rows || !out)
+        return fail("the output cannot be written");
+    for (uint32_t i = 0; i < count; i++)
+        rows[i] = made + (size_t)i * values;
+    for (int r = 0; r < repeats; r++) {
+        const int64_t started = clock_now();
+        if (runtime_rows(runtime, &job, &values, at, rows, count, &err) != STATUS_OK)
+            return fail(err.sentence);
+        wall = clock_seconds_since(started) < wall ? clock_seconds_since(started) : wall;
+    }
+    printf("{\"engine\": \"%s\", \"pictures\": %u, \"ms\": %.4f}\n", runtime_about(runtime)->made_by,
+           count, 1e3 * wall / count);
+    fwrite(made, sizeof *made, (size_t)count * values, out);
+    return fclose(out) == 0 ? 0 : fail("the output cannot be written");
+}
+
 int main(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
@@ -125,6 +165,8 @@ int main(int argc, char **argv)
     const char *name = argc > 4 ? argv[4] : "reference";
     const unsigned threads = argc > 5 ? (unsigned)atoi(argv[5]) : 1;
     const int repeats = argc > 6 ? atoi(argv[6]) : 1;
+    if (strcmp(name, "runtime") == 0)
+        return run_onnx(argv[1], argv[2], argv[3], threads, repeats);
     if (net_model_open(&model, argv[1], &err) != STATUS_OK)
         return fail(err.sentence);
     if (strcmp(name, "reference") != 0 &&

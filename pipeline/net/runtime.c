@@ -33,8 +33,9 @@
 
 #define API_VERSION 11u
 #define LOG_FATAL   4
-#define MEMORY      ((uint64_t)2 << 30)
+#define MEMORY      ((uint64_t)4 << 30)
 #define BATCH_MOST  32u
+#define PIXELS      (1u << 20) /* of a batch of the usual size, so that a model's own values stay few */
 #define INPUT_BYTES ((size_t)64 << 20) /* of a batch; the largest picture fits */
 #define LOOKS       4500 /* for an answer, of 0.2 s: a model that gives none in 15 minutes never will */
 
@@ -504,7 +505,8 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     const int type = runtime->about.input.type;
     const size_t bytes = (size_t)job->width * job->height * 3 * type_bytes(type);
     const uint32_t fit = INPUT_BYTES / bytes < BATCH_MOST ? (uint32_t)(INPUT_BYTES / bytes) : BATCH_MOST;
-    const uint32_t batch = fixed > 0 ? (uint32_t)fixed : fit;
+    const uint32_t usual = PIXELS / (job->width * job->height);
+    const uint32_t batch = fixed > 0 ? (uint32_t)fixed : usual < fit ? usual : fit;
     union table tables[3];
     char shown[256];
     enum status status = STATUS_OK;

@@ -62,7 +62,7 @@ struct runtime *runtime_of(const char *path);
 /* One that was started, by its digest; NULL: there is none. */
 struct runtime *runtime_find(const char *digest);
 
-/* Starts the model's process, unless it runs; it gets 2 GiB of memory and four times the size of the file. It
+/* Starts the model's process, unless it runs; it gets 4 GiB of memory and four times the size of the file. It
  * forks: call it before drivers start threads. STATUS_USAGE: the library is missing, or the model is no network
  * of pictures. */
 enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err);
