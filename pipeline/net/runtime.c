@@ -185,6 +185,7 @@ static bool open_session(struct session *s, const char *path, bool cuda)
         return FAIL(s, "it is no file of at most 2 GiB that can be read");
     while ((got = read(file, model + size, (size_t)st.st_size - size)) > 0)
         size += (size_t)got;
+    close(file);
     sha256_of(digest, model, size);
     sha256_hex(s->shared->about.digest, digest);
     if (!done(s, s->ort.CreateEnv(LOG_FATAL, "clpipe", &env)) ||
@@ -328,6 +329,8 @@ static _Noreturn void be_process(struct shared *shared, const char *path, bool c
 #endif
     prctl(PR_SET_NAME, "clpipe-network");
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    setenv("ORT_DISABLE_TELEMETRY", "1", 1); /* it would send, and write to the home directory */
+    setenv("ORT_TELEMETRY_DISABLED", "1", 1);
     const bool ready = open_library(&session) && open_session(&session, path, cuda) &&
                        describe_model(&session, cuda);
     do {

@@ -56,6 +56,7 @@ def test_whole_networks_in_numpy_and_c(tmp_path, make):
 
 def runtime_values(path, x):
     """What ONNX Runtime makes of each operator by itself: its fused ones saturate without VNNI."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     onnxruntime = pytest.importorskip("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -13,6 +13,7 @@ from conftest import CLPIPE, check_one_error, digest, run_clpipe
 from PIL import Image
 from test_net_feature import SIZES, scaled
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 import onnx_graphs  # noqa: E402
@@ -115,6 +116,35 @@ def test_a_missing_or_wrong_library_says_how_to_get_it(place, monkeypatch):
     check_one_error(ingest(how, "--onnxruntime", "p"), 2, "no libonnxruntime.so in p")
     check_one_error(ingest(how, "--onnxruntime", "a.onnx"), 2, "cannot be opened")
     assert ingest(how, "--onnxruntime", onnxruntime.__path__[0]).returncode == 0
+
+
+def test_nothing_is_left_in_the_home_directory(place, tmp_path, monkeypatch):
+    onnx_graphs.write("a.onnx")
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        os.mkdir(name)
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    assert ingest(f"net:model=a.onnx,{HOW}", "--dry-run").returncode == 0  # which tries the model
+    assert not [f for name in ("HOME", "XDG_CACHE_HOME") for _, _, files in os.walk(name) for f in files
+                if "onnx" in f.lower() or "device" in f.lower()]
+
+
+def test_the_sandbox_of_the_model(place):
+    onnx_graphs.write("a.onnx")
+    process = subprocess.Popen([CLPIPE, "ingest", "p", "-o", "x.h5", "--isolate", "--feature", f"net:model=a.onnx,{HOW}"],
+                               stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    seen = set(), set()
+    while process.poll() is None:
+        for child in children(process.pid):
+            try:
+                with open(f"/proc/{child}/status") as file:
+                    status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+                if status["Name"] == "clpipe-network":
+                    seen[0].add(status["Seccomp"].strip())
+                    seen[1].update(os.listdir(f"/proc/{child}/fd") if "2" in status["Seccomp"] else [])
+            except OSError:
+                pass
+    assert process.returncode == 0 and "2" in seen[0] and seen[1] <= {"0", "1", "2"}, seen
 
 
 def test_one_answer_for_threads_shards_updates_and_isolation(place):
