@@ -36,7 +36,7 @@ STAGE_INCLUDES = {
     "mpi": (),
     "cluster": ("ocl", "kernels", "matrix", "mpi"),
     "codebook": ("ocl", "matrix", "features", "cluster"),
-    "search": ("ocl", "kernels", "matrix", "cluster"),
+    "search": ("ocl", "kernels", "matrix", "cluster", "codebook", "file"),
     "pictures": ("walk", "decode", "file", "features", "cluster"),
     "thumbs": ("part", "decode", "file", "features", "cluster", "pictures"),
     "layout": ("matrix", "cluster", "search"),

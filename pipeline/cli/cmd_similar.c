@@ -14,6 +14,7 @@
 #include "clustering/similarity.h"
 #include "matrix/npy.h"
 #include "search/comparable.h"
+#include "search/ranked.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -156,13 +157,14 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
 static enum status search_values(struct outside *outside, struct similar *similar, struct error *err)
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
-    const uint32_t dimension = source->dimension;
+    const uint32_t dimension = source->dimension, columns = ranked_columns(source);
     char shown[256];
     uint32_t good = 0;
     for (uint32_t at = 0; at < outside->count; at++) {
-        const float *values = outside->values + (size_t)at * dimension;
+        float *values = outside->values + (size_t)at * columns;
         if (outside->failed[at].status != STATUS_OK)
             continue;
+        ranked_values(source, values, values, 1);
         if (comparable_values(source, values, similar->similarity.metric))
             memmove(outside->values + (size_t)good++ * dimension, values,
                     dimension * sizeof *values);
@@ -191,7 +193,7 @@ static enum status search_values(struct outside *outside, struct similar *simila
 static enum status search_outside(struct similar *similar, struct error *err)
 {
     const struct matrix_input *input = &similar->similarity.input;
-    const uint32_t dimension = input->source.dimension;
+    const uint32_t dimension = ranked_columns(&input->rows);
     const char *name = similar->options->feature ? similar->options->feature : input->about.name;
     struct outside outside = {.count = 0};
     enum status status = find_files(&outside, similar, err);

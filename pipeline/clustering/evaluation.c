@@ -76,6 +76,8 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
     const enum cluster_metric usual = matrix_input_usual_metric(&input.about);
     const struct clustering_machine *machine = &config->machine;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
+    if (!config->metric_count && !config->center && config->pca == 0)
+        status = matrix_input_rank(&input, machine->threads, machine->stop, err);
     for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
         struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
         enum cluster_metric metric = config->metric_count ? config->metrics[m] : usual;

@@ -10,6 +10,7 @@
 #include "file/imported.h"
 #include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
+#include "search/ranked.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -457,6 +458,16 @@ enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric
     input->source = comparable->source;
     comparable_tell(comparable, input->about.name);
     return STATUS_OK;
+}
+
+enum status matrix_input_rank(struct matrix_input *input, unsigned threads, struct stop *stop,
+                              struct error *err)
+{
+    const struct matrix_source rows = input->rows;
+    const enum status status =
+        ranked_open(&input->rows, &rows, input->result, &input->about, threads, stop, err);
+    input->source.dimension = input->whole.dimension = input->rows.dimension;
+    return status;
 }
 
 enum cluster_metric matrix_input_usual_metric(const struct result_feature *about)

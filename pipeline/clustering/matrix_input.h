@@ -58,6 +58,9 @@ enum status matrix_input_digest_as(struct matrix_input *input, const char *conte
  * images. */
 enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric, bool missing,
                                  struct stop *stop, struct error *err);
+/* Rows are taken as rankings take them (search/ranked.h), before any is read. */
+enum status matrix_input_rank(struct matrix_input *input, unsigned threads, struct stop *stop,
+                              struct error *err);
 /* The metric that is taken for rows where none is given: hellinger for l1 histograms, else euclidean. */
 enum cluster_metric matrix_input_usual_metric(const struct result_feature *about);
 /* Closes the file; after a failed open, too. */

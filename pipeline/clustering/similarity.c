@@ -32,7 +32,9 @@ enum status similarity_open(struct similarity *out, const struct similarity_conf
                          path_for_message(shown, sizeof shown, config->file));
     out->metric = config->metric >= 0 ? (enum cluster_metric)config->metric
                                       : matrix_input_usual_metric(&out->input.about);
-    return STATUS_OK;
+    if (config->metric < 0)
+        status = matrix_input_rank(&out->input, config->machine.threads, config->machine.stop, err);
+    return status;
 }
 
 void similarity_close(struct similarity *similarity)

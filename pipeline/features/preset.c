@@ -23,6 +23,7 @@ const struct preset presets[] = {
                  {"hog=hog:grid=4x4,normalize=hellinger", 1.5}},
      .pca = 48,
      .whiten = 0.5,
+     .rank_pca = 48,
      .few = &few},
     {.name = "good",
      .feature = {{"sift=sift:fisher=64", 1}, {"dct=dct:fisher=64", 1}},
@@ -36,7 +37,7 @@ const struct preset presets[] = {
      .pca = 48,
      .whiten = 0.5,
      .few = &few},
-    {.name = "semantic", .feature = {{"net=net:model=lite0", 1}}, .pca = 24},
+    {.name = "semantic", .feature = {{"net=net:model=lite0,store=uint8", 1}}, .pca = 24, .rank_pca = 24},
     {.name = NULL},
 };
 
@@ -80,6 +81,8 @@ char *preset_json(const struct preset *preset)
     json_uint(&json, "pca", preset->pca);
     json_double(&json, "whiten", preset->whiten);
     json_bool(&json, "center", preset->pca > 0);
+    if (preset->rank_pca)
+        json_uint(&json, "rank_pca", preset->rank_pca);
     json_close_object(&json);
     const char *text = json_finish(&json);
     char *copy = text ? strdup(text) : NULL;

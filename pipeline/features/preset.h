@@ -19,6 +19,8 @@ struct preset {
      * divided by the power `whiten` / 2 of its variance. */
     uint32_t pca;
     double whiten;
+    /* Rankings take so many components, at most `pca`, without whitening; 0: rows as they are. */
+    uint32_t rank_pca;
     const struct preset *few; /* for few images: none of its features learns; NULL: nor do these */
 };
 

@@ -23,6 +23,7 @@ enum status preset_join_read(struct preset_join *out, const char *json, struct e
         out->weight[out->count++] = weight;
     }
     out->pca = parameters_number(parameters, "pca", 0);
+    out->rank_pca = parameters_number(parameters, "rank_pca", 0);
     parameters_real(parameters, "whiten", &out->whiten);
     parameters_close(&parameters);
     right = right && out->count > 0 && out->whiten >= 0 && out->whiten <= 1;

@@ -12,6 +12,7 @@ struct preset_join {
     /* Before a clustering; pca 0: rows are not projected. */
     uint32_t pca;
     double whiten;
+    uint32_t rank_pca; /* of rankings, without whitening; 0: they take rows as they are */
 };
 
 /* Reads the attribute's JSON. STATUS_FAILED: it is none that this program understands. */

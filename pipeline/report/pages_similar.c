@@ -9,6 +9,7 @@
 #include "report/pages_data.h"
 #include "report/pages_script.h"
 #include "search/comparable.h"
+#include "search/ranked.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,11 @@ static enum status open_feature(struct similar *similar, struct error *err)
     if (!name && result_feature_count(pages->result) > 0)
         name = result_feature_at(pages->result, 0)->name;
     enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct matrix_source rows = similar->matrix;
+    status = ranked_open(&similar->matrix, &rows, pages->result, &about, pages->config->threads,
+                         pages->config->stop, err);
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
