@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/class_query.h"
 #include "cli/clean.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
@@ -49,10 +50,16 @@ static enum status check_options(struct similar *similar, struct error *err)
     if (options->all && names)
         return misuse(err, options->command, "--all is about every image: leave out %s",
                       path_for_message(shown, sizeof shown, options->operand[1]));
-    if (!options->all && !names)
+    const bool other = options->class_name || options->vector;
+    if (other && (names || options->all || (options->class_name && options->vector)))
+        return misuse(err, options->command, "--class, --vector, --all or pictures: one of them");
+    if (options->class_name && (options->diffuse || options->expand || options_given(options, "metric")))
         return misuse(err, options->command,
-                      "name a PICTURE or row:N after the file, or --all to store the neighbours of "
-                      "every image");
+                      "--class ranks by a score: leave out --metric, --diffuse and --expand");
+    if (!options->all && !names && !other)
+        return misuse(err, options->command,
+                      "name a PICTURE or row:N after the file, --class NAME or --vector Q.npy, or --all to "
+                      "store the neighbours of every image");
     if (options->all && (options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--all stores neighbours in the file: it takes neither -o nor --format");
@@ -214,6 +221,50 @@ static enum status search_outside(struct similar *similar, struct error *err)
     return status;
 }
 
+/* --vector: of a row, or of one dimension. */
+static enum status search_vector(struct similar *similar, struct error *err)
+{
+    const struct matrix_source *source = &similar->similarity.input.rows;
+    const char *file = similar->options->vector;
+    const uint32_t columns = ranked_columns(source);
+    struct matrix_source row = {0};
+    float *values = NULL;
+    uint64_t count = 0;
+    double squares = 0;
+    char shown[256];
+    enum status status = STATUS_OK;
+    if (npy_open(&row, file, NULL) == STATUS_OK && row.rows == 1 && row.dimension > 1) {
+        count = row.dimension;
+        values = malloc(count * sizeof *values);
+        status = values ? matrix_read(&row, 0, 1, values, err)
+                        : error_memory(err, count * sizeof *values, "a vector");
+    } else {
+        status = matrix_input_vector(&values, &count, file, err);
+    }
+    matrix_close(&row);
+    path_for_message(shown, sizeof shown, file);
+    if (status == STATUS_OK && count != columns)
+        status = error_set(err, STATUS_USAGE, "%s has %llu values; rows of %s have %u", shown,
+                           (unsigned long long)count, similar->similarity.input.about.name, columns);
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
+        squares += (double)values[i] * (double)values[i];
+    /* As rows of a preset are. */
+    for (uint64_t i = 0; i < count && status == STATUS_OK && squares > 0 &&
+                         strcmp(similar->similarity.input.about.name, RESULT_PRESET) == 0;
+         i++)
+        values[i] = (float)((double)values[i] / sqrt(squares));
+    if (status == STATUS_OK) {
+        ranked_values(source, values, values, 1);
+        status = isfinite(squares) && comparable_values(source, values, similar->similarity.metric)
+                     ? similarity_of_values(&similar->similarity, values, 1, err)
+                     : error_set(err, STATUS_FAILED, "%s has no values that can be compared", shown);
+    }
+    if (status == STATUS_OK)
+        take(similar, 0, 0);
+    free(values);
+    return status;
+}
+
 /* --- printing ---------------------------------------------------------------------------------- */
 
 static void put_number(struct similar *similar, double value)
@@ -281,7 +332,9 @@ static void put_person(struct similar *similar, const struct place *place)
     sink_printf(&similar->sink, "%5u  ", place->rank);
     if (place->score)
         sink_printf(&similar->sink, "%10.6g  ", *place->score);
-    sink_printf(&similar->sink, "%10.6g  %8" PRId64 "  ", sqrt(place->squared), place->row);
+    if (!similar->options->class_name)
+        sink_printf(&similar->sink, "%10.6g  ", sqrt(place->squared));
+    sink_printf(&similar->sink, "%8" PRId64 "  ", place->row);
     sink_clean(&similar->sink, place->path);
     sink_text(&similar->sink, "\n");
 }
@@ -327,7 +380,9 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
             sink_printf(&similar->sink, "%5s  ", "rank");
             if (similar->scores)
                 sink_printf(&similar->sink, "%10s  ", "score");
-            sink_printf(&similar->sink, "%10s  %8s  %s\n", "distance", "row", "path");
+            if (!similar->options->class_name)
+                sink_printf(&similar->sink, "%10s  ", "distance");
+            sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
         }
         for (uint32_t rank = 0; rank < n; rank++) {
             const size_t at = (size_t)i * n + rank;
@@ -390,8 +445,12 @@ static void json_begin(struct similar *similar)
     const struct similarity *similarity = &similar->similarity;
     json_init(&similar->json, false);
     json_open_object(&similar->json, NULL);
-    json_string(&similar->json, "feature", similarity->input.about.name);
-    json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
+    if (similar->options->class_name) {
+        json_string(&similar->json, "class", similar->options->class_name);
+    } else {
+        json_string(&similar->json, "feature", similarity->input.about.name);
+        json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
+    }
     json_uint(&similar->json, "n", similarity->config->n);
     if (similarity->config->expand)
         json_uint(&similar->json, "expand", similarity->config->expand);
@@ -409,17 +468,27 @@ static void tell_failed(const struct similar *similar)
 static enum status answer(struct similar *similar, struct error *err)
 {
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
+    const bool scores = similar->options->diffuse || similar->options->class_name;
     similar->rows = malloc(similar->count * sizeof *similar->rows);
     similar->failed = calloc(similar->count, sizeof *similar->failed);
     similar->neighbours = malloc(places * sizeof *similar->neighbours);
     similar->squared = malloc(places * sizeof *similar->squared);
-    if (similar->options->diffuse)
+    if (scores)
         similar->scores = malloc(places * sizeof *similar->scores);
     if (!similar->rows || !similar->failed || !similar->neighbours || !similar->squared ||
-        (similar->options->diffuse && !similar->scores))
+        (scores && !similar->scores))
         return error_memory(err, places * 16, "neighbours");
     for (size_t i = 0; i < places; i++)
         similar->neighbours[i] = -1;
+    for (size_t i = 0; i < places; i++)
+        similar->squared[i] = NAN;
+    similar->rows[0] = 0;
+    if (similar->options->class_name)
+        return class_query(similar->neighbours, similar->scores, similar->similarity.config->n,
+                           similar->similarity.input.result, similar->options->feature,
+                           similar->options->class_name, err);
+    if (similar->options->vector)
+        return search_vector(similar, err);
     enum status status = similarity_locate(similar->rows, similar->failed, &similar->similarity,
                                            similar->names, similar->count, err);
     if (status == STATUS_OK)
@@ -501,6 +570,11 @@ enum status command_similar(const struct options *options, struct error *err)
                                        .expand = (uint32_t)options->expand,
                                        .diffuse = options->diffuse,
                                        .replace = options->force};
+    const char *const other = options->class_name ? options->class_name : options->vector;
+    if (other && similar.count == 0) {
+        similar.names = &other;
+        similar.count = 1;
+    }
     if (options->output && !sink_is_stdout(options->output))
         similar.output = options->output;
     const int usual = !similar.output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
@@ -512,7 +586,12 @@ enum status command_similar(const struct options *options, struct error *err)
     signals_install(0);
     progress_init(&progress, options);
     options_machine(&config.machine, &search, &progress);
-    status = similarity_open(&similar.similarity, &config, err);
+    if (options->class_name) { /* other rows than those of a feature are not needed */
+        similar.similarity.config = &config;
+        status = result_open(&similar.similarity.input.result, config.file, err);
+    } else {
+        status = similarity_open(&similar.similarity, &config, err);
+    }
     if (status == STATUS_OK && options->all) {
         status = store(&similar, &progress, err);
     } else if (status == STATUS_OK) {
@@ -527,6 +606,7 @@ enum status command_similar(const struct options *options, struct error *err)
     }
     progress_end(&progress);
     similarity_close(&similar.similarity);
+    result_close(&similar.similarity.input.result);
     free(similar.rows);
     free(similar.failed);
     free(similar.neighbours);

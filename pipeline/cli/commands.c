@@ -209,7 +209,7 @@ const struct command commands[] = {
      .run = command_export},
     {.name = "similar",
      .goal = RESULTS,
-     .arguments = "F.h5... PICTURE|row:N... | --all [OPTIONS]",
+     .arguments = "F.h5... PICTURE|row:N... | --class NAME | --vector Q.npy | --all [OPTIONS]",
      .summary = "find the images most similar to a picture, or to every image",
      .about =
          "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
@@ -221,6 +221,7 @@ const struct command commands[] = {
          "Several files before PICTURE are taken as merge would join them.",
      .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
                  "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"
+                 "  clpipe similar photos.h5 --class castle\n"
                  "  clpipe similar photos.h5 --all --feature clip --metric cosine",
      .operand_name = "F.h5 or PICTURE",
      .min_operands = 1,

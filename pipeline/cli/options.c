@@ -31,8 +31,7 @@ enum status misuse(struct error *err, const struct command *command, const char 
 
 /* --- names ----------------------------------------------------------------------------------- */
 
-/* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
-static unsigned edits(const char *a, const char *b)
+unsigned name_edits(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);
     if (n > NAME_LONGEST || m > NAME_LONGEST)
@@ -63,7 +62,7 @@ static void consider(const char **best, unsigned *best_cost, const char *typed,
                      const char *candidate)
 {
     size_t length = strlen(typed);
-    unsigned cost = edits(typed, candidate);
+    unsigned cost = name_edits(typed, candidate);
     if (length >= 2 && strncmp(typed, candidate, length) == 0)
         cost = 1;
     if (cost <= (strlen(candidate) + 1) / 3 && cost < strlen(candidate) && cost < *best_cost) {

@@ -136,6 +136,7 @@ struct options {
     /* similar */
     uint64_t neighbours;
     bool all;
+    const char *class_name, *vector;
 
     /* select */
     int method, prefer;
@@ -248,6 +249,9 @@ enum status misuse(struct error *err, const struct command *command, const char 
     __attribute__((format(printf, 3, 4)));
 
 /* The command of that name, or NULL; *nearest is one that may have been meant, or NULL. */
+/* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
+unsigned name_edits(const char *a, const char *b);
+
 const struct command *command_find(const char *name, const char **nearest);
 
 /* The file that `option` names may be written: an existing one is replaced only with --force, and the

@@ -10,6 +10,7 @@
 #include "cli/signals.h"
 #include "cli/sink.h"
 #include "cli/sweep_plot.h"
+#include "file/parameters.h"
 #include "file/preset_join.h"
 #include "ingest/losses.h"
 #include "net/runtime.h"
@@ -529,6 +530,18 @@ static void other_line(struct text *text, const struct clustering_report *result
          more[0] || range[0] ? "or " : "", strncmp(result->feature, "hsv", 3) == 0 ? "rgb" : "hsv");
 }
 
+/* Of other presets. docs/features.md has the numbers. */
+static void semantic_line(struct text *text, const struct clustering_report *result)
+{
+    const char *json = result->images ? result_preset(result->images) : NULL;
+    char name[32] = "";
+    if (json)
+        parameters_text(name, sizeof name, json, "name");
+    if (*name && strcmp(name, "semantic") != 0)
+        line(text, "", "--preset semantic --add (by what a network sees: mAP .74 on 12 kinds of photographs, "
+                       "where fast has .35 and best .35)");
+}
+
 void summary_clusters(const struct clustering_report *result, const struct options *options)
 {
     struct result *images = result->images;
@@ -575,8 +588,10 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
              images && result->in_input ? "tree --to by-cluster" : "labels");
     command_line(&text, "next", "export", result->output, rest);
-    if (strcmp(options->command->name, "run") == 0)
+    if (strcmp(options->command->name, "run") == 0) {
         other_line(&text, result);
+        semantic_line(&text, result);
+    }
     text_show(&text);
 }
 

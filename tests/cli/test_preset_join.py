@@ -17,14 +17,14 @@ FEATURES = ["--feature", "color=hsv:bins=8x2x2", "--feature", "layout=gray:bins=
 WEIGHTS = {"color": 1, "layout": 0.5, "root": 0.25}
 
 
-def make(place, source, output, pca=5):
+def make(place, source, output, pca=5, **more):
     """A file whose preset joins three features; presets that the program has need not be so small."""
     result = run_clpipe("ingest", source, "-o", output, *FEATURES, cwd=place)
     assert result.returncode == 0, result.stderr
     with h5py.File(place / output, "a") as f:
         f.attrs["preset"] = json.dumps(
             {"name": "good", "features": [{"name": n, "weight": w} for n, w in WEIGHTS.items()],
-             "metric": "euclidean", "rows": "unit", "pca": pca, "whiten": 0.5})
+             "metric": "euclidean", "rows": "unit", "pca": pca, "whiten": 0.5, **more})
     return place / output
 
 
@@ -68,6 +68,31 @@ def test_rows_rankings_and_clusters(place, tmp_path):
     arrays, attributes = stored(path, "plain")
     assert "mean" not in arrays and attributes["feature"] == "preset"
     check_labels(arrays, rows)
+
+
+def test_rankings_have_components_of_their_own(place, tmp_path):
+    path = make(place, "photos", tmp_path / "r.h5", rank_pca=4)
+    with h5py.File(path) as f:
+        classes = [folder(p.decode()) for p in f["images/path"][:]]
+    rows = joined(path).astype("f8")
+    mean, components, _ = components_of(rows, 5, 0)
+    ranked = project(rows, mean, components[:4])
+    wanted = measures(ranked, classes)
+    answers = []
+    for clustered in False, True:
+        if clustered:
+            cluster(path, "-k", 3, cwd=tmp_path)
+        found = evaluate(path)["features"][-1]
+        assert found["values"] == 4
+        assert {key: found[key] for key in wanted} == pytest.approx(wanted, abs=2e-3)
+        answers.append(run_clpipe("similar", path, "row:3", place / "photos" / "red" / "00.png", "-n", 5,
+                                  cwd=place / "photos").stdout)
+    assert answers[0] == answers[1] != ""
+    nearest = numpy.sort(((ranked - ranked[3]) ** 2).sum(1))[1:6]
+    lines = [line.split(",") for line in answers[0].splitlines() if line.startswith("row:3,")]
+    assert [float(line[5]) for line in lines] == pytest.approx(nearest.tolist(), abs=1e-4)
+    plain = run_clpipe("similar", path, "row:3", "-n", 5, "--metric", "euclidean").stdout
+    assert plain != "" and plain.splitlines()[1:] != answers[0].splitlines()[1:6]
 
 
 def test_pictures_assign_and_update(place, tmp_path):

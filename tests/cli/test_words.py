@@ -167,6 +167,46 @@ def test_words_of_classes(place):
         assert '"words":[[' in file.read()
 
 
+def test_rank_by_a_class(place):
+    assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", "net:model=small", "--feature",
+                      "rgb:bins=8x8x8").returncode == 0
+    layer, _ = stored("x.h5")
+    with h5py.File("x.h5") as file:
+        rows = file["features/net"][:].astype("f8")
+    scores = rows @ (layer["matrix"].astype("f8") * layer["scale"][:, None]).T + layer["offset"]
+    for asked, classes in (("castle", [2]), ("CASTLE", [2]), ("hound", [1]), ("crimson", [4])):
+        found = list(csv.DictReader(io.StringIO(run_clpipe("similar", "x.h5", "--class", asked, "-n", 20).stdout)))
+        best = scores[:, classes].max(1)
+        assert [int(row["row"]) for row in found][:12] == numpy.argsort(-best, kind="stable").tolist()
+        assert numpy.allclose([float(row["score"]) for row in found[:12]], numpy.sort(best)[::-1], atol=1e-4)
+        assert [row["row"] for row in found][12:] == ["-1"] * 8
+    check_one_error(run_clpipe("similar", "x.h5", "--class", "castel"), 2, "no class 'castel'", "castle", "net")
+    check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--all"), 2, "one of them")
+    check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--feature", "rgb_8x8x8"), 2, "no classes")
+    report = json.loads(run_clpipe("similar", "x.h5", "--class", "cat", "-n", 1, "--json", "-").stdout)
+    assert report["class"] == "cat" and report["neighbours"][0]["distance"] is None
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_rank_by_a_vector(place, kind):
+    assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", "net:model=small").returncode == 0
+    with h5py.File("x.h5") as file:
+        rows = file["features/net"][:].astype("f8")
+    query = rows[3] + 0.1 * rows[7]
+    numpy.save("q.npy", query.astype(kind))
+    numpy.save("row.npy", query[None].astype(kind))
+    numpy.save("short.npy", query[:-1])
+    numpy.save("nan.npy", query * numpy.nan)
+    distances = ((rows - query.astype(kind).astype("f4")) ** 2).sum(1)
+    for name in "q.npy", "row.npy":
+        found = list(csv.DictReader(io.StringIO(run_clpipe("similar", "x.h5", "--vector", name, "-n", 5).stdout)))
+        assert [int(row["row"]) for row in found] == numpy.argsort(distances)[:5].tolist()
+        assert numpy.allclose([float(row["squared_distance"]) for row in found], numpy.sort(distances)[:5], atol=1e-6)
+    check_one_error(run_clpipe("similar", "x.h5", "--vector", "short.npy"), 2, "short.npy has", "rows of net have")
+    check_one_error(run_clpipe("similar", "x.h5", "--vector", "nan.npy"), 3, "nan.npy has no values")
+    check_one_error(run_clpipe("similar", "x.h5", "--vector", "none.npy"), 2, "none.npy")
+
+
 def test_words_of_folders(tmp_path):
     draw_photos(tmp_path / "photos")
     result = run_clpipe("run", "photos", "-o", "x.h5", "--feature", "rgb:bins=8x8x8", "-k", 3, "--json", "x.json",
