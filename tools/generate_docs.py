@@ -283,7 +283,7 @@ def python_hint(option):
 
 
 def python_name(name):
-    return name.replace("-", "_") + ("_" if name == "import" else "")
+    return name.replace("-", "_") + ("_" if name in ("import", "class") else "")
 
 
 def wrapped(text, indent, more=""):

@@ -64,7 +64,7 @@ def test_options(command, tmp_path, monkeypatch):
     for option in COMMANDS[command] + common:
         choice = option.get("value", "").split("|")[0]
         value, text = VALUES.get(option["type"], (choice, choice))
-        given[option["name"].replace("-", "_")] = value
+        given[option["name"].replace("-", "_") + "_" * (option["name"] == "class")] = value
         flag = "--" + option["name"]
         expected += [flag + "=x", flag + "=-y"] if option["type"] == "texts" else \
             [flag if text is None else f"{flag}={text}"]

@@ -10,7 +10,7 @@ import h5py
 import network_numpy
 import numpy
 import pytest
-from conftest import ROOT, check_one_error, digest, draw_photos, run_clpipe
+from conftest import CLPIPE, ROOT, check_one_error, digest, draw_photos, run_clpipe
 from PIL import Image
 from test_networks import random_network
 
@@ -167,7 +167,7 @@ def test_words_of_classes(place):
         assert '"words":[[' in file.read()
 
 
-def test_rank_by_a_class(place):
+def test_rank_by_a_class(place, monkeypatch):
     assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", "net:model=small", "--feature",
                       "rgb:bins=8x8x8").returncode == 0
     layer, _ = stored("x.h5")
@@ -184,6 +184,16 @@ def test_rank_by_a_class(place):
     check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--all"), 2, "one of them")
     check_one_error(run_clpipe("similar", "x.h5", "--class", "cat", "--feature", "rgb_8x8x8"), 2, "no classes")
     report = json.loads(run_clpipe("similar", "x.h5", "--class", "cat", "-n", 1, "--json", "-").stdout)
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "python"))
+    monkeypatch.setenv("CLPIPE", str(CLPIPE))
+    import clpipe
+    assert clpipe.similar("x.h5", class_="cat", neighbours=1)["neighbours"] == report["neighbours"]
+    assert run_clpipe("cluster", "x.h5", "-k", 2, "--feature", "net", "-q").returncode == 0
+    with clpipe.open("x.h5") as file:
+        assert file.class_names("net") == CLASSES
+        assert numpy.allclose(file.class_scores("net"), scores, atol=1e-4)
+        assert file.class_scores("net", 3).shape == (5,)
+        assert len(file.words()) == 2 and file.clusters()["size"].is_monotonic_decreasing
     assert report["class"] == "cat" and report["neighbours"][0]["distance"] is None
 
 

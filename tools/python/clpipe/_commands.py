@@ -401,13 +401,13 @@ def export(*file: PathLike,
 
 
 def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
-            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, all: bool = False,
-            onnxruntime: Text = None, diffuse: bool = False, expand: Integer = None,
-            format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None, output: Text = None,
-            force: bool = False, **common: Unpack[Common]) -> Report:
+            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, class_: Text = None,
+            vector: Text = None, all: bool = False, onnxruntime: Text = None, diffuse: bool = False,
+            expand: Integer = None, format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None,
+            output: Text = None, force: bool = False, **common: Unpack[Common]) -> Report:
     """Find the images most similar to a picture, or to every image.
 
-    As clpipe similar F.h5... PICTURE|row:N... | --all.
+    As clpipe similar F.h5... PICTURE|row:N... | --class NAME | --vector Q.npy | --all.
 
     PICTURE is an image of the file (its path as export lists it, or any path that leads to it), or any
     other picture, which is decoded and described exactly as those of the file were; row:N is image N. The
@@ -420,6 +420,8 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
     feature: feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]... [the
       preset's, or the only one]
     metric: distance [hellinger for l1 histograms, else euclidean]
+    class_: instead of a picture: rank by the score of a class of the network that the file has
+    vector: instead of a picture: rank by a vector of the feature's values
     all: find the neighbours of every image and store them in the file, as /neighbours/FEATURE
     diffuse: rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored by
       --all if they are as many; adds the column score

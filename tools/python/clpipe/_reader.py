@@ -381,8 +381,8 @@ class File:
         return frame
 
     def clusters(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
-        """A row for each cluster: size, share of the images, and the three images nearest to its
-        centroid (None where there are fewer; numbers of rows of data without paths)."""
+        """A row for each cluster, the largest first: size, share of the images, and the three images nearest
+        to its centroid (None where there are fewer; numbers of rows of data without paths)."""
         group = self._clustering(name)
         sizes = group["sizes"][:]
         names: List[Any] = []
@@ -394,7 +394,32 @@ class File:
             nearest = [None if row < 0 else names[row] if names else int(row) for row in rows]
             columns[f"nearest_{i}"] = _names(nearest) if absolute and names else nearest
         frame: "pandas.DataFrame" = pandas_library().DataFrame(columns)
-        return frame
+        ordered: "pandas.DataFrame" = frame.iloc[numpy.argsort(-sizes.astype("i8"), kind="stable")].reset_index(drop=True)
+        return ordered
+
+    def words(self, name: Optional[str] = None) -> List[List[Dict[str, Any]]]:
+        """For each cluster, by its number, up to three classes or folders that set it apart, the best first:
+        {"word": ..., "share": ...}. `clpipe info` computes them."""
+        from clpipe import _commands
+        chosen = self._choose("clustering", self.clustering_names, name)
+        found = next(one for one in _commands.info(self.name)["clusters"] if one["name"] == chosen)
+        return list(found.get("words", []))
+
+    # --- classes -------------------------------------------------------------------------------
+
+    def class_names(self, feature: str) -> List[str]:
+        """The classes of a feature of a network."""
+        if f"classes/{feature}" not in self._file:
+            raise Error(f"{self.name} holds no classes of '{feature}'", 2)
+        return [text.decode() for text in self._file[f"classes/{feature}/name"][:]]
+
+    def class_scores(self, feature: str, rows: Optional[Rows] = None) -> Array:
+        """The scores of these classes, N x C, or C of one row."""
+        self.class_names(feature)
+        layer = self._file[f"classes/{feature}"]
+        scores: Array = self.feature(feature, rows) @ layer["matrix"][:].T.astype("f4") * layer["scale"][:] + \
+            layer["offset"][:]
+        return scores
 
     # --- neighbours ----------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ def _environment() -> Dict[str, str]:
 
 def _words(options: Mapping[str, Any]) -> Iterator[bytes]:
     for name, value in options.items():
-        option = os.fsencode("--" + name.replace("_", "-"))
+        option = os.fsencode("--" + name.rstrip("_").replace("_", "-"))
         if value is None or value is False:
             continue
         if value is True:
