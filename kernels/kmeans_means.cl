@@ -16,7 +16,8 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
 }
 
 /* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; while any cluster has
- * none (counts[k + 2]) all stay, since the host gives it one first. shifts: how far it has moved, in
+ * none (counts[k + 2]) all stay, since the host gives it one first. weight_unit: what the weights of
+ * clusters are counted in; 0: rows have none. shifts: how far it has moved, in
  * lengths times shift_scale, rounded up. facts: KMEANS_FACTS values of each cluster:
  *
  *   0  the rows' inertia about the old centroid, less that about the columns' means
@@ -25,7 +26,8 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
  *   3  its largest value less the centre
  */
 __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
-move_centroids(__global const long *restrict totals, __global const int *restrict counts,
+move_centroids(__global const long *restrict totals, __global const long *restrict counts,
+               __global const long *restrict weights, double weight_unit,
                __global const double *restrict units, __global const double *restrict means,
                __global const float *restrict centre, __global float *centroids,
                __global double *facts, __global float *shifts, uint k, uint stride, uint columns,
@@ -35,7 +37,8 @@ move_centroids(__global const long *restrict totals, __global const int *restric
     const uint lid = (uint)get_local_id(0), cluster = (uint)get_group_id(0);
     __global const long *sums = totals + (size_t)cluster * stride;
     __global float *centroid = centroids + (size_t)cluster * stride;
-    const double count = counts[cluster];
+    const double count =
+        weight_unit > 0.0 ? (double)weights[cluster] * weight_unit : (double)counts[cluster];
     double inertia = 0.0;
     for (uint j = lid; j < columns && count > 0.0; j += KMEANS_LANES) {
         const double mean = means[j], shift = (double)centroid[j] - mean;

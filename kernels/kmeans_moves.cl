@@ -1,6 +1,6 @@
-/* kmeans_moves.cl: the sums of kmeans_update.cl on devices with 64-bit atomics, without the host:
- * the rows that changed their cluster are counted by cluster, given places by a scan, put in order,
- * and summed.
+/* kmeans_moves.cl: exact sums of the rows of each cluster, in 64-bit fixed point, on devices with
+ * 64-bit atomics: the rows that changed their cluster are counted by cluster, given places by a scan,
+ * put in order, and summed. They join the new one and leave the old one.
  *
  * What is added atomically is integers, so the order in which that happens changes nothing. A
  * work-item keeps the sum of one column while entries are of one cluster: there are about as many
@@ -10,10 +10,13 @@
  * and what goes to global memory is a sum for each cluster that its rows join or leave, neighbours
  * together. Where there are more clusters than a group has rows, or than local memory holds, the
  * table has no bins and every row counts in global memory.
+ *
+ * -D WEIGHTED=0|1  whether a row's values count as often as its weight says. Those of weight 0 change
+ *                  no sum and no count
+ * -D DOUBLES=0|1   see kmeans_fixed.h
  */
 #include "kmeans.h"
 
-#define VECTOR 1
 #include "kmeans_fixed.h"
 
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
@@ -30,8 +33,9 @@ static uint row_of(uint j, uint each)
  * this work-item's rows, a bit each. PoCL 3.1 needs it inline, as kernels/histogram_bins.h tells.
  */
 static inline __attribute__((always_inline)) uint find_moves(__global const int *labels,
-                                                             __global const int *kept, uint rows,
-                                                             uint each, uint bins,
+                                                             __global const int *kept,
+                                                             __global const float *weights,
+                                                             uint rows, uint each, uint bins,
                                                              __local uint *table)
 {
     uint moved = 0;
@@ -45,6 +49,10 @@ static inline __attribute__((always_inline)) uint find_moves(__global const int 
             const uint row = row_of(j + i, each);
             to[i] = row < rows ? labels[row] : -1;
             from[i] = row < rows ? kept[row] : -1;
+#if WEIGHTED
+            if (row < rows && weights[row] == 0.0f)
+                from[i] = to[i];
+#endif
         }
 #pragma unroll
         for (uint i = 0; i < KMEANS_MOVES_STEP; i++) {
@@ -63,12 +71,12 @@ static inline __attribute__((always_inline)) uint find_moves(__global const int 
 
 /* How many rows of the tile come to each cluster, and leave it. */
 __kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
-                          __global uint *joins, __global uint *leaves,
+                          __global const float *restrict weights, __global uint *joins, __global uint *leaves,
                           __global const uint *restrict left_counts, uint unless, uint rows,
                           uint each, uint bins, __local uint *table)
 {
-    uint moved =
-        find_moves(labels, kept, rows_now(rows, left_counts, unless), each, bins, table);
+    const uint now = rows_now(rows, left_counts, unless);
+    uint moved = find_moves(labels, kept, weights, now, each, bins, table);
     for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
         const uint joined = table[c] & 0xffff, left = table[c] >> 16;
         if (joined > 0)
@@ -91,7 +99,7 @@ __kernel void count_moves(__global const int *restrict labels, __global const in
  * leaves are zero again. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
-           __global int *counts, uint k)
+           __global long *counts, uint k)
 {
     __local uint sums[KMEANS_SCAN_ITEMS];
     __local uint empty;
@@ -108,7 +116,7 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
     for (uint c = from; c < to; c++) {
         cursors[c] = begin;
         begin += joins[c] + leaves[c];
-        const int count = counts[c] + (int)joins[c] - (int)leaves[c];
+        const long count = counts[c] + (long)joins[c] - (long)leaves[c];
         counts[c] = count;
         without += count == 0;
         joins[c] = leaves[c] = 0;
@@ -117,26 +125,33 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
         atomic_add(&empty, without);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (lid == KMEANS_SCAN_ITEMS - 1) {
-        counts[k] = (int)sums[lid];
-        counts[k + 1] += (int)sums[lid];
-        counts[k + 2] = (int)empty;
+        counts[k] = sums[lid];
+        counts[k + 1] += sums[lid];
+        counts[k + 2] = empty;
     }
 }
 
 /* Puts the entries in order of clusters, owners[i] is entry i's; `kept` follows. A bin takes places
  * of its cluster for all that it has counted, and becomes where the next entry goes. */
 __kernel void place_moves(__global const int *restrict labels, __global int *kept,
-                          __global uint *cursors, __global uint *entries, __global int *owners,
+                          __global const float *restrict weights, __global uint *cursors, __global uint *entries, __global int *owners,
                           __global const uint *restrict left_counts, uint unless, uint rows,
                           uint each, uint bins, __local uint *table)
 {
-    uint moved =
-        find_moves(labels, kept, rows_now(rows, left_counts, unless), each, bins, table);
+    const uint now = rows_now(rows, left_counts, unless);
+    uint moved = find_moves(labels, kept, weights, now, each, bins, table);
     for (uint c = (uint)get_local_id(0); c < bins; c += (uint)get_local_size(0)) {
         const uint counted = (table[c] & 0xffff) + (table[c] >> 16);
         if (counted > 0)
             table[c] = atomic_add(&cursors[c], counted);
     }
+#if WEIGHTED
+    for (uint j = 0; j < each; j++) {
+        const uint row = row_of(j, each);
+        if (row < now && weights[row] == 0.0f)
+            kept[row] = labels[row];
+    }
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     while (moved != 0) {
         const uint j = 31 - clz(moved), row = row_of(j, each);
@@ -158,19 +173,23 @@ __kernel void place_moves(__global const int *restrict labels, __global int *kep
 #define FLIGHT 8
 
 /* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes spans of
- * entries in turn. */
+ * entries in turn. WEIGHTED: the weights themselves are one column more, of ones. */
 __kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
                         __global const uint *restrict entries, __global const int *restrict owners,
-                        __global const int *restrict counts, __global long *totals, uint stride,
-                        uint k)
+                        __global const int *restrict row_weights,
+                        __global const long *restrict counts, __global long *totals,
+                        __global long *weights, uint stride, uint k)
 {
     const uint column = (uint)get_global_id(0);
-    if (column >= stride)
+    if (column >= stride + WEIGHTED)
         return;
+    const bool ones = WEIGHTED && column == stride;
+    __global long *sums = ones ? weights : totals + column;
+    const size_t step_of_cluster = ones ? 1 : stride;
     const uint total = (uint)counts[k], step = (uint)get_global_size(1) * KMEANS_MOVES_SPAN;
     const int scale = scales[column];
 #if DOUBLES
-    const doubles unit = unit_of(scale);
+    const double unit = unit_of(scale);
 #endif
     for (uint from = (uint)get_global_id(1) * KMEANS_MOVES_SPAN; from < total; from += step) {
         const uint to = min(total, from + KMEANS_MOVES_SPAN);
@@ -186,18 +205,22 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
             }
 #pragma unroll
             for (uint i = 0; i < FLIGHT; i++)
-                bits[i] = x[(size_t)(entry[i] & ~KMEANS_ENTRY_LEAVES) * stride + column];
+                bits[i] = ones ? as_int(1.0f)
+                               : x[(size_t)(entry[i] & ~KMEANS_ENTRY_LEAVES) * stride + column];
 #pragma unroll
             for (uint i = 0; i < FLIGHT; i++) {
                 if (e + i >= to)
                     break;
                 if (owner_of[i] != owner) {
-                    atom_add(&totals[(size_t)owner * stride + column], sum);
+                    atom_add(&sums[owner * step_of_cluster], sum);
                     owner = owner_of[i];
                     sum = 0;
                 }
                 const long leaves = entry[i] & KMEANS_ENTRY_LEAVES ? -1 : 0;
-#if DOUBLES
+#if WEIGHTED
+                const long value = fixed_point_weighted(
+                    bits[i], row_weights[entry[i] & ~KMEANS_ENTRY_LEAVES], scale);
+#elif DOUBLES
                 const long value = fixed_point_double(bits[i], unit);
 #else
                 const long value = fixed_point(bits[i], scale);
@@ -205,7 +228,7 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
                 sum += (value ^ leaves) - leaves;
             }
         }
-        atom_add(&totals[(size_t)owner * stride + column], sum);
+        atom_add(&sums[owner * step_of_cluster], sum);
     }
 }
 

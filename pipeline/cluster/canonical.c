@@ -141,43 +141,8 @@ uint32_t canonical_nearest(double *distance, const float *x, const float *centro
     return nearest;
 }
 
-/* |x| = fraction times 2^(exponent - 150). */
-static void take_apart(int64_t *fraction, int *exponent, float x)
+/* The product is exact, and so is what ldexp makes of it; round() takes halves away from zero. */
+int64_t canonical_fixed(float x, float weight, int scale)
 {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    *exponent = (int)(bits >> 23 & 255);
-    *fraction = bits & 0x7fffff;
-    if (*exponent > 0)
-        *fraction |= 0x800000;
-    else
-        *exponent = 1;
-}
-
-/* magnitude times 2^shift as an integer, halves rounded up; magnitude is below 2^bits. */
-static int64_t shifted(int64_t magnitude, int shift, int bits)
-{
-    if (shift >= 0)
-        return magnitude << (shift & 63);
-    return shift >= -bits - 1 ? (magnitude + ((int64_t)1 << (-shift - 1))) >> -shift : 0;
-}
-
-int64_t canonical_fixed(float x, int scale)
-{
-    int64_t fraction;
-    int exponent;
-    take_apart(&fraction, &exponent, x);
-    const int64_t magnitude = shifted(fraction, exponent - 150 + scale, 24);
-    return signbit(x) ? -magnitude : magnitude;
-}
-
-int64_t canonical_fixed_weighted(float x, float weight, int scale)
-{
-    int64_t fraction, weight_fraction;
-    int exponent, weight_exponent;
-    take_apart(&fraction, &exponent, x);
-    take_apart(&weight_fraction, &weight_exponent, weight);
-    const int64_t magnitude =
-        shifted(fraction * weight_fraction, exponent + weight_exponent - 300 + scale, 48);
-    return signbit(x) ? -magnitude : magnitude;
+    return (int64_t)round(ldexp((double)x * (double)weight, scale));
 }

@@ -31,11 +31,8 @@ uint32_t canonical_nearest(double *distance, const float *x, const float *centro
 /* Adds KMEANS_LANES lanes as the canonical distance does; they are overwritten. */
 double canonical_lane_sum(double lanes[KMEANS_LANES]);
 
-/* The bits of x as a fixed-point number with 2^scale units to 1: the nearest, halves away from
- * zero. The caller chose scale so that |x| < 2^(62 - scale). */
-int64_t canonical_fixed(float x, int scale);
-
-/* The same of x times a weight from 0 to 1: of the exact product. */
-int64_t canonical_fixed_weighted(float x, float weight, int scale);
+/* x times a weight from 0 to 1 as a fixed-point number with 2^scale units to 1: the nearest to the exact
+ * product, halves away from zero. The caller chose scale so that |x| < 2^(62 - scale). */
+int64_t canonical_fixed(float x, float weight, int scale);
 
 #endif

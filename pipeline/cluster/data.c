@@ -607,6 +607,7 @@ static enum status release_tile(struct data *data, struct error *err)
     memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
     stream->staged_count--;
     data->tile->x = NULL;
+    data->tile->host = NULL;
     data->tile = NULL;
     if (data->lane->zero_copy &&
         map_slot(data, &stream->slots[at], stream->slot_bytes, err) != STATUS_OK)
@@ -630,6 +631,7 @@ enum status data_next(struct data *data, struct tile **tile, struct error *err)
             return err->status;
     struct slot *slot = &stream->slots[stream->staged[0]];
     (*tile)->x = slot->device;
+    (*tile)->host = slot->host;
     return wait_upload(data, slot, err);
 }
 
@@ -706,16 +708,18 @@ enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint3
 
 enum status data_map(float **rows, struct data *data, struct tile *tile, struct error *err)
 {
-    void *host = NULL;
+    void *host = tile->host;
     enum status status =
-        ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true, CL_MAP_READ, 0,
-                        tile_bytes(data, tile), OCL_NO_WAITS, NULL, err);
+        host ? STATUS_OK
+             : ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true, CL_MAP_READ,
+                               0, tile_bytes(data, tile), OCL_NO_WAITS, NULL, err);
     *rows = host;
     return status;
 }
 
 enum status data_unmap(struct data *data, struct tile *tile, float *rows, struct error *err)
 {
-    return ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, rows, OCL_NO_WAITS, NULL,
-                             err);
+    return tile->host ? STATUS_OK
+                      : ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, rows,
+                                          OCL_NO_WAITS, NULL, err);
 }

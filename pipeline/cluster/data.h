@@ -23,7 +23,8 @@ struct tile {
     uint64_t offset; /* the same within the share */
     uint32_t rows;
     struct lane_held *held; /* the buffers below; but for x where the data is not resident */
-    cl_mem x; /* rows x stride float32; while acquired, where the data is not resident */
+    cl_mem x;    /* rows x stride float32; while acquired, where the data is not resident */
+    float *host; /* the same, where the host has them, too: streamed to a device of other memory */
     /* A value for each row, kept between passes. */
     cl_mem labels;       /* int32 */
     cl_mem upper_bounds; /* float32: of the distance to the label's centroid (prune.h) */

@@ -18,8 +18,10 @@
 static enum status open_kernels(struct device_update *device, struct error *err)
 {
     struct lane *lane = device->update->lane;
-    char options[32];
-    snprintf(options, sizeof options, "-DDOUBLES=%d", update_keeps_subnormals(lane->device));
+    const bool weighted = device->update->own.weights;
+    char options[40];
+    snprintf(options, sizeof options, "-DDOUBLES=%d -DWEIGHTED=%d",
+             !weighted && update_keeps_subnormals(lane->device), weighted);
     if (lane_program(&device->program, lane, "kmeans_moves", options, err) != STATUS_OK)
         return err->status;
     const struct lane_wanted kernels[] = {
@@ -36,12 +38,15 @@ static enum status open_buffers(struct device_update *device, struct error *err)
     const struct update *update = device->update;
     struct data *data = update->data;
     struct mailbox *mailbox = &device->filter->mailbox;
-    const size_t k = update->k;
+    const size_t k = update->k, entries = 2 * (size_t)data->tile_rows;
     const struct lane_wanted wanted[] = {
+        BUFFER(device->totals, k * data->stride * sizeof(cl_long)),
+        BUFFER(device->entries, entries * sizeof(cl_uint)),
+        BUFFER(device->scales, (data->stride + 1) * sizeof(cl_int)),
         BUFFER(device->joined, k * sizeof(cl_uint)),
         BUFFER(device->left, k * sizeof(cl_uint)),
         BUFFER(device->cursors, k * sizeof(cl_uint)),
-        BUFFER(device->entry_clusters, 2 * (size_t)data->tile_rows * sizeof(cl_int)),
+        BUFFER(device->entry_clusters, entries * sizeof(cl_int)),
         BUFFER(device->units, data->stride * sizeof(cl_double)),
         BUFFER(device->means, data->stride * sizeof(cl_double)),
     };
@@ -54,7 +59,9 @@ static enum status open_buffers(struct device_update *device, struct error *err)
         if (lane_hold(&tile->held, update->lane, &labels, 1, "labels", err) != STATUS_OK)
             return err->status;
     }
-    if (mailbox_part_open(&device->counts, mailbox, (k + 3) * sizeof(cl_int), err) != STATUS_OK)
+    if (mailbox_part_open(&device->counts, mailbox, (k + 3) * sizeof(cl_long), err) != STATUS_OK ||
+        (update->own.weights &&
+         mailbox_part_open(&device->weights, mailbox, k * sizeof(cl_long), err) != STATUS_OK))
         return err->status;
     return mailbox_part_open(&device->moves, mailbox, k * sizeof(struct centroid_move), err);
 }
@@ -64,9 +71,9 @@ enum status device_update_open(struct device_update *device, struct update *upda
 {
     *device = (struct device_update){.update = update, .filter = filter};
     struct data *data = update->data;
-    if (!filter->device_layout || update->weights || !update->lane->device->int64_atomics ||
-        !data->resident || data->share.rows > INT32_MAX)
+    if (!filter->device_layout || !update->lane->device->int64_atomics || !data->resident)
         return STATUS_OK;
+    const size_t stride = data->stride;
     enum status status = STATUS_FAILED;
     double *means = calloc(data->stride, sizeof *means);
     if (!means) {
@@ -78,8 +85,12 @@ enum status device_update_open(struct device_update *device, struct update *upda
     if (open_kernels(device, err) != STATUS_OK || open_buffers(device, err) != STATUS_OK ||
         lane_write(update->lane, "means", device->means, 0, data->stride * sizeof *means, means,
                    err) != STATUS_OK ||
-        lane_write(update->lane, "units", device->units, 0, data->stride * sizeof *update->units,
-                   update->units, err) != STATUS_OK)
+        lane_write(update->lane, "units", device->units, 0, stride * sizeof *update->units,
+                   update->units, err) != STATUS_OK ||
+        lane_write(update->lane, "scales", device->scales, 0, stride * sizeof *update->scales,
+                   update->scales, err) != STATUS_OK ||
+        lane_write(update->lane, "scales", device->scales, stride * sizeof *update->scales,
+                   sizeof data->weights.scale, &data->weights.scale, err) != STATUS_OK)
         goto out;
     device->used = true;
     status = STATUS_OK;
@@ -91,6 +102,7 @@ out:
 void device_update_close(struct device_update *device)
 {
     mailbox_part_close(&device->counts);
+    mailbox_part_close(&device->weights);
     mailbox_part_close(&device->moves);
     lane_release(&device->held);
     *device = (struct device_update){0};
@@ -99,39 +111,82 @@ void device_update_close(struct device_update *device)
 static enum status fill(struct device_update *device, cl_mem buffer, uint32_t pattern, size_t bytes,
                         struct error *err)
 {
-    return ocl_enqueue_fill(device->update->lane->compute, "zero counts", buffer, pattern, 0, bytes,
+    return ocl_enqueue_fill(device->update->lane->compute, "zero sums", buffer, pattern, 0, bytes,
                             OCL_NO_WAITS, NULL, err);
+}
+
+static size_t bytes_of_sums(const struct device_update *device)
+{
+    return (size_t)device->update->k * device->update->data->stride * sizeof(cl_long);
+}
+
+/* Counts and weights of update->own. */
+static enum status write_counts(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    const size_t bytes = update->k * sizeof(cl_long);
+    memset(device->counts.host, 0, bytes + 3 * sizeof(cl_long));
+    memcpy(device->counts.host, update->own.counts, bytes);
+    device->entries_before = 0;
+    if (lane_write(update->lane, "counts", device->counts.buffer, 0, bytes + 3 * sizeof(cl_long),
+                   device->counts.host, err) != STATUS_OK)
+        return err->status;
+    return update->own.weights ? lane_write(update->lane, "weights", device->weights.buffer, 0,
+                                            bytes, update->own.weights, err)
+                               : STATUS_OK;
+}
+
+enum status device_update_write(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    const size_t clusters = update->k * sizeof(cl_uint);
+    if (fill(device, device->joined, 0, clusters, err) != STATUS_OK ||
+        fill(device, device->left, 0, clusters, err) != STATUS_OK ||
+        write_counts(device, err) != STATUS_OK)
+        return err->status;
+    return lane_write(update->lane, "sums", device->totals, 0, bytes_of_sums(device),
+                      update->own.values, err);
+}
+
+enum status device_update_read(struct device_update *device, struct error *err)
+{
+    return lane_read(device->update->lane, "sums", device->totals, 0, bytes_of_sums(device),
+                     device->update->own.values, err);
 }
 
 enum status device_update_reset(struct device_update *device, struct error *err)
 {
-    const size_t k = device->update->k;
     const struct data *data = device->update->data;
-    enum status status = fill(device, device->joined, 0, k * sizeof(cl_uint), err);
-    if (status == STATUS_OK)
-        status = fill(device, device->left, 0, k * sizeof(cl_uint), err);
-    if (status == STATUS_OK)
-        status = fill(device, device->counts.buffer, 0, (k + 3) * sizeof(cl_int), err);
+    enum status status = device_update_write(device, err);
     for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
         status = fill(device, data->tiles[i].summed_labels, UINT32_MAX,
                       data->tiles[i].rows * sizeof(cl_int), err);
-    device->entries = 0;
     device->no_rows = true;
     return status;
 }
 
 /* --- a pass ---------------------------------------------------------------------------------- */
 
+/* Not looked at where rows have none. */
+static cl_mem row_weights_of(const struct device_update *device, const struct tile *tile)
+{
+    return tile->weights ? tile->weights : device->scales;
+}
+
 static enum status launch_sum(struct device_update *device, struct tile *tile, struct error *err)
 {
     const struct update *update = device->update;
     const cl_uint stride = update->data->stride;
-    if (ocl_args(device->sum, err, OCL_ARG(tile->x), OCL_ARG(update->scale_buffer),
-                 OCL_ARG(update->entries), OCL_ARG(device->entry_clusters),
-                 OCL_ARG(device->counts.buffer), OCL_ARG(update->totals), OCL_ARG(stride),
-                 OCL_ARG(update->k), OCL_ARGS_END) != STATUS_OK)
+    const bool weighted = update->own.weights;
+    const cl_mem row_weights = row_weights_of(device, tile);
+    const cl_mem weights = weighted ? device->weights.buffer : device->counts.buffer;
+    if (ocl_args(device->sum, err, OCL_ARG(tile->x), OCL_ARG(device->scales),
+                 OCL_ARG(device->entries), OCL_ARG(device->entry_clusters), OCL_ARG(row_weights),
+                 OCL_ARG(device->counts.buffer), OCL_ARG(device->totals), OCL_ARG(weights),
+                 OCL_ARG(stride), OCL_ARG(update->k), OCL_ARGS_END) != STATUS_OK)
         return err->status;
-    const size_t columns = (stride + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
+    /* The weights are summed up like a column more. */
+    const size_t columns = (stride + weighted + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
     const size_t global[2] = {columns * COLUMNS, workers < spans ? workers : spans};
@@ -174,19 +229,21 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     const uint64_t items = ((uint64_t)rows + deal.each - 1) / deal.each;
     const cl_mem left = unless ? unless->counts : device->counts.buffer;
     const cl_uint at = unless ? unless->index : KMEANS_ALWAYS;
+    const cl_mem weights = row_weights_of(device, tile);
     if (LANE_RUN(lane, "count moves", device->count, items, GROUP, err, OCL_ARG(tile->labels),
-                 OCL_ARG(tile->summed_labels), OCL_ARG(device->joined), OCL_ARG(device->left),
-                 OCL_ARG(left), OCL_ARG(at), OCL_ARG(rows), OCL_ARG(deal.each), OCL_ARG(deal.bins),
-                 OCL_LOCAL(deal.bytes)) != STATUS_OK)
+                 OCL_ARG(tile->summed_labels), OCL_ARG(weights), OCL_ARG(device->joined),
+                 OCL_ARG(device->left), OCL_ARG(left), OCL_ARG(at), OCL_ARG(rows),
+                 OCL_ARG(deal.each), OCL_ARG(deal.bins), OCL_LOCAL(deal.bytes)) != STATUS_OK)
         return err->status;
     if (LANE_RUN(lane, "scan moves", device->scan, KMEANS_SCAN_ITEMS, KMEANS_SCAN_ITEMS, err,
                  OCL_ARG(device->joined), OCL_ARG(device->left), OCL_ARG(device->cursors),
                  OCL_ARG(device->counts.buffer), OCL_ARG(k)) != STATUS_OK)
         return err->status;
     if (LANE_RUN(lane, "place moves", device->place, items, GROUP, err, OCL_ARG(tile->labels),
-                 OCL_ARG(tile->summed_labels), OCL_ARG(device->cursors), OCL_ARG(update->entries),
-                 OCL_ARG(device->entry_clusters), OCL_ARG(left), OCL_ARG(at), OCL_ARG(rows),
-                 OCL_ARG(deal.each), OCL_ARG(deal.bins), OCL_LOCAL(deal.bytes)) != STATUS_OK)
+                 OCL_ARG(tile->summed_labels), OCL_ARG(weights), OCL_ARG(device->cursors),
+                 OCL_ARG(device->entries), OCL_ARG(device->entry_clusters), OCL_ARG(left),
+                 OCL_ARG(at), OCL_ARG(rows), OCL_ARG(deal.each), OCL_ARG(deal.bins),
+                 OCL_LOCAL(deal.bytes)) != STATUS_OK)
         return err->status;
     return launch_sum(device, tile, err);
 }
@@ -200,11 +257,15 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
     const cl_uint cosine = data->transform.metric == METRIC_COSINE;
     const cl_double shift_scale = prune_shift_scale(prune);
-    const cl_mem sums = device->all_sums ? *device->all_sums : update->totals;
+    const cl_mem sums = device->all_sums ? *device->all_sums : device->totals;
     const cl_mem counts = device->all_counts ? *device->all_counts : device->counts.buffer;
+    const cl_mem weights = update->own.weights ? device->weights.buffer : counts;
+    const cl_double weight_unit =
+        update->own.weights ? ldexp(1.0, -data->weights.scale) : 0; /* 0: rows have none */
     if (LANE_RUN(update->lane, "move centroids", device->centroids, (uint64_t)k * KMEANS_LANES,
-                 KMEANS_LANES, err, OCL_ARG(sums), OCL_ARG(counts), OCL_ARG(device->units),
-                 OCL_ARG(device->means), OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
+                 KMEANS_LANES, err, OCL_ARG(sums), OCL_ARG(counts), OCL_ARG(weights),
+                 OCL_ARG(weight_unit), OCL_ARG(device->units), OCL_ARG(device->means),
+                 OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
                  OCL_ARG(device->moves.buffer), OCL_ARG(prune->shifts), OCL_ARG(k), OCL_ARG(stride),
                  OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale)) != STATUS_OK ||
         (prune->tensor && filter->bounds_usable && k <= RANK_MOST &&
@@ -215,13 +276,14 @@ enum status device_update_centroids(struct device_update *device, struct prune *
 
 void device_update_count(uint64_t *moved, struct device_update *device)
 {
-    struct update *update = device->update;
-    const size_t k = update->k;
-    const cl_int *counts = device->counts.host;
-    const cl_uint all = (cl_uint)counts[k + 1], now = all - device->entries;
-    device->entries = all;
-    for (size_t c = 0; c < k; c++)
-        update->counts[c] = (uint64_t)counts[c];
+    struct sums *own = &device->update->own;
+    const size_t k = device->update->k;
+    const cl_long *counts = device->counts.host;
+    const uint64_t all = (uint64_t)counts[k + 1], now = all - device->entries_before;
+    device->entries_before = all;
+    memcpy(own->counts, counts, k * sizeof *counts);
+    if (own->weights)
+        memcpy(own->weights, device->weights.host, k * sizeof *own->weights);
     /* A row that was in no cluster only joins one. */
     *moved = device->no_rows ? now : now / 2;
     device->no_rows = false;
@@ -253,18 +315,11 @@ enum status device_update_fetch(struct device_update *device, int32_t *labels, f
 enum status device_update_store(struct device_update *device, const int32_t *labels,
                                 struct error *err)
 {
-    struct update *update = device->update;
-    const struct data *data = update->data;
-    cl_int *counts = device->counts.host;
-    for (uint32_t c = 0; c < update->k; c++)
-        counts[c] = (cl_int)update->counts[c];
-    if (lane_write(update->lane, "counts", device->counts.buffer, 0, update->k * sizeof *counts,
-                   counts, err) != STATUS_OK)
-        return err->status;
-    for (uint32_t i = 0; i < data->tile_count; i++)
-        if (lane_write(update->lane, "labels", data->tiles[i].summed_labels, 0,
-                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset,
-                       err) != STATUS_OK)
-            return err->status;
-    return STATUS_OK;
+    const struct data *data = device->update->data;
+    enum status status = device_update_write(device, err);
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++)
+        status =
+            lane_write(data->lane, "labels", data->tiles[i].summed_labels, 0,
+                       data->tiles[i].rows * sizeof *labels, labels + data->tiles[i].offset, err);
+    return status;
 }

@@ -1,5 +1,5 @@
-/* device_update.h: the update step where it need not leave the device: resident rows, 64-bit atomics
- * and float64.
+/* device_update.h: the update step where it need not leave the device: resident rows and tiles of
+ * batches, 64-bit atomics and float64.
  *
  * Sums, counts, centroids and the labels that the sums hold stay on the device; the host gets a few
  * numbers of each cluster. The bits are those of update.c. */
@@ -16,16 +16,19 @@ struct device_update {
     struct lane_held *held;
     cl_program program;
     cl_kernel count, scan, place, sum, centroids;
+    cl_mem totals;                /* k x stride int64: the rank's sums */
     cl_mem joined, left, cursors; /* k: of the rows that changed their cluster */
-    /* k; then entries of the tile, those of all since the last reset, and empty clusters */
+    /* int64: k; then entries of the tile, those of all since the last reset, and empty clusters */
     struct mailbox_part counts;
-    cl_mem entry_clusters;     /* of update->entries, 2 for each row of the largest tile */
-    cl_mem units, means;       /* of columns */
-    struct mailbox_part moves; /* k struct centroid_move */
+    struct mailbox_part weights; /* k int64, where rows have weights; else counts again */
+    cl_mem entries;        /* rows of a tile in order of clusters, 2 for each of the largest */
+    cl_mem entry_clusters; /* of each entry */
+    cl_mem scales, units, means; /* of columns; the scales end with that of weights */
+    struct mailbox_part moves;   /* k struct centroid_move */
     /* What centroids move by where there are other ranks (exchange.h); else NULL. */
     const cl_mem *all_sums, *all_counts;
-    cl_uint entries; /* of all, as of the last read */
-    bool no_rows;    /* no row is in the sums yet */
+    uint64_t entries_before; /* of all, as of the last read */
+    bool no_rows;            /* no row is in the sums yet */
 };
 
 /* Leaves `used` false where the device cannot. */
@@ -33,6 +36,11 @@ enum status device_update_open(struct device_update *device, struct update *upda
                                struct filter *filter, struct error *err);
 /* Frees buffers, kernels and program; accepts a zeroed struct and what a failed open left. */
 void device_update_close(struct device_update *device);
+
+/* Brings update->own to the device, of rows that no tile's summed_labels tell of. */
+enum status device_update_write(struct device_update *device, struct error *err);
+/* Brings the sums to update->own. */
+enum status device_update_read(struct device_update *device, struct error *err);
 
 /* Forgets all rows; follows update_reset. */
 enum status device_update_reset(struct device_update *device, struct error *err);
@@ -47,7 +55,7 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
 enum status device_update_centroids(struct device_update *device, struct prune *prune,
                                     const struct device_count *unless, struct error *err);
 
-/* Once the mailbox was read: how many rows moved, and update->counts. */
+/* Once the mailbox was read: how many rows moved, and counts and weights of update->own. */
 void device_update_count(uint64_t *moved, struct device_update *device);
 
 /* Brings the centroids (k x stride) to the host. */
@@ -55,7 +63,7 @@ enum status device_update_read_centroids(struct device_update *device, float *ce
                                          struct error *err);
 
 /* Brings labels (of the rank's rows) and centroids (k x stride; NULL for none) to the host, and takes back
- * counts and labels after the host has moved rows. */
+ * update->own and labels after the host has moved rows. */
 enum status device_update_fetch(struct device_update *device, int32_t *labels, float *centroids,
                                 struct error *err);
 enum status device_update_store(struct device_update *device, const int32_t *labels,

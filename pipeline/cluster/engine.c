@@ -77,7 +77,7 @@ void engine_close(struct engine *engine)
 /* Runs that follow have k clusters. */
 static void use_k(struct engine *engine, uint32_t k)
 {
-    engine->config.k = engine->fit.totals.k = engine->shard.update.k = k;
+    engine->config.k = engine->shard.update.k = k;
 }
 
 /* One restart, or the rest of it that checkpoint->run does not have yet. */
@@ -124,14 +124,14 @@ void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *ot
 /* The restart that comes next starts from nothing. */
 static void begin_run(struct fit *fit, struct cluster_outcome *outcome)
 {
-    const bool sums = fit->method->keeps_sums;
+    const struct sums sums = fit->method->keeps_sums ? fit->update->all : (struct sums){0};
     outcome->iterations = 0;
     outcome->converged = false;
     fit->checkpoint->run = (struct checkpoint_run){.outcome = outcome,
                                                    .centroids = fit->centroids,
-                                                   .counts = sums ? fit->update->counts : NULL,
-                                                   .sums = sums ? fit->update->sums : NULL,
-                                                   .weights = sums ? fit->update->weights : NULL};
+                                                   .counts = sums.counts,
+                                                   .sums = sums.values,
+                                                   .weights = sums.weights};
 }
 
 static enum status run_all(struct cluster_outcome *out, struct engine *engine, struct error *err)

@@ -18,7 +18,7 @@ static size_t piece_values(const struct update *update)
 static enum status agree(bool *used, struct comm *comm, const struct device_update *device,
                          struct error *err)
 {
-    int64_t able = device->used && device->update->data->rows <= INT32_MAX;
+    int64_t able = device->used && !device->update->own.weights;
     *used = false;
     if (comm->size == 1)
         return STATUS_OK;
@@ -39,7 +39,7 @@ enum status exchange_open(struct exchange *exchange, struct comm *comm,
     const struct lane_wanted wanted[] = {
         KERNEL(exchange->add, device->program, "add_sums"),
         BUFFER(exchange->sums, k * update->data->stride * sizeof(cl_long)),
-        BUFFER(exchange->counts, (k + 3) * sizeof(cl_int)),
+        BUFFER(exchange->counts, (k + 3) * sizeof(cl_long)),
         BUFFER(exchange->arrived, piece_values(update) * sizeof(cl_long)),
         HOST(exchange->host_counts, k + 3)};
     device->all_sums = &exchange->sums;
@@ -69,7 +69,7 @@ static enum status add(const struct piece *piece, bool first, struct error *err)
     struct exchange *exchange = piece->exchange;
     const struct update *update = exchange->device->update;
     const cl_ulong from = piece->from, count = piece->count;
-    const cl_mem to = first ? update->totals : exchange->sums;
+    const cl_mem to = first ? exchange->device->totals : exchange->sums;
     return LANE_RUN(update->lane, "add sums", exchange->add, count, 256, err,
                     OCL_ARG(exchange->sums), OCL_ARG(to), OCL_ARG(exchange->arrived), OCL_ARG(from),
                     OCL_ARG(count));
@@ -110,18 +110,20 @@ static enum status add_others(void *context, const void *const *all, struct erro
     return status;
 }
 
-static enum status exchange_piece(const struct piece *piece, int64_t *totals, struct error *err)
+static enum status exchange_piece(const struct piece *piece, struct error *err)
 {
     struct exchange *exchange = piece->exchange;
     const struct update *update = exchange->device->update;
     const size_t offset = piece->from * sizeof(cl_long), bytes = piece->count * sizeof(cl_long);
-    if (offset > 0 && lane_read(update->lane, "sums", update->totals, offset, bytes,
-                                update->sums + piece->from, err) != STATUS_OK)
+    if (offset > 0 && lane_read(update->lane, "sums", exchange->device->totals, offset, bytes,
+                                update->own.values + piece->from, err) != STATUS_OK)
         return err->status;
     if (comm_can_visit(exchange->comm))
-        return comm_visit(exchange->comm, update->sums, add_others, (void *)(uintptr_t)piece, err);
-    totals += piece->from;
-    if (comm_sum(exchange->comm, totals, update->sums + piece->from, piece->count, err) !=
+        return comm_visit(exchange->comm, update->own.values, add_others, (void *)(uintptr_t)piece,
+                          err);
+    /* Nobody needs what all.values hold while centroids move on devices. */
+    int64_t *totals = update->all.values + piece->from;
+    if (comm_sum(exchange->comm, totals, update->own.values + piece->from, piece->count, err) !=
             STATUS_OK ||
         lane_send(update->lane, "send sums", exchange->sums, offset, bytes, totals, err) !=
             STATUS_OK)
@@ -129,34 +131,33 @@ static enum status exchange_piece(const struct piece *piece, int64_t *totals, st
     return finish(piece, err);
 }
 
-static enum status send_counts(struct exchange *exchange, const uint64_t *counts, struct error *err)
+static enum status send_counts(struct exchange *exchange, struct error *err)
 {
     const struct update *update = exchange->device->update;
-    cl_int *all = exchange->host_counts;
+    int64_t *all = exchange->host_counts;
     const uint32_t k = update->k;
+    memcpy(all, update->all.counts, k * sizeof *all);
     all[k + 2] = 0;
-    for (uint32_t c = 0; c < k; c++) {
-        all[c] = (cl_int)counts[c];
-        all[k + 2] += counts[c] == 0;
-    }
+    for (uint32_t c = 0; c < k; c++)
+        all[k + 2] += all[c] == 0;
     return lane_send(update->lane, "counts", exchange->counts, 0, (k + 3) * sizeof *all, all, err);
 }
 
 enum status exchange_begin(struct exchange *exchange, struct error *err)
 {
     const struct update *update = exchange->device->update;
-    return ocl_enqueue_read(update->lane->compute, "sums", update->totals, false, 0,
-                            piece_values(update) * sizeof(cl_long), update->sums, OCL_NO_WAITS,
-                            NULL, err);
+    return ocl_enqueue_read(update->lane->compute, "sums", exchange->device->totals, false, 0,
+                            piece_values(update) * sizeof(cl_long), update->own.values,
+                            OCL_NO_WAITS, NULL, err);
 }
 
-enum status exchange_end(struct exchange *exchange, const uint64_t *counts, int64_t *totals,
+enum status exchange_end(struct exchange *exchange,
                          enum status (*then)(void *context, struct error *err), void *context,
                          struct error *err)
 {
     const struct update *update = exchange->device->update;
     const size_t all = (size_t)update->k * update->data->stride, most = piece_values(update);
-    if (send_counts(exchange, counts, err) != STATUS_OK)
+    if (send_counts(exchange, err) != STATUS_OK)
         return err->status;
     for (size_t from = 0; from < all; from += most) {
         const bool last = all - from <= most;
@@ -165,7 +166,7 @@ enum status exchange_end(struct exchange *exchange, const uint64_t *counts, int6
                                     .count = last ? all - from : most,
                                     .then = last ? then : NULL,
                                     .context = context};
-        if (exchange_piece(&piece, totals, err) != STATUS_OK)
+        if (exchange_piece(&piece, err) != STATUS_OK)
             return err->status;
     }
     return STATUS_OK;

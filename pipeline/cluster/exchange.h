@@ -19,7 +19,7 @@ struct exchange {
     cl_mem sums;    /* k x stride: of all ranks */
     cl_mem counts;  /* as device->counts, of all ranks */
     cl_mem arrived; /* a piece of another rank's sums */
-    cl_int *host_counts;
+    int64_t *host_counts;
 };
 
 /* All ranks call it. Leaves `used` false where there is one rank, or where a device of any rank cannot
@@ -32,13 +32,13 @@ enum status exchange_open(struct exchange *exchange, struct comm *comm,
 void exchange_close(struct exchange *exchange);
 
 /* Enqueues what the next wait for the compute queue is to cover: the first piece of the sums comes to
- * update->sums. */
+ * update->own. */
 enum status exchange_begin(struct exchange *exchange, struct error *err);
 
 /* After that wait: makes exchange->sums those of all ranks, once what this enqueues is over, and calls
- * `then`, which enqueues what needs them and waits for it. counts: of all ranks, k. totals: host
- * memory for as many sums, which hold nothing of use afterwards. All ranks call it. */
-enum status exchange_end(struct exchange *exchange, const uint64_t *counts, int64_t *totals,
+ * `then`, which enqueues what needs them and waits for it. update->all.counts are those of all ranks;
+ * its values hold nothing of use afterwards. All ranks call it. */
+enum status exchange_end(struct exchange *exchange,
                          enum status (*then)(void *context, struct error *err), void *context,
                          struct error *err);
 

@@ -27,9 +27,9 @@
 /* What a pass leaves in the mailbox (device_update.c, prune.c, counters.c), at most: bytes of each
  * cluster, others, parts.
  */
-#define MAILBOX_CLUSTER (KMEANS_FACTS * sizeof(cl_double) + sizeof(cl_int))
+#define MAILBOX_CLUSTER ((KMEANS_FACTS + 2) * sizeof(cl_double))
 #define MAILBOX_REST    1024
-#define MAILBOX_PARTS   5
+#define MAILBOX_PARTS   6
 
 /* Values of centroids that take less time to measure than threads to wake. */
 #define MEASURE_ALONE 16384

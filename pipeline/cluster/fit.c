@@ -22,15 +22,8 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
                         .assign = &shard->assign,
                         .update = &shard->update,
                         .checkpoint = checkpoint};
-    const bool several = fit->comm->size > 1;
-    if (several ? shard->exchange.used : shard->device_update.used)
+    if (fit->comm->size > 1 ? shard->exchange.used : shard->device_update.used)
         fit->device_update = &shard->device_update;
-    if (several && checkpoint) {
-        if (update_open_totals(&fit->totals, &shard->update, method_samples(config), err) !=
-            STATUS_OK)
-            return err->status;
-        fit->update = &fit->totals;
-    }
     const size_t k = config->k, values = k * data->stride;
     const struct lane_wanted wanted[] = {HOST(fit->centroids, values), HOST(fit->previous, values),
                                          HOST(fit->saved, values), HOST(fit->move, k),
@@ -40,7 +33,6 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
 
 void fit_close(struct fit *fit)
 {
-    update_close(&fit->totals);
     lane_release(&fit->held);
     *fit = (struct fit){0};
 }
@@ -67,10 +59,10 @@ static enum status use_centroids(struct fit *fit, bool *incremental, struct erro
 /* Brings sums to the host, those of all ranks. */
 static enum status read_sums(struct fit *fit, struct error *err)
 {
-    const struct update *own = &fit->shard->update;
-    if (update_read(&fit->shard->update, err) != STATUS_OK)
+    struct device_update *device = &fit->shard->device_update;
+    if (device->used && device_update_read(device, err) != STATUS_OK)
         return err->status;
-    return fit->update == &fit->totals ? update_add_sums(fit->update, own, err) : STATUS_OK;
+    return update_add_sums(fit->update, err);
 }
 
 enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
@@ -102,26 +94,28 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     const uint64_t scored = fit->assign->scored;
     bool incremental;
     enum { MOVED, SCORED };
-    const bool several = fit->update == &fit->totals;
     if (use_centroids(fit, &incremental, err) != STATUS_OK ||
         shard_assign(shard, fit->labels, incremental, move && fit->device_update, err) != STATUS_OK)
         return err->status;
-    int64_t counts[2] = {(int64_t)shard->moved, (int64_t)(fit->assign->scored - scored)};
-    if ((several && update_add_counts(fit->update, &shard->update, counts, 2, err) != STATUS_OK) ||
+    int64_t *tallies = fit->update->own.tallies;
+    tallies[MOVED] = (int64_t)shard->moved;
+    tallies[SCORED] = (int64_t)(fit->assign->scored - scored);
+    if (update_add_counts(fit->update, err) != STATUS_OK ||
         (!fit->device_update && read_sums(fit, err) != STATUS_OK))
         return err->status;
-    *moved = (uint64_t)counts[MOVED];
+    tallies = fit->update->all.tallies;
+    *moved = (uint64_t)tallies[MOVED];
     fit->has_labels = true;
     fit->measured = false;
     fit->passes++;
-    fit->pruned_now = 1 - (double)counts[SCORED] / ((double)fit->data->rows * fit->config->k);
+    fit->pruned_now = 1 - (double)tallies[SCORED] / ((double)fit->data->rows * fit->config->k);
     fit->pruned += fit->pruned_now;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
     fit->host_stale = shard->device_update.used;
-    if (!several || !move || !fit->device_update || relocate_count_empty(fit) > 0)
+    if (fit->comm->size == 1 || !move || !fit->device_update || relocate_count_empty(fit) > 0)
         return STATUS_OK;
     fit->moving = true;
-    return shard_move(shard, fit->update->counts, fit->update->sums, err);
+    return shard_move(shard, err);
 }
 
 enum status fit_forget_labels(struct fit *fit, struct error *err)
@@ -130,8 +124,7 @@ enum status fit_forget_labels(struct fit *fit, struct error *err)
     fit->has_labels = fit->host_stale = false;
     fit->passes = fit->pruned = 0;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
-    if (update_reset(&shard->update, err) != STATUS_OK)
-        return err->status;
+    update_reset(&shard->update);
     /* Where the device keeps labels, the host's are written before they are read. */
     if (shard->device_update.used)
         return device_update_reset(&shard->device_update, err);
@@ -330,7 +323,7 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
         }
     }
     if (fit_read_device(fit, false, err) != STATUS_OK ||
-        outcome_measure(out, fit->shard, fit->update->counts, err) != STATUS_OK)
+        outcome_measure(out, fit->shard, fit->update->all.counts, err) != STATUS_OK)
         return err->status;
     out->pruned = fit->passes > 0 ? fit->pruned / fit->passes : 0;
     for (uint32_t c = 0; c < out->k; c++)

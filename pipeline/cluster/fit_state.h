@@ -16,8 +16,7 @@ struct fit {
     struct lane_held *held;
     struct data *data;
     struct assign *assign;
-    struct update *update; /* of all rows */
-    struct update totals;  /* what it is where there are several ranks */
+    struct update *update;
     struct device_update
         *device_update; /* NULL where sums are brought to the host in each iteration */
     struct checkpoint *checkpoint;

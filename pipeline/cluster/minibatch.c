@@ -15,15 +15,14 @@
 struct minibatch {
     struct fit *fit;
     double tolerance;
-    struct tile tile; /* the piece of the batch that is worked on */
-    uint32_t piece;   /* rows, at most */
-    uint64_t *rows;   /* of the batch, ascending */
-    cl_uint *list;    /* of one piece, within a tile of the data */
-    int32_t *none;    /* -1 for each row of a piece */
-    uint64_t *counts; /* k: of clusters before this batch, */
-    int64_t *units;   /* and their weights, where there are any */
-    float *weights;   /* of a piece, likewise */
-    float *values;    /* of a piece, where the data is not resident */
+    struct tile tile;   /* the piece of the batch that is worked on */
+    uint32_t piece;     /* rows, at most */
+    uint64_t *rows;     /* of the batch, ascending */
+    cl_uint *list;      /* of one piece, within a tile of the data */
+    int32_t *none;      /* -1 for each row of a piece */
+    struct sums before; /* of this batch */
+    float *weights;     /* of a piece, likewise */
+    float *values;      /* of a piece, where the data is not resident */
     cl_mem device_list;
     cl_kernel gather;
 };
@@ -40,10 +39,14 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
                                          SHARED(tile->norms, each),
                                          SHARED(batch->device_list, each),
                                          SHARED(tile->weights, each)}; /* where there are any */
+    const struct lane_wanted summed = SHARED(tile->summed_labels, each);
     if (lane_hold(&tile->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
-        STATUS_OK)
+            STATUS_OK ||
+        (fit->shard->device_update.used &&
+         lane_hold(&tile->held, fit->lane, &summed, 1, "a batch", err) != STATUS_OK))
         return err->status;
     tile->rows = batch->piece;
+    tile->host = batch->values;
     tile->host_weights = batch->weights;
     return assign_open_tile(fit->assign, tile, err);
 }
@@ -56,11 +59,14 @@ static enum status open_batch(struct minibatch *batch, struct error *err)
     batch->piece = rows < data->tile_rows ? rows : data->tile_rows;
     const bool weighted = data->weights.of_row;
     const struct lane_wanted wanted[] = {
-        HOST(batch->rows, rows), HOST(batch->list, batch->piece), HOST(batch->none, batch->piece),
-        HOST(batch->counts, fit->config->k),
+        HOST(batch->rows, rows),
+        HOST(batch->list, batch->piece),
+        HOST(batch->none, batch->piece),
+        HOST(batch->before.values, (size_t)fit->config->k * data->stride),
+        HOST(batch->before.counts, fit->config->k),
         KERNEL(batch->gather, fit->assign->filter->rows_program, "gather_rows")};
     const struct lane_wanted values = HOST(batch->values, (size_t)batch->piece * data->stride);
-    const struct lane_wanted weights[] = {HOST(batch->units, fit->config->k),
+    const struct lane_wanted weights[] = {HOST(batch->before.weights, fit->config->k),
                                           HOST(batch->weights, batch->piece)};
     struct lane_held **held = &batch->tile.held;
     if (lane_hold(held, fit->lane, wanted, COUNT_OF(wanted), "a batch", err) != STATUS_OK ||
@@ -152,19 +158,56 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     return STATUS_OK;
 }
 
+/* No row of a piece is in the sums: all have the label -1. */
+static enum status sum_piece(struct minibatch *batch, struct error *err)
+{
+    struct shard *shard = batch->fit->shard;
+    struct device_update *device = &shard->device_update;
+    struct tile *tile = &batch->tile;
+    uint64_t moved;
+    if (!device->used)
+        return update_tile(&moved, &shard->update, tile, batch->none, shard->tile_labels, err);
+    if (ocl_enqueue_fill(shard->lane->compute, "no labels", tile->summed_labels, UINT32_MAX, 0,
+                         tile->rows * sizeof(cl_int), OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return err->status;
+    return device_update_tile(device, tile, NULL, err);
+}
+
+static void copy_sums(const struct minibatch *batch, struct sums *to, const struct sums *from)
+{
+    const size_t k = batch->fit->config->k;
+    memcpy(to->values, from->values, k * batch->fit->data->stride * sizeof *to->values);
+    memcpy(to->counts, from->counts, k * sizeof *to->counts);
+    if (to->weights)
+        memcpy(to->weights, from->weights, k * sizeof *to->weights);
+}
+
+/* After the last piece. */
+static enum status read_sums(const struct minibatch *batch, struct error *err)
+{
+    struct shard *shard = batch->fit->shard;
+    struct device_update *device = &shard->device_update;
+    uint64_t moved;
+    if (!device->used)
+        return STATUS_OK;
+    if (device_update_read(device, err) != STATUS_OK ||
+        mailbox_read(&shard->filter.mailbox, err) != STATUS_OK)
+        return err->status;
+    device_update_count(&moved, device);
+    return STATUS_OK;
+}
+
 /* Assigns one piece and adds its rows to the sums; *inertia grows by theirs. */
 static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
 {
     struct fit *fit = batch->fit;
     struct shard *shard = fit->shard;
     struct tile *tile = &batch->tile;
-    uint64_t moved;
     if (assign_tile(fit->assign, tile, false, err) != STATUS_OK ||
         assign_tile_distances(fit->assign, tile, shard->tile_distances, err) != STATUS_OK ||
         lane_read(fit->lane, "labels", tile->labels, 0, tile->rows * sizeof *shard->tile_labels,
                   shard->tile_labels, err) != STATUS_OK ||
-        update_tile(&moved, fit->update, tile, batch->none, shard->tile_labels, err) != STATUS_OK ||
-        update_wait(fit->update, err) != STATUS_OK)
+        sum_piece(batch, err) != STATUS_OK)
         return err->status;
     for (uint32_t i = 0; i < tile->rows; i++)
         *inertia += shard->tile_distances[i] * (batch->weights ? (double)batch->weights[i] : 1);
@@ -179,9 +222,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     const uint32_t k = fit->config->k, rows = fit->config->mini_batch;
     bool incremental;
     draw(batch, iteration);
-    memcpy(batch->counts, fit->update->counts, k * sizeof *batch->counts);
-    if (batch->units)
-        memcpy(batch->units, fit->update->weights, k * sizeof *batch->units);
+    copy_sums(batch, &batch->before, &fit->update->all);
     *inertia = *shift = 0;
     enum status status =
         assign_centroids(fit->assign, &incremental, fit->centroids, k, NULL, fit->measured, err);
@@ -195,12 +236,9 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
             status = do_piece(batch, inertia, err);
     }
     if (status == STATUS_OK)
-        status = update_read(fit->update, err);
-    if (status != STATUS_OK) {
-        /* On the host no row of this batch has been counted: a state to resume from. */
-        memcpy(fit->update->counts, batch->counts, k * sizeof *batch->counts);
-        if (batch->units)
-            memcpy(fit->update->weights, batch->units, k * sizeof *batch->units);
+        status = read_sums(batch, err);
+    if (status != STATUS_OK) { /* a state to resume from */
+        copy_sums(batch, &fit->update->all, &batch->before);
         return status;
     }
     *inertia *= fit->data->weights.unit;
@@ -228,7 +266,10 @@ static enum status minibatch_open(void **out, struct fit *fit, uint32_t first, s
     status = open_batch(batch, err);
     if (status != STATUS_OK)
         goto out;
-    status = first > 0 ? update_write(fit->update, err) : update_reset(fit->update, err);
+    if (first == 0)
+        update_reset(fit->update);
+    if (fit->shard->device_update.used)
+        status = device_update_write(&fit->shard->device_update, err);
 out:
     if (status != STATUS_OK)
         minibatch_close(out);

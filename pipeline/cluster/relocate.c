@@ -43,7 +43,7 @@ uint32_t relocate_count_empty(const struct fit *fit)
 {
     uint32_t empty = 0;
     for (uint32_t c = 0; c < fit->config->k; c++)
-        empty += fit->update->counts[c] == 0;
+        empty += fit->update->all.counts[c] == 0;
     return empty;
 }
 
@@ -103,9 +103,8 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
 {
     const struct data_share *share = &fit->data->share;
     const uint32_t size = fit->comm->size;
-    *far = (struct far_rows){.fit = fit,
-                             .latest.distance = HUGE_VAL,
-                             .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
+    *far = (struct far_rows){
+        .fit = fit, .latest.distance = HUGE_VAL, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
     far->limit = far->batch;
     const size_t given = (size_t)size * far->batch;
     far->distances = malloc(share->rows * sizeof *far->distances);
@@ -171,27 +170,24 @@ static enum status give_row(struct fit *fit, const struct far_row *row, const fl
     float *centroid = fit->centroids + (size_t)cluster * stride;
     fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
     memcpy(centroid, values, stride * sizeof *values);
-    if (shard_has_row(fit->shard, row->row)) {
-        struct tile *tile = data_tile_of(fit->data, row->row);
-        const uint32_t at = (uint32_t)(row->row - tile->first);
-        const int32_t label = (int32_t)cluster;
-        fit->labels[tile->offset + at] = label;
-        if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
-                       err) != STATUS_OK ||
-            assign_forget_row(fit->assign, tile, at, err) != STATUS_OK ||
-            update_move_row(&fit->shard->update, values, row->weight, (uint32_t)row->label, cluster,
-                            err) != STATUS_OK)
-            return err->status;
-    }
-    return fit->update == &fit->totals ? update_move_row(fit->update, values, row->weight,
-                                                         (uint32_t)row->label, cluster, err)
-                                       : STATUS_OK;
+    const bool own = shard_has_row(fit->shard, row->row);
+    update_move_row(fit->update, values, row->weight, (uint32_t)row->label, cluster, own);
+    if (!own)
+        return STATUS_OK;
+    struct tile *tile = data_tile_of(fit->data, row->row);
+    const uint32_t at = (uint32_t)(row->row - tile->first);
+    const int32_t label = (int32_t)cluster;
+    fit->labels[tile->offset + at] = label;
+    if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
+                   err) != STATUS_OK)
+        return err->status;
+    return assign_forget_row(fit->assign, tile, at, err);
 }
 
 enum status relocate_rows(struct fit *fit, struct error *err)
 {
     const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
-    const uint64_t *counts = fit->update->counts;
+    const uint64_t *counts = fit->update->all.counts;
     enum status status = STATUS_FAILED;
     struct far_rows far = {0};
     struct far_row row;

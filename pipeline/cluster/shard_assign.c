@@ -14,9 +14,6 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
                    shard->tile_labels, err) != STATUS_OK ||
         update_tile(&moved, &shard->update, tile, labels, shard->tile_labels, err) != STATUS_OK)
         return err->status;
-    /* The sums' commands must be over before the tile goes. */
-    if (!shard->data.resident && update_wait(&shard->update, err) != STATUS_OK)
-        return err->status;
     memcpy(labels, shard->tile_labels, tile->rows * sizeof *labels);
     shard->moved += moved;
     return STATUS_OK;
@@ -109,8 +106,7 @@ static enum status move_centroids(void *context, struct error *err)
     return mailbox_read(&shard->filter.mailbox, err);
 }
 
-enum status shard_move(struct shard *shard, const uint64_t *counts, int64_t *totals,
-                       struct error *err)
+enum status shard_move(struct shard *shard, struct error *err)
 {
-    return exchange_end(&shard->exchange, counts, totals, move_centroids, shard, err);
+    return exchange_end(&shard->exchange, move_centroids, shard, err);
 }

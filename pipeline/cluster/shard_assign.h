@@ -13,9 +13,7 @@ enum status shard_assign(struct shard *shard, int32_t *labels, bool incremental,
                          struct error *err);
 
 /* After shard_assign with a move, where shard->exchange is used: moves the centroids to the means of
- * all ranks' rows, and plans the next pass. counts, totals: see exchange_end; no cluster is empty.
- * All ranks call it. */
-enum status shard_move(struct shard *shard, const uint64_t *counts, int64_t *totals,
-                       struct error *err);
+ * all ranks' rows, and plans the next pass; no cluster is empty. All ranks call it. */
+enum status shard_move(struct shard *shard, struct error *err);
 
 #endif

@@ -7,67 +7,57 @@
 
 #include "cluster/data.h"
 
+struct sums {
+    int64_t *values;  /* k x stride, in units */
+    int64_t *tallies; /* UPDATE_TALLIES numbers that ranks add up with the counts, which follow */
+    uint64_t *counts; /* k: rows, without those of weight 0 */
+    int64_t *weights; /* k: the sum of their weights, in units; NULL without weights */
+};
+
+#define UPDATE_TALLIES 2
+
 struct update {
     struct lane *lane;
     struct data *data;
-    uint32_t k;
     struct lane_held *held;
-    uint32_t vectors; /* of columns that a work-item takes */
-    cl_kernel sum, add;
-    cl_int *scales;      /* stride */
-    double *units;       /* 2^-scale, stride */
-    cl_long *sums;       /* k x stride, the host's copy as of update_read */
-    cl_mem pinned;       /* what that lies in where each iteration reads it; or NULL */
-    uint64_t *counts;    /* rows of each cluster, without those of weight 0 */
-    int64_t *weights;    /* k: the sum of their weights, in units; NULL without weights */
-    cl_mem scale_buffer; /* stride */
-    cl_mem totals;       /* k x stride; NULL: on the host only */
-    cl_mem entries, segments, begins, clusters, partial;
-    uint32_t segments_max; /* that fit in `partial` */
-    /* Of one tile, sorted by cluster: */
-    cl_uint *host_entries, *host_segments, *host_begins, *host_clusters;
-    uint32_t *cluster_end; /* k */
+    uint32_t k;
+    int *scales;     /* stride */
+    double *units;   /* 2^-scale, stride */
+    double *inverse; /* 2^scale, stride */
+    bool small;      /* no value of a row has more than 51 bits */
+    cl_mem
+        pinned; /* what own.values lie in where each iteration reads them from a device; or NULL */
+    struct sums own; /* of the rank's rows; by device_update.h: as of its last read */
+    struct sums
+        all; /* of all ranks' rows, as of the latest update_add_*; own where there is one rank */
+    uint32_t *moved; /* of the largest tile: rows that changed their cluster */
 };
 
 /* Rows count as often as their weights say. A sum may hold every row once, or up to `samples` rows
  * if those are more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
-/* For the sums of all ranks' rows, of which `part` has its own: on the host only. */
-enum status update_open_totals(struct update *totals, const struct update *part, uint64_t samples,
-                               struct error *err);
 void update_close(struct update *update);
 
 /* Whether kernels can have float64 with every float32 value taken for what it is. */
 bool update_keeps_subnormals(const struct ocl_device *device);
 
-/* Forgets all rows, on the host; there and on the device. */
-void update_clear(struct update *update);
-enum status update_reset(struct update *update, struct error *err);
+/* Forgets all rows. */
+void update_reset(struct update *update);
 
-/* Writes the host's sums to the device. */
-enum status update_write(struct update *update, struct error *err);
-
-/* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones; *moved
- * is their number, those of weight 0 included. */
+/* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones, on the
+ * host's threads; *moved is their number, without those of weight 0. */
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err);
 
-/* Waits until the tiles given so far have been summed; the host's sums stay as they are. */
-enum status update_wait(struct update *update, struct error *err);
+/* update->all becomes the sum of what all ranks have, who all call it: tallies, counts and weights; or
+ * the sums. */
+enum status update_add_counts(struct update *update, struct error *err);
+enum status update_add_sums(struct update *update, struct error *err);
 
-/* Brings the sums to the host. */
-enum status update_read(struct update *update, struct error *err);
-
-/* totals gets the counts and weights of all ranks, of which `part` has its own, and the host's sums;
- * all ranks call it. values: `count` others are added up, too. */
-enum status update_add_counts(struct update *totals, const struct update *part, int64_t *values,
-                              size_t count, struct error *err);
-enum status update_add_sums(struct update *totals, const struct update *part, struct error *err);
-
-/* Moves one row (its `stride` values and its weight) after update_read; the host's sums follow. */
-enum status update_move_row(struct update *update, const float *row, float weight, uint32_t from,
-                            uint32_t to, struct error *err);
+/* Moves one row (its `stride` values and its weight); own: it is one of the rank's. */
+void update_move_row(struct update *update, const float *row, float weight, uint32_t from,
+                     uint32_t to, bool own);
 
 /* Of one cluster, for any thread: makes its centroid the mean of its rows, under cosine scaled to
  * length 1 (Dhillon and Modha 2001). One without rows stays, and so does one whose mean is zero

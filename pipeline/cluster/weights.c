@@ -14,7 +14,7 @@ int weights_bits_for(uint64_t n)
 
 int64_t weights_units(const struct weights *weights, float weight)
 {
-    return canonical_fixed(weight, weights->scale);
+    return canonical_fixed(weight, 1, weights->scale);
 }
 
 /* The largest weight; *equal tells whether there is another one. */

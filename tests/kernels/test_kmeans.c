@@ -205,7 +205,7 @@ static void check_shapes(struct ocl_context *context, bool fewer)
         {1, 1, 1, 5},     {2, 1, 2, 5},      {40, 3, 40, 5},    {300, 1, 4, 30},
         {513, 33, 17, 4}, {600, 300, 5, 4},  {257, 16, 33, 6},  {1000, 8, 140, 4},
         {100, 7, 5, 0},   {100, 7, 5, 1},    {900, 97, 130, 6}, {290, 33, 260, 2},
-        {200, 90, 70, 3}, {200, 130, 40, 3},
+        {200, 90, 70, 3}, {200, 130, 40, 3}, {3000, 20, 6, 4},
     };
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         if (!fewer || shapes[s].n <= 40)
@@ -331,6 +331,52 @@ static void check_batches(struct ocl_context *context, bool fewer)
     }
     cluster_outcome_clear(&first);
     free(m.x);
+}
+
+/* Weights, some of them 0: the same bits on every path, of all rows and of batches. */
+static void check_weights(struct ocl_context *context, bool fewer)
+{
+    enum { N = 700, D = 33, K = 9 };
+    struct matrix m = {N, D, malloc(sizeof(float) * N * D)};
+    float weights[N];
+    uint64_t state = 21;
+    fill_matrix(&m, FILL_MIXTURE, 6);
+    for (uint32_t i = 0; i < N; i++)
+        weights[i] = i % 5 == 0 ? 0 : 0.25f * (float)(1 + test_bits(&state) % 1000);
+    for (int batches = 0; batches < 2; batches++) {
+        struct cluster_outcome first = {0};
+        for (size_t p = 0; p < sizeof paths / sizeof paths[0] && !fewer; p++) {
+            struct matrix_source source = matrix_source_of(&m);
+            struct cluster_config config;
+            struct cluster_outcome out;
+            struct error err = ERROR_INIT;
+            cluster_config_default(&config);
+            config.k = K;
+            config.weights = weights;
+            config.max_iter = 12;
+            config.method = batches ? "mini-batch" : "lloyd";
+            config.mini_batch = 80;
+            config.memory = paths[p].memory;
+            config.threads = paths[p].threads;
+            if (cluster_run_on(&out, context, &source, &config, &paths[p].choice, &err) !=
+                STATUS_OK)
+                fail_msg("%s: %s", paths[p].name, err.sentence);
+            if (p == 0) {
+                first = out;
+                continue;
+            }
+            expect_same(&out, &first, p);
+            cluster_outcome_clear(&out);
+        }
+        cluster_outcome_clear(&first);
+    }
+    free(m.x);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    for_each_device(check_weights);
 }
 
 static void test_batches(void **state)
@@ -575,5 +621,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_near_ties),     cmocka_unit_test(test_far_centroids),
     cmocka_unit_test(test_tiled_kernels), cmocka_unit_test(test_seeding),
     cmocka_unit_test(test_cosine),        cmocka_unit_test(test_batches),
+    cmocka_unit_test(test_weights),
 };
 TEST_GROUP_WITHIN(300, kmeans, open_devices, close_devices)
