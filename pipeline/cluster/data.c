@@ -229,11 +229,11 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     if (reader_take(reader, fill, err) != STATUS_OK ||
         lane_check_stop(data->lane, err) != STATUS_OK)
         return err->status;
-    uint64_t done = fill->first + fill->rows;
-    if (data->apart) /* rank 0 tells for all */
-        done = (uint64_t)((double)(done - data->share.first) / (double)data->share.rows *
-                          (double)data->rows);
-    if (config->phase)
+    /* Rank 0 tells for all. */
+    uint64_t done = fill->first - data->share.first + fill->rows;
+    if (data->comm->size > 1)
+        done = (uint64_t)((double)done / (double)data->share.rows * (double)data->rows);
+    if (config->phase && data->comm->rank == 0)
         config->phase(config->progress_context, "rows read", done, data->rows);
     return STATUS_OK;
 }
@@ -330,63 +330,19 @@ static enum status load(struct data *data, size_t slot_rows, struct error *err)
     return status;
 }
 
-/* What ranks continue one after another. */
-struct relay {
-    void *data;
-    size_t bytes;
-};
-
-/* Reads the rows once the rank before has read its own, and continues its statistics, and in processes
- * what the source keeps of what it reads in order. */
-static enum status load_in_turn(struct data *data, size_t slot_rows, struct error *err)
+static enum status open_stats(struct column_stats *stats, const struct data *data,
+                              struct error *err)
 {
-    struct comm *comm = data->comm;
-    const struct cluster_config *config = data->config;
-    struct relay relays[3] = {{data->stats.sum, data->stats.bytes}};
-    size_t count = 1;
-    if (data->weights.of_row)
-        relays[count++] = (struct relay){data->weighted.sum, data->weighted.bytes};
-    if (comm->apart && config->reading) {
-        struct relay *relay = &relays[count++];
-        relay->data = row_tree_state(config->reading, &relay->bytes);
-    }
-    data->stats.rows = data->weighted.rows = data->share.first;
-    for (size_t i = 0; i < count; i++)
-        if (comm_receive(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
-            return err->status;
-    if (load(data, slot_rows, err) != STATUS_OK)
-        return err->status;
-    for (size_t i = 0; i < count; i++)
-        if (comm_send(comm, relays[i].data, relays[i].bytes, err) != STATUS_OK)
-            return err->status;
-    for (size_t i = 0; i < count; i++)
-        if (comm_broadcast(comm, relays[i].data, relays[i].bytes, comm->size - 1, err) != STATUS_OK)
-            return err->status;
-    data->stats.rows = data->weighted.rows = data->rows;
-    return STATUS_OK;
-}
-
-/* Whether all ranks have the memory to read at the same time: the sums of each block wait for those of the
- * ranks before. */
-static enum status can_read_apart(bool *can, struct data *data, struct error *err)
-{
-    struct comm *comm = data->comm;
-    const uint64_t blocks = data->share.rows / KMEANS_BLOCK_ROWS + 1;
-    const uint64_t bytes = data->weights.of_row ? 2 * 2 * sizeof(double) : 2 * sizeof(double);
-    int64_t fits = blocks <= data->config->memory / 2 / bytes / data->dimension;
-    *can = false;
-    if (comm->size == 1 || !comm->apart)
-        return STATUS_OK;
-    if (comm_sum(comm, &fits, &fits, 1, err) != STATUS_OK)
-        return err->status;
-    *can = fits == comm->size;
-    return STATUS_OK;
+    return column_stats_open(stats, data->dimension, data->rows, data->share.first,
+                             data->share.rows, err);
 }
 
 /* The first of all rows, from which statistics count. */
 static enum status share_origin(struct data *data, struct error *err)
 {
     const size_t bytes = data->dimension * sizeof(float);
+    if (data->comm->size == 1)
+        return STATUS_OK;
     float *row = calloc(data->stride, sizeof *row);
     enum status status = row ? STATUS_OK : error_memory(err, bytes, "a row");
     if (status == STATUS_OK && data->comm->rank == 0)
@@ -403,11 +359,12 @@ static enum status share_origin(struct data *data, struct error *err)
     return status;
 }
 
-/* Statistics that were read apart become those of all rows. */
-static enum status join_stats(struct column_stats *stats, struct comm *comm, struct error *err)
+/* Statistics of the rank's rows become those of all rows. */
+static enum status join_stats(struct column_stats *stats, struct data *data, struct error *err)
 {
+    struct comm *comm = data->comm;
     struct column_stats before;
-    enum status status = column_stats_open(&before, stats->dimension, err);
+    enum status status = column_stats_open(&before, stats->dimension, 1, 0, 1, err);
     if (status == STATUS_OK)
         status = comm_receive(comm, before.sum, before.bytes, err);
     if (status == STATUS_OK) {
@@ -415,14 +372,15 @@ static enum status join_stats(struct column_stats *stats, struct comm *comm, str
         status = comm_send(comm, stats->sum, stats->bytes, err);
     }
     column_stats_close(&before);
+    stats->rows = data->rows;
     return status == STATUS_OK ? comm_broadcast(comm, stats->sum, stats->bytes, comm->size - 1, err)
                                : status;
 }
 
-/* Each rank knows the pieces of its rows: the sum of the states is that of all. */
+/* Each process knows the pieces of its rows: the sum of the states is that of all. */
 static enum status join_reading(struct data *data, struct error *err)
 {
-    struct row_tree *tree = data->config->reading;
+    struct row_tree *tree = data->comm->apart ? data->config->reading : NULL;
     size_t bytes;
     if (!tree)
         return STATUS_OK;
@@ -441,28 +399,13 @@ static enum status join_reading(struct data *data, struct error *err)
 }
 
 /* Reads the rows while the other ranks read theirs. */
-static enum status load_apart(struct data *data, size_t slot_rows, struct error *err)
-{
-    const struct data_share *share = &data->share;
-    const bool weighted = data->weights.of_row;
-    if (share_origin(data, err) != STATUS_OK ||
-        column_stats_apart(&data->stats, share->first, share->rows, err) != STATUS_OK ||
-        (weighted &&
-         column_stats_apart(&data->weighted, share->first, share->rows, err) != STATUS_OK) ||
-        load(data, slot_rows, err) != STATUS_OK ||
-        join_stats(&data->stats, data->comm, err) != STATUS_OK ||
-        (weighted && join_stats(&data->weighted, data->comm, err) != STATUS_OK) ||
-        join_reading(data, err) != STATUS_OK)
-        return err->status;
-    data->stats.rows = data->weighted.rows = data->rows;
-    return STATUS_OK;
-}
-
 static enum status load_all(struct data *data, size_t slot_rows, struct error *err)
 {
-    if (can_read_apart(&data->apart, data, err) != STATUS_OK)
+    if (share_origin(data, err) != STATUS_OK || load(data, slot_rows, err) != STATUS_OK ||
+        join_stats(&data->stats, data, err) != STATUS_OK ||
+        (data->weights.of_row && join_stats(&data->weighted, data, err) != STATUS_OK))
         return err->status;
-    return data->apart ? load_apart(data, slot_rows, err) : load_in_turn(data, slot_rows, err);
+    return join_reading(data, err);
 }
 
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
@@ -484,11 +427,10 @@ enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
     size_t slot_rows = 0;
     enum status status = STATUS_FAILED;
     if (plan(data, config, &slot_rows, err) != STATUS_OK ||
-        column_stats_open(&data->stats, data->dimension, err) != STATUS_OK ||
+        open_stats(&data->stats, data, err) != STATUS_OK ||
         weights_open(&data->weights, comm, config->weights, share->first, share->rows,
                      method_samples(config), config->k, err) != STATUS_OK ||
-        (data->weights.of_row &&
-         column_stats_open(&data->weighted, data->dimension, err) != STATUS_OK))
+        (data->weights.of_row && open_stats(&data->weighted, data, err) != STATUS_OK))
         goto out;
     data->tiles = calloc(data->tile_count, sizeof *data->tiles);
     if (!data->tiles) {

@@ -39,7 +39,7 @@ struct tile {
         summed_labels; /* int32: those that the device's sums hold; NULL where the host keeps them */
 };
 
-/* A rank's share of the rows: whole blocks of KMEANS_BLOCK_ROWS but for the last one's. */
+/* A rank's share of the rows: whole chunks of column_stats_chunk rows but for the last one's. */
 struct data_share {
     uint64_t first, rows;
 };
@@ -69,9 +69,7 @@ struct data {
     bool backwards;        /* this pass begins with the last tile */
 };
 
-/* All ranks call it. Processes read at the same time if the statistics of blocks (1/64 of the rows) fit
- * into half of config->memory; else ranks read one after another, since statistics are summed in the
- * order of rows. config->memory is for this share. */
+/* All ranks call it, and read at the same time. config->memory is for this share. */
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,
                       const struct data_share *share, struct error *err);

@@ -63,7 +63,7 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     struct lane lane = {0};
     struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    /* As many for each rank of a process: they read in turn, and what they compute later is short. */
+    /* As many for each rank of a process: what they compute beside reading is short. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
         status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);
@@ -108,10 +108,11 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
 static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
 {
     const struct kmeans_method *method = method_of(job->config);
-    const uint64_t blocks = (job->source->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const uint64_t rows = job->source->rows, chunk = rows > 0 ? column_stats_chunk(rows) : 1;
+    const uint64_t chunks = (rows + chunk - 1) / chunk;
     if (method && method->one_device)
         count = 1;
-    return blocks >= count ? count : blocks > 0 ? (uint32_t)blocks : 1;
+    return chunks >= count ? count : chunks > 0 ? (uint32_t)chunks : 1;
 }
 
 /* Ranks that are processes: this one is one of them, or has nothing to do. */

@@ -10,6 +10,9 @@
 /* Streams of random numbers: this many for each restart. */
 enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAMS };
 
+/* The counter of the first number of draws by weight, behind all others of a stream. */
+#define DRAWS (1ull << 63)
+
 /* k-means||: rounds at least, and candidates a round for each centroid (Bahmani, Moseley, Vattani,
  * Kumar, Vassilvitskii: Scalable k-means++, 2012, take 5 and 2). */
 #define PARALLEL_ROUNDS 5
@@ -57,51 +60,6 @@ static uint64_t weighted_choice(const double *weights, uint64_t n, double random
             break;
     }
     return last;
-}
-
-/* weighted_choice among the rows of all ranks, of which this one has n from `first` on. */
-static enum status choose_row(uint64_t *row, struct comm *comm, const double *weights,
-                              uint64_t first, uint64_t n, double random, struct error *err)
-{
-    struct choice {
-        bool reached, positive; /* the target, by a row; `last` is one that could be taken */
-        uint64_t row, last;
-    } *choices = calloc(comm->size, sizeof *choices);
-    if (!choices)
-        return error_memory(err, comm->size * sizeof *choices, "ranks");
-    double total, reached;
-    enum status status = comm_fold_values(comm, &total, &reached, weights, n, err);
-    struct choice *own = &choices[comm->rank];
-    for (uint64_t i = 0; i < n && status == STATUS_OK && !own->reached; i++) {
-        if (!(weights[i] > 0))
-            continue;
-        own->positive = true;
-        own->last = first + i;
-        reached += weights[i];
-        own->reached = reached > random * total;
-        own->row = first + i;
-    }
-    if (status == STATUS_OK)
-        status = comm_gather_each(comm, choices, sizeof *choices, err);
-    *row = 0;
-    uint32_t rank = 0;
-    for (; rank < comm->size && !choices[rank].reached; rank++)
-        if (choices[rank].positive)
-            *row = choices[rank].last;
-    if (rank < comm->size)
-        *row = choices[rank].row;
-    free(choices);
-    return status;
-}
-
-/* weights: of the rank's rows, or NULL. */
-static enum status first_row(uint64_t *row, const struct data *data, const double *weights,
-                             double random, struct error *err)
-{
-    *row = (uint64_t)(random * (double)data->rows);
-    return weights ? choose_row(row, data->comm, weights, data->share.first, data->share.rows,
-                                random, err)
-                   : STATUS_OK;
 }
 
 /* The weights of the rank's rows; *out stays NULL where all count the same. */
@@ -177,32 +135,38 @@ static enum status take_row(uint64_t *row, double *sum, const struct data *data,
     return status;
 }
 
-/* k rows one after another, each with a chance proportional to its weight among those that are
- * left; by the sums of blocks of rows. */
-static enum status draw_rows(uint64_t *rows, const struct data *data,
-                             const struct cluster_config *config, uint32_t stream,
+/* `count` rows one after another, each with a chance proportional to its weight among those that are
+ * left; by the sums of blocks of rows. weights: of the rank's rows. */
+static enum status draw_rows(uint64_t *rows, uint32_t count, const struct data *data,
+                             const double *weights, uint64_t seed, uint32_t stream,
                              struct error *err)
 {
     const uint64_t blocks = (data->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    enum status status = STATUS_FAILED;
-    double *left = NULL, *sums = calloc(blocks, sizeof *sums);
-    if (!sums) {
-        error_memory(err, blocks * sizeof *sums, "random rows");
-        goto out;
-    }
-    status = double_weights(&left, data, err);
-    if (status == STATUS_OK)
+    struct lane_held *held = NULL;
+    double *left, *sums;
+    const struct lane_wanted wanted[] = {HOST(left, data->share.rows), HOST(sums, blocks)};
+    enum status status = lane_hold(&held, data->lane, wanted, COUNT_OF(wanted), "random rows", err);
+    if (status == STATUS_OK) {
+        memcpy(left, weights, data->share.rows * sizeof *left);
         status = gather_block_sums(sums, data, left, err);
-    for (uint32_t taken = 0; taken < config->k && status == STATUS_OK; taken++) {
-        const uint64_t block = weighted_choice(
-            sums, blocks, canonical_random(config->seed, stream, 2 * (uint64_t)taken));
-        status = take_row(&rows[taken], &sums[block], data, left, block,
-                          canonical_random(config->seed, stream, 2 * (uint64_t)taken + 1), err);
     }
-out:
-    free(left);
-    free(sums);
+    for (uint32_t taken = 0; taken < count && status == STATUS_OK; taken++) {
+        const uint64_t counter = DRAWS + 2 * (uint64_t)taken;
+        const uint64_t block =
+            weighted_choice(sums, blocks, canonical_random(seed, stream, counter));
+        status = take_row(&rows[taken], &sums[block], data, left, block,
+                          canonical_random(seed, stream, counter + 1), err);
+    }
+    lane_release(&held);
     return status;
+}
+
+/* The first of a seeding. weights: of the rank's rows, or NULL. */
+static enum status first_row(uint64_t *row, const struct data *data, const double *weights,
+                             uint64_t seed, uint32_t stream, struct error *err)
+{
+    *row = (uint64_t)(canonical_random(seed, stream, 0) * (double)data->rows);
+    return weights ? draw_rows(row, 1, data, weights, seed, stream, err) : STATUS_OK;
 }
 
 static enum status random_rows(float *centroids, struct shard *shard,
@@ -214,11 +178,13 @@ static enum status random_rows(float *centroids, struct shard *shard,
     uint64_t *rows = malloc(k * sizeof *rows);
     if (!rows)
         return error_memory(err, k * sizeof *rows, "random rows");
-    enum status status = STATUS_OK;
-    if (data->weights.of_row)
-        status = draw_rows(rows, data, config, stream, err);
-    else
+    double *weights = NULL;
+    enum status status = double_weights(&weights, data, err);
+    if (status == STATUS_OK && weights)
+        status = draw_rows(rows, k, data, weights, config->seed, stream, err);
+    else if (status == STATUS_OK)
         sample_rows(rows, data, config, stream);
+    free(weights);
     if (status == STATUS_OK)
         status = shard_rows(shard, centroids, rows, k, err);
     free(rows);
@@ -248,7 +214,7 @@ static enum status plus_plus(float *centroids, struct shard *shard, const double
     }
     status = seeding_open(&seeding, shard, weights, err);
     if (status == STATUS_OK && resumed == 0)
-        status = first_row(rows, data, weights, canonical_random(config->seed, stream, 0), err);
+        status = first_row(rows, data, weights, config->seed, stream, err);
     if (status == STATUS_OK && resumed == 0)
         status = shard_rows(shard, centroids, rows, 1, err);
     uint32_t c = resumed > 0 ? resumed : 1;
@@ -528,8 +494,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
     double *weights = NULL;
     enum status status = double_weights(&weights, data, err);
     if (status == STATUS_OK)
-        status = first_row(parallel->rows, data, weights, canonical_random(config->seed, stream, 0),
-                           err);
+        status = first_row(parallel->rows, data, weights, config->seed, stream, err);
     free(weights);
     if (status == STATUS_OK)
         status = shard_rows(parallel->shard, parallel->candidates, parallel->rows, 1, err);

@@ -13,7 +13,7 @@ static enum status find_range(struct data_share *share, const struct shard *shar
                               struct error *err)
 {
     struct comm *comm = shard->comm;
-    const uint64_t blocks = (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const uint64_t chunk = column_stats_chunk(rows), chunks = (rows + chunk - 1) / chunk;
     const struct ocl_device *device = shard->lane->device;
     enum status status = STATUS_FAILED;
     double *speeds = calloc(comm->size, sizeof *speeds), all = 0, reached = 0;
@@ -22,7 +22,7 @@ static enum status find_range(struct data_share *share, const struct shard *shar
         error_memory(err, comm->size * sizeof *speeds, "ranks");
         goto out;
     }
-    if (blocks < comm->size) {
+    if (chunks < comm->size) {
         error_set(err, STATUS_FAILED, "%llu rows are too few for %u ranks",
                   (unsigned long long)rows, comm->size);
         goto out;
@@ -35,14 +35,14 @@ static enum status find_range(struct data_share *share, const struct shard *shar
     for (uint32_t i = 0; i <= comm->rank; i++) {
         begin = end;
         reached += speeds[i];
-        /* Each has a block at least, and leaves one to each that follows. */
-        const uint64_t most = blocks - (comm->size - 1 - i);
-        end = (uint64_t)(reached / all * (double)blocks);
+        /* Each has a chunk at least, and leaves one to each that follows. */
+        const uint64_t most = chunks - (comm->size - 1 - i);
+        end = (uint64_t)(reached / all * (double)chunks);
         end = end > begin ? end : begin + 1;
         end = end < most && i + 1 < comm->size ? end : most;
     }
-    const uint64_t last = end * KMEANS_BLOCK_ROWS;
-    share->first = begin * KMEANS_BLOCK_ROWS;
+    const uint64_t last = end * chunk;
+    share->first = begin * chunk;
     share->rows = (last < rows ? last : rows) - share->first;
     status = STATUS_OK;
 out:

@@ -1,6 +1,6 @@
 /* shard.h: a range of the rows on the device that labels and sums them: what one rank has.
  *
- * Ranges are whole blocks of rows, so that sums over blocks are those of one rank (comm.h). What is
+ * Ranges are whole chunks of rows, so that sums over blocks and chunks are those of one rank (comm.h). What is
  * known of a row (label, bounds, norm) stays where the row is. */
 #ifndef CLPIPE_CLUSTER_SHARD_H
 #define CLPIPE_CLUSTER_SHARD_H
@@ -34,7 +34,7 @@ struct shard {
 };
 
 /* Reads the rank's rows and makes what labels them, for up to config->k centroids. Ranks get rows in
- * proportion to their devices' compute units and clock, at least a block each, of which there must
+ * proportion to their devices' compute units and clock, at least a chunk each, of which there must
  * be as many as ranks. All ranks call it. To be closed after an error, too. */
 enum status shard_open(struct shard *shard, const struct rank *rank,
                        const struct cluster_config *config, struct error *err);

@@ -11,6 +11,9 @@
 #define ROWS_PART    64
 #define COLUMNS_PART 64
 
+/* Of column_stats_chunk, at most. */
+#define CHUNKS 1024
+
 struct row_job {
     const struct transform *transform;
     float *to;
@@ -151,14 +154,26 @@ enum status transform_rows(const struct transform *transform, struct workers *wo
 
 /* --- columns --------------------------------------------------------------------------------- */
 
-enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err)
+uint64_t column_stats_chunk(uint64_t rows)
 {
-    *stats = (struct column_stats){.dimension = dimension};
+    const uint64_t blocks = (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    return (blocks + CHUNKS - 1) / CHUNKS * KMEANS_BLOCK_ROWS;
+}
+
+enum status column_stats_open(struct column_stats *stats, uint32_t dimension, uint64_t rows,
+                              uint64_t first, uint64_t count, struct error *err)
+{
+    *stats = (struct column_stats){
+        .dimension = dimension, .rows = first, .chunk_rows = column_stats_chunk(rows)};
     const size_t columns = dimension;
+    stats->first_chunk = first / stats->chunk_rows;
+    stats->room = count == rows ? 1 : (count + stats->chunk_rows - 1) / stats->chunk_rows;
     stats->bytes = columns * (4 * sizeof(double) + 2 * sizeof(float));
     stats->sum = calloc(1, stats->bytes);
-    if (!stats->sum)
-        return error_memory(err, stats->bytes, "the columns' statistics");
+    stats->chunks = calloc(stats->room, 2 * columns * sizeof *stats->chunks);
+    if (!stats->sum || !stats->chunks)
+        return error_memory(err, stats->bytes + stats->room * 2 * columns * sizeof *stats->chunks,
+                            "the columns' statistics");
     stats->squares = stats->sum + columns;
     stats->block_sum = stats->squares + columns;
     stats->block_squares = stats->block_sum + columns;
@@ -167,41 +182,35 @@ enum status column_stats_open(struct column_stats *stats, uint32_t dimension, st
     return STATUS_OK;
 }
 
-enum status column_stats_apart(struct column_stats *stats, uint64_t rows, uint64_t count,
-                               struct error *err)
+/* Adds up the chunks, which are zero again. */
+static void fold(struct column_stats *stats)
 {
-    const uint64_t blocks = (count + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    const size_t bytes = (size_t)blocks * 2 * stats->dimension * sizeof *stats->apart;
-    stats->rows = rows;
-    stats->apart = malloc(bytes);
-    return stats->apart ? STATUS_OK : error_memory(err, bytes, "the columns' statistics");
+    const uint32_t columns = stats->dimension;
+    for (uint64_t chunk = 0; chunk < stats->room; chunk++) {
+        double *sums = stats->chunks + chunk * 2 * columns;
+        for (uint32_t j = 0; j < columns; j++) {
+            stats->sum[j] += sums[j];
+            stats->squares[j] += sums[columns + j];
+        }
+        memset(sums, 0, 2 * columns * sizeof *sums);
+    }
 }
 
 void column_stats_follow(struct column_stats *stats, const struct column_stats *before)
 {
-    const uint32_t columns = stats->dimension;
-    for (uint32_t j = 0; j < columns; j++) {
-        stats->sum[j] = before->sum[j];
-        stats->squares[j] = before->squares[j];
+    for (uint32_t j = 0; before && j < stats->dimension; j++) {
+        stats->sum[j] += before->sum[j];
+        stats->squares[j] += before->squares[j];
         if (before->largest[j] > stats->largest[j])
             stats->largest[j] = before->largest[j];
     }
-    for (uint64_t block = 0; block < stats->apart_blocks; block++) {
-        const double *sums = stats->apart + block * 2 * columns, *squares = sums + columns;
-        for (uint32_t j = 0; j < columns; j++) {
-            stats->sum[j] += sums[j];
-            stats->squares[j] += squares[j];
-        }
-    }
-    free(stats->apart);
-    stats->apart = NULL;
-    stats->apart_blocks = 0;
+    fold(stats);
 }
 
 void column_stats_close(struct column_stats *stats)
 {
     free(stats->sum);
-    free(stats->apart);
+    free(stats->chunks);
     *stats = (struct column_stats){0};
 }
 
@@ -278,15 +287,22 @@ AVX2_LOOPS static void stats_avx2(void *context, uint64_t number)
     stats_body(context, number);
 }
 
-/* Takes over the sums of one block's rows; where it is whole they go into the sums of all. */
-static void keep_parts(struct column_stats *stats, const struct column_part *parts, bool whole)
+/* Where the sums of the block at `row` go. */
+static double *chunk_of(struct column_stats *stats, uint64_t row)
 {
-    double *sum = stats->sum, *squares = stats->squares;
-    if (stats->apart && whole) {
-        sum = stats->apart + stats->apart_blocks++ * 2 * stats->dimension;
-        squares = sum + stats->dimension;
-        memset(sum, 0, 2 * stats->dimension * sizeof *sum);
+    const uint64_t chunk = row / stats->chunk_rows;
+    if (chunk - stats->first_chunk >= stats->room) { /* of all rows, which come in order */
+        fold(stats);
+        stats->first_chunk = chunk;
     }
+    return stats->chunks + (chunk - stats->first_chunk) * 2 * stats->dimension;
+}
+
+/* Takes over the sums of the rows of the block at `row`; where it is whole they go into its chunk. */
+static void keep_parts(struct column_stats *stats, const struct column_part *parts, uint64_t row,
+                       bool whole)
+{
+    double *sum = chunk_of(stats, row), *squares = sum + stats->dimension;
     for (uint32_t j = 0; j < stats->dimension; j++) {
         const struct column_part *part = &parts[j / COLUMNS_PART];
         const uint32_t at = j % COLUMNS_PART;
@@ -330,6 +346,7 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
         workers_run(workers, cpu_has_avx2() ? stats_avx2 : stats_plain, &job, groups * blocks);
         for (uint32_t block = 0; block < blocks; block++)
             keep_parts(stats, parts + block * groups,
+                       stats->rows + (uint64_t)block * KMEANS_BLOCK_ROWS,
                        begun + now >= (block + 1) * KMEANS_BLOCK_ROWS);
         stats->rows += now;
         rows += (size_t)now * stride;

@@ -23,29 +23,31 @@ struct transform {
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
-/* Per column, over all rows so far, in float64: sums of x - x_0 and of its square, x_0 being the
- * first row's value, each times the row's weight where there are any. Rows are added up in order
- * within blocks of KMEANS_BLOCK_ROWS, and blocks in order, however the rows come. */
+/* Per column, over all rows, in float64: sums of x - x_0 and of its square, x_0 being the first row's
+ * value, each times the row's weight where there are any. Rows are added up in order within blocks of
+ * KMEANS_BLOCK_ROWS, whole blocks in order within chunks, chunks in order, then the rows behind the last
+ * whole block; however the rows come, and whoever adds up a chunk. */
 struct column_stats {
     uint32_t dimension;
-    uint64_t rows;
-    double *sum, *squares;             /* of whole blocks */
-    double *block_sum, *block_squares; /* of the rows behind them */
+    uint64_t rows;                     /* before and so far */
+    double *sum, *squares;             /* of chunks that were added up */
+    double *block_sum, *block_squares; /* of the rows behind whole blocks */
     float *origin;                     /* dimension: the first row */
     float *largest;                    /* dimension: the greatest absolute value */
     size_t bytes; /* of all these, which lie together from `sum` on: copied, they continue there */
-    double *apart; /* of column_stats_apart, or NULL: sums and squares of each whole block, unadded */
-    uint64_t apart_blocks;
+    double *chunks; /* room x (sums, squares): of chunks from first_chunk on */
+    uint64_t chunk_rows, first_chunk, room;
 };
 
-enum status column_stats_open(struct column_stats *stats, uint32_t dimension, struct error *err);
+/* Rows of a chunk: whole blocks, so many that there are at most 1,024 chunks. */
+uint64_t column_stats_chunk(uint64_t rows);
+
+/* For `count` rows from `first` on, whole chunks, of `rows` in all; where they are not all of them each
+ * of their chunks takes 16 bytes a column, and `origin` is to be set. */
+enum status column_stats_open(struct column_stats *stats, uint32_t dimension, uint64_t rows,
+                              uint64_t first, uint64_t count, struct error *err);
 void column_stats_close(struct column_stats *stats);
-/* Rows from the middle on, read before it is known what those before them come to: those before are
- * `rows`, whole blocks, `origin` is the first of them, and up to `count` are to come. Needs 16 bytes for
- * each column of each block. column_stats_follow then continues `before`, which are the statistics of
- * those before (of column_stats_open otherwise). */
-enum status column_stats_apart(struct column_stats *stats, uint64_t rows, uint64_t count,
-                               struct error *err);
+/* After the last row: continues `before`, the statistics of the rows before (NULL: there are none). */
 void column_stats_follow(struct column_stats *stats, const struct column_stats *before);
 /* Adds rows of `stride` values. weights: of these rows, or NULL. */
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,

@@ -30,7 +30,7 @@ static void add_all(struct column_stats *stats, const float *rows, uint32_t dime
     struct error err = ERROR_INIT;
     struct workers *workers;
     assert_int_equal(workers_open(&workers, threads, &err), STATUS_OK);
-    assert_int_equal(column_stats_open(stats, dimension, &err), STATUS_OK);
+    assert_int_equal(column_stats_open(stats, dimension, ROWS, 0, ROWS, &err), STATUS_OK);
     for (uint32_t at = 0; at < ROWS; step += growing) {
         const uint32_t now = ROWS - at < step ? ROWS - at : step;
         assert_int_equal(
@@ -39,6 +39,7 @@ static void add_all(struct column_stats *stats, const float *rows, uint32_t dime
         at += now;
     }
     workers_close(&workers);
+    column_stats_follow(stats, NULL);
     assert_int_equal(stats->rows, ROWS);
 }
 
@@ -95,26 +96,72 @@ static void test_any_way(void **state)
         check(dimensions[i]);
 }
 
-/* Rows from the middle on, added before those in front of them. */
-static void test_apart(void **state)
+static const float *plain;
+
+static void add_plain(double *sums, uint64_t from, uint64_t to, uint32_t dimension)
+{
+    for (uint32_t j = 0; j < dimension; j++) {
+        double block[2] = {0, 0};
+        for (uint64_t i = from; i < to; i++) {
+            const double t = (double)plain[i * dimension + j] - (double)plain[j];
+            block[0] += t;
+            block[1] += t * t;
+        }
+        sums[j] += block[0];
+        sums[dimension + j] += block[1];
+    }
+}
+
+/* As documented: rows within blocks of 256, blocks within at most 1,024 chunks, chunks, the rest. */
+static void test_chunks(void **state)
 {
     (void)state;
-    const uint32_t dimension = 65, stride = 80, first = 512;
-    float *rows = make_rows(dimension, stride);
+    enum { DIMENSION = 16, BLOCKS = 2500, REST = 100, MANY = BLOCKS * 256 + REST };
+    const uint64_t chunk = column_stats_chunk(MANY), first = 400 * chunk;
+    assert_int_equal(column_stats_chunk(1), 256);
+    assert_int_equal(column_stats_chunk(1024 * 256), 256);
+    assert_int_equal(column_stats_chunk(1024 * 256 + 1), 512);
+    assert_int_equal(chunk, 3 * 256);
+    float *rows = malloc((size_t)MANY * DIMENSION * sizeof *rows);
+    double wanted[2 * DIMENSION] = {0};
+    uint32_t random = RANDOM_START;
     struct column_stats whole, before, stats;
     struct error err = ERROR_INIT;
     struct workers *workers;
-    add_all(&whole, rows, dimension, stride, ROWS, false, 1);
+    assert_non_null(rows);
+    for (size_t i = 0; i < (size_t)MANY * DIMENSION; i++) {
+        random_next(&random);
+        rows[i] = (float)((double)random * 0x1p-32 - 0.3);
+    }
+    plain = rows;
+    for (uint64_t at = 0; at < BLOCKS * 256; at += chunk) {
+        double sums[2 * DIMENSION] = {0};
+        for (uint64_t block = at; block < at + chunk && block < BLOCKS * 256; block += 256)
+            add_plain(sums, block, block + 256, DIMENSION);
+        for (uint32_t j = 0; j < 2 * DIMENSION; j++)
+            wanted[j] += sums[j];
+    }
     assert_int_equal(workers_open(&workers, 2, &err), STATUS_OK);
-    assert_int_equal(column_stats_open(&stats, dimension, &err), STATUS_OK);
-    assert_int_equal(column_stats_apart(&stats, first, ROWS - first, &err), STATUS_OK);
-    memcpy(stats.origin, rows, dimension * sizeof *rows);
-    for (uint32_t at = first; at < ROWS; at += 300)
-        assert_int_equal(column_stats_add(&stats, workers, rows + (size_t)at * stride, NULL,
-                                          ROWS - at < 300 ? ROWS - at : 300, stride, &err),
+    assert_int_equal(column_stats_open(&whole, DIMENSION, MANY, 0, MANY, &err), STATUS_OK);
+    for (uint32_t at = 0; at < MANY; at += 70000)
+        assert_int_equal(column_stats_add(&whole, workers, rows + (size_t)at * DIMENSION, NULL,
+                                          MANY - at < 70000 ? MANY - at : 70000, DIMENSION, &err),
                          STATUS_OK);
-    assert_int_equal(column_stats_open(&before, dimension, &err), STATUS_OK);
-    assert_int_equal(column_stats_add(&before, workers, rows, NULL, first, stride, &err), STATUS_OK);
+    column_stats_follow(&whole, NULL);
+    assert_memory_equal(whole.sum, wanted, DIMENSION * sizeof *wanted);
+    assert_memory_equal(whole.squares, wanted + DIMENSION, DIMENSION * sizeof *wanted);
+    /* The same by two, of which the second knows of the first one's at the end. */
+    assert_int_equal(column_stats_open(&stats, DIMENSION, MANY, first, MANY - first, &err),
+                     STATUS_OK);
+    memcpy(stats.origin, rows, DIMENSION * sizeof *rows);
+    assert_int_equal(column_stats_add(&stats, workers, rows + first * DIMENSION, NULL,
+                                      (uint32_t)(MANY - first), DIMENSION, &err),
+                     STATUS_OK);
+    assert_int_equal(column_stats_open(&before, DIMENSION, MANY, 0, first, &err), STATUS_OK);
+    assert_int_equal(
+        column_stats_add(&before, workers, rows, NULL, (uint32_t)first, DIMENSION, &err),
+        STATUS_OK);
+    column_stats_follow(&before, NULL);
     column_stats_follow(&stats, &before);
     assert_memory_equal(stats.sum, whole.sum, whole.bytes);
     column_stats_close(&whole);
@@ -125,5 +172,5 @@ static void test_apart(void **state)
 }
 
 static const struct CMUnitTest tests[] = {cmocka_unit_test(test_any_way),
-                                          cmocka_unit_test(test_apart)};
+                                          cmocka_unit_test(test_chunks)};
 TEST_GROUP(column_stats, NULL, NULL)

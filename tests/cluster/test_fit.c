@@ -23,9 +23,10 @@ static void tolerance_is_relative_to_the_mean_variance(void **state)
         rows[i * STRIDE + 1] = i < 2 ? 0 : 8;
     }
     assert_int_equal(workers_open(&workers, 1, &err), STATUS_OK);
-    assert_int_equal(column_stats_open(&data.stats, 2, &err), STATUS_OK);
+    assert_int_equal(column_stats_open(&data.stats, 2, ROWS, 0, ROWS, &err), STATUS_OK);
     assert_int_equal(column_stats_add(&data.stats, workers, rows, NULL, ROWS, STRIDE, &err),
                      STATUS_OK);
+    column_stats_follow(&data.stats, NULL);
     assert_true(fit_tolerance(&fit) == 0);
     config.tol = 1;
     assert_true(fit_tolerance(&fit) == 8.625);
