@@ -1,6 +1,5 @@
 /* assign.c: the choice of a way for each pass, and what all ways have in common. */
 #include "cluster/assign.h"
-#include "cluster/assigner.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,12 +1,52 @@
-/* assigner_float16.c: the float16 filter of tensor cores, which lists for an undecided row the
- * centroids that may be its nearest, for the canonical distance; and the float32 filter for rows with
- * too many of them. */
-#include "cluster/assigner.h"
-#include "cluster/float16_filter.h"
+/* assigner_float16.c: float16 on tensor cores (kmeans_filter_half.cl), on NVIDIA GPUs. For a row that it
+ * leaves undecided it lists the centroids that may be its nearest, for the canonical distance; rows with
+ * too many of them go to the float32 filter.
+ *
+ * Scores mean what they mean in filter.h, with larger bounds. The names follow docs/clustering.md. */
+#include "cluster/assign.h"
+#include "kmeans.h"
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* Roundoff of a value on its way to float16 (and from the subtraction of the centre before it). */
+#define U_HALF (0x1p-11 + 0x1p-23)
+/* What the least float16 numbers lose. */
+#define ETA_HALF 0x1p-25
+/* Of one term in a tensor core's sum, relative to the sum of magnitudes. */
+#define U_TENSOR 0x1p-22
+/* Of a score's float32 steps, and of its lowest 4 bits. */
+#define U_SCORE (48 * 0x1p-24)
+#define MARGIN  1.02
+/* Shorter rows keep no tensor core busy; longer ones have no useful bound. */
+#define COLUMNS_MIN   16u
+#define COLUMNS_MAX   65536u
+#define CENTROIDS_MIN 32u
+/* Of lists, for each row at most. */
+#define LISTS_BYTES 24u
+
+/* Blocks of columns of a row that registers have room for beside the scores. */
+#define KEEP_MAX 4
+
+/* How far centroids may lie beyond the rows, as a power of two, for starts that float32 holds. */
+#define SPREAD_MAX 40
+
+/* Groups of a compute unit for the kernels that take rows in turn. */
+#define GROUPS_UNIT 16
+/* Groups of a launch that lists centroids, most of which find no rows. */
+#define GROUPS_LIST 16384
 
 /* This few rows do not fill a GPU: the float32 filter would take as long as for more. */
 #define FEW_ROWS 2048
+
+/* Centroids as the kernel reads them, in panels of KMEANS_HALF_PANEL. */
+struct half_panels {
+    cl_mem values;  /* places x columns float16 */
+    cl_mem starts;  /* places x (start, slope) */
+    cl_mem ids;     /* places: which centroid */
+    uint32_t count; /* panels */
+};
 
 /* What begin_tile is still to lay out of the pass' centroids: while the first tile's rows are split,
  * there is time. */
@@ -14,23 +54,119 @@ enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
 
 struct tensor {
     struct assign *assign;
-    struct float16_filter filter;
+    struct filter *filter;
+    struct lane_held *held;
     enum layout layout;
+    uint32_t columns;
+    cl_kernel round, layout_kernel, search, list, settle, decide;
+    struct half_panels all, some;
+    cl_mem squares;       /* k: of the centroids */
+    cl_mem slope, offset; /* k */
+    int32_t *host_ids;    /* k: of `some` */
+    /* Of the largest tile: */
+    cl_mem flagged;  /* undecided rows */
+    cl_mem outcomes; /* of searches among some, 16 bytes a row; after that, slots */
+    cl_mem taken;    /* of the slots that undecided rows have */
+    uint32_t room;   /* rows that there are slots for */
 };
+
+static enum status open_panels(struct half_panels *panels, struct tensor *tensor, struct error *err)
+{
+    const size_t places = ((size_t)tensor->filter->capacity + KMEANS_HALF_PANEL - 1) /
+                          KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
+    const struct lane_wanted wanted[] = {BUFFER(panels->values, places * tensor->columns * 2),
+                                         BUFFER(panels->starts, places * 2 * sizeof(float)),
+                                         BUFFER(panels->ids, places * sizeof(cl_int))};
+    return lane_hold(&tensor->held, tensor->filter->lane, wanted, COUNT_OF(wanted), "centroids",
+                     err);
+}
+
+static uint32_t columns_of(const struct data *data)
+{
+    return (data->dimension + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS * KMEANS_HALF_COLUMNS;
+}
+
+/* Blocks of columns that the kernels keep in registers; 0: rows are too long. */
+static uint32_t keep(uint32_t columns)
+{
+    const uint32_t blocks = (columns + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS;
+    return blocks <= KEEP_MAX ? blocks : 0;
+}
+
+static enum status open_tile(void *state, struct tile *tile, struct error *err)
+{
+    const struct tensor *tensor = state;
+    const struct lane_wanted wanted =
+        BUFFER(tile->float16, (size_t)tile->rows * tensor->columns * 2);
+    return lane_hold(&tile->held, tensor->filter->lane, &wanted, 1, "rounded rows", err);
+}
+
+/* Whether the device can, the rows are resident, there is memory for their copy, and they and the
+ * centroids are as many as it takes. */
+static bool possible(const struct filter *filter)
+{
+    const struct data *data = filter->data;
+    const bool large = data->dimension >= COLUMNS_MIN && filter->capacity >= CENTROIDS_MIN;
+    const uint32_t columns = columns_of(data);
+    uint64_t bytes;
+    return filter->lane->tensor && data->resident && !filter->no_bound &&
+           (large || filter->lane->plain_tensor) && columns <= COLUMNS_MAX &&
+           !__builtin_mul_overflow(data->share.rows, (uint64_t)columns * 2 + LISTS_BYTES, &bytes) &&
+           bytes <= data->spare;
+}
+
+static enum status open_kernels(struct tensor *tensor, struct error *err)
+{
+    char options[32];
+    snprintf(options, sizeof options, "-DKEEP=%u%s", keep(tensor->columns),
+             tensor->filter->lane->plain_tensor ? " -DPLAIN" : "");
+    struct lane *lane = tensor->filter->lane;
+    cl_program program;
+    if (lane_program(&program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
+        return err->status;
+    const struct lane_wanted kernels[] = {KERNEL(tensor->round, program, "round_rows"),
+                                          KERNEL(tensor->layout_kernel, program, "lay_out"),
+                                          KERNEL(tensor->search, program, "assign_half"),
+                                          KERNEL(tensor->list, program, "list_half"),
+                                          KERNEL(tensor->settle, program, "settle_rows"),
+                                          KERNEL(tensor->decide, program, "decide_rows")};
+    return lane_hold(&tensor->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
+}
+
+static enum status open_buffers(struct tensor *tensor, struct error *err)
+{
+    struct lane *lane = tensor->filter->lane;
+    const size_t k = tensor->filter->capacity, rows = tensor->filter->data->tile_rows;
+    /* A quarter of the rows, so that few groups find nothing to do. */
+    tensor->room = (uint32_t)(rows / 4);
+    const struct lane_wanted wanted[] = {
+        HOST(tensor->host_ids, k),
+        BUFFER(tensor->squares, k * sizeof(cl_double)),
+        BUFFER(tensor->slope, k * sizeof(cl_float)),
+        BUFFER(tensor->offset, k * sizeof(cl_float)),
+        BUFFER(tensor->flagged, rows * sizeof(cl_uint)),
+        BUFFER(tensor->outcomes, rows * sizeof(cl_float4)),
+        BUFFER(tensor->taken, (tensor->room + 1) * sizeof(cl_uint))};
+    if (lane_hold(&tensor->held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) !=
+            STATUS_OK ||
+        ocl_enqueue_fill(lane->compute, "zero counts", tensor->taken, 0, 0,
+                         (tensor->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
+    /* Place i of `all` is centroid i. */
+    for (size_t i = 0; i < k; i++)
+        tensor->host_ids[i] = (int32_t)i;
+    return lane_write(lane, "centroid ids", tensor->all.ids, 0, k * sizeof *tensor->host_ids,
+                      tensor->host_ids, err);
+}
 
 static void close_tensor(void **state)
 {
     struct tensor *tensor = *state;
     if (tensor)
-        float16_close(&tensor->filter);
+        lane_release(&tensor->held);
     free(tensor);
     *state = NULL;
-}
-
-static enum status open_tile(void *state, struct tile *tile, struct error *err)
-{
-    struct tensor *tensor = state;
-    return float16_open_tile(&tensor->filter, tile, err);
 }
 
 static enum status open_tensor(void **out, struct assign *assign, struct error *err)
@@ -39,21 +175,96 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
     struct tensor *tensor = *out = calloc(1, sizeof *tensor);
     if (!tensor)
         return error_memory(err, sizeof *tensor, "centroids");
-    tensor->assign = assign;
-    if (float16_open(&tensor->filter, assign->filter, err) != STATUS_OK)
+    *tensor =
+        (struct tensor){.assign = assign, .filter = assign->filter, .columns = columns_of(data)};
+    if (open_kernels(tensor, err) != STATUS_OK ||
+        open_panels(&tensor->all, tensor, err) != STATUS_OK ||
+        open_panels(&tensor->some, tensor, err) != STATUS_OK ||
+        open_buffers(tensor, err) != STATUS_OK)
         return err->status;
     /* The rows' copies stay with the tiles, for all filters. */
     for (uint32_t i = 0; i < data->tile_count; i++)
-        if (!data->tiles[i].float16)
-            if (float16_open_tile(&tensor->filter, &data->tiles[i], err) != STATUS_OK)
-                return err->status;
+        if (!data->tiles[i].float16 && open_tile(tensor, &data->tiles[i], err) != STATUS_OK)
+            return err->status;
     return STATUS_OK;
+}
+
+/* --- laying out ------------------------------------------------------------------------------ */
+
+/* Slope and offset, as sums of multiples of a centroid's length and its square, in scores' units.
+ */
+struct half_bound {
+    cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
+};
+
+static struct half_bound bound(const struct tensor *tensor)
+{
+    const struct filter *filter = tensor->filter;
+    const double root = sqrt((double)tensor->columns);
+    const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
+    const double gamma = (tensor->columns + 64) * U_TENSOR;
+    const double kappa = canonical_error(filter->data->stride);
+    const double relative = 2 * U_HALF + U_HALF * U_HALF + gamma * 1.01 + U_SCORE;
+    const double margin = MARGIN / (1 - gamma - U_SCORE);
+    return (struct half_bound){
+        .slope_plain = margin * rho * 2 * root * ETA_HALF * 1.01,
+        .slope_length = margin * rho * 2 * relative,
+        .offset_plain = margin * (2 * rho * tensor->columns * ETA_HALF * ETA_HALF + 0x1p-100),
+        .offset_length = margin * 2 * rho * root * ETA_HALF * 1.01,
+        .offset_square = margin * (gamma + U_SCORE + 4 * kappa)};
+}
+
+/* Two powers of two that multiply to 2^exponent. */
+static void split_scale(cl_float scale[2], int exponent)
+{
+    scale[0] = (cl_float)ldexp(1.0, exponent / 2);
+    scale[1] = (cl_float)ldexp(1.0, exponent - exponent / 2);
+}
+
+/* The tensor cores' sums are in units of this: twice what rows and centroids are scaled by to each
+ * other, a power of two. */
+static double score_unit(const struct filter *filter)
+{
+    return ldexp(2.0, filter->row_exponent - filter->exponent);
+}
+
+/* Lays out `used` centroids: the first ones, or those in panels->ids. */
+static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem moves,
+                           cl_uint used, bool listed, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    panels->count = (used + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL;
+    if (panels->count == 0)
+        return STATUS_OK;
+    const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
+    const cl_mem squares = moves ? moves : tensor->squares;
+    const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
+    const cl_double square_scale = ldexp(1.0, -2 * filter->exponent), unit = score_unit(filter);
+    const struct half_bound terms = bound(tensor);
+    cl_float scale[2];
+    split_scale(scale, -filter->exponent);
+    scale[0] = -scale[0];
+    if (ocl_args(tensor->layout_kernel, err, OCL_ARG(filter->centroids),
+                 OCL_ARG(filter->centre_buffer), OCL_ARG(squares), OCL_ARG(panels->ids),
+                 OCL_ARG(panels->values), OCL_ARG(panels->starts), OCL_ARG(tensor->slope),
+                 OCL_ARG(tensor->offset), OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns),
+                 OCL_ARG(use_ids), OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]),
+                 OCL_ARG(scale[1]), OCL_ARG(square_scale), OCL_ARG(unit),
+                 OCL_ARG(terms.slope_plain), OCL_ARG(terms.slope_length),
+                 OCL_ARG(terms.offset_plain), OCL_ARG(terms.offset_length),
+                 OCL_ARG(terms.offset_square), OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    const size_t global[2] = {tensor->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
+    return lane_launch_2d(filter->lane, "round centroids", tensor->layout_kernel, global, NULL,
+                          err);
 }
 
 static bool usable(void *state)
 {
-    const struct tensor *tensor = state;
-    return float16_usable(&tensor->filter);
+    const struct filter *filter = ((struct tensor *)state)->filter;
+    /* Differences from the centre are taken in float32. */
+    return filter->exponent - filter->row_exponent <= SPREAD_MAX &&
+           filter->exponent < FLT_MAX_EXP - 1;
 }
 
 static enum status begin_pass(void *state, bool *incremental, struct error *err)
@@ -64,42 +275,207 @@ static enum status begin_pass(void *state, bool *incremental, struct error *err)
     return STATUS_OK;
 }
 
-static enum status lay_out(struct tensor *tensor, struct error *err)
+/* The numbers of `count` centroids that have moved, or of fewer, and -1, to where those are laid out. */
+static enum status send_ids(struct tensor *tensor, const uint8_t *moved, uint32_t count,
+                            struct error *err)
 {
-    struct assign *assign = tensor->assign;
-    struct float16_filter *filter = &tensor->filter;
-    struct prune *prune = &assign->prune;
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < tensor->filter->k; i++)
+        if (moved[i])
+            tensor->host_ids[places++] = (int32_t)i;
+    while (places < count)
+        tensor->host_ids[places++] = -1;
+    return count == 0 ? STATUS_OK
+                      : lane_send(tensor->filter->lane, "centroid ids", tensor->some.ids, 0,
+                                  count * sizeof *tensor->host_ids, tensor->host_ids, err);
+}
+
+static enum status lay_out_due(struct tensor *tensor, struct error *err)
+{
+    const struct filter *filter = tensor->filter;
+    struct prune *prune = &tensor->assign->prune;
+    const cl_mem moves = tensor->assign->device_centroids;
     const enum layout due = tensor->layout;
     tensor->layout = LAID_OUT;
-    if (due != LAID_OUT && float16_lay_out(filter, assign->device_centroids, err) != STATUS_OK)
-        return err->status;
-    if (due != ALL_AND_MOVED_DUE)
+    if (due == LAID_OUT)
         return STATUS_OK;
-    enum status status = prune->moved_on_device
-                             ? prune_list(prune, filter->some.ids, assign->filter->k, err)
-                             : float16_send_ids(filter, prune->moved, prune->moved_count, err);
-    if (status != STATUS_OK)
+    if (!moves && lane_send(filter->lane, "squares", tensor->squares, 0,
+                            filter->k * sizeof *filter->squares, filter->squares, err) != STATUS_OK)
+        return err->status;
+    enum status status = lay_out(tensor, &tensor->all, moves, filter->k, false, err);
+    if (status != STATUS_OK || due == ALL_DUE)
         return status;
-    return float16_lay_out_some(filter, assign->device_centroids, prune->moved_count, err);
+    status = prune->moved_on_device ? prune_list(prune, tensor->some.ids, filter->k, err)
+                                    : send_ids(tensor, prune->moved, prune->moved_count, err);
+    return status == STATUS_OK
+               ? lay_out(tensor, &tensor->some, moves, prune->moved_count, true, err)
+               : status;
+}
+
+/* --- searching ------------------------------------------------------------------------------- */
+
+/* Makes the tile's rounded rows, and its norms, if it has none yet. */
+static enum status round_rows(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const cl_uint stride = filter->data->stride;
+    if (tile->has_float16)
+        return STATUS_OK;
+    cl_float scale[2];
+    split_scale(scale, -filter->row_exponent);
+    enum status status =
+        ocl_args(tensor->round, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->rows), OCL_ARG(stride),
+                 OCL_ARG(tensor->columns), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(filter->lane, "round rows", tensor->round,
+                             (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
+    tile->has_float16 = tile->has_norms = status == STATUS_OK;
+    return status;
+}
+
+/* What a launch of assign_half or list_half is about. */
+struct launch {
+    const char *tag;
+    const struct half_panels *panels;
+    cl_mem rows;                   /* NULL: all */
+    cl_uint rows_count, most_rows; /* rows_count: the counter of the list */
+    cl_uint mode;
+    cl_mem upper;
+    cl_uint flagged_count;
+};
+
+static enum status launch(struct tensor *tensor, struct tile *tile, const struct launch *job,
+                          struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const double unit = score_unit(filter);
+    const cl_float factor = (cl_float)unit;
+    const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
+    const cl_uint use_rows = job->rows ? 1 : 0;
+    const size_t local[2] = {KMEANS_HALF_ITEMS, 1};
+    const size_t groups = ((size_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS;
+    /* Lists are of few rows: then groups share the panels. */
+    const size_t shares = job->mode == KMEANS_HALF_LIST ? GROUPS_LIST / groups : 1;
+    const size_t most = shares < job->panels->count ? shares : job->panels->count;
+    const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
+    const cl_mem counts = counters_buffer(&tensor->assign->counters);
+    cl_mem rows = job->rows ? job->rows : tensor->flagged;
+    cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? tensor->list : tensor->search;
+    if (ocl_args(kernel, err, OCL_ARG(tile->float16), OCL_ARG(job->panels->values),
+                 OCL_ARG(job->panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
+                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(rows),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
+                 OCL_ARG(job->upper), OCL_ARG(tensor->flagged), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tensor->outcomes), OCL_ARG(tensor->taken), OCL_ARG(counts),
+                 OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count), OCL_ARG(job->most_rows),
+                 OCL_ARG(tensor->columns), OCL_ARG(job->panels->count), OCL_ARG(use_rows),
+                 OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
+}
+
+/* A kernel whose groups take listed rows in turn, at most `rows` of them. */
+static enum status launch_listed(struct tensor *tensor, const char *tag, cl_kernel kernel,
+                                 uint64_t rows, struct error *err)
+{
+    struct lane *lane = tensor->filter->lane;
+    const uint64_t most = (uint64_t)lane->device->compute_units * GROUPS_UNIT;
+    const uint64_t each = KMEANS_OWN_ITEMS / KMEANS_LANES, groups = (rows + each - 1) / each;
+    return lane_launch(lane, tag, kernel, (groups < most ? groups : most) * KMEANS_OWN_ITEMS,
+                       KMEANS_OWN_ITEMS, err);
+}
+
+/* Searches rows (NULL: all of the tile) among all centroids: assign->limits gets the scores that their
+ * best ones do not exceed, undecided rows are flagged. */
+static enum status search_all(struct tensor *tensor, struct tile *tile, cl_mem rows,
+                              struct error *err)
+{
+    const struct launch job = {.tag = "search",
+                               .panels = &tensor->all,
+                               .rows = rows,
+                               .rows_count = COUNT_ALL,
+                               .most_rows = tile->rows,
+                               .mode = KMEANS_HALF_ALL,
+                               .upper = tensor->assign->limits,
+                               .flagged_count = COUNT_FLOAT16_UNDECIDED};
+    return launch(tensor, tile, &job, err);
+}
+
+/* Decides flagged rows by the canonical distance; assign->moved becomes those with too many centroids to
+ * choose from. */
+static enum status decide(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const struct assign *assign = tensor->assign;
+    const struct launch job = {.tag = "list candidates",
+                               .panels = &tensor->all,
+                               .rows = tensor->flagged,
+                               .rows_count = COUNT_FLOAT16_UNDECIDED,
+                               .most_rows = tensor->room,
+                               .mode = KMEANS_HALF_LIST,
+                               .upper = assign->limits};
+    const cl_uint stride = filter->data->stride;
+    const cl_uint left_count = COUNT_LEFT, flagged_count = COUNT_FLOAT16_UNDECIDED;
+    const cl_double length_scale = ldexp(1.0, -filter->row_exponent);
+    const cl_mem counts = counters_buffer(&assign->counters);
+    if ((tensor->room > 0 && launch(tensor, tile, &job, err) != STATUS_OK) ||
+        ocl_args(tensor->decide, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(tile->norms), OCL_ARG(tensor->flagged), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tensor->taken), OCL_ARG(assign->limits), OCL_ARG(tile->labels),
+                 OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds), OCL_ARG(assign->moved),
+                 OCL_ARG(counts), OCL_ARG(left_count), OCL_ARG(flagged_count),
+                 OCL_ARG(tensor->room), OCL_ARG(stride), OCL_ARG(length_scale),
+                 OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch_listed(tensor, "decide", tensor->decide, tile->rows, err);
+}
+
+/* Searches the rows of assign->moved among the centroids that have moved (there may be none), as
+ * label_among_some (kmeans_bounds.h). Undecided ones are added to assign->all. */
+static enum status search_moved(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const struct assign *assign = tensor->assign;
+    /* `upper` is not written. */
+    const struct launch job = {.tag = "search among moved",
+                               .panels = &tensor->some,
+                               .rows = assign->moved,
+                               .rows_count = COUNT_MOVED,
+                               .most_rows = tile->rows,
+                               .mode = KMEANS_HALF_SOME,
+                               .upper = tile->norms,
+                               .flagged_count = COUNT_RETRY};
+    const cl_uint stride = filter->data->stride, searched = tensor->some.count > 0 ? 1 : 0;
+    const cl_mem list = searched ? tensor->flagged : assign->moved;
+    const cl_uint list_count = searched ? COUNT_RETRY : COUNT_MOVED, left_count = COUNT_ALL;
+    const cl_mem counts = counters_buffer(&assign->counters);
+    if ((searched && launch(tensor, tile, &job, err) != STATUS_OK) ||
+        ocl_args(tensor->settle, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(tile->norms), OCL_ARG(list), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
+                 OCL_ARG(assign->all), OCL_ARG(counts), OCL_ARG(left_count), OCL_ARG(list_count),
+                 OCL_ARG(searched), OCL_ARG(stride), OCL_ARG(filter->half_scale),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch_listed(tensor, "own distances", tensor->settle, tile->rows, err);
 }
 
 static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
 {
     struct tensor *tensor = state;
     struct assign *assign = tensor->assign;
-    struct float16_filter *filter = &tensor->filter;
-    cl_mem counts = counters_buffer(&assign->counters);
-    if (float16_round(filter, tile, err) != STATUS_OK ||
-        (incremental &&
-         prune_split(&assign->prune, tile, assign->all, assign->moved, counts, err) != STATUS_OK) ||
-        lay_out(tensor, err) != STATUS_OK ||
-        (incremental && float16_search_some(filter, tile, assign->moved, COUNT_MOVED, assign->all,
-                                            counts, COUNT_RETRY, COUNT_ALL, err) != STATUS_OK) ||
-        float16_search(filter, tile, incremental ? assign->all : NULL, COUNT_ALL, assign->limits,
-                       counts, COUNT_FLOAT16_UNDECIDED, err) != STATUS_OK)
+    if (round_rows(tensor, tile, err) != STATUS_OK ||
+        (incremental && prune_split(&assign->prune, tile, assign->all, assign->moved,
+                                    counters_buffer(&assign->counters), err) != STATUS_OK) ||
+        lay_out_due(tensor, err) != STATUS_OK ||
+        (incremental && search_moved(tensor, tile, err) != STATUS_OK) ||
+        search_all(tensor, tile, incremental ? assign->all : NULL, err) != STATUS_OK)
         return err->status;
-    return float16_decide(filter, tile, assign->limits, assign->moved, counts,
-                          COUNT_FLOAT16_UNDECIDED, COUNT_LEFT, err);
+    return decide(tensor, tile, err);
 }
 
 static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,
@@ -120,7 +496,7 @@ static enum status end_tile(bool *left, void *state, struct tile *tile, bool inc
 
 const struct assigner assigner_float16 = {
     .name = "float16",
-    .possible = float16_pays,
+    .possible = possible,
     .open = open_tensor,
     .close = close_tensor,
     .open_tile = open_tile,

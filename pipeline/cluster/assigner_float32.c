@@ -1,6 +1,6 @@
 /* assigner_float32.c: the float32 filter on any device; what it leaves undecided the canonical
  * distance decides. Its state is the filter's, which seeding shares. */
-#include "cluster/assigner.h"
+#include "cluster/assign.h"
 #include <math.h>
 
 static bool possible(const struct filter *filter)

@@ -13,11 +13,6 @@ enum status comm_sum(struct comm *comm, int64_t *sums, const int64_t *values, si
     return STATUS_OK;
 }
 
-enum status comm_maximum(struct comm *comm, float *values, size_t count, struct error *err)
-{
-    return comm->size > 1 ? comm->ops->maximum(comm, values, count, err) : STATUS_OK;
-}
-
 enum status comm_gather(struct comm *comm, void *all, const size_t *ends, struct error *err)
 {
     return comm->size > 1 ? comm->ops->gather(comm, all, ends, err) : STATUS_OK;

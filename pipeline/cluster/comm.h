@@ -32,7 +32,6 @@ struct comm {
 struct comm_ops {
     enum status (*sum)(struct comm *comm, int64_t *sums, const int64_t *values, size_t count,
                        struct error *err);
-    enum status (*maximum)(struct comm *comm, float *values, size_t count, struct error *err);
     enum status (*gather)(struct comm *comm, void *all, const size_t *ends, struct error *err);
     enum status (*broadcast)(struct comm *comm, void *data, size_t bytes, uint32_t root,
                              struct error *err);
@@ -51,9 +50,6 @@ struct comm_ops {
 /* sums[i] becomes the sum of all ranks' values[i]; both may be the same array. */
 enum status comm_sum(struct comm *comm, int64_t *sums, const int64_t *values, size_t count,
                      struct error *err);
-
-/* values[i] becomes the largest of all ranks' values[i]. */
-enum status comm_maximum(struct comm *comm, float *values, size_t count, struct error *err);
 
 /* Rank r has the bytes of `all` from ends[r - 1] (rank 0: from 0) to ends[r]; all ranks get all of
  * them. comm_gather_each: each rank has `bytes` bytes. */

@@ -47,9 +47,9 @@ struct process {
     bool told;          /* that the rank before has failed */
     uint64_t sent, received;
     struct sending *sendings; /* to the next rank, which it may not have taken yet */
-    struct stop *stop; /* of comm_processes_share_stop, or NULL */
-    bool stopping;     /* all know of it */
-    void *watching;    /* the gate that was begun at work, or NULL; it reads and writes: */
+    struct stop *stop;        /* of comm_processes_share_stop, or NULL */
+    bool stopping;            /* all know of it */
+    void *watching;           /* the gate that was begun at work, or NULL; it reads and writes: */
     int64_t brought;
 };
 
@@ -162,8 +162,7 @@ static enum status settle(struct process *process, bool all, struct error *err)
         int done = 1;
         if (all && wait_request(process, sending->request, err) != STATUS_OK)
             return err->status;
-        if (!all &&
-            check(process, process->mpi->test(&done, &sending->request), err) != STATUS_OK)
+        if (!all && check(process, process->mpi->test(&done, &sending->request), err) != STATUS_OK)
             return err->status;
         if (done) {
             *at = sending->next;
@@ -175,8 +174,8 @@ static enum status settle(struct process *process, bool all, struct error *err)
     return STATUS_OK;
 }
 
-static enum status find_message(struct process *process, struct mpi_message *message,
-                                uint32_t from, struct error *err)
+static enum status find_message(struct process *process, struct mpi_message *message, uint32_t from,
+                                struct error *err)
 {
     struct patience patience = {0};
     for (;;) {
@@ -205,10 +204,10 @@ static enum status drain(struct process *process, struct error *err)
         char *data = malloc(message.bytes + sizeof sent);
         if (!data)
             return error_memory(err, message.bytes, "ranks");
-        enum status status = check(process,
-                                   process->mpi->receive(process->group, data, message.bytes,
-                                                         comm->rank - 1, message.tag),
-                                   err);
+        enum status status = check(
+            process,
+            process->mpi->receive(process->group, data, message.bytes, comm->rank - 1, message.tag),
+            err);
         if (status == STATUS_OK && message.tag == TAG_COUNT) {
             memcpy(&sent, data, sizeof sent);
             told = true;
@@ -268,8 +267,8 @@ static enum status gate(struct process *process, const struct error *own, struct
         *err = process->error;
         return err->status;
     }
-    if (process->watching && (end_gate(process, err) != STATUS_OK ||
-                              take_gate(process, NULL, err) != STATUS_OK))
+    if (process->watching &&
+        (end_gate(process, err) != STATUS_OK || take_gate(process, NULL, err) != STATUS_OK))
         return err->status;
     do {
         if (begin_gate(process, own ? GATE_FAILED + comm->size - comm->rank - 1 : GATE_ARRIVED,
@@ -325,14 +324,6 @@ static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, 
     return check(process, process->mpi->sum(process->group, sums, count), err);
 }
 
-static enum status maximum(struct comm *comm, float *values, size_t count, struct error *err)
-{
-    struct process *process = process_of(comm);
-    if (gate(process, NULL, err) != STATUS_OK)
-        return err->status;
-    return check(process, process->mpi->maximum(process->group, values, count), err);
-}
-
 static enum status gather(struct comm *comm, void *all, const size_t *ends, struct error *err)
 {
     struct process *process = process_of(comm);
@@ -360,8 +351,8 @@ static enum status collect(struct comm *comm, void *all, const void *own, const 
     if (status != STATUS_OK)
         return status;
     if (comm->rank > 0)
-        return check(process,
-                     mpi->send(process->group, own, ends[comm->rank] - begin, 0, TAG_DATA), err);
+        return check(process, mpi->send(process->group, own, ends[comm->rank] - begin, 0, TAG_DATA),
+                     err);
     if (own != all)
         memcpy(all, own, ends[0]);
     for (uint32_t rank = 1; rank < comm->size && status == STATUS_OK; rank++)
@@ -406,9 +397,9 @@ enum status comm_processes_give(struct comm *comm, uint32_t to, const void *data
                                 struct error *err)
 {
     struct process *process = process_of(comm);
-    return check(process,
-                 process->mpi->send(process->group, data, bytes, to, bytes > 0 ? TAG_DATA : TAG_NONE),
-                 err);
+    return check(
+        process,
+        process->mpi->send(process->group, data, bytes, to, bytes > 0 ? TAG_DATA : TAG_NONE), err);
 }
 
 enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, struct error *err)
@@ -423,8 +414,8 @@ enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, str
         return lose(process, err);
     }
     assert(!data || message.tag == TAG_NONE || message.bytes == bytes);
-    const int code = process->mpi->receive(process->group, data ? data : dropped, message.bytes, 0,
-                                           message.tag);
+    const int code =
+        process->mpi->receive(process->group, data ? data : dropped, message.bytes, 0, message.tag);
     free(dropped);
     if (check(process, code, err) != STATUS_OK)
         return err->status;
@@ -432,7 +423,6 @@ enum status comm_processes_take(struct comm *comm, void *data, size_t bytes, str
 }
 
 static const struct comm_ops ops = {.sum = sum,
-                                    .maximum = maximum,
                                     .gather = gather,
                                     .broadcast = broadcast,
                                     .collect = collect,

@@ -122,25 +122,6 @@ static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, 
     return wait_for_all(team_of(comm), err);
 }
 
-static enum status maximum(struct comm *comm, float *values, size_t count, struct error *err)
-{
-    const struct team *team = team_of(comm);
-    if (post(comm, values, values, err) != STATUS_OK)
-        return err->status;
-    uint64_t begin, end;
-    comm_part(&begin, &end, comm, comm->rank, count);
-    for (uint64_t i = begin; i < end; i++) {
-        float largest = values[i];
-        for (uint32_t rank = 0; rank < team->size; rank++) {
-            const float other = ((const float *)team->posts[rank].in)[i];
-            largest = other > largest ? other : largest;
-        }
-        for (uint32_t rank = 0; rank < team->size; rank++)
-            ((float *)team->posts[rank].out)[i] = largest;
-    }
-    return wait_for_all(team_of(comm), err);
-}
-
 static enum status gather(struct comm *comm, void *all, const size_t *ends, struct error *err)
 {
     const struct team *team = team_of(comm);
@@ -254,7 +235,6 @@ static void fail(struct comm *comm, const struct error *err)
 }
 
 static const struct comm_ops ops = {.sum = sum,
-                                    .maximum = maximum,
                                     .gather = gather,
                                     .collect = collect,
                                     .broadcast = broadcast,

@@ -31,7 +31,7 @@ struct tile {
     cl_mem lower_bounds; /* float32: of the distance to any other centroid */
     cl_mem norms;        /* float32: the filter's upper bound on the length */
     bool has_norms;
-    cl_mem float16; /* rows x float16_filter.columns float16; NULL where that filter is not used */
+    cl_mem float16; /* rows x padded columns float16; NULL where that filter is not used */
     bool has_float16;
     const float *host_weights; /* of the tile's rows; NULL where all count the same */
     cl_mem weights;            /* the same on the device */

@@ -91,24 +91,14 @@ static void sample_rows(uint64_t *rows, const struct data *data,
     }
 }
 
-/* Gathers the sums of all ranks' blocks. */
+/* The sums of all ranks' blocks, zeroed before: other ranks' are zero bits, so that the sum of all has
+ * the bits of the block's owner. */
 static enum status gather_block_sums(double *sums, const struct data *data, const double *weights,
-                                     struct error *err)
+                                     uint64_t blocks, struct error *err)
 {
-    struct comm *comm = data->comm;
-    const struct data_share *share = &data->share;
-    size_t *ends = calloc(comm->size, sizeof *ends);
-    if (!ends)
-        return error_memory(err, comm->size * sizeof *ends, "ranks");
-    for (uint64_t i = 0; i < share->rows; i++)
-        sums[(share->first + i) / KMEANS_BLOCK_ROWS] += weights[i];
-    const uint64_t last = share->first + share->rows + KMEANS_BLOCK_ROWS - 1;
-    ends[comm->rank] = (size_t)(last / KMEANS_BLOCK_ROWS) * sizeof *sums;
-    enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
-    if (status == STATUS_OK)
-        status = comm_gather(comm, sums, ends, err);
-    free(ends);
-    return status;
+    for (uint64_t i = 0; i < data->share.rows; i++)
+        sums[(data->share.first + i) / KMEANS_BLOCK_ROWS] += weights[i];
+    return comm_sum(data->comm, (int64_t *)sums, (const int64_t *)sums, blocks, err);
 }
 
 /* Takes a row of a block, of which the rank has all or none; the block's sum follows. */
@@ -148,7 +138,7 @@ static enum status draw_rows(uint64_t *rows, uint32_t count, const struct data *
     enum status status = lane_hold(&held, data->lane, wanted, COUNT_OF(wanted), "random rows", err);
     if (status == STATUS_OK) {
         memcpy(left, weights, data->share.rows * sizeof *left);
-        status = gather_block_sums(sums, data, left, err);
+        status = gather_block_sums(sums, data, left, blocks, err);
     }
     for (uint32_t taken = 0; taken < count && status == STATUS_OK; taken++) {
         const uint64_t counter = DRAWS + 2 * (uint64_t)taken;

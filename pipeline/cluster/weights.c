@@ -17,26 +17,32 @@ int64_t weights_units(const struct weights *weights, float weight)
     return canonical_fixed(weight, 1, weights->scale);
 }
 
-/* The largest weight; *equal tells whether there is another one. */
+enum { LARGEST, DIFFERENT };
+
+static void add_given(void *context, double *sums)
+{
+    const double *own = context;
+    sums[LARGEST] = fmax(sums[LARGEST], own[LARGEST]);
+    sums[DIFFERENT] += own[DIFFERENT];
+}
+
+/* The largest weight; *equal tells whether all others are the same. */
 static enum status find_largest(float *largest, bool *equal, struct comm *comm, const float *given,
                                 uint64_t first, uint64_t n, struct error *err)
 {
-    int64_t different = 0;
-    *largest = 0;
+    double own[2] = {0, 0}, all[2] = {0, 0};
     for (uint64_t i = first; i < first + n; i++) {
         if (!(given[i] >= 0) || isinf(given[i]))
             return error_set(err, STATUS_FAILED,
                              "the weight of row %llu is %g; weights must be finite and at least 0",
                              (unsigned long long)i, (double)given[i]);
-        if (given[i] > *largest)
-            *largest = given[i];
-        if (given[i] != given[0])
-            different = 1;
+        own[LARGEST] = fmax(own[LARGEST], (double)given[i]);
+        own[DIFFERENT] += given[i] != given[0];
     }
-    if (comm_maximum(comm, largest, 1, err) != STATUS_OK ||
-        comm_sum(comm, &different, &different, 1, err) != STATUS_OK)
+    if (comm_fold(comm, all, 2, NULL, add_given, own, err) != STATUS_OK)
         return err->status;
-    *equal = different == 0;
+    *largest = (float)all[LARGEST];
+    *equal = all[DIFFERENT] == 0;
     return *largest > 0 ? STATUS_OK : error_set(err, STATUS_FAILED, "the weight of every row is 0");
 }
 

@@ -271,11 +271,6 @@ static int sum(void *group, int64_t *values, size_t count)
     return reduce(group, values, count, sizeof *values, MPI_INT64_T, MPI_SUM);
 }
 
-static int maximum(void *group, float *values, size_t count)
-{
-    return reduce(group, values, count, sizeof *values, MPI_FLOAT, MPI_MAX);
-}
-
 static int broadcast(void *group, void *data, size_t bytes, uint32_t root)
 {
     MPI_Request request;
@@ -337,7 +332,6 @@ const struct mpi_table clpipe_mpi_table = {
     .receive = receive,
     .send = send,
     .sum = sum,
-    .maximum = maximum,
     .broadcast = broadcast,
     .gather = gather,
 };
