@@ -257,8 +257,8 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
     const cl_uint cosine = data->transform.metric == METRIC_COSINE;
     const cl_double shift_scale = prune_shift_scale(prune);
-    const cl_mem sums = device->all_sums ? *device->all_sums : device->totals;
-    const cl_mem counts = device->all_counts ? *device->all_counts : device->counts.buffer;
+    const cl_mem sums = device->meets ? device->all_sums : device->totals;
+    const cl_mem counts = device->meets ? device->all_counts : device->counts.buffer;
     const cl_mem weights = update->own.weights ? device->weights.buffer : counts;
     const cl_double weight_unit =
         update->own.weights ? ldexp(1.0, -data->weights.scale) : 0; /* 0: rows have none */
@@ -287,6 +287,146 @@ void device_update_count(uint64_t *moved, struct device_update *device)
     /* A row that was in no cluster only joins one. */
     *moved = device->no_rows ? now : now / 2;
     device->no_rows = false;
+}
+
+/* --- several ranks --------------------------------------------------------------------------- */
+
+/* What a rank visits at a time: sums of usual sizes take one visit, large ones little memory. */
+#define PIECE_BYTES (8u << 20)
+
+static size_t piece_values(const struct update *update)
+{
+    const size_t all = (size_t)update->k * update->data->stride;
+    const size_t most = PIECE_BYTES / sizeof(cl_long);
+    return all < most ? all : most;
+}
+
+enum status device_update_join(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    struct comm *comm = update->data->comm;
+    const size_t k = update->k;
+    int64_t able = device->used && !update->own.weights;
+    if (comm->size == 1)
+        return STATUS_OK;
+    if (comm_sum(comm, &able, &able, 1, err) != STATUS_OK)
+        return err->status;
+    device->meets = able == comm->size;
+    const struct lane_wanted wanted[] = {
+        KERNEL(device->add, device->program, "add_sums"),
+        BUFFER(device->all_sums, k * update->data->stride * sizeof(cl_long)),
+        BUFFER(device->all_counts, (k + 3) * sizeof(cl_long)),
+        BUFFER(device->arrived, piece_values(update) * sizeof(cl_long)),
+        HOST(device->host_counts, k + 3)};
+    return device->meets ? lane_hold(&device->held, update->lane, wanted, COUNT_OF(wanted),
+                                     "sums of clusters", err)
+                         : STATUS_OK;
+}
+
+struct piece {
+    struct device_update *device;
+    size_t from, count;  /* values */
+    struct prune *prune; /* of the last one: centroids move then; else NULL */
+};
+
+/* The sums of all become what the rank has and what has arrived; or what they are and what has arrived. */
+static enum status add(const struct piece *piece, bool first, struct error *err)
+{
+    const struct device_update *device = piece->device;
+    const cl_ulong from = piece->from, count = piece->count;
+    const cl_mem to = first ? device->totals : device->all_sums;
+    return LANE_RUN(device->update->lane, "add sums", device->add, count, 256, err,
+                    OCL_ARG(device->all_sums), OCL_ARG(to), OCL_ARG(device->arrived), OCL_ARG(from),
+                    OCL_ARG(count));
+}
+
+/* Waits for all that was enqueued. */
+static enum status finish(const struct piece *piece, struct error *err)
+{
+    struct device_update *device = piece->device;
+    cl_long one;
+    if (!piece->prune)
+        return lane_read(device->update->lane, "sums", device->all_sums, 0, sizeof one, &one, err);
+    return device_update_centroids(device, piece->prune, NULL, err) == STATUS_OK
+               ? mailbox_read(&device->filter->mailbox, err)
+               : err->status;
+}
+
+/* Adds the other ranks' sums, of which nothing is read any more on return. */
+static enum status add_others(void *context, const void *const *all, struct error *err)
+{
+    const struct piece *piece = context;
+    const struct device_update *device = piece->device;
+    struct lane *lane = device->update->lane;
+    const struct comm *comm = device->update->data->comm;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; i < comm->size && status == STATUS_OK; i++) {
+        const int64_t *theirs = all[(comm->rank + i) % comm->size];
+        status = lane_send(lane, "send sums", device->arrived, 0, piece->count * sizeof *theirs,
+                           theirs + piece->from, err);
+        if (status == STATUS_OK)
+            status = add(piece, i == 1, err);
+    }
+    if (status == STATUS_OK)
+        status = finish(piece, err);
+    if (status != STATUS_OK)
+        lane_settle(lane);
+    return status;
+}
+
+static enum status meet_piece(struct piece *piece, struct error *err)
+{
+    struct device_update *device = piece->device;
+    const struct update *update = device->update;
+    struct comm *comm = update->data->comm;
+    const size_t offset = piece->from * sizeof(cl_long), bytes = piece->count * sizeof(cl_long);
+    int64_t *own = update->own.values + piece->from, *all = update->all.values + piece->from;
+    if (offset > 0 &&
+        lane_read(update->lane, "sums", device->totals, offset, bytes, own, err) != STATUS_OK)
+        return err->status;
+    if (comm_can_visit(comm))
+        return comm_visit(comm, update->own.values, add_others, piece, err);
+    if (comm_sum(comm, all, own, piece->count, err) != STATUS_OK ||
+        lane_send(update->lane, "send sums", device->all_sums, offset, bytes, all, err) !=
+            STATUS_OK)
+        return err->status;
+    return finish(piece, err);
+}
+
+static enum status send_counts(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    int64_t *all = device->host_counts;
+    const uint32_t k = update->k;
+    memcpy(all, update->all.counts, k * sizeof *all);
+    all[k + 2] = 0;
+    for (uint32_t c = 0; c < k; c++)
+        all[k + 2] += all[c] == 0;
+    return lane_send(update->lane, "counts", device->all_counts, 0, (k + 3) * sizeof *all, all,
+                     err);
+}
+
+enum status device_update_send(struct device_update *device, struct error *err)
+{
+    const struct update *update = device->update;
+    return ocl_enqueue_read(update->lane->compute, "sums", device->totals, false, 0,
+                            piece_values(update) * sizeof(cl_long), update->own.values,
+                            OCL_NO_WAITS, NULL, err);
+}
+
+enum status device_update_meet(struct device_update *device, struct prune *prune, struct error *err)
+{
+    const struct update *update = device->update;
+    const size_t all = (size_t)update->k * update->data->stride, most = piece_values(update);
+    if (send_counts(device, err) != STATUS_OK)
+        return err->status;
+    for (size_t from = 0; from < all; from += most) {
+        const bool last = all - from <= most;
+        struct piece piece = {device, from, last ? all - from : most, last ? prune : NULL};
+        if (meet_piece(&piece, err) != STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
 }
 
 /* --- to the host and back -------------------------------------------------------------------- */

@@ -25,15 +25,22 @@ struct device_update {
     cl_mem entry_clusters; /* of each entry */
     cl_mem scales, units, means; /* of columns; the scales end with that of weights */
     struct mailbox_part moves;   /* k struct centroid_move */
-    /* What centroids move by where there are other ranks (exchange.h); else NULL. */
-    const cl_mem *all_sums, *all_counts;
-    uint64_t entries_before; /* of all, as of the last read */
-    bool no_rows;            /* no row is in the sums yet */
+    uint64_t entries_before;     /* of all, as of the last read */
+    bool no_rows;                /* no row is in the sums yet */
+    /* Where there are other ranks, on all of them or on none: centroids move by the sums of all. */
+    bool meets;
+    cl_kernel add;
+    cl_mem all_sums, all_counts; /* as totals and counts, of all ranks */
+    cl_mem arrived;              /* a piece of another rank's sums */
+    int64_t *host_counts;
 };
 
 /* Leaves `used` false where the device cannot. */
 enum status device_update_open(struct device_update *device, struct update *update,
                                struct filter *filter, struct error *err);
+/* After that, on all ranks: `meets` tells whether there are several, whose devices can all move
+ * centroids. */
+enum status device_update_join(struct device_update *device, struct error *err);
 /* Frees buffers, kernels and program; accepts a zeroed struct and what a failed open left. */
 void device_update_close(struct device_update *device);
 
@@ -54,6 +61,18 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
  * empty (then all stay where they are), and what can be planned of the next pass. */
 enum status device_update_centroids(struct device_update *device, struct prune *prune,
                                     const struct device_count *unless, struct error *err);
+
+/* The same where ranks meet. Each moves all centroids, to the same bits:
+ *
+ *   device ──read──> pinned memory ──comm_visit──> the other devices write and add what is there
+ *
+ * Where they do not share their memory the host adds up, and the device gets the result. send enqueues
+ * what the next wait for the compute queue is to cover: the first piece of the sums comes to update->own.
+ * meet, after it, takes update->all.counts for those of all ranks, uses up the memory of its values, and
+ * ends once centroids have moved and the mailbox was read. All ranks call it. */
+enum status device_update_send(struct device_update *device, struct error *err);
+enum status device_update_meet(struct device_update *device, struct prune *prune,
+                               struct error *err);
 
 /* Once the mailbox was read: how many rows moved, and counts and weights of update->own. */
 void device_update_count(uint64_t *moved, struct device_update *device);

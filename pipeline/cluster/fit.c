@@ -1,4 +1,19 @@
-/* fit.c: passes over the rows and what follows from their sums, for all methods. */
+/* fit.c: passes over the rows and what follows from their sums, for all methods.
+ *
+ *   fit_assign
+ *     use_centroids            centroids, and how far each moved: which rows need a search (prune.h)
+ *     assign_rows
+ *       assign_tile            labels (assign.h)                              } each tile
+ *       update_tile |          sums of the rows that changed, on the host     }
+ *       device_update_tile     or on the device                               }
+ *       device_update_centroids  on the device: centroids to the means, plan of the next pass; enqueued
+ *                              behind the only tile of the only rank, so that there is one wait
+ *       mailbox_read           the wait: counts, moves, plan
+ *     update_add_counts        several ranks: counts of all, then
+ *     device_update_meet       sums of all, and centroids move on each; or update_add_sums
+ *   fit_update                 inertia and shift; centroids to the means where they are the host's; an empty
+ *                              cluster gets a row (relocate.h)
+ */
 #include "cluster/fit.h"
 #include "base/clock.h"
 #include "cluster/canonical.h"
@@ -21,7 +36,7 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
                         .assign = &shard->assign,
                         .update = &shard->update,
                         .checkpoint = checkpoint};
-    if (fit->comm->size > 1 ? shard->exchange.used : shard->device_update.used)
+    if (fit->comm->size > 1 ? shard->device_update.meets : shard->device_update.used)
         fit->device_update = &shard->device_update;
     const size_t k = config->k, values = k * data->stride;
     const struct lane_wanted wanted[] = {HOST(fit->centroids, values), HOST(fit->previous, values),
@@ -109,8 +124,8 @@ static enum status follow_and_read(struct shard *shard, bool move, const struct 
                                    struct error *err)
 {
     enum status status = STATUS_OK;
-    if (move && shard->exchange.used)
-        status = exchange_begin(&shard->exchange, err);
+    if (move && shard->device_update.meets)
+        status = device_update_send(&shard->device_update, err);
     else if (move)
         status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
     if (status != STATUS_OK)
@@ -161,7 +176,7 @@ static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incre
 
 /* Assigns the rank's rows to the centroids that were taken; shard->moved is how many changed their label.
  * labels: of these rows, where sums follow on the host. move: where they follow on the device, centroids
- * go to the means, and the next pass is planned; one of several ranks does so in move_of_all. A stop is
+ * go to the means, and the next pass is planned; where ranks meet their sums are sent only. A stop is
  * looked for before the centroids move, never afterwards: then the iteration counts. */
 static enum status assign_rows(struct shard *shard, int32_t *labels, bool incremental, bool move,
                                struct error *err)
@@ -180,15 +195,6 @@ static enum status assign_rows(struct shard *shard, int32_t *labels, bool increm
     if (on_device)
         device_update_count(&shard->moved, &shard->device_update);
     return STATUS_OK;
-}
-
-static enum status move_centroids(void *context, struct error *err)
-{
-    struct shard *shard = context;
-    if (device_update_centroids(&shard->device_update, &shard->assign.prune, NULL, err) !=
-        STATUS_OK)
-        return err->status;
-    return mailbox_read(&shard->filter.mailbox, err);
 }
 
 /* --- passes ---------------------------------------------------------------------------------- */
@@ -220,7 +226,7 @@ enum status fit_assign(struct fit *fit, bool move, uint64_t *moved, struct error
     if (fit->comm->size == 1 || !move || !fit->device_update || relocate_count_empty(fit) > 0)
         return STATUS_OK;
     fit->moving = true;
-    return exchange_end(&shard->exchange, move_centroids, shard, err);
+    return device_update_meet(&shard->device_update, &shard->assign.prune, err);
 }
 
 enum status fit_forget_labels(struct fit *fit, struct error *err)

@@ -2,7 +2,6 @@
 #include "cluster/seed.h"
 #include "base/parse.h"
 #include "cluster/canonical.h"
-#include "cluster/seed_pass.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAM
 /* Rows that a thread draws at a time; a multiple of 64. */
 #define DRAW_ROWS 16384
 
-static enum status too_few(uint32_t k, uint64_t distinct, struct error *err)
+enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err)
 {
     char rows[40];
     return error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
@@ -37,8 +36,8 @@ enum status seed_given(float *centroids, const struct data *data,
                           err);
 }
 
-static void tell_progress(const struct cluster_config *config, const struct comm *comm,
-                          uint64_t done, uint64_t total)
+void seed_progress(const struct cluster_config *config, const struct comm *comm, uint64_t done,
+                   uint64_t total)
 {
     if (config->phase && comm->rank == 0)
         config->phase(config->progress_context, "first centroids", done, total);
@@ -151,9 +150,8 @@ static enum status draw_rows(uint64_t *rows, uint32_t count, const struct data *
     return status;
 }
 
-/* The first of a seeding. weights: of the rank's rows, or NULL. */
-static enum status first_row(uint64_t *row, const struct data *data, const double *weights,
-                             uint64_t seed, uint32_t stream, struct error *err)
+enum status seed_first_row(uint64_t *row, const struct data *data, const double *weights,
+                           uint64_t seed, uint32_t stream, struct error *err)
 {
     *row = (uint64_t)(canonical_random(seed, stream, 0) * (double)data->rows);
     return weights ? draw_rows(row, 1, data, weights, seed, stream, err) : STATUS_OK;
@@ -178,72 +176,6 @@ static enum status random_rows(float *centroids, struct shard *shard,
     if (status == STATUS_OK)
         status = shard_rows(shard, centroids, rows, k, err);
     free(rows);
-    return status;
-}
-
-/* --- k-means++ ------------------------------------------------------------------------------- */
-
-/* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
- * one that leaves least is taken (ties to the first). */
-static enum status plus_plus(float *centroids, struct shard *shard, const double *weights,
-                             const struct cluster_config *config, uint32_t stream,
-                             struct checkpoint *checkpoint, struct error *err)
-{
-    const struct data *data = &shard->data;
-    const uint32_t k = config->k, wanted = 2 + (uint32_t)log((double)k);
-    const uint32_t trials = wanted < KMEANS_TRIALS_MAX ? wanted : KMEANS_TRIALS_MAX;
-    const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
-    const size_t stride = data->stride;
-    struct seeding seeding = {0};
-    uint64_t rows[KMEANS_TRIALS_MAX];
-    enum status status = STATUS_FAILED;
-    float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
-    if (!candidates) {
-        error_memory(err, KMEANS_TRIALS_MAX * stride * sizeof *candidates, "seeding");
-        goto out;
-    }
-    status = seeding_open(&seeding, shard, weights, err);
-    if (status == STATUS_OK && resumed == 0)
-        status = first_row(rows, data, weights, config->seed, stream, err);
-    if (status == STATUS_OK && resumed == 0)
-        status = shard_rows(shard, centroids, rows, 1, err);
-    uint32_t c = resumed > 0 ? resumed : 1;
-    if (status == STATUS_OK)
-        status = seeding_restore(&seeding, centroids, c, err);
-    for (; c < k && status == STATUS_OK; c++) {
-        double remaining[KMEANS_TRIALS_MAX], random[KMEANS_TRIALS_MAX];
-        const uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
-        uint32_t best = 0;
-        tell_progress(config, data->comm, c, k);
-        if (seeding_remaining(&seeding) == 0) {
-            status = too_few(k, c, err);
-            break;
-        }
-        for (uint32_t t = 0; t < trials; t++)
-            random[t] = canonical_random(config->seed, stream, counter + t);
-        status = seeding_draw(rows, &seeding, random, trials, err);
-        if (status == STATUS_OK)
-            status = shard_rows(shard, candidates, rows, trials, err);
-        if (status == STATUS_OK)
-            status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
-        for (uint32_t t = 1; t < trials && status == STATUS_OK; t++)
-            if (remaining[t] < remaining[best])
-                best = t;
-        if (status == STATUS_OK)
-            status = seeding_take(&seeding, candidates, best, err);
-        if (status != STATUS_OK)
-            break;
-        memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
-        if (checkpoint) {
-            checkpoint->run.seeds = c + 1;
-            if (checkpoint_due(checkpoint))
-                checkpoint_save(checkpoint);
-        }
-    }
-out:
-    lane_settle(shard->lane);
-    seeding_close(&seeding);
-    free(candidates);
     return status;
 }
 
@@ -484,7 +416,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
     double *weights = NULL;
     enum status status = double_weights(&weights, data, err);
     if (status == STATUS_OK)
-        status = first_row(parallel->rows, data, weights, config->seed, stream, err);
+        status = seed_first_row(parallel->rows, data, weights, config->seed, stream, err);
     free(weights);
     if (status == STATUS_OK)
         status = shard_rows(parallel->shard, parallel->candidates, parallel->rows, 1, err);
@@ -493,7 +425,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         status = measure_all(parallel, &remaining, err);
     for (uint64_t round = 1; status == STATUS_OK; round++) {
         if (remaining == 0 && parallel->count < config->k)
-            return too_few(config->k, parallel->count, err);
+            return seed_too_few(config->k, parallel->count, err);
         if (remaining == 0 || parallel->count == parallel->capacity ||
             (round > PARALLEL_ROUNDS && parallel->count >= config->k))
             break;
@@ -508,7 +440,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
         parallel->count += picked;
         if (status == STATUS_OK)
             status = measure_all(parallel, &remaining, err);
-        tell_progress(config, data->comm, parallel->count, 0);
+        seed_progress(config, data->comm, parallel->count, 0);
     }
     return status == STATUS_OK ? weigh_candidates(parallel, err) : status;
 }
@@ -547,7 +479,8 @@ static enum status recluster(float *centroids, struct parallel *parallel,
     if (comm->rank == 0) {
         status = shard_open(&shard, &first, &as_is, err);
         if (status == STATUS_OK)
-            status = plus_plus(centroids, &shard, parallel->weights, config, stream, NULL, err);
+            status =
+                seed_plus_plus(centroids, &shard, parallel->weights, config, stream, NULL, err);
         shard_close(&shard);
     }
     return status == STATUS_OK
@@ -586,8 +519,8 @@ enum status seed_centroids(float *centroids, struct shard *shard,
     double *weights = NULL;
     enum status status = double_weights(&weights, &shard->data, err);
     if (status == STATUS_OK)
-        status =
-            plus_plus(centroids, shard, weights, config, stream + STREAM_PLUSPLUS, checkpoint, err);
+        status = seed_plus_plus(centroids, shard, weights, config, stream + STREAM_PLUSPLUS,
+                                checkpoint, err);
     free(weights);
     return status;
 }

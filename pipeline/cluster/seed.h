@@ -17,4 +17,20 @@ enum status seed_centroids(float *centroids, struct shard *shard,
 enum status seed_given(float *centroids, const struct data *data,
                        const struct cluster_config *config, struct error *err);
 
+/* --- for the ways to first centroids; all ranks make the same calls ------------------------------ */
+
+/* k-means++ with random numbers of `stream`. weights: of the rank's rows, or NULL: 1 each. checkpoint:
+ * NULL keeps no state. */
+enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,
+                           const struct cluster_config *config, uint32_t stream,
+                           struct checkpoint *checkpoint, struct error *err);
+
+/* A row to begin with, by weight where there are weights. */
+enum status seed_first_row(uint64_t *row, const struct data *data, const double *weights,
+                           uint64_t seed, uint32_t stream, struct error *err);
+/* k is too large for `distinct` different rows. */
+enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err);
+void seed_progress(const struct cluster_config *config, const struct comm *comm, uint64_t done,
+                   uint64_t total);
+
 #endif

@@ -103,14 +103,13 @@ enum status shard_open_update(struct shard *shard, const struct cluster_config *
             STATUS_OK ||
         end_builds(shard->comm, err) != STATUS_OK)
         return err->status;
-    return exchange_open(&shard->exchange, shard->comm, &shard->device_update, err);
+    return device_update_join(&shard->device_update, err);
 }
 
 void shard_close(struct shard *shard)
 {
     if (shard->lane)
         lane_settle(shard->lane);
-    exchange_close(&shard->exchange);
     device_update_close(&shard->device_update);
     update_close(&shard->update);
     assign_close(&shard->assign);

@@ -8,7 +8,6 @@
 #include "cluster/assign.h"
 #include "cluster/comm.h"
 #include "cluster/device_update.h"
-#include "cluster/exchange.h"
 
 /* What a rank works with. Everything belongs to the caller. */
 struct rank {
@@ -27,10 +26,9 @@ struct shard {
     struct assign assign;
     struct update update; /* of its own rows; only after shard_open_update */
     struct device_update device_update;
-    struct exchange exchange; /* where there are several ranks */
-    int32_t *tile_labels;     /* of the largest tile: free for any pass */
-    double *tile_distances;   /* likewise */
-    uint64_t moved;           /* rows, in the last pass that moved any */
+    int32_t *tile_labels;   /* of the largest tile: free for any pass */
+    double *tile_distances; /* likewise */
+    uint64_t moved;         /* rows, in the last pass that moved any */
 };
 
 /* Reads the rank's rows and makes what labels them, for up to config->k centroids. Ranks get rows in

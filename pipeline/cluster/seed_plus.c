@@ -1,11 +1,59 @@
-/* seed_pass.c: the passes of seeding, on the device, and on the host where it has no float64. */
-#include "cluster/seed_pass.h"
+/* seed_plus.c: greedy k-means++, on the device, and on the host where that has no float64.
+ *
+ * Each row has its canonical distance to the nearest seed so far. A round evaluates a few
+ * candidates at once: the filter tells which rows each of them might be nearer to, only those are
+ * evaluated, and each block of rows sums up what would remain. All sums are in a stated order, so
+ * the same rows are drawn on every device. */
+#include "base/parse.h"
 #include "cluster/canonical.h"
+#include "cluster/seed.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TRIALS KMEANS_TRIALS_MAX
+
+struct seed_tile {
+    cl_mem distances;  /* float64 a row; NULL where the host keeps them */
+    cl_mem thresholds; /* float32 a row: what the filter's scores are compared with */
+    cl_mem mask;       /* a bit for each candidate */
+    cl_mem weights;    /* float64 a row, or NULL */
+};
+
+struct seeding;
+
+/* Where rows have their distances: on the device, or on the host where that has no float64. */
+struct seed_ops {
+    /* For each row the least distance to the candidates that the mask names and the seeds, summed up
+     * for each block. */
+    enum status (*evaluate)(struct seeding *seeding, struct tile *tile, const float *candidates,
+                            uint32_t trials, struct error *err);
+    /* Takes one candidate; all: the first one, for all rows. */
+    enum status (*commit)(struct seeding *seeding, struct tile *tile, const float *candidates,
+                          uint32_t trial, bool all, struct error *err);
+    /* The distances of `rows` rows from that at `offset` of the share on. */
+    enum status (*read)(double *distances, struct seeding *seeding, uint64_t offset, uint32_t rows,
+                        struct error *err);
+};
+
+struct seeding {
+    const struct seed_ops *ops;
+    struct shard *shard;
+    struct assign *assign;
+    struct data *data;
+    struct lane *lane;
+    struct lane_held *held;
+    cl_kernel exact, commit;
+    struct seed_tile *tiles;
+    cl_mem block_sums;      /* of one tile: blocks x KMEANS_TRIALS_MAX */
+    uint64_t blocks;        /* of the rank's rows, as are: */
+    double *sums;           /* blocks x KMEANS_TRIALS_MAX: what would remain */
+    double *upto;           /* blocks: what remains in this one and all before, other ranks' too */
+    double *host_distances; /* rows; NULL where the device keeps them */
+    const double *weights;  /* rows, or NULL: 1 each */
+    double before;          /* what remains in the blocks of the ranks before */
+    double *reached;        /* for each rank: what remains in its blocks and all before */
+};
 
 static uint64_t blocks_of(uint64_t rows)
 {
@@ -227,8 +275,8 @@ static enum status open_tile(struct seed_tile *out, struct seeding *seeding,
                       : STATUS_OK;
 }
 
-enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
-                         struct error *err)
+static enum status seeding_open(struct seeding *seeding, struct shard *shard, const double *weights,
+                                struct error *err)
 {
     struct data *data = &shard->data;
     struct lane *lane = shard->lane;
@@ -258,7 +306,7 @@ enum status seeding_open(struct seeding *seeding, struct shard *shard, const dou
     return STATUS_OK;
 }
 
-void seeding_close(struct seeding *seeding)
+static void seeding_close(struct seeding *seeding)
 {
     lane_release(&seeding->held);
     *seeding = (struct seeding){0};
@@ -371,10 +419,25 @@ static enum status restore_tile(const struct seed_job *job, struct seeding *seed
     return wait_commit(seeding, tile, err);
 }
 
-/* A pass for each KMEANS_TRIALS_MAX seeds: the filter leaves out the rows that none of them can be
+/* For each of `count` candidates (count x stride values) the sum of weighted distances that would
+ * remain if it were taken. */
+static enum status seeding_evaluate(struct seeding *seeding, double *remaining,
+                                    const float *candidates, uint32_t count, struct error *err)
+{
+    const struct seed_job job = {evaluate_tile, candidates, count, true};
+    struct remaining_job sum = {seeding, 0, count, false};
+    enum status status = run_pass(seeding, &job, err);
+    memset(remaining, 0, count * sizeof *remaining);
+    return status == STATUS_OK
+               ? comm_fold(seeding->shard->comm, remaining, count, NULL, add_remaining, &sum, err)
+               : status;
+}
+
+/* Takes the first `count` seeds (count x stride values), which were taken one after another before if
+ * there are several. A pass for each KMEANS_TRIALS_MAX of them: the filter leaves out the rows that none of them can be
  * nearer to, and a commit those that one before it is nearer to. */
-enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
-                            struct error *err)
+static enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
+                                   struct error *err)
 {
     const size_t stride = seeding->data->stride;
     const struct seed_job first = {first_tile, seeds, 1, true};
@@ -391,18 +454,6 @@ enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_
     return status == STATUS_OK ? add_up(seeding, 0, err) : status;
 }
 
-enum status seeding_evaluate(struct seeding *seeding, double *remaining, const float *candidates,
-                             uint32_t count, struct error *err)
-{
-    const struct seed_job job = {evaluate_tile, candidates, count, true};
-    struct remaining_job sum = {seeding, 0, count, false};
-    enum status status = run_pass(seeding, &job, err);
-    memset(remaining, 0, count * sizeof *remaining);
-    return status == STATUS_OK
-               ? comm_fold(seeding->shard->comm, remaining, count, NULL, add_remaining, &sum, err)
-               : status;
-}
-
 static enum status take_tile(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
                              struct error *err)
 {
@@ -412,8 +463,9 @@ static enum status take_tile(const struct seed_job *job, struct seeding *seeding
                                                            : status;
 }
 
-enum status seeding_take(struct seeding *seeding, const float *candidates, uint32_t trial,
-                         struct error *err)
+/* Takes one of the candidates just evaluated. */
+static enum status seeding_take(struct seeding *seeding, const float *candidates, uint32_t trial,
+                                struct error *err)
 {
     const struct seed_job job = {take_tile, candidates, trial, false};
     if (run_pass(seeding, &job, err) != STATUS_OK)
@@ -421,7 +473,8 @@ enum status seeding_take(struct seeding *seeding, const float *candidates, uint3
     return add_up(seeding, trial, err);
 }
 
-double seeding_remaining(const struct seeding *seeding)
+/* The sum of weighted distances that remains. */
+static double seeding_remaining(const struct seeding *seeding)
 {
     return seeding->reached[seeding->shard->comm->size - 1];
 }
@@ -480,8 +533,9 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
     return STATUS_OK;
 }
 
-enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
-                         uint32_t count, struct error *err)
+/* Draws rows with chances proportional to their weighted distances; random[] are in [0, 1). */
+static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
+                                uint32_t count, struct error *err)
 {
     struct comm *comm = seeding->shard->comm;
     const double remaining = seeding_remaining(seeding);
@@ -492,4 +546,70 @@ enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *
             return err->status;
     }
     return comm_sum(comm, (int64_t *)rows, (const int64_t *)rows, count, err);
+}
+
+/* --- rounds ---------------------------------------------------------------------------------- */
+
+/* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
+ * one that leaves least is taken (ties to the first). */
+enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,
+                           const struct cluster_config *config, uint32_t stream,
+                           struct checkpoint *checkpoint, struct error *err)
+{
+    const struct data *data = &shard->data;
+    const uint32_t k = config->k, wanted = 2 + (uint32_t)log((double)k);
+    const uint32_t trials = wanted < KMEANS_TRIALS_MAX ? wanted : KMEANS_TRIALS_MAX;
+    const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
+    const size_t stride = data->stride;
+    struct seeding seeding = {0};
+    uint64_t rows[KMEANS_TRIALS_MAX];
+    enum status status = STATUS_FAILED;
+    float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
+    if (!candidates) {
+        error_memory(err, KMEANS_TRIALS_MAX * stride * sizeof *candidates, "seeding");
+        goto out;
+    }
+    status = seeding_open(&seeding, shard, weights, err);
+    if (status == STATUS_OK && resumed == 0)
+        status = seed_first_row(rows, data, weights, config->seed, stream, err);
+    if (status == STATUS_OK && resumed == 0)
+        status = shard_rows(shard, centroids, rows, 1, err);
+    uint32_t c = resumed > 0 ? resumed : 1;
+    if (status == STATUS_OK)
+        status = seeding_restore(&seeding, centroids, c, err);
+    for (; c < k && status == STATUS_OK; c++) {
+        double remaining[KMEANS_TRIALS_MAX], random[KMEANS_TRIALS_MAX];
+        const uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
+        uint32_t best = 0;
+        seed_progress(config, data->comm, c, k);
+        if (seeding_remaining(&seeding) == 0) {
+            status = seed_too_few(k, c, err);
+            break;
+        }
+        for (uint32_t t = 0; t < trials; t++)
+            random[t] = canonical_random(config->seed, stream, counter + t);
+        status = seeding_draw(rows, &seeding, random, trials, err);
+        if (status == STATUS_OK)
+            status = shard_rows(shard, candidates, rows, trials, err);
+        if (status == STATUS_OK)
+            status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
+        for (uint32_t t = 1; t < trials && status == STATUS_OK; t++)
+            if (remaining[t] < remaining[best])
+                best = t;
+        if (status == STATUS_OK)
+            status = seeding_take(&seeding, candidates, best, err);
+        if (status != STATUS_OK)
+            break;
+        memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
+        if (checkpoint) {
+            checkpoint->run.seeds = c + 1;
+            if (checkpoint_due(checkpoint))
+                checkpoint_save(checkpoint);
+        }
+    }
+out:
+    lane_settle(shard->lane);
+    seeding_close(&seeding);
+    free(candidates);
+    return status;
 }
