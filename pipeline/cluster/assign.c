@@ -142,15 +142,10 @@ enum status assign_take_distances(struct assign *assign, struct tile *tile, uint
     return assign->exact->ops->distances(assign->exact, tile, slices, take, context, err);
 }
 
-static void copy_slice(void *context, const struct fetch_slice *slice)
-{
-    memcpy((char *)context + slice->offset, slice->values, slice->bytes);
-}
-
 enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,
                                   struct error *err)
 {
     return assign_take_distances(
         assign, tile, fetch_copiers(&assign->data->fetch, tile->rows * sizeof *distances),
-        copy_slice, distances, err);
+        fetch_copy_slice, distances, err);
 }

@@ -156,7 +156,7 @@ uint32_t fetch_copiers(const struct fetch *fetch, size_t bytes)
     return most < takers ? most : takers;
 }
 
-static void copy_slice(void *context, const struct fetch_slice *slice)
+void fetch_copy_slice(void *context, const struct fetch_slice *slice)
 {
     memcpy((char *)context + slice->offset, slice->values, slice->bytes);
 }
@@ -164,6 +164,6 @@ static void copy_slice(void *context, const struct fetch_slice *slice)
 enum status fetch_copy(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,
                        void *host, struct error *err)
 {
-    return fetch_slices(fetch, tag, buffer, bytes, fetch_copiers(fetch, bytes), copy_slice, host,
-                        err);
+    return fetch_slices(fetch, tag, buffer, bytes, fetch_copiers(fetch, bytes), fetch_copy_slice,
+                        host, err);
 }

@@ -45,6 +45,9 @@ enum status fetch_slices(struct fetch *fetch, const char *tag, cl_mem buffer, si
 void fetch_slices_of(struct workers *workers, const void *values, size_t bytes, uint32_t slices,
                      void (*take)(void *context, const struct fetch_slice *slice), void *context);
 
+/* A take that copies the slice to its place; context: the host's memory for all. */
+void fetch_copy_slice(void *context, const struct fetch_slice *slice);
+
 /* Copies a buffer's first `bytes` bytes to the host. */
 enum status fetch_copy(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,
                        void *host, struct error *err);

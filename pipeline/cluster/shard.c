@@ -124,18 +124,36 @@ bool shard_has_row(const struct shard *shard, uint64_t row)
     return row - shard->data.share.first < shard->data.share.rows;
 }
 
-enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
-                          struct error *err)
+/* Where the ranks' rows end, `each` bytes a row; the caller frees it. */
+static enum status find_ends(size_t **ends, const struct shard *shard, size_t each,
+                             struct error *err)
 {
     struct comm *comm = shard->comm;
     const struct data_share *share = &shard->data.share;
-    size_t *ends = calloc(comm->size, sizeof *ends);
-    if (!ends)
-        return error_memory(err, comm->size * sizeof *ends, "ranks");
-    ends[comm->rank] = (size_t)(share->first + share->rows) * each;
-    enum status status = comm_gather_each(comm, ends, sizeof *ends, err);
+    *ends = calloc(comm->size, sizeof **ends);
+    if (!*ends)
+        return error_memory(err, comm->size * sizeof **ends, "ranks");
+    (*ends)[comm->rank] = (size_t)(share->first + share->rows) * each;
+    return comm_gather_each(comm, *ends, sizeof **ends, err);
+}
+
+enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
+                          struct error *err)
+{
+    size_t *ends;
+    enum status status = find_ends(&ends, shard, each, err);
     if (status == STATUS_OK)
-        status = comm_collect(comm, all, own, ends, err);
+        status = comm_collect(shard->comm, all, own, ends, err);
+    free(ends);
+    return status;
+}
+
+enum status shard_gather(const struct shard *shard, void *all, size_t each, struct error *err)
+{
+    size_t *ends;
+    enum status status = find_ends(&ends, shard, each, err);
+    if (status == STATUS_OK)
+        status = comm_gather(shard->comm, all, ends, err);
     free(ends);
     return status;
 }

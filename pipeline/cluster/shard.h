@@ -50,6 +50,9 @@ enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, ui
 enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
                           struct error *err);
 
+/* The same for all ranks, which have theirs in its place already. */
+enum status shard_gather(const struct shard *shard, void *all, size_t each, struct error *err);
+
 /* Whether the rank has that row. */
 bool shard_has_row(const struct shard *shard, uint64_t row);
 

@@ -88,25 +88,15 @@ static enum status agree(struct cluster_agreement *agreement, const struct engin
                          const struct cluster_sweep_config *values, struct error *err)
 {
     const struct data *data = &engine->shard.data;
-    struct comm *comm = data->comm;
     const size_t rows = (size_t)data->rows;
-    enum status status = STATUS_FAILED;
-    size_t *ends = calloc(comm->size, sizeof *ends);
     int32_t *labels = malloc(rows * sizeof *labels);
-    if (!ends || !labels) {
-        error_memory(err, rows * sizeof *labels, "comparing with the folders");
-        goto out;
-    }
-    ends[comm->rank] = (data->share.first + data->share.rows) * sizeof *labels;
+    if (!labels)
+        return error_memory(err, rows * sizeof *labels, "comparing with the folders");
     memcpy(labels + data->share.first, outcome->labels, data->share.rows * sizeof *labels);
-    status = comm_gather_each(comm, ends, sizeof *ends, err);
-    if (status == STATUS_OK)
-        status = comm_gather(comm, labels, ends, err);
+    enum status status = shard_gather(&engine->shard, labels, sizeof *labels, err);
     if (status == STATUS_OK)
         status = cluster_agree(agreement, labels, outcome->k, values->classes, values->class_count,
                                rows, err);
-out:
-    free(ends);
     free(labels);
     return status;
 }
