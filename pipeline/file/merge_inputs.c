@@ -259,6 +259,8 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
                  result->version);
         return refuse(err, first->path, result->path, why);
     }
+    if (compare_features(first, result, err))
+        return err->status;
     if (parameters_difference(why, sizeof why, first->parameters, result->parameters, "the first")) {
         static const char asks[] = "the command asks for", has[] = "the second has";
         for (char *at; (at = strstr(why, asks));) {
@@ -267,8 +269,6 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
         }
         return refuse(err, first->path, result->path, why);
     }
-    if (compare_features(first, result, err))
-        return err->status;
     if ((!first->preset) != (!result->preset) ||
         (first->preset && strcmp(first->preset, result->preset) != 0))
         return refuse(err, first->path, result->path, "their features belong to different presets");

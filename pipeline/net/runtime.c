@@ -138,7 +138,8 @@ static bool open_library(struct session *s)
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) { /* such as that of a Python package */
         snprintf(pattern, sizeof pattern, "%s/{,capi/,lib/}libonnxruntime.so*", name);
         if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
-            return FAIL(s, "there is no libonnxruntime.so in %s", name);
+            return FAIL(s, "there is no libonnxruntime.so in %s (packages of Python have it from 1.20 on)",
+                        name);
         name = found.gl_pathv[0];
     }
     s->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
