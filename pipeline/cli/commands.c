@@ -209,7 +209,7 @@ const struct command commands[] = {
      .run = command_export},
     {.name = "similar",
      .goal = RESULTS,
-     .arguments = "F.h5... PICTURE|row:N... | --class NAME | --vector Q.npy | --all [OPTIONS]",
+     .arguments = "F.h5... PICTURE|row:N... | --class C | --all [OPTIONS]",
      .summary = "find the images most similar to a picture, or to every image",
      .about =
          "PICTURE is an image of the file (its path as export lists it, or any path that leads to "

@@ -2,6 +2,7 @@
 #include "cli/summary.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -444,7 +445,7 @@ static void cluster_table(struct text *text, const struct clustering_report *res
         while (strlen(words_text(all, sizeof all, best, count)) >= WORDS_SHOWN && count > 1)
             count--;
         path_for_message(words[i], WORDS_SHOWN, all);
-        const int columns = *all ? text_columns(words[i]) + 2 : 0;
+        const int columns = *all ? (int)max_u32((uint32_t)text_columns(words[i]), 18) + 2 : 0;
         width = columns > width ? columns : width;
     }
     size_t room = nearest_room(text, result, images, (size_t)width);

@@ -407,7 +407,7 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
             output: Text = None, force: bool = False, **common: Unpack[Common]) -> Report:
     """Find the images most similar to a picture, or to every image.
 
-    As clpipe similar F.h5... PICTURE|row:N... | --class NAME | --vector Q.npy | --all.
+    As clpipe similar F.h5... PICTURE|row:N... | --class C | --all.
 
     PICTURE is an image of the file (its path as export lists it, or any path that leads to it), or any
     other picture, which is decoded and described exactly as those of the file were; row:N is image N. The
