@@ -7,36 +7,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVELS      4
-#define COARSE      12   /* pixels of the shorter side that a level needs */
-#define CROPPED     0.03 /* of a side, where a fit begins once more */
-#define UNKNOWNS    8    /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
-#define BLOCK       16
-#define BLOCK_SMALL 8    /* of planes of at most */
-#define SMALL       160  /* this side */
-#define BLOCKS      400  /* at most: of 8 x 8 in 160 x 160 */
-#define TEXTURE     9.0f /* mean square that a block needs without rows and columns, grey levels, */
-#define TEXTURE_OF  0.5f /* and as a share of the mean over all blocks */
-#define AGREES      0.5f /* correlation, */
-#define CERTAIN     0.6f /* and of all blocks of a copy that is certain */
-#define SURE        0.8f /* A block that correlates less, and has so much of the mean energy of all, */
-#define CHANGED     0.12f /* and so many times the median, left over may have been changed. */
-#define CHANGED_OF  5
-#define DARK        25.0f /* difference of means of a block that no copying makes, levels; */
-#define DARK_GREY   12.0f /* and where one is grey and the other is not, as they are */
-#define COLOUR      60.0f /* and in colour */
-#define GREY        4.0f  /* root mean square of what is no grey at most in grey pictures */
-#define WHITE       248   /* brighter: may be clipped, and says little of brightness */
-#define GAIN_MAX    2.0
-#define STRETCH     0.04 /* half of what the sides of a map may differ by, as a share */
-#define OVERLAP     0.55f
-#define BLOCKS_MIN  6
-#define CORRELATED  0.75f /* all blocks, by their energy */
-#define CONTRARY    2u    /* blocks that contradict, at most, */
-#define CONTRARY_OF 32u   /* or one in so many */
-#define CONTRARY_MOST 12u /* but no more than one in so many */
-#define HOPELESS    0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
-#define PROMISING   0.3f  /* correlation at a quarter, and at half size, to go on */
+#define LEVELS        4
+#define COARSE        12   /* pixels of the shorter side that a level needs */
+#define CROPPED       0.03 /* of a side, where a fit begins once more */
+#define UNKNOWNS      8 /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
+#define BLOCK         16
+#define BLOCK_SMALL   8   /* of planes of at most */
+#define SMALL         160 /* this side */
+#define BLOCKS        400 /* at most: of 8 x 8 in 160 x 160 */
+#define TEXTURE       9.0f /* mean square that a block needs without rows and columns, grey levels, */
+#define FAINT         1.0f /* and where it agrees */
+#define TEXTURE_OF    0.5f /* and as a share of the mean over all blocks */
+#define AGREES        0.5f /* correlation, */
+#define BRIGHTENED    1.1
+#define ALIKE         0.7f /* share of its energy in common: it may be darker, since colours were clipped */
+#define CERTAIN       0.6f /* and of all blocks of a copy that is certain */
+#define SURE          0.8f /* A block that correlates less, and has so much of the mean energy of all, */
+#define CHANGED       0.12f /* and so many times the median, left over may have been changed. */
+#define CHANGED_OF    5
+#define DARK          25.0f /* difference of means of a block that no copying makes, levels; */
+#define DARK_GREY     12.0f /* and where one is grey and the other is not, as they are; */
+#define DARK_FLAT     2.0f  /* where one has no colours at all, and fewer blocks are textured */
+#define FLAT_OF       4u    /* than one in so many */
+#define COLOUR        60.0f /* and in colour */
+#define GREY          4.0f  /* root mean square of what is no grey at most in grey pictures, */
+#define COLOURLESS    0.5f  /* and without colours at all */
+#define WHITE         248   /* brighter: may be clipped, and says little of brightness */
+#define BEYOND        265   /* brighter than white, once it is brightened: nothing is left of it */
+#define MIDDLE_LOW    20    /* means of blocks that say by what a picture was multiplied */
+#define MIDDLE_HIGH   230
+#define GAIN_MAX      2.0
+#define STRETCH       0.04 /* half of what the sides of a map may differ by, as a share */
+#define OVERLAP       0.55f
+#define BLOCKS_MIN    6
+#define CORRELATED    0.9f  /* all blocks, by their energy; */
+#define RELATED       0.85f /* where none contradicts; */
+#define OUTSIDE       0.95f /* outside a caption */
+#define CONTRARY      2u    /* blocks that contradict, at most, */
+#define CONTRARY_OF   32u   /* or one in so many */
+#define CONTRARY_MOST 12u   /* but no more than one in so many */
+#define HOPELESS      0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
+#define PROMISING     0.3f /* correlation at a quarter, and at half size, to go on */
 
 #define WINDOW      8    /* pixels, of the larger planes; what one may have lost in copying, */
 #define LOST        0.1  /* of the mean energy weighted by itself; */
@@ -359,7 +370,9 @@ static bool step(struct fit *fit, const struct level *a, const struct level *b, 
 struct moments {
     float aa, bb, ab;
     int u, v;
-    float apart; /* the means differ in brightness, levels */
+    float apart, tint;    /* the means differ in brightness, and in colour, levels */
+    float mean_a, mean_b; /* as they are */
+    bool blown;           /* more than half of it became white when it was brightened */
 };
 
 static void take_lines_off(float *out, const float *in, int stride, int side)
@@ -387,7 +400,8 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
 {
     float va[(BLOCK + 2) * (BLOCK + 2)], vb[BLOCK * BLOCK], fa[BLOCK * BLOCK], fb[BLOCK * BLOCK];
     const int stride = side + 2;
-    float difference = 0, best = -2;
+    float difference = 0, best = -2, mean_a = 0, mean_b = 0;
+    int beyond = 0;
     for (int v = -1; v <= side; v++) {
         struct samples at;
         float *row = va + (v + 1) * stride;
@@ -397,10 +411,14 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
         for (int u = 0; u < side && v >= 0 && v < side; u++) {
             if (!at.inside[u + 1])
                 return false;
+            const float other = b->pixel[(v0 + v) * b->width + u0 + u];
+            const double bright = fit->gain >= 1 ? fit->gain * at.value[u + 1] + fit->offset
+                                                 : (other - fit->offset) / fit->gain;
             float *value = &vb[v * side + u];
-            *value = b->pixel[(v0 + v) * b->width + u0 + u];
-            if (fit->gain < 1)
-                *value = clip((*value - fit->offset) / fit->gain);
+            *value = fit->gain < 1 ? clip(bright) : other;
+            beyond += bright > BEYOND;
+            mean_a += at.value[u + 1];
+            mean_b += other;
             difference += row[u + 1] - *value;
         }
     }
@@ -408,8 +426,7 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
     /* Copies that were bent a little agree after a shift by a pixel. */
     for (int s = 0; s < (shifts ? 9 : 1); s++) {
         const int shift = (s + 4) % 9; /* none, first */
-        struct moments m = {
-            .u = u0, .v = v0, .apart = fabsf(difference) / (float)(side * side)};
+        struct moments m = {.u = u0, .v = v0, .apart = fabsf(difference) / (float)(side * side)};
         take_lines_off(fa, va + shift / 3 * stride + shift % 3, stride, side);
         for (int i = 0; i < side * side; i++) {
             m.aa += fa[i] * fa[i];
@@ -423,6 +440,9 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
         if (best > 0.8f)
             break;
     }
+    out->mean_a = mean_a / (float)(side * side);
+    out->mean_b = mean_b / (float)(side * side);
+    out->blown = 2 * beyond > side * side;
     return true;
 }
 
@@ -431,6 +451,8 @@ static float correlate(const struct moments *m, int count)
 {
     double aa = 0, bb = 0, ab = 0;
     for (int i = 0; i < count; i++) {
+        if (m[i].blown)
+            continue;
         aa += m[i].aa;
         bb += m[i].bb;
         ab += m[i].ab;
@@ -458,16 +480,18 @@ static int compare_blocks(struct moments *m, const struct fit *fit, const struct
 struct pictures {
     const struct alignment_plane *plane_a, *plane_b;
     bool mirrored, grey_a, grey_b;
+    bool colourless; /* one of them */
     struct level a[LEVELS], b[LEVELS];
-    struct fit found; /* of the last verdict */
+    struct fit found;  /* of the last verdict, */
+    double multiplied; /* and by what b seems to be brighter; 0: not known */
 };
 
-/* How red, and how blue, without the luma. */
+/* How red, and how blue, without the luma; the luma. */
 static void to_chroma(float *chroma, const float *rgb)
 {
-    const float luma = (77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2]) / 256;
-    chroma[0] = rgb[0] - luma;
-    chroma[1] = rgb[2] - luma;
+    chroma[2] = (77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2]) / 256;
+    chroma[0] = rgb[0] - chroma[2];
+    chroma[1] = rgb[2] - chroma[2];
 }
 
 /* At a place in a picture that is 1 wide and 1 high; brightened. */
@@ -480,7 +504,7 @@ static void add_chroma(float *sum, const struct alignment_plane *plane, double x
     const uint32_t ix = (uint32_t)cx, iy = (uint32_t)cy;
     const uint32_t dx = ix + 1 < width ? 3 : 0, dy = iy + 1 < height ? 3 * width : 0;
     const float fx = cx - (float)ix, fy = cy - (float)iy;
-    float rgb[3], chroma[2];
+    float rgb[3], chroma[3];
     for (int c = 0; c < 3; c++) {
         const uint8_t *p = plane->colour + 3 * (iy * width + ix) + c;
         const float top = p[0] + fx * (float)(p[dx] - p[0]);
@@ -488,33 +512,39 @@ static void add_chroma(float *sum, const struct alignment_plane *plane, double x
         rgb[c] = clip(gain * (top + fy * (low - top)) + offset);
     }
     to_chroma(chroma, rgb);
-    sum[0] += chroma[0];
-    sum[1] += chroma[1];
+    for (int c = 0; c < 3; c++)
+        sum[c] += chroma[c];
 }
 
-static bool is_grey(const struct alignment_plane *plane)
+static bool is_grey(const struct alignment_plane *plane, float most)
 {
     const uint32_t count = plane->colour_width * plane->colour_height;
     float sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t *p = plane->colour + 3 * (size_t)i;
         const float rgb[3] = {p[0], p[1], p[2]};
-        float chroma[2];
+        float chroma[3];
         to_chroma(chroma, rgb);
         sum += chroma[0] * chroma[0] + chroma[1] * chroma[1];
     }
-    return sum < GREY * GREY * (float)count;
+    return sum < most * most * (float)count;
 }
 
-static bool differs_in_colour(const struct pictures *p, const struct fit *fit, int u0, int v0,
-                              int side)
+static bool is_brightened(const struct fit *fit)
+{
+    return fit->gain > BRIGHTENED || fit->gain < 1 / BRIGHTENED;
+}
+
+/* Also brightness, where each colour was clipped by itself. */
+static void compare_colours(struct moments *m, const struct pictures *p, const struct fit *fit,
+                            int side)
 {
     const struct level *a = p->a, *b = p->b;
     const bool brighter = fit->gain >= 1;
-    float of_a[2] = {0}, of_b[2] = {0};
+    float of_a[3] = {0}, of_b[3] = {0};
     for (int i = 0; i < 16; i++) {
-        const double u = u0 + (i % 4 + 0.5) * side / 4 - 0.5,
-                     v = v0 + (i / 4 + 0.5) * side / 4 - 0.5;
+        const double u = m->u + (i % 4 + 0.5) * side / 4 - 0.5,
+                     v = m->v + (i / 4 + 0.5) * side / 4 - 0.5;
         const double x = (fit->map[0] * u + fit->map[1] * v + fit->map[2] + 0.5) / a->width;
         const double y = (fit->map[3] * u + fit->map[4] * v + fit->map[5] + 0.5) / a->height;
         const double bx = (u + 0.5) / b->width;
@@ -523,41 +553,48 @@ static bool differs_in_colour(const struct pictures *p, const struct fit *fit, i
                    brighter ? 1 : 1 / fit->gain, brighter ? 0 : -fit->offset / fit->gain);
     }
     const float r = (of_a[0] - of_b[0]) / 16, s = (of_a[1] - of_b[1]) / 16;
-    return r * r + s * s > COLOUR * COLOUR;
+    m->tint = sqrtf(r * r + s * s);
+    if (is_brightened(fit))
+        m->apart = fminf(m->apart, fabsf(of_a[2] - of_b[2]) / 16);
 }
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-/* By the blocks that count, but for a strip of this depth at an edge (0: top, bottom, left, right), which
- * must contradict as a whole. */
-static void weigh(struct alignment *out, const struct moments *m, const bool *counts,
-                  const bool *contrary, int count, const struct level *b, int side, int edge,
-                  int depth)
+/* By the blocks that count, but for a strip of so many rows or columns of them at an edge (0: top, bottom,
+ * left, right), of which `strip` gets how many count, and contradict. */
+static void weigh(struct alignment *out, uint32_t *strip, const struct moments *m,
+                  const bool *counts, const bool *contrary, int count, const struct level *b,
+                  int side, int edge, int depth)
 {
-    uint32_t strip = 0, strip_contrary = 0;
+    const int size = edge < 2 ? b->height : b->width, last = (size + side - 1) / side - 1;
+    uint32_t alike = 0;
     double aa = 0, bb = 0, ab = 0;
-    out->blocks = out->contrary = 0;
+    out->blocks = out->contrary = strip[0] = strip[1] = 0;
     for (int i = 0; i < count; i++) {
-        const int away = edge == 0   ? m[i].v
-                         : edge == 1 ? b->height - side - m[i].v
-                         : edge == 2 ? m[i].u
-                                     : b->width - side - m[i].u;
-        if (away < depth) {
-            strip += counts[i];
-            strip_contrary += contrary[i];
+        const int at = edge < 2 ? m[i].v : m[i].u;
+        const int row = last > 0 ? (at * last + size - side - 1) / (size - side) : 0;
+        if ((edge % 2 == 0 ? row : last - row) < depth) {
+            strip[0] += counts[i];
+            strip[1] += contrary[i];
             continue;
         }
         out->blocks += counts[i];
         out->contrary += contrary[i];
+        if (m[i].blown)
+            continue;
+        alike += fmaxf(m[i].aa, m[i].bb) > FAINT * (float)(side * side) &&
+                 m[i].ab > SURE * sqrtf(m[i].aa * m[i].bb);
         aa += m[i].aa;
         bb += m[i].bb;
         ab += m[i].ab;
     }
     out->correlation = (float)(ab / sqrt(aa * bb + 1e-3));
-    out->same = out->correlation >= CORRELATED && out->blocks >= BLOCKS_MIN &&
-                CONTRARY_MOST * out->contrary <= out->blocks &&
+    out->same = out->correlation >= (depth > 0           ? OUTSIDE
+                                     : out->contrary > 0 ? CORRELATED
+                                                         : RELATED) &&
+                alike >= BLOCKS_MIN && CONTRARY_MOST * out->contrary <= out->blocks &&
                 (out->contrary <= CONTRARY || CONTRARY_OF * out->contrary <= out->blocks) &&
-                (depth == 0 || 2 * strip_contrary > strip);
+                (depth == 0 || 2 * strip[1] > strip[0]);
 }
 
 /* Whether a map is no similarity once b's axes are scaled by these. */
@@ -576,7 +613,47 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static struct alignment judge(const struct fit *found, struct pictures *p)
+/* By what b is brighter where blocks are neither dark nor nearly white: the median. */
+static double find_multiplied(const struct moments *m, int count)
+{
+    float ratio[BLOCKS];
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        if (fminf(m[i].mean_a, m[i].mean_b) > MIDDLE_LOW &&
+            fmaxf(m[i].mean_a, m[i].mean_b) < MIDDLE_HIGH)
+            ratio[found++] = m[i].mean_b / m[i].mean_a;
+    }
+    qsort(ratio, (size_t)found, sizeof *ratio, ascending);
+    return found < (int)BLOCKS_MIN ? 0 : ratio[found / 2];
+}
+
+static int compare_all(struct moments *m, const struct pictures *p, int side)
+{
+    const int count = compare_blocks(m, &p->found, &p->a[0], &p->b[0], side, true);
+    for (int i = 0; i < count; i++)
+        compare_colours(&m[i], p, &p->found, side);
+    return count;
+}
+
+/* Of a block, by the mean energy of all. */
+static bool is_textured(const struct moments *m, float mean, int side)
+{
+    const float most = fmaxf(m->aa, m->bb);
+    return most > TEXTURE * (float)(side * side) && most > TEXTURE_OF * mean;
+}
+
+static float mean_energy(const struct moments *m, int count)
+{
+    double aa = 0, bb = 0;
+    for (int i = 0; i < count; i++) {
+        aa += m[i].blown ? 0 : m[i].aa;
+        bb += m[i].blown ? 0 : m[i].bb;
+    }
+    return (float)sqrt(aa * bb) / (float)count;
+}
+
+/* multiplied: by what b is brighter, or 0. */
+static struct alignment judge_as(const struct fit *found, struct pictures *p, double multiplied)
 {
     struct fit *fit = &p->found;
     double scale = 30;
@@ -587,66 +664,93 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
     bool counts[BLOCKS] = {0}, contrary[BLOCKS] = {0}, tinted = false, doubtful = false;
     float left[BLOCKS], sorted[BLOCKS];
     p->found = *found;
-    for (int again = 0; again < 4; again++)
+    p->multiplied = 0;
+    fit->offset = multiplied > 0 ? 0 : fit->offset;
+    fit->gain = multiplied > 0 ? multiplied : fit->gain;
+    for (int again = 0; again < 4 && multiplied == 0; again++)
         if (!fit_brightness(fit, a, b, &scale, true))
             return (struct alignment){0};
-    int count = compare_blocks(m, fit, a, b, side, true);
+    int count = compare_all(m, p, side);
     const bool one_grey = p->grey_a != p->grey_b;
     struct alignment out = {0};
     const double det = fit->map[0] * fit->map[4] - fit->map[1] * fit->map[3];
     const int blocks = ((b->width + side - 1) / side) * ((b->height + side - 1) / side);
     const double of_b = (double)count / blocks;
     const double of_a = of_b * (b->width * b->height) * det / (a->width * a->height);
-    double aa = 0, bb = 0;
     out.overlap = (float)(of_a < of_b ? of_a : of_b);
     if (out.overlap < OVERLAP || fit->gain > GAIN_MAX || fit->gain < 1 / GAIN_MAX ||
         (is_stretched(fit, 1, 1) &&
          is_stretched(fit, (double)b->width / a->width, (double)b->height / a->height)))
         return out;
-    for (int i = 0; i < count && one_grey; i++)
-        tinted |= differs_in_colour(p, fit, m[i].u, m[i].v, side);
-    /* What is grey in one only proves nothing by its colours; then it must be as bright. */
-    if (tinted) {
+    float mean = mean_energy(m, count);
+    uint32_t textures = 0;
+    for (int i = 0; i < count; i++) {
+        textures += !m[i].blown && is_textured(&m[i], mean, side);
+        tinted |= one_grey && m[i].tint > COLOUR;
+    }
+    /* What is grey in one only proves nothing by its colours, and what is flat little by its shapes; then it
+     * must be as bright. */
+    const bool flat = p->colourless && FLAT_OF * textures < (uint32_t)count;
+    if (tinted || flat) {
         if (fit->gain < 0.9 || fit->gain > 1.1 || fabs(fit->offset) > 16)
             return out;
         fit->gain = 1;
         fit->offset = 0;
-        count = compare_blocks(m, fit, a, b, side, true);
+        count = compare_all(m, p, side);
+        mean = mean_energy(m, count);
     }
-    const float dark = tinted ? DARK_GREY : DARK;
+    const bool brightened = is_brightened(fit);
+    const float dark = flat ? DARK_FLAT : tinted ? DARK_GREY : DARK;
     for (int i = 0; i < count; i++) {
-        aa += m[i].aa;
-        bb += m[i].bb;
-    }
-    const float mean = (float)sqrt(aa * bb) / (float)count;
-    const float least = TEXTURE * (float)(side * side);
-    for (int i = 0; i < count; i++) {
-        const float most = m[i].aa > m[i].bb ? m[i].aa : m[i].bb;
-        const bool textured = most > least && most > TEXTURE_OF * mean;
-        const bool colour = differs_in_colour(p, fit, m[i].u, m[i].v, side);
+        const float most = fmaxf(m[i].aa, m[i].bb);
+        const bool textured = is_textured(&m[i], mean, side), colour = m[i].tint > COLOUR;
         const float product = sqrtf(m[i].aa * m[i].bb);
         const float left_over = most * (1 - m[i].ab / (product + 1e-3f));
+        /* What was clipped is at least as bright as it was before. */
+        const float dimmed = fit->gain >= 1 ? m[i].mean_a - m[i].mean_b : m[i].mean_b - m[i].mean_a;
         sorted[i] = left_over;
-        left[i] = m[i].ab < SURE * product ? left_over : 0;
-        contrary[i] =
-            (textured && m[i].ab < AGREES * product) || m[i].apart > dark || (colour && !one_grey);
-        doubtful |= (textured && m[i].ab < CERTAIN * product) || contrary[i] || colour;
-        counts[i] = textured || contrary[i];
+        left[i] = m[i].ab <= SURE * product ? left_over : 0;
+        contrary[i] = (colour && !one_grey) ||
+                      (m[i].blown ? dimmed > dark
+                                  : (textured && m[i].ab <= AGREES * product) ||
+                                        (m[i].apart > dark &&
+                                         !(brightened && textured && m[i].ab > ALIKE * most)));
+        doubtful |= contrary[i] || colour || (textured && m[i].ab <= CERTAIN * product) ||
+                    m[i].apart > dark;
+        counts[i] = (textured && !m[i].blown) || contrary[i];
     }
-    weigh(&out, m, counts, contrary, count, b, side, 0, 0);
+    uint32_t strip[2], before[2];
+    weigh(&out, strip, m, counts, contrary, count, b, side, 0, 0);
     qsort(sorted, (size_t)count, sizeof *sorted, ascending);
     for (int i = 0; i < count; i++)
         doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
-    out.certain = out.same && !doubtful;
-    /* Something may be drawn over one edge. */
+    out.certain = out.same && !doubtful && out.blocks >= BLOCKS_MIN;
+    /* Something may be drawn over one edge: in each row but the innermost most blocks contradict. */
     for (int edge = 0; edge < 4 && !out.same; edge++) {
         const int across = edge < 2 ? b->height : b->width;
-        for (int depth = side; 5 * depth <= across + 4 * side && !out.same; depth += side) {
+        before[0] = before[1] = 0;
+        for (int depth = 1; (depth == 1 || 5 * depth * side <= across) && !out.same; depth++) {
             struct alignment less = out;
-            weigh(&less, m, counts, contrary, count, b, side, edge, depth);
+            weigh(&less, strip, m, counts, contrary, count, b, side, edge, depth);
             if (less.same)
                 out = less;
+            if (2 * (strip[1] - before[1]) <= strip[0] - before[0])
+                break;
+            memcpy(before, strip, sizeof before);
         }
+    }
+    p->multiplied = tinted || flat ? 0 : find_multiplied(m, count);
+    return out;
+}
+
+/* Where much is clipped, the fit of brightness may miss what a picture was multiplied by. */
+static struct alignment judge(const struct fit *found, struct pictures *p)
+{
+    struct alignment out = judge_as(found, p, 0);
+    if (!out.same && out.correlation >= HOPELESS && p->multiplied > 0 &&
+        fabs(p->multiplied - p->found.gain) + fabs(p->found.offset) / 128 > 0.03) {
+        const struct alignment other = judge_as(found, p, p->multiplied);
+        out = other.same ? other : out;
     }
     return out;
 }
@@ -720,8 +824,15 @@ static struct alignment compare_from(struct pictures *p, double left, double top
 static void better(struct alignment *best, struct pictures *p, double left, double top,
                    double across, double down)
 {
-    if (!best->same && best->correlation < HOPELESS)
-        *best = compare_from(p, left, top, across, down);
+    const struct fit found = p->found;
+    if (best->correlation >= (best->same ? CORRELATED : HOPELESS))
+        return;
+    const struct alignment other = compare_from(p, left, top, across, down);
+    if (other.same ? !best->same || other.correlation > best->correlation
+                   : !best->same && other.overlap > 0)
+        *best = other;
+    else
+        p->found = found;
 }
 
 /* --- in detail -------------------------------------------------------------------------------- */
@@ -823,25 +934,29 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
     if (a->width < ALIGNMENT_LEAST || a->height < ALIGNMENT_LEAST || b->width < ALIGNMENT_LEAST ||
         b->height < ALIGNMENT_LEAST)
         return best;
-    p.grey_a = is_grey(a);
-    p.grey_b = is_grey(b);
+    p.grey_a = is_grey(a, GREY);
+    p.grey_b = is_grey(b, GREY);
+    p.colourless = is_grey(a, COLOURLESS) || is_grey(b, COLOURLESS);
     build(p.a, scratch->a, a, b, false);
     build(p.b, scratch->b, b, a, mirrored);
-    place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
-    if (fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false) &&
-        is_promising(&whole, &p, 1, PROMISING)) {
-        move_map(whole.map, &p.a[1], &p.b[1], &p.a[0], &p.b[0]);
-        best = judge(&whole, &p);
-        best.correlation = best.same ? best.correlation : 0; /* it was not fitted */
+    /* By brightness as it is, too: least squares are led astray by a caption. */
+    for (int as_is = 0; as_is < 2 && !best.same; as_is++) {
+        whole.gain = 1;
+        whole.offset = 0;
+        place_map(whole.map, &p.a[1], &p.b[1], 0, 0, 1, 1);
+        if ((as_is || fit_brightness(&whole, &p.a[1], &p.b[1], &scale, false)) &&
+            is_promising(&whole, &p, 1, PROMISING)) {
+            move_map(whole.map, &p.a[1], &p.b[1], &p.a[0], &p.b[0]);
+            best = judge(&whole, &p);
+            best.correlation = best.same ? best.correlation : 0; /* it was not fitted */
+        }
     }
     better(&best, &p, 0, 0, 1, 1);
     /* Of other shapes, one may be cropped at a side: then they have the other sides in common. */
     const double shape = (double)b->width * a->height / ((double)b->height * a->width);
     for (int end = 0; end < 2 && (shape < 0.99 || shape > 1.01); end++) {
-        if (shape < 1)
-            better(&best, &p, end * (1 - shape), 0, shape, 1);
-        else
-            better(&best, &p, 0, end * (1 - 1 / shape), 1, 1 / shape);
+        better(&best, &p, end * (1 - shape), 0, shape, 1);
+        better(&best, &p, 0, end * (1 - 1 / shape), 1, 1 / shape);
     }
     /* Or at all sides: lines of text are fitted to their neighbours from farther away. */
     better(&best, &p, CROPPED / 2, CROPPED / 2, 1 - CROPPED, 1 - CROPPED);

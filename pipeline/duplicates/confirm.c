@@ -6,7 +6,8 @@
  * so a round also compares pairs that may turn out not to matter, if it has few others.
  *
  * Thousands of pages of text may all have similar codes, and no two be copies. So a class that is no copy of
- * MOST_FAILED earlier ones is compared with the others only if their codes are among its closest. */
+ * MOST_FAILED earlier ones is compared with the others only if their codes are among its closest;
+ * comparisons that end early, at a fraction of the cost, count as a fraction. */
 #include "duplicates/confirm.h"
 
 #include "base/minmax.h"
@@ -20,6 +21,7 @@
 #define ROUND_PAIRS 1024u /* at least so many a round, */
 #define ROUND_SHARE 16u   /* and one in so many of those that are left */
 #define MOST_FAILED 32u
+#define JUDGED      4u /* what counts as one failed comparison: so many that ended early */
 
 enum pair_state { UNSEEN, CHOSEN, COMPARED };
 
@@ -36,7 +38,7 @@ struct confirming {
     bool *waits;     /* classes */
     bool *close;     /* pairs: one of the MOST_FAILED with the closest codes of their later class */
     uint32_t *failed,
-        *chosen; /* of each class, pairs with earlier ones: compared in vain, to be compared */
+        *chosen; /* of each class, pairs with earlier ones: compared in vain (JUDGED or 1 each), to be compared */
     /* Planes that are kept, in a ring of `room` slots. */
     uint32_t room, next;
     struct alignment_plane *plane;
@@ -47,7 +49,7 @@ struct confirming {
     /* Of the chunk: pairs, pictures to decode. */
     uint64_t *pair, *row;
     struct alignment_plane **to;
-    bool *gone;
+    bool *gone, *judged;               /* judged: it did not end early */
     struct alignment_scratch *scratch; /* of each thread */
     uint32_t pairs;                    /* of this chunk, */
     _Atomic uint32_t begun;            /* and what threads have begun of them */
@@ -142,12 +144,12 @@ static void find_references(struct confirming *c)
 /* Whether a pair is worth a comparison at all, and, with those that are chosen, in this round. */
 static bool has_hope(const struct confirming *c, uint64_t pair, uint32_t later)
 {
-    return c->close[pair] || c->failed[later] < MOST_FAILED;
+    return c->close[pair] || c->failed[later] < JUDGED * MOST_FAILED;
 }
 
 static bool choose_pair(struct confirming *c, uint64_t pair, uint32_t later)
 {
-    if (!c->close[pair] && c->failed[later] + c->chosen[later] >= MOST_FAILED)
+    if (!c->close[pair] && c->failed[later] + JUDGED * c->chosen[later] >= JUDGED * MOST_FAILED)
         return false;
     c->chosen[later]++;
     c->state[pair] = CHOSEN;
@@ -189,9 +191,11 @@ static void align_pair(struct confirming *c, uint32_t i, struct alignment_scratc
     const struct code_pair *p = &c->config->pairs->pair[pair];
     const struct alignment_plane *a = &c->plane[c->slot[p->a]], *b = &c->plane[c->slot[p->b]];
     c->gone[i] = a->width == 0 || b->width == 0;
+    c->judged[i] = false;
     if (c->gone[i])
         return;
     const struct alignment alignment = alignment_compare(a, b, p->mirrored, scratch);
+    c->judged[i] = alignment.overlap > 0;
     c->linked[pair] = c->config->certain ? alignment.certain : alignment.same;
 }
 
@@ -256,7 +260,7 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
         c->done++;
         ends(c, c->pair[i], &a, &b);
         c->chosen[b]--;
-        c->failed[b] += !c->linked[c->pair[i]];
+        c->failed[b] += c->linked[c->pair[i]] ? 0 : c->judged[i] ? JUDGED : 1;
         take(c, c->pair[i]);
     }
     return status;
@@ -321,6 +325,7 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     c.row = make(err, &status, chunk, sizeof *c.row);
     c.to = make(err, &status, chunk, sizeof *c.to);
     c.gone = make(err, &status, CHUNK_PAIRS, sizeof *c.gone);
+    c.judged = make(err, &status, CHUNK_PAIRS, sizeof *c.judged);
     c.scratch = make(err, &status, workers_count(config->workers), sizeof *c.scratch);
     for (uint32_t i = 0; i < workers_count(config->workers) && fine && status == STATUS_OK; i++)
         c.scratch[i].fine = make(err, &status, 3 * fine, sizeof *c.scratch[i].fine);
@@ -341,6 +346,7 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     for (uint32_t i = 0; i < c.room && c.plane; i++)
         free(c.plane[i].fine);
     free(c.scratch);
+    free(c.judged);
     free(c.gone);
     free(c.to);
     free(c.row);

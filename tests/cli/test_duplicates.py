@@ -366,3 +366,27 @@ def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
     mug((40, 70, 190)).save(directory / "blue.png")
     mug((54, 54, 54)).save(directory / "grey.png")
     assert paths(table(ingest(directory))) == []
+
+
+def test_grey_copies_of_things_in_other_colours(tmp_path):
+    """Each belongs to its own thing, and to no other, though the things are much as bright."""
+    directory = tmp_path / "things"
+    directory.mkdir()
+    for i, colour in enumerate(((200, 30, 40), (130, 50, 150), (40, 70, 190))):
+        mug(colour).save(directory / f"{i}.png")
+        mug(colour).convert("L").save(directory / f"{i} grey.jpg", quality=85)
+    assert sorted(sorted(group) for group in paths(table(ingest(directory)))) == [
+        [f"{i} grey.jpg", f"{i}.png"] for i in range(3)]
+
+
+def test_a_caption_over_either_picture(tmp_path):
+    """The copy with the bar is found whether it or the original comes first."""
+    directory = tmp_path / "captions"
+    directory.mkdir()
+    for i in range(4):
+        picture = wall(i)
+        picture.save(directory / f"{i}.png")
+        ImageDraw.Draw(picture).rectangle((0, 324, 480, 360), fill=(0, 0, 0))
+        picture.save(directory / f"{i} barred.jpg", quality=90)
+    assert sorted(sorted(group) for group in paths(table(ingest(directory)))) == [
+        [f"{i} barred.jpg", f"{i}.png"] for i in range(4)]
