@@ -14,9 +14,10 @@ import subprocess
 import sys
 import time
 
+import numpy
 import pytest
 
-from conftest import CLPIPE, ROOT, run_clpipe
+from conftest import CLPIPE, ROOT, log_records, run_clpipe
 
 PACKAGE = ROOT / "tools" / "python"
 sys.path.insert(0, str(PACKAGE))
@@ -140,6 +141,30 @@ def test_signals(number, tmp_path, monkeypatch):
     stderr = process.communicate(timeout=30)[1]
     assert (tmp_path / "left").read_text() == "stopped\n"
     assert process.returncode == -number and (b"KeyboardInterrupt" in stderr) == (number == signal.SIGINT)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_ingest_goes_on(number, tmp_path, monkeypatch):
+    """The program itself leaves its sealed work, and the same call takes it up."""
+    from PIL import Image
+    (tmp_path / "many").mkdir()
+    noise = numpy.random.default_rng(5).integers(0, 256, (1200, 1600, 3), dtype=numpy.uint8)
+    Image.fromarray(noise).save(tmp_path / "many" / "0.jpg", quality=95)
+    for i in range(1, 150):
+        os.link(tmp_path / "many" / "0.jpg", tmp_path / "many" / f"{i}.jpg")
+    call = {"output": "x.h5", "feature": "rgb:bins=256,grid=8x8", "threads": 1}
+    code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import clpipe; clpipe.ingest('many', **{call})"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
+    while process.poll() is None and not log_records(tmp_path / "x.h5.partial")[0]:
+        time.sleep(0.01)
+    process.send_signal(number)
+    stderr = process.communicate(timeout=120)[1]
+    assert process.returncode == -number, stderr
+    assert sorted(os.listdir(tmp_path)) == ["many", "x.h5.partial"]
+    monkeypatch.chdir(tmp_path)
+    report = package.ingest("many", **call)
+    assert report["images_ok"] == 150 and report["images_resumed"] > 0 and sorted(os.listdir(tmp_path)) == ["many", "x.h5"]
 
 
 def fails(name):
