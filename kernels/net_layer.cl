@@ -25,30 +25,44 @@ static inline long requantise(int sum, int mul, uint shift)
     if (picture >= pictures)                                                                       \
         return;
 
-/* Copies pictures to the workspace; those that were given up are black. */
+/* Tensor of the work-item's picture. */
+#define TENSOR(place, bytes) (work + (size_t)(place)*batch + (size_t)picture * (bytes))
+
+/* Copies pictures, NET_TAKEN pixels a work-item; those that were given up are black. */
 __kernel void net_take(__global const uchar *pixels, __global const struct net_part *parts,
                        __global const struct net_shape *shapes, uint layer, uint first,
-                       uint pictures, __global uchar *work)
+                       uint pictures, uint batch, __global uchar *work)
 {
     const struct net_shape s = shapes[layer];
-    FIND_VALUE(s.height * s.width * s.channels)
+    const uint count = s.height * s.width;
+    FIND_VALUE((count + NET_TAKEN - 1) / NET_TAKEN)
     parts += first + picture;
-    work[s.place + (size_t)picture * s.bytes + value] =
-        parts->words != NET_NO_WORDS ? pixels[parts->offset + value] : 0;
+    const bool given_up = parts->words == NET_NO_WORDS;
+    __global uint *out = (__global uint *)TENSOR(s.place, s.bytes);
+    pixels += parts->offset;
+    if (parts->offset % 4 == 0 && (value + 1) * NET_TAKEN <= count) {
+        __global const uint *in = (__global const uint *)pixels + value * 3;
+        const uint a = given_up ? 0 : in[0], b = given_up ? 0 : in[1], c = given_up ? 0 : in[2];
+        vstore4(
+            (uint4)(a & 0xffffff, a >> 24 | (b & 0xffff) << 8, b >> 16 | (c & 0xff) << 16, c >> 8),
+            value, out);
+        return;
+    }
+    for (uint i = value * NET_TAKEN; i < min((value + 1) * NET_TAKEN, count); i++)
+        out[i] = given_up ? 0 : pixels[3 * i] | pixels[3 * i + 1] << 8 | pixels[3 * i + 2] << 16;
 }
 
 __kernel void net_convolution(__global const struct net_shape *shapes, uint layer, uint pictures,
-                              __global uchar *work, __global const uchar *model)
+                              uint batch, __global uchar *work, __global const uchar *model)
 {
     const struct net_shape s = shapes[layer];
     FIND_VALUE(s.height * s.width * s.channels)
     const uint pixel = value / s.channels, n = value - pixel * s.channels;
     const uint y = pixel / s.width, x = pixel - y * s.width;
     const uint each = s.channels_a / s.groups;
-    __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a +
-                               n / (s.channels / s.groups) * each;
-    __global const char *weights = (__global const char *)(model + s.weights) +
-                                   (size_t)n * s.kernel_y * s.kernel_x * each;
+    __global const uchar *in = TENSOR(s.place_a, s.bytes_a) + n / (s.channels / s.groups) * each;
+    __global const char *weights =
+        (__global const char *)(model + s.weights) + (size_t)n * s.kernel_y * s.kernel_x * each;
     int sum = ((__global const int *)(model + s.bias))[n];
     for (uint ky = 0; ky < s.kernel_y; ky++)
         for (uint kx = 0; kx < s.kernel_x; kx++, weights += each) {
@@ -59,25 +73,25 @@ __kernel void net_convolution(__global const struct net_shape *shapes, uint laye
                     sum += (int)s.zero_a * weights[c];
                 continue;
             }
-            __global const uchar *q = in + ((size_t)iy * s.width_a + ix) * s.channels_a;
+            __global const uchar *q = in + ((size_t)iy * s.width_a + ix) * s.pitch_a;
             for (uint c = 0; c < each; c++)
                 sum += (int)q[c] * weights[c];
         }
-    work[s.place + (size_t)picture * s.bytes + value] =
-        limit(&s, requantise(sum, ((__global const int *)(model + s.mul))[n],
-                             ((__global const uint *)(model + s.shifts))[n]));
+    __global uchar *out = TENSOR(s.place, s.bytes) + pixel * s.pitch + n;
+    *out = limit(&s, requantise(sum, ((__global const int *)(model + s.mul))[n],
+                                ((__global const uint *)(model + s.shifts))[n]));
 }
 
 /* The largest value, or the mean, of a window. */
 __kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint pictures,
-                       __global uchar *work, __global const uchar *model)
+                       uint batch, __global uchar *work, __global const uchar *model)
 {
     const struct net_shape s = shapes[layer];
     FIND_VALUE(s.height * s.width * s.channels)
     uint taps = 0;
     const uint pixel = value / s.channels, c = value - pixel * s.channels;
     const uint y = pixel / s.width, x = pixel - y * s.width;
-    __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a + c;
+    __global const uchar *in = TENSOR(s.place_a, s.bytes_a) + c;
     uint most = 0;
     long sum = 0;
     for (uint ky = 0; ky < s.kernel_y; ky++)
@@ -86,12 +100,12 @@ __kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint
             const int ix = (int)(x * s.stride_x + kx) - (int)s.left;
             if (iy < 0 || iy >= (int)s.height_a || ix < 0 || ix >= (int)s.width_a)
                 continue;
-            const uint q = in[((size_t)iy * s.width_a + ix) * s.channels_a];
+            const uint q = in[((size_t)iy * s.width_a + ix) * s.pitch_a];
             most = max(most, q);
             sum += (int)q - (int)s.zero_a;
             taps++;
         }
-    __global uchar *out = work + s.place + (size_t)picture * s.bytes + value;
+    __global uchar *out = TENSOR(s.place, s.bytes) + pixel * s.pitch + c;
     if (s.kind == KIND_MAX) {
         *out = (uchar)most;
         return;
@@ -104,46 +118,50 @@ __kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint
 
 /* Sums over the picture, one channel a work-item. */
 __kernel void net_sum(__global const struct net_shape *shapes, uint layer, uint pictures,
-                       __global uchar *work, __global const uchar *model)
+                      uint batch, __global uchar *work, __global const uchar *model)
 {
     const struct net_shape s = shapes[layer];
     FIND_VALUE(s.channels)
-    __global const uchar *in = work + s.place_a + (size_t)picture * s.bytes_a + value;
+    __global const uchar *in = TENSOR(s.place_a, s.bytes_a) + value;
     int sum = 0;
-    for (uint i = 0; i < s.height_a * s.width_a; i++, in += s.channels)
+    for (uint i = 0; i < s.height_a * s.width_a; i++, in += s.pitch_a)
         sum += (int)*in - (int)s.zero_a;
-    ((__global int *)(work + s.place + (size_t)picture * s.bytes))[value] = sum;
+    ((__global int *)TENSOR(s.place, s.bytes))[value] = sum;
 }
 
 /* Layers that make each value of the values in its place. */
 __kernel void net_each(__global const struct net_shape *shapes, uint layer, uint pictures,
-                       __global uchar *work, __global const uchar *model)
+                       uint batch, __global uchar *work, __global const uchar *model)
 {
     const struct net_shape s = shapes[layer];
     FIND_VALUE(s.height * s.width * s.channels)
-    const uint c = value - value / s.channels * s.channels;
-    const uchar q = work[s.place_a + (size_t)picture * s.bytes_a + value];
-    __global const uchar *b = work + s.place_b + (size_t)picture * s.bytes_b;
-    __global uchar *out = work + s.place + (size_t)picture * s.bytes + value;
+    const uint pixel = value / s.channels, c = value - pixel * s.channels;
+    const uint at = pixel * s.pitch + c;
+    const uchar q = TENSOR(s.place_a, s.bytes_a)[at];
+    __global const uchar *b = TENSOR(s.place_b, s.bytes_b);
+    __global uchar *out = TENSOR(s.place, s.bytes) + at;
     const int of_a = (int)q - (int)s.zero_a;
     if (s.kind == KIND_TABLE)
         *out = model[s.weights + (s.groups > 1 ? c : 0) * 256 + q];
     else if (s.kind == KIND_MULTIPLY)
         *out = limit(&s, requantise(of_a * ((int)b[c] - (int)s.zero_b), s.mul_a, s.shift));
     else
-        *out = limit(&s, (of_a * s.mul_a + ((int)b[value] - (int)s.zero_b) * s.mul_b +
-                          (1 << (s.shift - 1))) >> s.shift);
+        *out = limit(
+            &s, (of_a * s.mul_a + ((int)b[at] - (int)s.zero_b) * s.mul_b + (1 << (s.shift - 1))) >>
+                    s.shift);
 }
 
 /* The values of an output as the words of rows: of a sum as they are. */
 __kernel void net_give(__global const struct net_shape *shapes, uint layer, uint first,
-                       uint pictures, __global const uchar *work,
+                       uint pictures, uint batch, __global const uchar *work,
                        __global const struct net_part *parts, uint wide, __global uint *words)
 {
     const struct net_shape s = shapes[layer];
     FIND_VALUE(s.height * s.width * s.channels)
-    __global const uchar *from = work + s.place + (size_t)picture * s.bytes;
+    __global const uchar *from = TENSOR(s.place, s.bytes);
+    const uint pixel = value / s.channels, c = value - pixel * s.channels;
     parts += first + picture;
     if (parts->words != NET_NO_WORDS)
-        words[parts->words + value] = wide ? ((__global const uint *)from)[value] : (uint)from[value];
+        words[parts->words + value] =
+            wide ? ((__global const uint *)from)[value] : (uint)from[pixel * s.pitch + c];
 }

@@ -30,7 +30,7 @@ STAGE_INCLUDES = {
     "histogram": ("ocl", "kernels", "part", "features", "staging"),
     "steps": ("ocl", "kernels", "part", "features", "net", "staging", "histogram"),
     "log": (),
-    "net": (),
+    "net": ("kernels",),
     "matrix": (),
     "file": ("log", "features", "matrix"),
     "mpi": (),

@@ -6,15 +6,21 @@
  * each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX Runtime as a feature
  * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default), "host" for the best
  * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
- * REPEATS (1), in milliseconds a picture, of the clock and of the processors. scons builds it as
- * build/release/network_run.
+ * REPEATS (1), in milliseconds a picture, of the clock and of the processors. ENGINE "device:SEL" is the
+ * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row; the line has
+ * the seconds of opening and of a batch, and those of the floor: of as many bytes as layers read and
+ * write, at the rate at which this device copies. CLPIPE_NETWORK_TRACE names a file for the times of all
+ * kernels. scons builds it as build/release/network_run.
  */
 #include "base/clock.h"
 #include "base/threads.h"
+#include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/reference.h"
 #include "net/runtime.h"
+#include "steps/net_step.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +158,154 @@ static int run_onnx(const char *path, const char *pictures, const char *output, 
     return fclose(out) == 0 ? 0 : fail("the output cannot be written");
 }
 
+/* --- on a device ----------------------------------------------------------------------------- */
+
+/* Bytes that the layers of a picture read and write. */
+static double moved_bytes(const struct net_model *model)
+{
+    struct net_plan plan;
+    struct error err = ERROR_INIT;
+    double bytes = 0;
+    if (net_plan_open(&plan, model, true, &err) != STATUS_OK)
+        return 0;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct net_fields *f = &model->layers[i].f;
+        if (plan.layers[i].is_made_later)
+            continue;
+        const uint32_t joined = plan.layers[i].convolution;
+        bytes += (double)net_plan_bytes(&model->tensors[i + 1]);
+        if (joined != NET_NO_LAYER && f->a == joined + 1)
+            bytes += (double)net_plan_bytes(&model->tensors[model->layers[joined].f.a]);
+        else
+            bytes += (double)net_plan_bytes(&model->tensors[f->a]);
+        if (joined != NET_NO_LAYER && f->b == joined + 1)
+            bytes += (double)net_plan_bytes(&model->tensors[model->layers[joined].f.a]);
+        else if (f->kind == NET_ADD || f->kind == NET_MULTIPLY)
+            bytes += (double)net_plan_bytes(&model->tensors[f->b]);
+    }
+    net_plan_close(&plan);
+    return bytes;
+}
+
+/* Bytes a second that the device copies, read and written; 0: it does not tell. */
+static double copy_rate(struct ocl_context *context)
+{
+    const size_t bytes = (size_t)256 << 20;
+    const cl_context handle = ocl_context_handle(context);
+    double rate = 0;
+    cl_int code;
+    cl_mem from = clCreateBuffer(handle, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    cl_mem to = clCreateBuffer(handle, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    cl_command_queue queue = clCreateCommandQueue(handle, ocl_context_device(context)->id,
+                                                  CL_QUEUE_PROFILING_ENABLE, &code);
+    /* The program itself does not need this call. */
+    void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
+    cl_int (*copy)(cl_command_queue, cl_mem, cl_mem, size_t, size_t, size_t, cl_uint,
+                   const cl_event *, cl_event *) = NULL;
+    if (library)
+        *(void **)&copy = dlsym(library, "clEnqueueCopyBuffer");
+    for (int i = 0; i < 8 && from && to && queue && copy; i++) {
+        cl_event event;
+        cl_ulong begin = 0, end = 0;
+        if (copy(queue, from, to, 0, 0, bytes, 0, NULL, &event) != CL_SUCCESS)
+            break;
+        clFinish(queue);
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof begin, &begin, NULL);
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+        clReleaseEvent(event);
+        const double seen = end > begin ? 2e9 * (double)bytes / (double)(end - begin) : 0;
+        rate = seen > rate ? seen : rate;
+    }
+    if (queue)
+        clReleaseCommandQueue(queue);
+    if (to)
+        clReleaseMemObject(to);
+    if (from)
+        clReleaseMemObject(from);
+    return rate;
+}
+
+/* The output of all pictures, one batch, `repeats` times. */
+static enum status run_device(struct job *job, const char *selector, int repeats, struct error *err)
+{
+    const struct net_model *model = job->model;
+    struct feature feature = {.name = "network", .net.model = (struct net_model *)(uintptr_t)model};
+    const struct step_node node = {.step = &net_step, .config = &feature};
+    snprintf(feature.net.output, sizeof feature.net.output, "%s", model->outputs[0].name);
+    const size_t words = net_tensor_values(&model->tensors[model->outputs[0].tensor]);
+    struct ocl_devices devices;
+    struct ocl_context *context = NULL;
+    struct ocl_queue *queue = NULL;
+    struct trace *trace = NULL;
+    const char *trace_path = getenv("CLPIPE_NETWORK_TRACE");
+    unsigned chosen, count;
+    void *state = NULL;
+    struct step_needs needs;
+    cl_mem pixels, values, table, work;
+    cl_event event = NULL;
+    struct net_part *parts = calloc(job->count, sizeof *parts);
+    for (size_t i = 0; i < job->count; i++)
+        parts[i] = (struct net_part){.offset = (uint32_t)(i * job->picture_bytes),
+                                     .words = (uint32_t)(i * words)};
+    if (ocl_devices_open(&devices, 1, err) != STATUS_OK ||
+        ocl_devices_select(&chosen, &count, 1, &devices, selector, err) != STATUS_OK ||
+        (trace_path && trace_open(&trace, trace_path, err) != STATUS_OK))
+        return STATUS_FAILED;
+    struct ocl_device *device = &devices.device[chosen];
+    const int64_t started = clock_now();
+    device->type = CL_DEVICE_TYPE_GPU; /* kernels, on processors too */
+    if (ocl_context_open(&context, device, trace, err) != STATUS_OK ||
+        net_step.open(&state, &needs, context, &node, 0, err) != STATUS_OK ||
+        net_step.build(state, err) != STATUS_OK ||
+        ocl_queue_open(&queue, context, "compute", err) != STATUS_OK)
+        return STATUS_FAILED;
+    const double opened = clock_seconds_since(started);
+    const uint64_t room = net_step.work_bytes(&node, device, device->global_memory / 8);
+    const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+    memset(job->results, POISON, job->count * words * 4);
+    if (ocl_buffer(&pixels, context, copied, job->count * job->picture_bytes,
+                   (void *)(uintptr_t)job->pictures, "pictures", err) != STATUS_OK ||
+        ocl_buffer(&table, context, copied, job->count * sizeof *parts, parts, "a table", err) !=
+            STATUS_OK ||
+        ocl_buffer(&values, context, copied, job->count * words * 4, job->results, "words", err) !=
+            STATUS_OK ||
+        ocl_buffer(&work, context, CL_MEM_READ_WRITE, room, NULL, "values", err) != STATUS_OK)
+        return STATUS_FAILED;
+    const uint32_t counts[1] = {(uint32_t)job->count};
+    double best = 1e9;
+    for (int turn = 0; turn < 4; turn++) {
+        const int64_t began = clock_now();
+        for (int r = 0; r < (turn ? repeats : 1); r++) {
+            struct step_io io = {.in = pixels, .table = table, .values = values, .scratch = work,
+                                 .counts = counts, .events = &event};
+            if (net_step.enqueue(state, queue, &io, err) != STATUS_OK)
+                return STATUS_FAILED;
+            clReleaseEvent(event);
+        }
+        ocl_finish(queue);
+        const double each = clock_seconds_since(began) / repeats;
+        best = turn && each < best ? each : best;
+    }
+    if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, job->results,
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return STATUS_FAILED;
+    const double rate = copy_rate(context), bytes = moved_bytes(model) * (double)job->count;
+    printf("{\"device\": \"%s\", \"pictures\": %zu, \"open_s\": %.3f, \"batch_s\": %.6f, "
+           "\"pictures_s\": %.0f, \"floor_s\": %.6f, \"copy_bytes_s\": %.4g, \"workspace\": %llu}\n",
+           device->name, job->count, opened, best, (double)job->count / best,
+           rate > 0 ? bytes / rate : 0, rate, (unsigned long long)room);
+    ocl_queue_close(&queue);
+    net_step.close(&state);
+    ocl_buffer_release(&pixels);
+    ocl_buffer_release(&table);
+    ocl_buffer_release(&values);
+    ocl_buffer_release(&work);
+    ocl_context_close(&context);
+    ocl_devices_close(&devices);
+    free(parts);
+    return trace_close(&trace, err);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = ERROR_INIT;
@@ -169,7 +323,8 @@ int main(int argc, char **argv)
         return run_onnx(argv[1], argv[2], argv[3], threads, repeats);
     if (net_model_open(&model, argv[1], &err) != STATUS_OK)
         return fail(err.sentence);
-    if (strcmp(name, "reference") != 0 &&
+    const bool on_device = strncmp(name, "device:", 7) == 0;
+    if (strcmp(name, "reference") != 0 && !on_device &&
         host_engine_open(&engine, model, strcmp(name, "host") == 0 ? NULL : name, &err) !=
             STATUS_OK)
         return fail(err.sentence);
@@ -184,6 +339,14 @@ int main(int argc, char **argv)
     FILE *out = fopen(argv[3], "wb");
     if (!job.pictures || size % job.picture_bytes || !out || !job.results)
         return fail("the pictures cannot be read, or the output cannot be written");
+    if (on_device) {
+        const size_t words = net_tensor_values(&model->tensors[model->outputs[0].tensor]);
+        job.results = realloc(job.results, job.count * words * 4 + 1);
+        if (!job.results || run_device(&job, name + 7, repeats, &err) != STATUS_OK)
+            return fail(err.sentence);
+        fwrite(job.results, 4, job.count * words, out);
+        return fclose(out) == 0 ? 0 : fail("the output cannot be written");
+    }
     double wall = 1e9, processors = 1e9;
     for (int r = 0; r < repeats && !job.failed; r++) {
         memset(job.results, POISON, job.count * job.result_bytes);

@@ -1,4 +1,4 @@
-/* net_synthetic.c: writes the file of a network and reads it. */
+/* net_synthetic.c: writes the files of networks and reads them. */
 #include "net/net_synthetic.h"
 
 #include "base/hash.h"
@@ -10,45 +10,67 @@
 
 #define HEADER_BYTES 96u
 #define DIGEST_BYTES 32u
-#define FILE_BYTES   (256u << 10)
+#define FILE_BYTES   (512u << 10)
+#define LAYERS_MOST  20u
 #define ALIGNMENT    64u
 
-/* What layers read, as in the file. */
-static const struct net_fields layers[] = {
-    {.kind = NET_TABLE, .height = 17, .width = 13, .channels = 3, .groups = 3, .zero = 130},
-    {.kind = NET_CONVOLUTION, .a = 1, .height = 9, .width = 7, .channels = 16, .kernel_y = 3,
-     .kernel_x = 3, .stride_y = 2, .stride_x = 2, .dilation_y = 1, .dilation_x = 1, .top = 1,
-     .left = 1, .groups = 1, .zero = 7, .low = 7, .high = 255},
-    {.kind = NET_CONVOLUTION, .a = 2, .height = 9, .width = 7, .channels = 24, .kernel_y = 1,
-     .kernel_x = 1, .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .groups = 1,
-     .zero = 128, .high = 255},
-    {.kind = NET_CONVOLUTION, .a = 3, .height = 9, .width = 7, .channels = 24, .kernel_y = 3,
-     .kernel_x = 3, .stride_y = 1, .stride_x = 1, .dilation_y = 2, .dilation_x = 2, .top = 2,
-     .left = 2, .groups = 24, .high = 240},
-    {.kind = NET_CONVOLUTION, .a = 4, .height = 9, .width = 7, .channels = 24, .kernel_y = 3,
-     .kernel_x = 5, .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .top = 1,
-     .left = 2, .groups = 4, .zero = 255, .high = 255},
-    {.kind = NET_ADD, .a = 5, .b = 3, .height = 9, .width = 7, .channels = 24, .zero = 120,
-     .high = 255, .mul_a = 700000, .mul_b = 500000, .shift = 20},
-    {.kind = NET_MAX, .a = 6, .height = 5, .width = 4, .channels = 24, .kernel_y = 3, .kernel_x = 3,
-     .stride_y = 2, .stride_x = 2, .top = 1, .left = 1, .zero = 120},
-    {.kind = NET_MEAN, .a = 7, .height = 5, .width = 4, .channels = 24, .kernel_y = 2, .kernel_x = 2,
-     .stride_y = 1, .stride_x = 1, .top = 1, .left = 1, .zero = 100, .high = 255,
-     .mul_a = 1500000000, .shift = 30, .counts_padding = 1},
-    {.kind = NET_MEAN, .a = 8, .height = 1, .width = 1, .channels = 24, .kernel_y = 5, .kernel_x = 4,
-     .stride_y = 1, .stride_x = 1, .zero = 90, .high = 255, .mul_a = 2000000000, .shift = 30},
-    {.kind = NET_MULTIPLY, .a = 8, .b = 9, .height = 5, .width = 4, .channels = 24, .zero = 128,
-     .high = 255, .mul_a = 1600000000, .shift = 36},
-    {.kind = NET_CONVOLUTION, .a = 10, .height = 1, .width = 1, .channels = 37, .kernel_y = 5,
-     .kernel_x = 4, .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .groups = 1,
-     .zero = 128, .high = 255},
-    {.kind = NET_SUM, .a = 10, .height = 1, .width = 1, .channels = 24},
-};
-#define LAYERS (sizeof layers / sizeof *layers)
+#define CONVOLUTION(from, h, w, c, ky, kx, stride, dilation, t, l, of, z, least, most)             \
+    {.kind = NET_CONVOLUTION, .a = from, .height = h, .width = w, .channels = c, .kernel_y = ky,   \
+     .kernel_x = kx, .stride_y = stride, .stride_x = stride, .dilation_y = dilation,               \
+     .dilation_x = dilation, .top = t, .left = l, .groups = of, .zero = z, .low = least,           \
+     .high = most}
+#define POINTWISE(from, h, w, c, z) CONVOLUTION(from, h, w, c, 1, 1, 1, 1, 0, 0, 1, z, 0, 255)
+#define DEPTHWISE(from, h, w, c, k, stride)                                                        \
+    CONVOLUTION(from, h, w, c, k, k, stride, 1, k / 2, k / 2, c, 9, 0, 255)
+#define ADDITION(of_a, of_b, h, w, c, z, least)                                                    \
+    {.kind = NET_ADD, .a = of_a, .b = of_b, .height = h, .width = w, .channels = c, .zero = z,     \
+     .low = least, .high = 255, .mul_a = 700000, .mul_b = 500000, .shift = 20}
+#define SUMS(from, c) {.kind = NET_SUM, .a = from, .height = 1, .width = 1, .channels = c}
 
-static const struct net_output outputs[] = {
-    {.name = "sums", .tensor = LAYERS, .mul = 1 << 30, .shift = 40},
-    {.name = "scores", .tensor = LAYERS - 1, .mul = 1 << 30, .shift = 38},
+/* What layers read, as in the file: all kinds; then all kernels of tensor cores. */
+static const struct net_fields networks[NET_SYNTHETICS][LAYERS_MOST] = {
+    {
+        {.kind = NET_TABLE, .height = 17, .width = 13, .channels = 3, .groups = 3, .zero = 130},
+        CONVOLUTION(1, 9, 7, 16, 3, 3, 2, 1, 1, 1, 1, 7, 7, 255),
+        POINTWISE(2, 9, 7, 24, 128),
+        CONVOLUTION(3, 9, 7, 24, 3, 3, 1, 2, 2, 2, 24, 0, 0, 240),
+        CONVOLUTION(4, 9, 7, 24, 3, 5, 1, 1, 1, 2, 4, 255, 0, 255),
+        ADDITION(5, 3, 9, 7, 24, 120, 0),
+        {.kind = NET_MAX, .a = 6, .height = 5, .width = 4, .channels = 24, .kernel_y = 3,
+         .kernel_x = 3, .stride_y = 2, .stride_x = 2, .top = 1, .left = 1, .zero = 120},
+        {.kind = NET_MEAN, .a = 7, .height = 5, .width = 4, .channels = 24, .kernel_y = 2,
+         .kernel_x = 2, .stride_y = 1, .stride_x = 1, .top = 1, .left = 1, .zero = 100, .high = 255,
+         .mul_a = 1500000000, .shift = 30, .counts_padding = 1},
+        {.kind = NET_MEAN, .a = 8, .height = 1, .width = 1, .channels = 24, .kernel_y = 5,
+         .kernel_x = 4, .stride_y = 1, .stride_x = 1, .zero = 90, .high = 255, .mul_a = 2000000000,
+         .shift = 30},
+        {.kind = NET_MULTIPLY, .a = 8, .b = 9, .height = 5, .width = 4, .channels = 24, .zero = 128,
+         .high = 255, .mul_a = 1600000000, .shift = 36},
+        CONVOLUTION(10, 1, 1, 37, 5, 4, 1, 1, 0, 0, 1, 128, 0, 255),
+        SUMS(10, 24),
+    },
+    {
+        CONVOLUTION(0, 9, 7, 32, 3, 3, 2, 1, 1, 1, 1, 7, 7, 255),
+        POINTWISE(1, 9, 7, 96, 0),
+        DEPTHWISE(2, 9, 7, 96, 3, 1),
+        POINTWISE(3, 9, 7, 24, 130),
+        POINTWISE(4, 9, 7, 144, 0),
+        DEPTHWISE(5, 9, 7, 144, 5, 1),
+        POINTWISE(6, 9, 7, 24, 110),
+        ADDITION(7, 4, 9, 7, 24, 120, 0),
+        POINTWISE(8, 9, 7, 40, 255),
+        DEPTHWISE(9, 5, 4, 40, 5, 2),
+        CONVOLUTION(10, 5, 4, 80, 3, 1, 1, 1, 1, 0, 1, 50, 0, 255),
+        DEPTHWISE(11, 5, 4, 80, 3, 1),
+        DEPTHWISE(12, 3, 2, 80, 3, 2),
+        POINTWISE(13, 3, 2, 16, 128),
+        CONVOLUTION(14, 3, 2, 104, 3, 3, 1, 2, 2, 2, 1, 128, 3, 250),
+        DEPTHWISE(15, 3, 2, 104, 5, 1),
+        POINTWISE(16, 3, 2, 104, 128),
+        ADDITION(15, 17, 3, 2, 104, 20, 20),
+        CONVOLUTION(18, 1, 1, 37, 3, 2, 1, 1, 0, 0, 1, 128, 0, 255),
+        SUMS(18, 104),
+    },
 };
 
 struct writing {
@@ -66,7 +88,8 @@ static void *put(struct writing *w, size_t bytes)
     return array;
 }
 
-/* Sums that use the whole range of what they become; some channels are nearly dead or saturated. */
+/* Sums that use the whole range of what they become; some channels are nearly dead or saturated, whose
+ * shifts are small: not where channels are in fives. */
 static void put_convolution(struct writing *w, const struct net_fields *f, uint32_t channels_a)
 {
     const size_t taps = (size_t)f->kernel_y * f->kernel_x * (channels_a / f->groups);
@@ -75,21 +98,29 @@ static void put_convolution(struct writing *w, const struct net_fields *f, uint3
     int32_t *mul = put(w, f->channels * sizeof *mul), *shift = put(w, f->channels * sizeof *shift);
     for (uint32_t n = 0; n < f->channels; n++) {
         int exponent;
-        const double spread = n % 11 == 10 ? 2 : 70 * sqrt((double)taps) * 128;
+        const bool is_dead = n % 11 == 10 && f->channels % 5 != 0;
+        const double spread = is_dead ? 2 : 70 * sqrt((double)taps) * 128;
         const double part = frexp(90 / spread / (1 + n % 3), &exponent);
         for (size_t i = 0; i < taps; i++)
-            weights[n * taps + i] = n % 11 == 10 ? (int8_t)(i == 0)
-                                                 : (int8_t)(random_next(&w->random) >> 24);
+            weights[n * taps + i] =
+                is_dead ? (int8_t)(i == 0) : (int8_t)(random_next(&w->random) >> 24);
         bias[n] = (int32_t)(random_next(&w->random) >> 16) - 32768;
-        bias[n] = n % 11 == 10 ? bias[n] % 64 : bias[n];
+        bias[n] = is_dead ? bias[n] % 64 : bias[n];
         mul[n] = (int32_t)(part * 0x7fffffff);
         shift[n] = 31 - exponent;
     }
 }
 
-enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *err)
+enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed, struct error *err)
 {
-    uint32_t header[HEADER_BYTES / 4] = {0}, channels[LAYERS + 1] = {3};
+    const struct net_fields *layers = networks[which];
+    uint32_t count = 0, header[HEADER_BYTES / 4] = {0}, channels[LAYERS_MOST + 1] = {3};
+    while (count < LAYERS_MOST && layers[count].height > 0)
+        count++;
+    const struct net_output outputs[] = {
+        {.name = "sums", .tensor = count, .mul = 1 << 30, .shift = 40},
+        {.name = "scores", .tensor = count - 1, .mul = 1 << 30, .shift = 38},
+    };
     struct writing w = {.bytes = calloc(1, FILE_BYTES), .random = seed};
     *out = NULL;
     if (!w.bytes)
@@ -97,10 +128,10 @@ enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *e
     w.at = HEADER_BYTES;
     memcpy(w.bytes + w.at, outputs, sizeof outputs);
     w.at += sizeof outputs;
-    memcpy(w.bytes + w.at, layers, sizeof layers);
-    w.at += sizeof layers;
+    memcpy(w.bytes + w.at, layers, count * sizeof *layers);
+    w.at += count * sizeof *layers;
     put(&w, 0); /* no text, and no names */
-    for (uint32_t i = 0; i < LAYERS; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct net_fields *f = &layers[i];
         channels[i + 1] = f->channels;
         if (f->kind == NET_CONVOLUTION)
@@ -110,7 +141,7 @@ enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *e
             tables[j] = (uint8_t)(random_next(&w.random) >> 24);
     }
     const uint64_t bytes = w.at + DIGEST_BYTES;
-    const uint32_t about[] = {17, 13, 128, NET_SQUASH, 1000, LAYERS, sizeof outputs / sizeof *outputs};
+    const uint32_t about[] = {17, 13, 128, NET_SQUASH, 1000, count, sizeof outputs / sizeof *outputs};
     memcpy(header, "clp-net1", 8);
     memcpy(header + 2, &bytes, sizeof bytes);
     memcpy(header + 4, about, sizeof about);

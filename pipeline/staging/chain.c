@@ -14,6 +14,8 @@ static uint64_t share(uint64_t bytes, uint32_t percent)
 
 /* Any number that percentages divide. */
 #define UNIT 3600u
+/* Of a device's memory, for scratch that does not depend on slots. */
+#define WORK_SHARE 8u
 
 /* How many slots of UNIT bytes would take as much memory. */
 static uint32_t slots_for(uint64_t bytes)
@@ -22,7 +24,8 @@ static uint32_t slots_for(uint64_t bytes)
 }
 
 enum status chain_init(struct chain *chain, const struct step_plan *plan,
-                       const struct ocl_device *device, bool lean, struct error *err)
+                       const struct ocl_device *device, uint64_t memory, bool lean,
+                       struct error *err)
 {
     int place[STEP_NODES_MAX]; /* of the plan's nodes in the chain */
     memset(chain, 0, sizeof *chain);
@@ -49,6 +52,9 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
                                 .step = step,
                                 .input = input,
                                 .arena_bytes = share(bytes, step->arena_percent)};
+        if (step->work_bytes)
+            chain->node[place[i]].work_bytes = step->work_bytes(wanted, device, memory / WORK_SHARE);
+        chain->work_bytes += chain->node[place[i]].work_bytes;
         chain->refuses = chain->refuses || step->refuses;
         const uint32_t arena = slots_for(share(bytes, step->arena_percent));
         chain->slot_sizes += arena + slots_for(share(bytes, step->scratch_percent));
@@ -92,7 +98,8 @@ enum status chain_allocate(struct chain *chain, struct ocl_context *context, uin
     for (unsigned i = 0; i < chain->count; i++) {
         struct chain_node *node = &chain->node[i];
         const uint64_t bytes = node->input < 0 ? slot_bytes : chain->node[node->input].arena_bytes;
-        const uint64_t scratch = share(bytes, node->step->scratch_percent);
+        const uint64_t scratch =
+            node->work_bytes ? node->work_bytes : share(bytes, node->step->scratch_percent);
         node->arena_bytes = share(bytes, node->step->arena_percent);
         if (node->arena_bytes > UINT32_MAX) /* offsets have 32 bits */
             return error_set(err, STATUS_FAILED, "the step '%s' needs smaller slots",

@@ -15,6 +15,7 @@ struct chain_node {
     bool ready;
     uint32_t first_count, first_event;
     uint64_t arena_bytes; /* 0: produces values */
+    uint64_t work_bytes;  /* of scratch; 0: as many as the slots ask for */
     cl_mem arena, scratch;
 };
 
@@ -25,6 +26,7 @@ struct chain {
     uint32_t words;      /* in a part's row, including its verdict if a step may refuse */
     uint32_t overlap;    /* of parts */
     uint32_t slot_sizes; /* the memory of all arenas, in slots */
+    uint64_t work_bytes; /* of all nodes: memory beside arenas and slots */
     uint32_t largest;    /* buffer, in slots; at least 1 */
     uint64_t slot_bytes; /* what slots should have; 0: any */
     bool refuses;        /* the last word of a row is the verdict */
@@ -45,10 +47,11 @@ struct chain_use {
     uint32_t taken[STEP_NODES_MAX]; /* parts with the payload that the step takes */
 };
 
-/* Chooses the steps of a plan that the device can run; the plan must outlive the chain. lean: without
- * the optional ones whose output is larger than their input. */
+/* Chooses the steps of a plan that the device can run; the plan must outlive the chain. memory: what there
+ * is on the device for all. lean: without the optional ones whose output is larger than their input. */
 enum status chain_init(struct chain *chain, const struct step_plan *plan,
-                       const struct ocl_device *device, bool lean, struct error *err);
+                       const struct ocl_device *device, uint64_t memory, bool lean,
+                       struct error *err);
 /* Opens them, for slots of about launch_bytes; the context must outlive the chain. */
 enum status chain_open(struct chain *chain, struct ocl_context *context, uint64_t launch_bytes,
                        struct error *err);

@@ -269,10 +269,12 @@ static enum status plan_lane(struct lane *lane, struct staging *staging,
     const struct staging_config *config = &staging->config;
     lane->staging = staging;
     lane->device = device;
-    if (chain_init(&lane->chain, config->plan, device, false, err) != STATUS_OK)
+    const uint64_t memory = config->device_memory ? config->device_memory : device->global_memory;
+    if (chain_init(&lane->chain, config->plan, device, memory, false, err) != STATUS_OK)
         return STATUS_FAILED;
     slot_shape_choose(&lane->shape, config, device, &lane->chain);
-    if (lane->shape.over && chain_init(&lane->chain, config->plan, device, true, err) != STATUS_OK)
+    if (lane->shape.over &&
+        chain_init(&lane->chain, config->plan, device, memory, true, err) != STATUS_OK)
         return STATUS_FAILED;
     slot_shape_choose(&lane->shape, config, device, &lane->chain);
     return STATUS_OK;
@@ -468,7 +470,7 @@ bool staging_would_take(const struct step_plan *plan, const struct ocl_device *d
 {
     struct chain chain;
     struct error err = ERROR_INIT;
-    return chain_init(&chain, plan, device, false, &err) == STATUS_OK &&
+    return chain_init(&chain, plan, device, 0, false, &err) == STATUS_OK &&
            chain_takes(&chain, payload, false);
 }
 

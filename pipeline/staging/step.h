@@ -95,6 +95,10 @@ struct step {
     enum status (*open)(void **state, struct step_needs *needs, struct ocl_context *context,
                         const struct step_node *node, uint64_t launch_bytes, struct error *err);
     void (*close)(void **state);
+    /* Bytes of scratch that do not depend on the slots', of the `most` that it should take; 0 or NULL:
+     * scratch_percent says how many. */
+    uint64_t (*work_bytes)(const struct step_node *node, const struct ocl_device *device,
+                           uint64_t most);
     /* Builds the kernels. NULL: prove does. */
     enum status (*build)(void *state, struct error *err);
     /* Compares them with the C reference, unless they are recorded as proven. STATUS_INTERRUPTED:

@@ -2,12 +2,15 @@
  * at a time. */
 #include "steps/net_step.h"
 
+#include "base/minmax.h"
 #include "base/random.h"
+#include "base/threads.h"
+#include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/net_synthetic.h"
 #include "net/reference.h"
-#include "net_part.h"
 #include "ocl/ocl_ndrange.h"
+#include "net_sources_generated.h"
 #include "steps/proof.h"
 
 #include <pthread.h>
@@ -16,22 +19,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_MOST  256u
+#define BATCH_MOST  1024u
+#define BUILDERS    8u /* threads that build programs */
 #define GROUP_MOST  64u
-#define ALIGNMENT   64u
 #define THREADS_MAX 256u
 
 enum { TAKE, CONVOLUTION, POOL, SUM, EACH, GIVE, KERNELS };
 
 static const char *const kernel_names[KERNELS] = {"net_take", "net_convolution", "net_pool",
                                                   "net_sum",  "net_each",        "net_give"};
-static const char *const programs[] = {"net_layer", NULL};
+static const char *const programs[] = {"net_layer", "net_tensor", NULL};
 
-/* Where the tensors of a picture lie in a workspace: those that are not needed at the same time may
- * share a place. */
-struct places {
-    size_t *place; /* of each tensor */
-    size_t bytes;  /* of all */
+/* A program of net_tensor. */
+struct variant {
+    char options[NET_OPTIONS + 64];
+    cl_program program;
+    cl_kernel kernel;
 };
 
 struct net {
@@ -40,88 +43,65 @@ struct net {
     const struct net_model *model;
     const struct net_output *output;
     struct host_engine *engine; /* of CPU devices; NULL: kernels */
-    uint32_t batch;
-    struct places places;
+    struct net_plan plan;
     char options[128];
     cl_program program;
     cl_kernel kernel[KERNELS];
-    cl_mem constants, shapes, work;
+    struct variant *variants; /* plan.variant_count */
+    cl_mem constants, shapes, packed;
 };
 
-/* --- the workspace --------------------------------------------------------------------------- */
-
-static size_t bytes_of(const struct net_model *model, uint32_t tensor)
-{
-    return (net_tensor_bytes(&model->tensors[tensor]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* The last layer that reads each tensor; outputs are read behind all. */
-static void find_last_use(uint32_t *last, const struct net_model *model)
-{
-    for (uint32_t i = 0; i <= model->layer_count; i++)
-        last[i] = i;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct net_fields *f = &model->layers[i].f;
-        last[f->a] = i + 1;
-        if (f->kind == NET_ADD || f->kind == NET_MULTIPLY)
-            last[f->b] = i + 1;
-    }
-    for (uint32_t i = 0; i < model->output_count; i++)
-        last[model->outputs[i].tensor] = UINT32_MAX;
-}
-
-/* The lowest place that no tensor has while this one is needed. */
-static enum status places_open(struct places *places, const struct net_model *model,
-                               struct error *err)
-{
-    const size_t count = (size_t)model->layer_count + 1;
-    uint32_t *last = malloc(count * sizeof *last);
-    places->place = calloc(count, sizeof *places->place);
-    places->bytes = 0;
-    if (!last || !places->place) {
-        free(last);
-        return error_memory(err, count * sizeof *places->place, "a network");
-    }
-    find_last_use(last, model);
-    for (uint32_t t = 0; t < count; t++) {
-        size_t at = 0;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (uint32_t i = 0; i < t; i++) {
-                const size_t end = places->place[i] + bytes_of(model, i);
-                if (last[i] >= t && places->place[i] < at + bytes_of(model, t) && at < end) {
-                    at = end;
-                    moved = true;
-                }
-            }
-        }
-        places->place[t] = at;
-        if (at + bytes_of(model, t) > places->bytes)
-            places->bytes = at + bytes_of(model, t);
-    }
-    free(last);
-    return STATUS_OK;
-}
-
 /* --- opening --------------------------------------------------------------------------------- */
+
+static void release(cl_kernel *kernel, cl_program *program)
+{
+    if (*kernel)
+        clReleaseKernel(*kernel);
+    if (program && *program)
+        clReleaseProgram(*program);
+}
 
 static void close_net(void **state)
 {
     struct net *net = *state;
     for (unsigned i = 0; net && i < KERNELS; i++)
-        if (net->kernel[i])
-            clReleaseKernel(net->kernel[i]);
-    if (net && net->program)
-        clReleaseProgram(net->program);
+        release(&net->kernel[i], i == 0 ? &net->program : NULL);
+    for (unsigned i = 0; net && net->variants && i < net->plan.variant_count; i++)
+        release(&net->variants[i].kernel, &net->variants[i].program);
     if (net) {
         ocl_buffer_release(&net->constants);
         ocl_buffer_release(&net->shapes);
-        ocl_buffer_release(&net->work);
+        ocl_buffer_release(&net->packed);
         host_engine_close(&net->engine);
-        free(net->places.place);
+        net_plan_close(&net->plan);
+        free(net->variants);
     }
     free(net);
     *state = NULL;
+}
+
+/* Has mma.m16n8k32 of bytes, from compute capability 8.0 on. */
+static bool has_tensor_cores(const struct ocl_device *device)
+{
+    return device->nvidia && device->nvidia_major >= 8;
+}
+
+static bool is_host(const struct ocl_device *device)
+{
+    return device->type == CL_DEVICE_TYPE_CPU;
+}
+
+/* The programs of net_tensor, which their options name. */
+static enum status name_variants(struct net *net, bool emulated, struct error *err)
+{
+    const unsigned count = net->plan.variant_count;
+    net->variants = calloc(count + 1, sizeof *net->variants);
+    if (!net->variants)
+        return error_memory(err, count * sizeof *net->variants, "a network");
+    for (unsigned i = 0; i < count; i++)
+        snprintf(net->variants[i].options, sizeof net->variants[i].options, "-cl-std=CL1.2 %s%s",
+                 emulated ? "-DEMULATE " : "", net->plan.variants[i]);
+    return STATUS_OK;
 }
 
 static enum status open_net(void **state, struct step_needs *needs, struct ocl_context *context,
@@ -130,6 +110,8 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     const struct feature *feature = node->config;
     const struct net_model *model = feature->net.model;
     const struct ocl_device *device = ocl_context_device(context);
+    const bool emulated = node->parameter == NET_STEP_EMULATED;
+    (void)launch_bytes;
     if (!model)
         return error_set(err, STATUS_USAGE, "feature %s has no model", feature->name);
     struct net *net = calloc(1, sizeof *net);
@@ -140,70 +122,33 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     net->feature = feature;
     net->model = model;
     net->output = &model->outputs[net_model_output(model, feature->net.output)];
-    const bool host = device->type == CL_DEVICE_TYPE_CPU;
-    if (places_open(&net->places, model, err) != STATUS_OK ||
-        (host && host_engine_open(&net->engine, model, NULL, err) != STATUS_OK)) {
+    const enum status status =
+        is_host(device)
+            ? host_engine_open(&net->engine, model, NULL, err)
+            : net_plan_open(&net->plan, model, emulated || has_tensor_cores(device), err);
+    if (status != STATUS_OK || name_variants(net, emulated, err) != STATUS_OK) {
         close_net(state);
         return err->status;
     }
-    uint64_t batch = 2 * launch_bytes / net->places.bytes;
-    batch = batch < BATCH_MOST ? batch : BATCH_MOST;
-    batch = batch < UINT32_MAX / net->places.bytes ? batch : UINT32_MAX / net->places.bytes;
-    net->batch = batch > 0 ? (uint32_t)batch : 1;
     snprintf(net->options, sizeof net->options, "%s", ocl_range_option(device));
     *needs = (struct step_needs){.lists = 1, .counts = 1, .events = 1};
     return STATUS_OK;
 }
 
-static struct net_shape shape_of(const struct net *net, uint32_t tensor)
+/* The workspace, for a batch of pictures; 0: the host's engine has its own. */
+static uint64_t work_bytes(const struct step_node *node, const struct ocl_device *device, uint64_t most)
 {
-    const struct net_model *model = net->model;
-    const struct net_tensor *made = &model->tensors[tensor];
-    struct net_shape s = {.place = (uint32_t)(net->places.place[tensor] * net->batch),
-                          .bytes = (uint32_t)bytes_of(model, tensor),
-                          .height = made->height,
-                          .width = made->width,
-                          .channels = made->channels};
-    if (tensor == 0)
-        return s;
-    const struct net_layer *layer = &model->layers[tensor - 1];
-    const struct net_fields *f = &layer->f;
-    const struct net_tensor *a = &model->tensors[f->a];
-    const void *weights = f->kind == NET_TABLE ? (const void *)layer->tables : layer->weights;
-    s.kind = f->kind;
-    s.place_a = (uint32_t)(net->places.place[f->a] * net->batch);
-    s.bytes_a = (uint32_t)bytes_of(model, f->a);
-    s.height_a = a->height;
-    s.width_a = a->width;
-    s.channels_a = a->channels;
-    s.zero_a = a->zero;
-    s.place_b = (uint32_t)(net->places.place[f->b] * net->batch);
-    s.bytes_b = (uint32_t)bytes_of(model, f->b);
-    s.zero_b = model->tensors[f->b].zero;
-    s.kernel_y = f->kernel_y;
-    s.kernel_x = f->kernel_x;
-    s.stride_y = f->stride_y;
-    s.stride_x = f->stride_x;
-    s.dilation_y = f->dilation_y;
-    s.dilation_x = f->dilation_x;
-    s.top = f->top;
-    s.left = f->left;
-    s.groups = f->groups;
-    s.zero = f->zero;
-    s.low = f->low;
-    s.high = f->high;
-    s.mul_a = f->mul_a;
-    s.mul_b = f->mul_b;
-    s.shift = f->shift;
-    s.counts_padding = f->counts_padding;
-    if (weights)
-        s.weights = (uint32_t)((const uint8_t *)weights - model->bytes);
-    if (f->kind == NET_CONVOLUTION) {
-        s.bias = (uint32_t)((const uint8_t *)layer->bias - model->bytes);
-        s.mul = (uint32_t)((const uint8_t *)layer->mul - model->bytes);
-        s.shifts = (uint32_t)((const uint8_t *)layer->shift - model->bytes);
-    }
-    return s;
+    const struct feature *feature = node->config;
+    struct net_plan plan;
+    struct error err = ERROR_INIT;
+    if (is_host(device) || !feature->net.model ||
+        net_plan_open(&plan, feature->net.model, false, &err) != STATUS_OK)
+        return 0;
+    const uint64_t bytes = plan.bytes;
+    uint64_t batch = min_u64(min_u64(most, device->max_allocation), UINT32_MAX) / bytes;
+    batch = min_u64(max_u64(batch, 1), BATCH_MOST);
+    net_plan_close(&plan);
+    return batch * bytes;
 }
 
 /* The layers as kernels read them, that of tensor t at t. */
@@ -214,7 +159,7 @@ static enum status make_shapes(struct net *net, struct error *err)
     if (!shapes)
         return error_memory(err, count * sizeof *shapes, "a network");
     for (uint32_t t = 0; t < count; t++)
-        shapes[t] = shape_of(net, t);
+        shapes[t] = net_plan_shape(&net->plan, t);
     const enum status status =
         ocl_buffer(&net->shapes, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                    count * sizeof *shapes, shapes, "a network", err);
@@ -222,18 +167,60 @@ static enum status make_shapes(struct net *net, struct error *err)
     return status;
 }
 
+/* Programs that threads build one after another: net_layer, then the variants. */
+struct building {
+    struct net *net;
+    atomic_uint next;
+    atomic_bool failed;
+    struct error err; /* of the first one that failed */
+};
+
+static void *build_variants(void *context)
+{
+    struct building *building = context;
+    struct net *net = building->net;
+    for (unsigned i; (i = building->next++) <= net->plan.variant_count;) {
+        struct error err = ERROR_INIT;
+        struct variant *variant = i > 0 ? &net->variants[i - 1] : NULL;
+        if (ocl_program_build(variant ? &variant->program : &net->program, net->context,
+                              programs[i > 0], NULL, variant ? variant->options : net->options,
+                              &err) != STATUS_OK &&
+            !atomic_exchange(&building->failed, true))
+            building->err = err;
+    }
+    return NULL;
+}
+
+static enum status build_programs(struct net *net, struct error *err)
+{
+    struct building building = {.net = net};
+    threads_run(build_variants, &building, net->plan.packed ? BUILDERS : 1);
+    if (building.failed) {
+        *err = building.err;
+        return STATUS_FAILED;
+    }
+    if (!net->plan.packed)
+        return STATUS_OK;
+    for (uint32_t i = 0; i < net->model->layer_count; i++) {
+        const struct net_plan_layer *layer = &net->plan.layers[i];
+        struct variant *variant = &net->variants[layer->variant];
+        if (layer->kind != NET_TILE_NONE && !variant->kernel &&
+            ocl_kernel(&variant->kernel, variant->program, net_plan_kernel(layer->kind), err) !=
+                STATUS_OK)
+            return STATUS_FAILED;
+    }
+    return ocl_buffer(&net->packed, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                      net->plan.packed_bytes + 16, net->plan.packed, "a network", err);
+}
+
 static enum status build_net(void *state, struct error *err)
 {
     struct net *net = state;
     if (net->engine)
         return STATUS_OK;
-    if (ocl_program_build(&net->program, net->context, programs[0], NULL, net->options, err) !=
-            STATUS_OK ||
-        make_shapes(net, err) != STATUS_OK ||
+    if (build_programs(net, err) != STATUS_OK || make_shapes(net, err) != STATUS_OK ||
         ocl_buffer(&net->constants, net->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                   net->model->size, net->model->bytes, "a network", err) != STATUS_OK ||
-        ocl_buffer(&net->work, net->context, CL_MEM_READ_WRITE, net->batch * net->places.bytes, NULL,
-                   "the values of a network", err) != STATUS_OK)
+                   net->model->size, net->model->bytes, "a network", err) != STATUS_OK)
         return STATUS_FAILED;
     for (unsigned i = 0; i < KERNELS; i++)
         if (ocl_kernel(&net->kernel[i], net->program, kernel_names[i], err) != STATUS_OK)
@@ -351,74 +338,109 @@ static enum status enqueue_host(const struct net *net, struct ocl_queue *queue, 
 
 /* --- by kernels ------------------------------------------------------------------------------ */
 
-/* Tensor t of `pictures` pictures. */
-static enum status launch(const struct net *net, struct ocl_queue *queue, unsigned kernel,
-                          uint32_t t, uint32_t pictures, struct ocl_waits waits, cl_event *event,
-                          struct error *err)
+/* Pictures [first, first + pictures) of a slot, in a workspace for `batch`. */
+struct launch {
+    const struct net *net;
+    struct ocl_queue *queue;
+    cl_mem work;
+    cl_uint first, pictures, batch;
+};
+
+/* A plain kernel, `values` of each picture. */
+static enum status launch_plain(const struct launch *l, unsigned kernel, size_t values,
+                                struct ocl_waits waits, cl_event *event, struct error *err)
 {
-    const struct ocl_device *device = ocl_context_device(net->context);
+    const struct ocl_device *device = ocl_context_device(l->net->context);
     size_t local = GROUP_MOST;
     while (local > device->max_work_group || local > device->max_work_item[0])
         local /= 2;
-    const size_t global = ocl_range_size(
-        device, pictures * net_tensor_values(&net->model->tensors[t]), local);
-    return ocl_enqueue_kernel(queue, kernel_names[kernel], net->kernel[kernel], 1, &global, &local,
-                              waits, event, err);
+    const size_t global = ocl_range_size(device, l->pictures * values, local);
+    return ocl_enqueue_kernel(l->queue, kernel_names[kernel], l->net->kernel[kernel], 1, &global,
+                              &local, waits, event, err);
 }
 
-static enum status launch_layer(const struct net *net, struct ocl_queue *queue, cl_uint t,
-                                cl_uint pictures, struct error *err)
+static enum status launch_tile(const struct launch *l, uint32_t layer, struct error *err)
 {
+    const struct net *net = l->net;
+    const struct net_plan_layer *planned = &net->plan.layers[layer];
+    const cl_kernel kernel = net->variants[planned->variant].kernel;
+    struct net_tile tile;
+    const size_t local = 32 * planned->warps;
+    const size_t global =
+        net_plan_launch(&tile, &net->plan, layer, l->pictures, l->batch) * local;
+    if (ocl_args(kernel, err, sizeof tile, &tile, sizeof net->packed, &net->packed, sizeof l->work,
+                 &l->work, OCL_ARGS_END) != STATUS_OK)
+        return STATUS_FAILED;
+    return ocl_enqueue_kernel(l->queue, net_plan_kernel(planned->kind), kernel, 1, &global, &local,
+                              OCL_NO_WAITS, NULL, err);
+}
+
+/* The layer that makes tensor t. */
+static enum status launch_layer(const struct launch *l, cl_uint t, struct error *err)
+{
+    const struct net *net = l->net;
+    const struct net_plan_layer *planned = &net->plan.layers[t - 1];
     const uint32_t kind = net->model->layers[t - 1].f.kind;
     const unsigned kernel = kind == NET_CONVOLUTION                 ? CONVOLUTION
                             : kind == NET_MAX || kind == NET_MEAN ? POOL
                             : kind == NET_SUM                     ? SUM
                                                                   : EACH;
+    if (net->plan.packed && planned->is_made_later)
+        return STATUS_OK;
+    if (net->plan.packed && planned->kind != NET_TILE_NONE)
+        return launch_tile(l, t - 1, err);
     if (ocl_args(net->kernel[kernel], err, sizeof net->shapes, &net->shapes, sizeof t, &t,
-                 sizeof pictures, &pictures, sizeof net->work, &net->work, sizeof net->constants,
-                 &net->constants, OCL_ARGS_END) != STATUS_OK)
+                 sizeof l->pictures, &l->pictures, sizeof l->batch, &l->batch, sizeof l->work,
+                 &l->work, sizeof net->constants, &net->constants, OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(net, queue, kernel, t, pictures, OCL_NO_WAITS, NULL, err);
+    return launch_plain(l, kernel, net_tensor_values(&net->model->tensors[t]), OCL_NO_WAITS, NULL,
+                        err);
 }
 
-/* Pictures [first, first + pictures) of the slot. */
-static enum status enqueue_batch(const struct net *net, struct ocl_queue *queue, struct step_io *io,
-                                 cl_uint first, cl_uint pictures, cl_event *event,
+static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_event *event,
                                  struct error *err)
 {
+    const struct net *net = l->net;
     const cl_uint input = 0, output = net->output->tensor;
     const cl_uint wide = net->model->tensors[output].is_sum;
+    const size_t taken =
+        ((size_t)net->model->height * net->model->width + NET_TAKEN - 1) / NET_TAKEN;
     if (ocl_args(net->kernel[TAKE], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                 sizeof net->shapes, &net->shapes, sizeof input, &input, sizeof first, &first,
-                 sizeof pictures, &pictures, sizeof net->work, &net->work, OCL_ARGS_END) !=
-            STATUS_OK ||
-        launch(net, queue, TAKE, input, pictures, io->waits, NULL, err) != STATUS_OK)
+                 sizeof net->shapes, &net->shapes, sizeof input, &input, sizeof l->first, &l->first,
+                 sizeof l->pictures, &l->pictures, sizeof l->batch, &l->batch, sizeof l->work,
+                 &l->work, OCL_ARGS_END) != STATUS_OK ||
+        launch_plain(l, TAKE, taken, io->waits, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
     for (uint32_t t = 1; t <= output; t++)
-        if (launch_layer(net, queue, t, pictures, err) != STATUS_OK)
+        if (launch_layer(l, t, err) != STATUS_OK)
             return STATUS_FAILED;
     if (ocl_args(net->kernel[GIVE], err, sizeof net->shapes, &net->shapes, sizeof output, &output,
-                 sizeof first, &first, sizeof pictures, &pictures, sizeof net->work, &net->work,
-                 sizeof io->table, &io->table, sizeof wide, &wide, sizeof io->values, &io->values,
-                 OCL_ARGS_END) != STATUS_OK)
+                 sizeof l->first, &l->first, sizeof l->pictures, &l->pictures, sizeof l->batch,
+                 &l->batch, sizeof l->work, &l->work, sizeof io->table, &io->table, sizeof wide,
+                 &wide, sizeof io->values, &io->values, OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    return launch(net, queue, GIVE, output, pictures, OCL_NO_WAITS, event, err);
+    return launch_plain(l, GIVE, net_tensor_values(&net->model->tensors[output]), OCL_NO_WAITS,
+                        event, err);
 }
 
+/* In batches of about the same size, since small ones are slow. */
 static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step_io *io,
                                struct error *err)
 {
     const struct net *net = state;
     const uint32_t count = io->counts[0];
+    size_t bytes = 0;
     if (count == 0)
         return STATUS_OK;
     if (net->engine)
         return enqueue_host(net, queue, io, err);
-    for (uint32_t first = 0; first < count; first += net->batch) {
-        const uint32_t left = count - first;
-        const uint32_t pictures = left < net->batch ? left : net->batch;
-        if (enqueue_batch(net, queue, io, first, pictures,
-                          pictures == left ? &io->events[0] : NULL, err) != STATUS_OK)
+    clGetMemObjectInfo(io->scratch, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+    struct launch l = {.net = net, .queue = queue, .work = io->scratch};
+    l.batch = (cl_uint)(bytes / net->plan.bytes);
+    const uint32_t batches = (count + l.batch - 1) / l.batch;
+    for (uint32_t i = 0; i < batches; i++, l.first += l.pictures) {
+        l.pictures = (count - l.first + batches - i - 1) / (batches - i);
+        if (enqueue_batch(&l, io, i + 1 == batches ? &io->events[0] : NULL, err) != STATUS_OK)
             return STATUS_FAILED;
         io->waits = OCL_NO_WAITS;
     }
@@ -436,7 +458,7 @@ static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t
 {
     const struct net_model *model = net->model;
     for (uint32_t t = 0; t <= model->layer_count; t++)
-        tensors[t] = work + net->places.place[t];
+        tensors[t] = work + net->plan.place[t];
     memcpy(tensors[0], pixels, net_tensor_bytes(&model->tensors[0]));
     for (uint32_t i = 0; i < net->output->tensor; i++)
         net_reference_layer(model, i, tensors);
@@ -445,12 +467,12 @@ static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t
 
 /* A random picture, one that was given up, and one of black and white stripes, whose words must come over
  * those that lie there. */
-static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                              const void *subject, struct error *err)
+static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             const struct feature *subject, uint64_t parameter, struct error *err)
 {
-    struct feature own = *(const struct feature *)subject;
+    struct feature own = *subject;
     const struct net_model *model = own.net.model;
-    const struct step_node node = {.step = &net_step, .config = &own};
+    const struct step_node node = {.step = &net_step, .config = &own, .parameter = parameter};
     const size_t picture = net_tensor_bytes(&model->tensors[0]);
     const size_t apart = (picture + 127) / 128 * 128;
     const size_t pixel_bytes = TEST_PICTURES * apart, word_bytes = TEST_PICTURES * own.words * 4;
@@ -463,8 +485,8 @@ static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_co
     enum status status = STATUS_FAILED;
     own.offset = 0;
     *compared = *wrong = 0;
-    if (places_open(&net.places, model, err) == STATUS_OK)
-        work = aligned_alloc(ALIGNMENT, net.places.bytes);
+    if (net_plan_open(&net.plan, model, false, err) == STATUS_OK)
+        work = malloc(net.plan.bytes);
     if (!pixels || !tensors || !work) {
         error_memory(err, 2 * most, "the self-test");
         goto out;
@@ -492,40 +514,64 @@ static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_co
         *wrong += 4 * (got[i] != wanted[i]);
     *compared = word_bytes;
 out:
-    free(net.places.place);
+    net_plan_close(&net.plan);
     free(work);
     free(tensors);
     free(pixels);
     return status;
 }
 
-/* Both outputs of a synthetic network. */
-static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                  struct error *err)
+static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                              const void *subject, struct error *err)
 {
-    struct net_model *model;
-    enum status status = net_synthetic(&model, RANDOM_START, err);
+    return test_node(compared, wrong, context, subject, 0, err);
+}
+
+/* All outputs of the synthetic networks; emulated, of the one that is for tensor cores. */
+static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                  uint64_t parameter, struct error *err)
+{
+    enum status status = STATUS_OK;
     *compared = *wrong = 0;
-    for (uint32_t i = 0; status == STATUS_OK && i < model->output_count; i++) {
-        struct feature feature = {.name = "test", .net.model = model};
-        uint64_t here, bad;
-        strcpy(feature.net.output, model->outputs[i].name);
-        feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);
-        status = test_model(&here, &bad, context, &feature, err);
-        if (status == STATUS_OK) {
-            *compared += here;
-            *wrong += bad;
+    for (unsigned which = parameter ? 1 : 0; which < NET_SYNTHETICS && status == STATUS_OK; which++) {
+        struct net_model *model;
+        status = net_synthetic(&model, which, RANDOM_START, err);
+        for (uint32_t i = 0; status == STATUS_OK && i < model->output_count; i++) {
+            struct feature feature = {.name = "test", .net.model = model};
+            uint64_t here, bad;
+            strcpy(feature.net.output, model->outputs[i].name);
+            feature.words = (uint32_t)net_tensor_values(&model->tensors[model->outputs[i].tensor]);
+            status = test_node(&here, &bad, context, &feature, parameter, err);
+            if (status == STATUS_OK) {
+                *compared += here;
+                *wrong += bad;
+            }
         }
+        net_model_close(&model);
     }
-    net_model_close(&model);
     return status;
 }
 
+static enum status test_step(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err)
+{
+    return test_synthetic(compared, wrong, context, 0, err);
+}
+
+enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                   struct error *err)
+{
+    return test_synthetic(compared, wrong, context, NET_STEP_EMULATED, err);
+}
+
+/* The record is of what computes: kernels, host code and its instructions, and the layers up to the output. */
 static enum status prove_net(void *state, struct error *err)
 {
     const struct net *net = state;
-    char options[sizeof net->options + 72];
-    snprintf(options, sizeof options, "%s %s", net->options, net->model->digest);
+    char options[512];
+    snprintf(options, sizeof options, "%s %s %s %s %s", net->options, NET_SOURCES,
+             net->engine ? host_engine_kernels(net->engine) : "kernels", net->model->digest,
+             net->output->name);
     return proof_check_by(&net_step, programs, options, net->context, test_model, net->feature, err);
 }
 
@@ -540,11 +586,12 @@ const struct step net_step = {
     .map = "map parts",
     .open = open_net,
     .close = close_net,
+    .work_bytes = work_bytes,
     .build = build_net,
     .prove = prove_net,
     .count = count_pictures,
     .fill = fill_entry,
     .enqueue = enqueue_net,
     .self_test_name = "networks",
-    .self_test = test_synthetic,
+    .self_test = test_step,
 };

@@ -9,4 +9,12 @@
  * node's config is the struct feature, to which a model is bound when the step is opened. */
 extern const struct step net_step;
 
+/* A node's parameter, for tests: kernels of tensor cores without their instructions, on any device but a
+ * CPU. */
+#define NET_STEP_EMULATED 1u
+
+/* The step's self-test of such a node. */
+enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                   struct error *err);
+
 #endif

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define ALIGNMENT 128u
+#define ALIGNMENT  128u
+#define WORK_BYTES (64u << 20) /* room for several parts at a time */
 
 static enum status fail_proof(const struct step *step, const struct ocl_device *device,
                               uint64_t compared, uint64_t wrong, struct error *err)
@@ -91,7 +92,9 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
 {
     const struct step *step = node->step;
     const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
-    const uint64_t scratch_bytes = bytes * step->scratch_percent / 100;
+    const struct ocl_device *device = ocl_context_device(context);
+    const uint64_t work = step->work_bytes ? step->work_bytes(node, device, WORK_BYTES) : 0;
+    const uint64_t scratch_bytes = work ? work : bytes * step->scratch_percent / 100;
     const size_t verdict_bytes = count * sizeof(uint32_t);
     size_t table_bytes = 0;
     struct step_needs needs = {0};

@@ -1,0 +1,546 @@
+/* device_plan.c: places of tensors, the table of kernels, and their weights. */
+#include "net/device_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIXEL_CHANNELS 4u
+#define WORD_CHANNELS  16u
+#define ALIGNMENT      16u
+#define PACKED_MOST    (1u << 30)
+#define DEEP           64u /* input channels of a step of a product */
+#define TAPS_MOST      64u /* of pixels of 4 bytes */
+#define TILES_MOST     8u  /* of 8 channels, there */
+
+static uint32_t round_up(uint32_t value, uint32_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+uint32_t net_plan_pitch(const struct net_tensor *tensor)
+{
+    return tensor->is_sum                       ? tensor->channels
+           : tensor->channels <= PIXEL_CHANNELS ? PIXEL_CHANNELS
+                                                : round_up(tensor->channels, WORD_CHANNELS);
+}
+
+size_t net_plan_bytes(const struct net_tensor *tensor)
+{
+    return (size_t)tensor->height * tensor->width * net_plan_pitch(tensor) *
+           (tensor->is_sum ? sizeof(int32_t) : 1);
+}
+
+/* --- places ---------------------------------------------------------------------------------- */
+
+/* How many layers read a tensor, outputs among them, and the last one. */
+struct reading {
+    uint32_t count, last;
+};
+
+static void count_readers(struct reading *of, const struct net_model *model)
+{
+    for (uint32_t i = 0; i <= model->layer_count; i++)
+        of[i].last = i;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct net_fields *f = &model->layers[i].f;
+        of[f->a].last = i + 1;
+        of[f->a].count++;
+        if (f->kind != NET_ADD && f->kind != NET_MULTIPLY)
+            continue;
+        of[f->b].last = i + 1;
+        of[f->b].count++;
+    }
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        of[model->outputs[i].tensor].last = UINT32_MAX;
+        of[model->outputs[i].tensor].count++;
+    }
+}
+
+static bool is_depthwise(const struct net_model *model, const struct net_layer *layer)
+{
+    return layer->f.groups == layer->f.channels &&
+           layer->f.groups == model->tensors[layer->f.a].channels;
+}
+
+/* One that is made by rows and channels. */
+static bool is_window(const struct net_model *model, uint32_t layer)
+{
+    const struct net_fields *f = &model->layers[layer].f;
+    return f->kind == NET_CONVOLUTION && f->groups == 1 &&
+           model->tensors[f->a].channels > PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS;
+}
+
+/* Joins additions with the later one of the convolutions that nothing else reads, whose input must then
+ * stay until the addition. */
+static void join_additions(struct net_plan *plan, struct reading *of)
+{
+    const struct net_model *model = plan->model;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        const struct net_fields *f = &model->layers[i].f;
+        const uint32_t later = f->a > f->b ? f->a : f->b;
+        plan->layers[i].convolution = NET_NO_LAYER;
+        if (f->kind != NET_ADD || f->a == f->b || of[later].count != 1 ||
+            !is_window(model, later - 1))
+            continue;
+        plan->layers[i].convolution = later - 1;
+        plan->layers[later - 1].is_made_later = true;
+        const uint32_t input = model->layers[later - 1].f.a;
+        of[input].last = of[input].last > i + 1 ? of[input].last : i + 1;
+    }
+}
+
+/* Room for a tensor: all begin at multiples of ALIGNMENT. */
+static size_t room(const struct net_tensor *tensor)
+{
+    return (net_plan_bytes(tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* The lowest place that no tensor has while this one is needed. */
+static void find_places(struct net_plan *plan, const struct reading *of)
+{
+    const struct net_tensor *tensors = plan->model->tensors;
+    for (uint32_t t = 0; t <= plan->model->layer_count; t++) {
+        const size_t bytes = room(&tensors[t]);
+        size_t at = 0;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (uint32_t i = 0; i < t; i++) {
+                const size_t end = plan->place[i] + room(&tensors[i]);
+                if (of[i].last >= t && plan->place[i] < at + bytes && at < end) {
+                    at = end;
+                    moved = true;
+                }
+            }
+        }
+        plan->place[t] = at;
+        plan->bytes = at + bytes > plan->bytes ? at + bytes : plan->bytes;
+    }
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+/* Output channels, filled up to 16, of rows by channels: tiles of 8 channels and of 16 rows of a warp,
+ * warps, and turns of each. Measured on an H100; the last is for all others. */
+static const struct {
+    uint32_t channels, nt, mt, warps, turns;
+} window_table[] = {
+    {16, 2, 2, 4, 1},  {32, 4, 1, 4, 1},  {48, 6, 2, 4, 1},  {80, 10, 2, 4, 1}, {96, 6, 2, 4, 4},
+    {144, 6, 1, 4, 4}, {240, 8, 2, 4, 4}, {480, 8, 2, 4, 4}, {672, 8, 2, 4, 4}, {0, 8, 2, 4, 1},
+};
+
+/* Depthwise kernels of a side and stride, for outputs of up to so many rows: rows of a work-item. */
+static const struct {
+    uint32_t kernel, stride, height, rows;
+} depthwise_table[] = {
+    {3, 1, 14, 7}, {3, 1, 8192, 4}, {3, 2, 14, 2}, {3, 2, 8192, 4}, {5, 1, 7, 7},
+    {5, 1, 14, 2}, {5, 1, 8192, 7}, {5, 2, 7, 7},  {5, 2, 8192, 4},
+};
+
+static bool has_limits(const struct net_fields *f)
+{
+    return f->low > 0 || f->high < 255;
+}
+
+/* Small shifts of sums that are shifted before. */
+static int shifted_before(int32_t shift)
+{
+    return shift < 33 ? 33 - shift : 0;
+}
+
+/* Chooses the kernel of a convolution. */
+static void choose(struct net_plan_layer *made, char options[NET_OPTIONS],
+                   const struct net_plan *plan, uint32_t i, const struct net_fields *addition)
+{
+    const struct net_layer *layer = &plan->model->layers[i];
+    const struct net_fields *f = &layer->f;
+    const struct net_tensor *a = &plan->model->tensors[f->a];
+    const uint32_t taps = f->kernel_y * f->kernel_x;
+    const uint32_t pitch = net_plan_pitch(&plan->model->tensors[i + 1]),
+                   pitch_a = net_plan_pitch(a);
+    const bool limits = has_limits(f) || (addition && has_limits(addition));
+    int shifts = 0;
+    for (uint32_t c = 0; c < f->channels; c++)
+        shifts |= shifted_before(layer->shift[c]);
+    size_t used =
+        (size_t)snprintf(options, NET_OPTIONS, "-DLIMITS=%d -DSHIFTS=%d", limits, shifts > 0);
+    made->tile.chunks = 1;
+    if (is_window(plan->model, i)) {
+        const bool one = taps == 1 && f->stride_y == 1 && f->stride_x == 1 &&
+                         f->top + f->left == 0 && f->height == a->height && f->width == a->width;
+        unsigned row = 0;
+        while (window_table[row].channels != 0 && window_table[row].channels != pitch)
+            row++;
+        const uint32_t nt = window_table[row].nt, mt = window_table[row].mt;
+        const uint32_t turns = window_table[row].turns;
+        made->kind = NET_TILE_WINDOW;
+        made->warps = window_table[row].warps;
+        made->rows = 16 * mt * made->warps * turns;
+        made->columns = 8 * nt;
+        made->tile.chunks = (pitch + 8 * nt - 1) / (8 * nt);
+        made->tile.full = pitch_a / DEEP;
+        made->tile.tail = pitch_a % DEEP;
+        snprintf(options + used, NET_OPTIONS - used,
+                 " -DWINDOW -DTAPS=%d -DNT=%u -DMT=%u -DWARPS=%u -DTURNS=%u -DTAIL=%u -DADDS=%d",
+                 one ? 1 : 2, nt, mt, made->warps, turns,
+                 (made->tile.tail + DEEP / 2 - 1) / (DEEP / 2), addition != NULL);
+    } else if (f->groups == 1 && pitch_a == PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS &&
+               taps <= TAPS_MOST && pitch <= 8 * TILES_MOST) {
+        made->kind = NET_TILE_PIXELS;
+        made->rows = made->warps = 4;
+        made->columns = pitch;
+        snprintf(options + used, NET_OPTIONS - used,
+                 " -DPIXELS -DTAPS=%u -DKERNEL=%u -DNT=%u -DWARPS=4 -DADDS=0", taps, f->kernel_x,
+                 pitch / 8);
+    } else if (is_depthwise(plan->model, layer) && f->channels > PIXEL_CHANNELS &&
+               f->kernel_y == f->kernel_x && f->stride_y == f->stride_x && f->dilation_y == 1 &&
+               f->dilation_x == 1) {
+        for (unsigned row = 0; row < sizeof depthwise_table / sizeof *depthwise_table; row++) {
+            if (made->kind != NET_TILE_NONE || depthwise_table[row].kernel != f->kernel_y ||
+                depthwise_table[row].stride != f->stride_y ||
+                depthwise_table[row].height < f->height)
+                continue;
+            made->kind = NET_TILE_DEPTHWISE;
+            made->warps = 4;
+            made->rows = depthwise_table[row].rows;
+            made->columns = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
+            snprintf(options + used, NET_OPTIONS - used,
+                     " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u "
+                     "-DCHANNELS=%u -DHEIGHT=%u"
+                     " -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u -DWARPS=4 -DADDS=0",
+                     f->kernel_y, f->stride_y, f->top, f->left, made->rows, pitch, f->height,
+                     f->width, a->height, a->width);
+        }
+    }
+}
+
+const char *net_plan_kernel(enum net_tile_kind kind)
+{
+    return kind == NET_TILE_WINDOW   ? "net_window"
+           : kind == NET_TILE_PIXELS ? "net_pixels"
+                                     : "net_depthwise";
+}
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+/* The channel of column g of tile j of eight: each two columns' are neighbours of those of other tiles. */
+static uint32_t channel_of(uint32_t nt, uint32_t j, uint32_t g)
+{
+    return 2 * nt * (g / 2) + 2 * j + g % 2;
+}
+
+/* Input channels [from, from + 4 * each) of each tap, `each` of a lane: nt tiles of 32 lanes. */
+static uint8_t *pack_step(uint8_t *out, const struct net_layer *layer, uint32_t channels_a,
+                          uint32_t tap, uint32_t first, uint32_t nt, uint32_t from, uint32_t each)
+{
+    const struct net_fields *f = &layer->f;
+    for (uint32_t j = 0; j < nt; j++)
+        for (uint32_t lane = 0; lane < 32; lane++)
+            for (uint32_t e = 0; e < each; e++, out++) {
+                const uint32_t n = first + channel_of(nt, j, lane / 4);
+                const uint32_t c = from + lane % 4 * each + e;
+                const size_t at = ((size_t)n * f->kernel_y * f->kernel_x + tap) * channels_a + c;
+                *out = n < f->channels && c < channels_a ? (uint8_t)layer->weights[at] : 0;
+            }
+    return out;
+}
+
+static uint8_t *pack_window(uint8_t *out, uint8_t **tails, const struct net_plan_layer *made,
+                            const struct net_layer *layer, uint32_t channels_a)
+{
+    const uint32_t taps = layer->f.kernel_y * layer->f.kernel_x, nt = made->columns / 8;
+    for (uint32_t chunk = 0; chunk < made->tile.chunks; chunk++)
+        for (uint32_t tap = 0; tap < taps; tap++)
+            for (uint32_t k = 0; k < made->tile.full; k++)
+                out =
+                    pack_step(out, layer, channels_a, tap, chunk * made->columns, nt, k * DEEP, 16);
+    *tails = out;
+    for (uint32_t i = 0; made->tile.tail > 0 && i < made->tile.chunks * taps; i++)
+        out = pack_step(out, layer, channels_a, i % taps, i / taps * made->columns, nt,
+                        made->tile.full * DEEP, made->tile.tail > DEEP / 2 ? 16 : 8);
+    return out;
+}
+
+/* Of each eight taps nt tiles of 32 lanes: two words, of taps that are four apart. */
+static uint8_t *pack_pixels(uint8_t *out, const struct net_plan_layer *made,
+                            const struct net_layer *layer, uint32_t channels_a)
+{
+    const struct net_fields *f = &layer->f;
+    const uint32_t taps = f->kernel_y * f->kernel_x, nt = made->columns / 8;
+    for (uint32_t i = 0; i < (taps + 7) / 8 * nt * 32; i++) {
+        const uint32_t lane = i % 32, n = channel_of(nt, i / 32 % nt, lane / 4);
+        for (uint32_t e = 0; e < 8; e++) {
+            const uint32_t tap = i / 32 / nt * 8 + e / 4 * 4 + lane % 4;
+            const bool is_one = n < f->channels && tap < taps && e % 4 < channels_a;
+            *out++ = is_one ? (uint8_t)layer->weights[(n * taps + tap) * channels_a + e % 4] : 0;
+        }
+    }
+    return out;
+}
+
+/* Of four channels each row of the window: of each a word, and another for a fifth tap. */
+static uint8_t *pack_depthwise(uint8_t *out, const struct net_layer *layer, uint32_t pitch)
+{
+    const struct net_fields *f = &layer->f;
+    const uint32_t k = f->kernel_y, words = k == 5 ? 2 : 1;
+    memset(out, 0, (size_t)pitch * k * words * 4);
+    for (uint32_t i = 0; i < f->channels * k * k; i++) {
+        const uint32_t c = i / (k * k), y = i / k % k, x = i % k;
+        const uint32_t byte = x < 4 ? x : f->stride_x == 1 ? 3 : 2;
+        out[(((c / 4 * k + y) * words + x / 4) * 4 + c % 4) * 4 + byte] =
+            (uint8_t)layer->weights[i];
+    }
+    return out + (size_t)pitch * k * words * 4;
+}
+
+/* Bias, multiplier, what is added, shifts, of each channel; of rows by channels in the order in which
+ * lanes have them. */
+static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
+                                const struct net_layer *layer, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++, out += 16) {
+        uint32_t n = i;
+        if (made->kind == NET_TILE_WINDOW)
+            n = i / made->columns * made->columns + i % 4 * (made->columns / 4) +
+                i % made->columns / 4;
+        if (n >= layer->f.channels) {
+            memset(out, 0, 16);
+            continue;
+        }
+        const int before = shifted_before(layer->shift[n]), shift = layer->shift[n] + before - 32;
+        const int32_t words[4] = {layer->bias[n], layer->mul[n],
+                                  (1 << (shift - 1)) + ((int32_t)layer->f.zero << shift),
+                                  before << 8 | shift};
+        memcpy(out, words, 16);
+    }
+    return out;
+}
+
+/* At most so many bytes for a layer. */
+static size_t packed_most(const struct net_plan_layer *made, const struct net_layer *layer,
+                          uint32_t pitch, uint32_t pitch_a)
+{
+    const size_t taps = (size_t)layer->f.kernel_y * layer->f.kernel_x;
+    const size_t wide = round_up(pitch, made->columns > 0 ? made->columns : 1);
+    const size_t deep = made->kind == NET_TILE_DEPTHWISE ? 3
+                        : made->kind == NET_TILE_PIXELS  ? 40
+                                                         : round_up(pitch_a, DEEP);
+    return (wide + WORD_CHANNELS) * (taps * deep + 16);
+}
+
+static void pack(struct net_plan *plan, uint32_t i)
+{
+    struct net_plan_layer *made = &plan->layers[i];
+    const bool joined = made->convolution != NET_NO_LAYER;
+    const struct net_layer *layer = &plan->model->layers[joined ? made->convolution : i];
+    const uint32_t channels_a = plan->model->tensors[layer->f.a].channels;
+    const uint32_t pitch = made->tile.pitch;
+    uint8_t *at = plan->packed + plan->packed_bytes, *tails = at;
+    made->tile.weights = (uint32_t)plan->packed_bytes;
+    at = made->kind == NET_TILE_WINDOW   ? pack_window(at, &tails, made, layer, channels_a)
+         : made->kind == NET_TILE_PIXELS ? pack_pixels(at, made, layer, channels_a)
+                                         : pack_depthwise(at, layer, pitch);
+    made->tile.tails = (uint32_t)(tails - plan->packed);
+    made->tile.parameters = (uint32_t)(at - plan->packed);
+    at = pack_parameters(at, made, layer,
+                         made->kind == NET_TILE_WINDOW ? made->tile.chunks * made->columns : pitch);
+    plan->packed_bytes = (size_t)(at - plan->packed);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* What the addition's kernel does besides. */
+static void set_addition(struct net_tile *tile, const struct net_plan *plan, uint32_t i)
+{
+    const struct net_fields *f = &plan->model->layers[i].f;
+    const struct net_tensor *tensors = plan->model->tensors;
+    const bool is_a = f->a == plan->layers[i].convolution + 1;
+    const int32_t zeros =
+        (int32_t)tensors[f->a].zero * f->mul_a + (int32_t)tensors[f->b].zero * f->mul_b;
+    tile->place_b = plan->place[is_a ? f->b : f->a];
+    tile->mul_a = is_a ? f->mul_a : f->mul_b;
+    tile->mul_b = is_a ? f->mul_b : f->mul_a;
+    tile->added = (1 << (f->shift - 1)) + (int32_t)(f->zero << f->shift) - zeros;
+    tile->shift = (int32_t)f->shift;
+    tile->sum_low = (int32_t)f->low;
+    tile->sum_high = (int32_t)f->high;
+}
+
+/* The kernel of layer i, or of the convolution that it is joined with. */
+static void plan_layer(struct net_plan *plan, uint32_t i)
+{
+    struct net_plan_layer *made = &plan->layers[i];
+    const bool joined = made->convolution != NET_NO_LAYER;
+    const uint32_t from = joined ? made->convolution : i;
+    const struct net_fields *f = &plan->model->layers[from].f;
+    const struct net_tensor *a = &plan->model->tensors[f->a];
+    char options[NET_OPTIONS];
+    choose(made, options, plan, from, joined ? &plan->model->layers[i].f : NULL);
+    if (made->kind == NET_TILE_NONE)
+        return;
+    while (made->variant < plan->variant_count &&
+           strcmp(plan->variants[made->variant], options) != 0)
+        made->variant++;
+    if (made->variant == plan->variant_count)
+        strcpy(plan->variants[plan->variant_count++], options);
+    struct net_tile *tile = &made->tile;
+    tile->place = plan->place[i + 1];
+    tile->place_a = plan->place[f->a];
+    tile->height = f->height;
+    tile->width = f->width;
+    tile->pitch = net_plan_pitch(&plan->model->tensors[i + 1]);
+    tile->height_a = a->height;
+    tile->width_a = a->width;
+    tile->pitch_a = net_plan_pitch(a);
+    tile->kernel_y = f->kernel_y;
+    tile->kernel_x = f->kernel_x;
+    tile->stride_y = f->stride_y;
+    tile->stride_x = f->stride_x;
+    tile->dilation_y = f->dilation_y;
+    tile->dilation_x = f->dilation_x;
+    tile->top = f->top;
+    tile->left = f->left;
+    tile->zero = a->zero * 0x1010101u;
+    tile->low = (int32_t)f->low;
+    tile->high = (int32_t)f->high;
+    if (joined)
+        set_addition(tile, plan, i);
+}
+
+/* All layers that have kernels of their own. */
+static enum status plan_tiles(struct net_plan *plan, struct error *err)
+{
+    const struct net_model *model = plan->model;
+    size_t most = 0;
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        struct net_plan_layer *made = &plan->layers[i];
+        const bool joined = made->convolution != NET_NO_LAYER;
+        if ((model->layers[i].f.kind != NET_CONVOLUTION && !joined) || made->is_made_later)
+            continue;
+        plan_layer(plan, i);
+        const struct net_layer *layer = &model->layers[joined ? made->convolution : i];
+        if (made->kind != NET_TILE_NONE)
+            most += packed_most(made, layer, made->tile.pitch, made->tile.pitch_a);
+    }
+    if (most > PACKED_MOST)
+        return STATUS_OK;
+    plan->packed = malloc(most + 1);
+    if (!plan->packed)
+        return error_memory(err, most, "a network's weights");
+    for (uint32_t i = 0; i < model->layer_count; i++) {
+        struct net_plan_layer *made = &plan->layers[i];
+        if (made->kind != NET_TILE_NONE)
+            pack(plan, i);
+    }
+    return STATUS_OK;
+}
+
+enum status net_plan_open(struct net_plan *plan, const struct net_model *model, bool has_tiles,
+                          struct error *err)
+{
+    const size_t count = (size_t)model->layer_count + 1;
+    struct reading *of = calloc(count, sizeof *of);
+    *plan = (struct net_plan){.model = model,
+                              .place = calloc(count, sizeof *plan->place),
+                              .layers = calloc(count, sizeof *plan->layers),
+                              .variants = calloc(count, sizeof *plan->variants)};
+    enum status status = STATUS_OK;
+    if (!of || !plan->place || !plan->layers || !plan->variants) {
+        status = error_memory(err, count * sizeof *plan->layers, "a network");
+    } else {
+        count_readers(of, model);
+        join_additions(plan, of);
+        find_places(plan, of);
+        if (plan->bytes > UINT32_MAX)
+            status = error_memory(err, plan->bytes, "the values of a network");
+        else if (has_tiles)
+            status = plan_tiles(plan, err);
+    }
+    free(of);
+    if (status != STATUS_OK)
+        net_plan_close(plan);
+    return status;
+}
+
+void net_plan_close(struct net_plan *plan)
+{
+    free(plan->place);
+    free(plan->layers);
+    free(plan->variants);
+    free(plan->packed);
+    *plan = (struct net_plan){.model = NULL};
+}
+
+/* --- layers -------------------------------------------------------------------------------- */
+
+struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor)
+{
+    const struct net_model *model = plan->model;
+    const struct net_tensor *made = &model->tensors[tensor];
+    struct net_shape s = {.place = (uint32_t)plan->place[tensor],
+                          .bytes = (uint32_t)net_plan_bytes(made),
+                          .height = made->height,
+                          .width = made->width,
+                          .channels = made->channels,
+                          .pitch = net_plan_pitch(made)};
+    if (tensor == 0)
+        return s;
+    const struct net_layer *layer = &model->layers[tensor - 1];
+    const struct net_fields *f = &layer->f;
+    const struct net_tensor *a = &model->tensors[f->a];
+    const void *weights = f->kind == NET_TABLE ? (const void *)layer->tables : layer->weights;
+    s.kind = f->kind;
+    s.place_a = (uint32_t)plan->place[f->a];
+    s.bytes_a = (uint32_t)net_plan_bytes(a);
+    s.height_a = a->height;
+    s.width_a = a->width;
+    s.channels_a = a->channels;
+    s.pitch_a = net_plan_pitch(a);
+    s.zero_a = a->zero;
+    s.place_b = (uint32_t)plan->place[f->b];
+    s.bytes_b = (uint32_t)net_plan_bytes(&model->tensors[f->b]);
+    s.zero_b = model->tensors[f->b].zero;
+    s.kernel_y = f->kernel_y;
+    s.kernel_x = f->kernel_x;
+    s.stride_y = f->stride_y;
+    s.stride_x = f->stride_x;
+    s.dilation_y = f->dilation_y;
+    s.dilation_x = f->dilation_x;
+    s.top = f->top;
+    s.left = f->left;
+    s.groups = f->groups;
+    s.zero = f->zero;
+    s.low = f->low;
+    s.high = f->high;
+    s.mul_a = f->mul_a;
+    s.mul_b = f->mul_b;
+    s.shift = f->shift;
+    s.counts_padding = f->counts_padding;
+    if (weights)
+        s.weights = (uint32_t)((const uint8_t *)weights - model->bytes);
+    if (f->kind == NET_CONVOLUTION) {
+        s.bias = (uint32_t)((const uint8_t *)layer->bias - model->bytes);
+        s.mul = (uint32_t)((const uint8_t *)layer->mul - model->bytes);
+        s.shifts = (uint32_t)((const uint8_t *)layer->shift - model->bytes);
+    }
+    return s;
+}
+
+size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t layer,
+                       uint32_t pictures, uint32_t batch)
+{
+    const struct net_plan_layer *made = &plan->layers[layer];
+    *tile = made->tile;
+    tile->place *= batch;
+    tile->place_a *= batch;
+    tile->place_b *= batch;
+    if (made->kind == NET_TILE_DEPTHWISE) {
+        const size_t across = (tile->width + made->columns - 1) / made->columns;
+        const size_t down = (tile->height + made->rows - 1) / made->rows;
+        tile->rows = pictures;
+        return (pictures * across * down * (tile->pitch / 4) + 32 * made->warps - 1) /
+               (32 * made->warps);
+    }
+    tile->rows = pictures * tile->height * (made->kind == NET_TILE_WINDOW ? tile->width : 1);
+    return (size_t)((tile->rows + made->rows - 1) / made->rows) * tile->chunks;
+}
