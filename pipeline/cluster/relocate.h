@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLUSTER_RELOCATE_H
 #define CLPIPE_CLUSTER_RELOCATE_H
 
-#include "cluster/fit.h"
+#include "cluster/fit_state.h"
 
 uint32_t relocate_count_empty(const struct fit *fit);
 
