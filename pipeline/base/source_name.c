@@ -1,6 +1,9 @@
 /* source_name.c: what names say. */
 #include "base/source_name.h"
+#include "base/path.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -41,4 +44,19 @@ bool source_row_follows(const char *a, const char *b)
 {
     const size_t length = archive_prefix(a);
     return (length > 0 && strncmp(a, b, length) == 0) || strcmp(a, b) < 0;
+}
+
+char *source_path(const char *source, const char *directory)
+{
+    const bool list = source[0] == '@';
+    const char *name = source + list;
+    char *path;
+    if (source_is_list(name) || !name[0])
+        return strdup(source);
+    const bool absolute = name[0] == '/', here = strcmp(name, ".") == 0;
+    if (asprintf(&path, "%s%s%s%s", list ? "@" : "", absolute ? "" : directory,
+                 absolute || here || strcmp(directory, "/") == 0 ? "" : "/", here ? "" : name) < 0)
+        return NULL;
+    path_from_utf8(path);
+    return path;
 }

@@ -26,4 +26,8 @@ bool source_is_sorted(const char *source, bool archives);
 /* May a row of a source that is no list, with path `b`, follow one with path `a`? */
 bool source_row_follows(const char *a, const char *b);
 
+/* Bytes that lead to a source from any directory, "@LIST" with its "@": both are texts as files store them
+ * (place_text, path_working_directory). "-" stays. Free it; NULL: out of memory. */
+char *source_path(const char *source, const char *directory);
+
 #endif

@@ -115,9 +115,9 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
     for (unsigned i = 0; i < places->count; i++) {
         if (places->walked[i])
             continue;
-        const char *source = places->stored[i], *path = source + (source[0] == '@');
+        const char *source = places->path[i], *path = source + (source[0] == '@');
         struct stat st;
-        path_for_message(shown, sizeof shown, source);
+        path_for_message(shown, sizeof shown, places->stored[i]);
         const bool list = strcmp(source, "-") == 0;
         const bool there = !list && (walk_knows_name(path) || stat(path, &st) == 0);
         if (!there && optional)
@@ -394,10 +394,12 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 }
 
 static struct walk_options walk_options_of(const struct options *options,
-                                           const char *const *sources, unsigned count,
+                                           const char *const *sources,
+                                           const char *const *directories, unsigned count,
                                            const struct list_share *share)
 {
     return (struct walk_options){.sources = sources,
+                                 .directories = directories,
                                  .source_count = count,
                                  .include = options->include.text,
                                  .include_count = options->include.count,
@@ -413,7 +415,7 @@ static struct walk_options walk_options_of(const struct options *options,
 
 struct walk_options ingest_walk_options(const struct options *options)
 {
-    return walk_options_of(options, options->operand, options->operand_count,
+    return walk_options_of(options, options->operand, NULL, options->operand_count,
                            &(struct list_share){.count = 0});
 }
 
@@ -479,7 +481,8 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     uint64_t shared =
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
-        .walk = walk_options_of(options, takeover->places.walked, takeover->places.count,
+        .walk = walk_options_of(options, takeover->places.walked, takeover->places.directory,
+                                takeover->places.count,
                                 &takeover->share),
         .features = plan->features,
         .few = plan->has_few ? &plan->few : NULL,
@@ -488,7 +491,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                               .preset = plan->preset,
                               .share = takeover->share,
                               .sources = takeover->places.stored,
-                              .directories = takeover->directories,
+                              .directories = takeover->places.directory,
                               .source_count = takeover->places.count},
                   .old = takeover->file ? &takeover->old : NULL,
                   .earlier = takeover->file ? takeover->places.earlier : NULL,

@@ -96,6 +96,9 @@ static const struct option ingest_rows[] = {
      "add these features to those in the file; every image is decoded again"},
     {"drop-source", 0, OPTION_LIST, AT(drop_source), "SOURCE", NULL, NULL, 0, 0,
      "remove a source and its images from the file, repeatable; no other SOURCE is needed then"},
+    {"relocate", 0, OPTION_TEXT, AT(relocate), "SOURCE", NULL, NULL, 0, 0,
+     "this source of the file has moved to the SOURCE of the command that the file does not have; its "
+     "images stay"},
     {"allow-removal", 0, OPTION_FLAG, AT(allow_removal), NULL, NULL, NULL, 0, 0,
      "go on where all images of a source or of one of its directories at the top would be removed, or "
      "over 20 and a tenth, for whatever reason"},
@@ -469,6 +472,12 @@ static const struct option remove_rows[] = {
      "also remove the clusterings and neighbours made from a removed feature"},
     END};
 const struct option_group group_remove = {"What to remove", remove_rows};
+
+static const struct option carried_rows[] = {
+    {"drop-references", 0, OPTION_FLAG, AT(drop_references), NULL, NULL, NULL, 0, 0,
+     "leave out what cannot be carried: references between objects, and virtual datasets"},
+    END};
+const struct option_group group_carried = {"Data of other programs", carried_rows};
 
 static const struct option info_rows[] = {
     {"failures", 0, OPTION_FLAG, AT(failures), NULL, NULL, NULL, 0, 0,

@@ -68,8 +68,8 @@ struct options {
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
-    bool add_codes, retrain, allow_removal, checksum;
-    const char *codebook, *onnxruntime;
+    bool add_codes, retrain, allow_removal, checksum, drop_references;
+    const char *codebook, *onnxruntime, *relocate;
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */
     char *made_output;       /* `output`, if {shard} in it was replaced */
@@ -183,7 +183,7 @@ struct option_group {
     const struct option *row;
 };
 
-#define OPTION_GROUPS 5
+#define OPTION_GROUPS 6
 
 struct command {
     const char *name;
@@ -213,7 +213,7 @@ extern const struct command commands[];
 extern const struct option_group group_general, group_compute, group_repair;
 /* Groups of single commands. */
 extern const struct option_group group_ingest, group_images, group_codebook, group_list, group_merge, group_tuning, group_ingest_output, group_run_output,
-    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_similar,
+    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_carried, group_similar,
     group_evaluate, group_info, group_export, group_ndrange,
     group_bench, group_tune, group_duplicates, group_select;
 extern const struct option_group group_report;

@@ -147,6 +147,7 @@ static bool read_log(struct takeover *t, const char *output)
     t->preset = parts.preset;
     t->features = parts.features;
     t->sources = parts.sources;
+    t->old_directories = parts.directories;
     t->text = parts.parameters;
     t->old.source_count = parts.content.source_count;
     t->old.decode_scale = parts.content.decode_scale;
@@ -170,6 +171,8 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
         t->file = status == STATUS_OK;
     }
     t->old.sources = (const char *const *)t->sources;
+    if (t->old_directories && t->old_directories[0])
+        t->old.directories = (const char *const *)t->old_directories;
     t->old.features = &t->features;
     t->old.parameters = t->text;
     t->old.preset = t->preset;
@@ -582,61 +585,29 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* An update that was interrupted goes on, however the sources that it adds are spelled now. */
-static enum status spell_as_before(struct takeover *t, const struct options *options,
-                                   struct error *err)
-{
-    struct signature_parts parts;
-    struct places *places = &t->places;
-    enum status status = STATUS_OK;
-    if (places->added == 0 || !read_signature(&parts, NULL, options->output))
-        return STATUS_OK;
-    bool same = parts.content.source_count == places->count;
-    for (unsigned i = 0; same && i < places->count; i++)
-        same = places->earlier[i] >= 0 ? strcmp(places->stored[i], parts.sources[i]) == 0
-                                       : place_same(places->stored[i], parts.sources[i]);
-    for (unsigned i = 0; same && i < places->count && status == STATUS_OK; i++) {
-        if (places->earlier[i] >= 0)
-            continue;
-        free(places->texts[i]);
-        places->stored[i] = places->texts[i] = strdup(parts.sources[i]);
-        if (!places->texts[i])
-            status = error_memory(err, strlen(parts.sources[i]), "a source");
-    }
-    signature_parts_clear(&parts);
-    return status;
-}
-
 /* A run that resumes takes its sources as it took them before; any others are another command. */
 static enum status place_sources(struct takeover *t, const struct options *options,
                                  struct error *err)
 {
-    const unsigned theirs = t->file || t->unfinished ? t->old.source_count : 0;
-    enum status status = places_update(&t->places, t->old.sources, theirs, options->operand,
+    struct stored_sources theirs = {t->old.sources, t->old.directories, t->old.source_count};
+    if (!t->file && !t->unfinished)
+        theirs.count = 0;
+    enum status status = places_update(&t->places, &theirs, options->operand,
                                        options->operand_count, options->drop_source.text,
-                                       options->drop_source.count, err);
-    if (status == STATUS_OK && t->file)
-        return spell_as_before(t, options, err);
+                                       options->drop_source.count, options->relocate, err);
+    if (status == STATUS_OK && t->file) {
+        if (t->places.added == 0 || !read_signature(&t->log, NULL, options->output))
+            return STATUS_OK;
+        const struct content *log = &t->log.content;
+        const struct stored_sources spelled = {log->sources, log->directories, log->source_count};
+        return places_spell(&t->places, &spelled, err);
+    }
     if (status != STATUS_OK || !t->unfinished || (t->places.added == 0 && t->places.unwalked == 0))
         return status;
     places_clear(&t->places);
-    return places_update(&t->places, NULL, 0, options->operand, options->operand_count, NULL, 0,
-                         err);
-}
-
-/* Sources that are read are looked up from here, the others stay where they were. */
-static enum status find_directories(struct takeover *t, struct error *err)
-{
-    const struct places *places = &t->places;
-    t->working = path_working_directory();
-    t->directories = calloc(places->count + 1, sizeof *t->directories);
-    if (!t->working || !t->directories)
-        return error_memory(err, places->count * sizeof *t->directories, "the sources");
-    for (unsigned i = 0; i < places->count; i++)
-        t->directories[i] = places->walked[i] || !t->old_directories || places->earlier[i] < 0
-                                ? t->working
-                                : t->old_directories[places->earlier[i]];
-    return STATUS_OK;
+    theirs.count = 0;
+    return places_update(&t->places, &theirs, options->operand, options->operand_count, NULL, 0,
+                         NULL, err);
 }
 
 enum status takeover_open(struct takeover *out, const struct options *options, struct error *err)
@@ -651,7 +622,7 @@ enum status takeover_open(struct takeover *out, const struct options *options, s
         status = take_share(out, options, err);
     if (status == STATUS_OK)
         status = place_sources(out, options, err);
-    return status == STATUS_OK ? find_directories(out, err) : status;
+    return status;
 }
 
 void takeover_close(struct takeover *t)
@@ -670,8 +641,7 @@ void takeover_close(struct takeover *t)
         free(t->old_directories[i]);
     free(t->sources);
     free(t->old_directories);
-    free(t->directories);
-    free(t->working);
+    signature_parts_clear(&t->log);
     free(t->text);
     free(t->preset);
     codebooks_clear(&t->codebooks);

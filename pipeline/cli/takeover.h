@@ -8,6 +8,7 @@
 #include "file/codebooks.h"
 #include "file/content.h"
 #include "file/parameters.h"
+#include "file/signature.h"
 #include "walk/place.h"
 
 struct takeover {
@@ -29,8 +30,7 @@ struct takeover {
     struct list_share share; /* index and count: of the command, or else of the file */
     uint64_t limit;         /* that the file was made with; 0: none */
     struct places places;
-    const char **directories; /* of each place, as struct content has them */
-    char *working;
+    struct signature_parts log; /* of the run that is resumed; zeroed: there is none */
 };
 
 /* Reads options->output, if it is there and nothing speaks against it (--fresh). A file that cannot

@@ -290,6 +290,16 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
     return STATUS_OK;
 }
 
+/* A relative one is another in another directory. */
+static bool same_source(const char *source, const char *directory, const struct result *result,
+                        unsigned i)
+{
+    const char *there = result_source_directory(result, i);
+    return strcmp(source, result_source(result, i)) == 0 &&
+           (source[source[0] == '@'] == '/' || !directory[0] || !there[0] ||
+            strcmp(directory, there) == 0);
+}
+
 /* Shards have the same sources; of others each has its own, which follow each other. */
 static enum status add_sources(struct merge_inputs *inputs, struct merge_input *input,
                                const struct result *result, struct error *err)
@@ -305,7 +315,7 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
     }
     for (unsigned i = 0; i < more; i++)
         for (unsigned j = 0; j < inputs->source_count; j++)
-            if (strcmp(inputs->source[j], result_source(result, i)) == 0) {
+            if (same_source(inputs->source[j], inputs->directory[j], result, i)) {
                 const struct merge_input *other = inputs->input;
                 while (other + 1 < input && other[1].first_source <= j)
                     other++;

@@ -1,6 +1,6 @@
 /* signature.c: signatures as JSON.
  *
- *   {"parameters": {...}, "sources": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
+ *   {"parameters": {...}, "sources": [...], "directories": [...], "features": {NAME: SPEC, ...}, "decode_scale": N,
  *    "preset": "{...}", "shard": "I/N"}
  *
  * Preset and shard are missing where there is none. */
@@ -36,16 +36,23 @@ static void json_share(struct json *json, const struct list_share *share)
     json_string(json, "shard", text);
 }
 
+static void json_texts(struct json *json, const char *key, const char *const *texts, unsigned count)
+{
+    json_open_array(json, key);
+    for (unsigned i = 0; i < count; i++)
+        json_string(json, NULL, texts[i]);
+    json_close_array(json);
+}
+
 char *signature_of_content(const struct content *content, struct error *err)
 {
     struct json json;
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_raw(&json, "parameters", content->parameters);
-    json_open_array(&json, "sources");
-    for (unsigned i = 0; i < content->source_count; i++)
-        json_string(&json, NULL, content->sources[i]);
-    json_close_array(&json);
+    json_texts(&json, "sources", content->sources, content->source_count);
+    if (content->directories)
+        json_texts(&json, "directories", content->directories, content->source_count);
     json_open_object(&json, "features");
     for (unsigned i = 0; i < content->features->count; i++)
         json_string(&json, content->features->feature[i].name, content->features->feature[i].spec);
@@ -75,10 +82,10 @@ char *signature_of_result(const struct result *result, const struct content *con
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_raw(&json, "parameters", result_parameters(result));
-    json_open_array(&json, "sources");
-    for (unsigned i = 0; i < result_source_count(result); i++)
-        json_string(&json, NULL, result_source(result, i));
-    json_close_array(&json);
+    json_texts(&json, "sources", (const char *const *)result->sources, result->source_count);
+    if (content->directories)
+        json_texts(&json, "directories", (const char *const *)result->directories,
+                   result->source_count);
     json_open_object(&json, "features");
     for (unsigned i = 0; i < result_feature_count(result); i++) {
         const struct result_feature *feature = result_feature_at(result, i);
@@ -97,20 +104,36 @@ char *signature_of_result(const struct result *result, const struct content *con
     return finish_json(&json, err);
 }
 
+/* The texts of a list, up to a NULL. */
+static enum status copy_texts(char ***out, const struct parameters *parameters, const char *key,
+                              struct error *err)
+{
+    unsigned count = 0;
+    while (parameters_entry(parameters, key, count, NULL))
+        count++;
+    *out = calloc(count + 1, sizeof **out);
+    for (unsigned i = 0; *out && i < count; i++)
+        if (!((*out)[i] = strdup(parameters_entry(parameters, key, i, NULL))))
+            return error_memory(err, count * sizeof **out, "the sources");
+    return *out ? STATUS_OK : error_memory(err, count * sizeof **out, "the sources");
+}
+
 static enum status copy_sources(struct signature_parts *parts, const struct parameters *parameters,
                                 struct error *err)
 {
-    unsigned count = 0;
-    while (parameters_entry(parameters, "sources", count, NULL))
-        count++;
-    parts->sources = calloc(count + 1, sizeof *parts->sources);
-    for (unsigned i = 0; parts->sources && i < count; i++, parts->content.source_count++)
-        if (!(parts->sources[i] = strdup(parameters_entry(parameters, "sources", i, NULL))))
-            break;
-    parts->content.sources = (const char *const *)parts->sources;
-    return parts->content.source_count == count && parts->sources
-               ? STATUS_OK
-               : error_memory(err, count * sizeof *parts->sources, "the sources");
+    struct content *content = &parts->content;
+    unsigned directories = 0;
+    if (copy_texts(&parts->sources, parameters, "sources", err) ||
+        copy_texts(&parts->directories, parameters, "directories", err))
+        return STATUS_FAILED;
+    while (parts->sources[content->source_count])
+        content->source_count++;
+    while (parts->directories[directories])
+        directories++;
+    content->sources = (const char *const *)parts->sources;
+    if (directories == content->source_count)
+        content->directories = (const char *const *)parts->directories;
+    return STATUS_OK;
 }
 
 static enum status add_features(struct feature_set *features, const struct parameters *parameters,
@@ -206,9 +229,12 @@ enum status signature_parts_of(struct signature_parts *parts, const struct resul
 
 void signature_parts_clear(struct signature_parts *parts)
 {
-    for (unsigned i = 0; parts->sources && i < parts->content.source_count; i++)
+    for (unsigned i = 0; parts->sources && parts->sources[i]; i++)
         free(parts->sources[i]);
+    for (unsigned i = 0; parts->directories && parts->directories[i]; i++)
+        free(parts->directories[i]);
     free(parts->sources);
+    free(parts->directories);
     free(parts->parameters);
     free(parts->preset);
     *parts = (struct signature_parts){.content = {.source_count = 0}};

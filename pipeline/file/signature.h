@@ -17,7 +17,8 @@ char *signature_of_result(const struct result *result, const struct content *con
 struct signature_parts {
     struct content content; /* points into what follows */
     struct feature_set features;
-    char **sources, *parameters, *preset;
+    char **sources, **directories; /* ended by NULL */
+    char *parameters, *preset;
 };
 enum status signature_parse(struct signature_parts *parts, const char *signature,
                             struct error *err);

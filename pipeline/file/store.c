@@ -611,11 +611,14 @@ static bool same_share(const struct list_share *a, const struct list_share *b)
            strcmp(a->list_digest, b->list_digest) == 0;
 }
 
+/* Where a source lies is not written for itself where it was not known. */
 static bool same_content(const struct content *a, const struct content *b)
 {
     bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
     for (unsigned i = 0; same && i < a->source_count; i++)
-        same = strcmp(a->sources[i], b->sources[i]) == 0;
+        same = strcmp(a->sources[i], b->sources[i]) == 0 &&
+               (!a->directories || !a->directories[i][0] || !b->directories ||
+                strcmp(a->directories[i], b->directories[i]) == 0);
     return same;
 }
 

@@ -348,7 +348,9 @@ static enum status read_file(struct reading *reading, const char *at, struct err
 static enum status read_archive(struct reading *reading, char kind, const char *at,
                                 struct error *err)
 {
-    struct archive_file file = {.directory = reading->source->shared->working_directory};
+    const struct source *source = reading->source;
+    struct archive_file file = {
+        .directory = source->fd >= 0 ? source->fd : source->shared->working_directory};
     if (!take_number(&file.bytes, &at) || !take_time(&file.mtime_ns, &at) || !*at)
         return damaged(reading->list, "is not \"a BYTES TIME PATH\"", err);
     file.name = file.path = at;

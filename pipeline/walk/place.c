@@ -55,57 +55,34 @@ char *place_text(const char *source)
 
 /* What is compared of a SOURCE; NULLs where there is no memory, or, for `real`, no such file. */
 struct place {
-    char *text, *real;
+    char *path; /* bytes that lead to it from any directory; of names that are none, the name */
+    char *real;
     bool list;
 };
 
-/* stored: `source` is what place_text has given. */
-static void place_open(struct place *place, const char *source, bool stored)
+/* `source` is what place_text has given. */
+static bool place_open(struct place *place, const char *source, const char *directory)
 {
-    char *name = strdup(source);
-    *place = (struct place){.text = stored ? strdup(source) : place_text(source),
-                            .list = source[0] == '@'};
-    if (stored && name)
-        path_from_utf8(name);
-    if (name && strcmp(source, "-") != 0 && source[0])
-        place->real = realpath(name + place->list, NULL);
-    free(name);
+    *place = (struct place){.path = source_path(source, directory), .list = source[0] == '@'};
+    if (place->path && place->path[place->list] == '/')
+        place->real = realpath(place->path + place->list, NULL);
+    return place->path;
 }
 
 static void place_close(struct place *place)
 {
-    free(place->text);
+    free(place->path);
     free(place->real);
-}
-
-static bool same_text(const struct place *a, const struct place *b)
-{
-    return a->text && b->text && strcmp(a->text, b->text) == 0;
-}
-
-static bool same_real(const struct place *a, const struct place *b)
-{
-    return a->list == b->list && a->real && b->real && strcmp(a->real, b->real) == 0;
-}
-
-bool place_same(const char *a, const char *b)
-{
-    struct place one, two;
-    place_open(&one, a, true);
-    place_open(&two, b, true);
-    const bool same = same_text(&one, &two) || same_real(&one, &two);
-    place_close(&one);
-    place_close(&two);
-    return same;
 }
 
 /* --- an update ------------------------------------------------------------------------------- */
 
-/* Some SOURCEs, and their numbers in the order of their texts and of their real paths: a shell's
+/* Some SOURCEs, and their numbers in the order of their paths and of their real paths: a shell's
  * pattern can give ten thousands. */
 struct index {
     struct place *place;
-    unsigned *by_text, *by_real;
+    char **text; /* as place_text gives them */
+    unsigned *by_path, *by_real;
     unsigned count;
 };
 
@@ -114,11 +91,11 @@ static int compare_names(const char *a, const char *b)
     return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
 }
 
-static int compare_texts(const void *a, const void *b, void *context)
+static int compare_own(const void *a, const void *b, void *context)
 {
     const struct place *place = context;
     const unsigned i = *(const unsigned *)a, j = *(const unsigned *)b;
-    const int order = compare_names(place[i].text, place[j].text);
+    const int order = compare_names(place[i].path, place[j].path);
     return order ? order : (i > j) - (i < j);
 }
 
@@ -130,42 +107,59 @@ static int compare_reals(const void *a, const void *b, void *context)
     return order ? order : (i > j) - (i < j);
 }
 
-static bool index_open(struct index *index, const char *const *source, unsigned count, bool stored)
+static const char *known_directory(const struct stored_sources *sources, unsigned i)
+{
+    return sources->directory && sources->directory[i] && sources->directory[i][0]
+               ? sources->directory[i]
+               : NULL;
+}
+
+/* SOURCEs of the command, which lies in `working`; or of `stored`, if that is not NULL. */
+static bool index_open(struct index *index, const char *const *source, unsigned count,
+                       const struct stored_sources *stored, const char *working)
 {
     *index = (struct index){.place = calloc(count + 1, sizeof *index->place),
-                            .by_text = calloc(count + 1, sizeof *index->by_text),
+                            .text = calloc(count + 1, sizeof *index->text),
+                            .by_path = calloc(count + 1, sizeof *index->by_path),
                             .by_real = calloc(count + 1, sizeof *index->by_real)};
-    if (!index->place || !index->by_text || !index->by_real)
+    if (!index->place || !index->text || !index->by_path || !index->by_real)
         return false;
     for (; index->count < count; index->count++) {
         const unsigned i = index->count;
-        place_open(&index->place[i], source[i], stored);
-        index->by_text[i] = index->by_real[i] = i;
+        const char *directory = stored ? known_directory(stored, i) : NULL;
+        index->text[i] = stored ? strdup(source[i]) : place_text(source[i]);
+        if (!index->text[i] ||
+            !place_open(&index->place[i], index->text[i], directory ? directory : working))
+            return false;
+        index->by_path[i] = index->by_real[i] = i;
     }
-    qsort_r(index->by_text, count, sizeof *index->by_text, compare_texts, index->place);
+    qsort_r(index->by_path, count, sizeof *index->by_path, compare_own, index->place);
     qsort_r(index->by_real, count, sizeof *index->by_real, compare_reals, index->place);
     return true;
 }
 
 static void index_close(struct index *index)
 {
-    for (unsigned i = 0; i < index->count; i++)
+    for (unsigned i = 0; index->text && index->text[i]; i++) {
         place_close(&index->place[i]);
+        free(index->text[i]);
+    }
     free(index->place);
-    free(index->by_text);
+    free(index->text);
+    free(index->by_path);
     free(index->by_real);
 }
 
 static const char *name_of(const struct place *place, bool real)
 {
-    return real ? place->real : place->text;
+    return real ? place->real : place->path;
 }
 
-/* The first one below number `below` with this text, or this real path, which is not taken. */
+/* The first one below number `below` with this path, or this real path, which is not taken. */
 static unsigned search(const struct index *index, const struct place *wanted, bool real,
                        unsigned below, const bool *taken)
 {
-    const unsigned *order = real ? index->by_real : index->by_text;
+    const unsigned *order = real ? index->by_real : index->by_path;
     unsigned first = 0, last = index->count;
     if (!name_of(wanted, real))
         return index->count;
@@ -211,126 +205,242 @@ static const char *list_sources(char *text, size_t size, const char *const *sour
 }
 
 struct merge {
-    const char *const *theirs;
+    const struct stored_sources *theirs;
     const char *const *given;
     const char *const *drop;
-    unsigned their_count, given_count, drop_count;
-    struct index their_place, given_place, drop_place;
+    unsigned given_count, drop_count;
+    struct index their_place, given_place, drop_place, moved_place;
     bool *dropped, *taken; /* of theirs: taken by one of the command */
-    unsigned *taker;       /* of theirs: by which */
+    bool *repeated, *found;
+    unsigned *taker; /* of theirs: by which */
+    unsigned moved;  /* of theirs: the one that has; their count: none has */
 };
+
+/* The source of the file that `option` names: a place, else the only one of that text. */
+static enum status find_named(unsigned *at, const struct merge *m, const struct index *named,
+                              unsigned number, const char *option, struct error *err)
+{
+    const struct index *theirs = &m->their_place;
+    const unsigned none = theirs->count;
+    char shown[256], names[512];
+    unsigned same = 0;
+    *at = find_place(theirs, &named->place[number], none, m->dropped);
+    for (unsigned i = 0; *at == none && i < none; i++)
+        same += !m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0;
+    for (unsigned i = 0; same == 1 && i < none; i++)
+        if (!m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0)
+            *at = i;
+    if (*at < none)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
+                     same > 1 ? "single " : "",
+                     path_for_message(shown, sizeof shown, named->text[number]), option,
+                     none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
+}
 
 static enum status mark_dropped(struct merge *m, struct error *err)
 {
-    char shown[256], names[512];
+    char shown[256];
     for (unsigned i = 0; i < m->drop_count; i++) {
-        path_for_message(shown, sizeof shown, m->drop[i]);
         const struct place *place = &m->drop_place.place[i];
+        unsigned at;
         if (find_place(&m->given_place, place, m->given_count, NULL) < m->given_count)
-            return error_set(err, STATUS_USAGE, "the source %s is given and to be dropped", shown);
-        const unsigned at = find_place(&m->their_place, place, m->their_count, m->dropped);
-        if (at == m->their_count)
-            return error_set(err, STATUS_USAGE,
-                             "the file has no source %s to drop; its sources: %s", shown,
-                             m->their_count > 0
-                                 ? list_sources(names, sizeof names, m->theirs, m->their_count)
-                                 : "none");
+            return error_set(err, STATUS_USAGE, "the source %s is given and to be dropped",
+                             path_for_message(shown, sizeof shown, m->drop[i]));
+        if (find_named(&at, m, &m->drop_place, i, "to drop", err) != STATUS_OK)
+            return err->status;
         m->dropped[at] = m->taken[at] = true;
+    }
+    return STATUS_OK;
+}
+
+/* What has the name of a source of the file is that source, or nothing is done. */
+static enum status check_name(const struct merge *m, unsigned given, struct error *err)
+{
+    char one[256], other[256], name[256];
+    const struct index *theirs = &m->their_place;
+    const struct place *place = &m->given_place.place[given];
+    for (unsigned i = 0; i < theirs->count; i++) {
+        if (m->dropped[i] || i == m->moved ||
+            strcmp(theirs->text[i], m->given_place.text[given]) != 0)
+            continue;
+        return error_set(err, STATUS_USAGE,
+                         "%s leads to %s here, but the file has that of %s: give the one that is "
+                         "meant by its absolute path, or, if it has moved, add --relocate %s",
+                         path_for_message(name, sizeof name, theirs->text[i]),
+                         path_for_message(one, sizeof one, place->path),
+                         path_for_message(other, sizeof other, theirs->place[i].path), name);
+    }
+    return STATUS_OK;
+}
+
+/* Which of the command are which of the file's. */
+static enum status find_given(struct merge *m, struct places *out, struct error *err)
+{
+    const unsigned none = m->their_place.count;
+    unsigned fresh = 0, last = 0;
+    if (m->moved < none)
+        m->taken[m->moved] = true;
+    for (unsigned i = 0; i < m->given_count; i++) {
+        const struct place *place = &m->given_place.place[i];
+        const unsigned at = find_place(&m->their_place, place, none, m->taken);
+        if (at < none) {
+            m->taken[at] = m->found[i] = true;
+            m->taker[at] = i;
+        } else if (find_place(&m->given_place, place, i, NULL) < i) {
+            m->repeated[i] = true;
+            out->repeated++;
+        } else if (check_name(m, i, err) != STATUS_OK) {
+            return err->status;
+        } else {
+            fresh++;
+            last = i;
+        }
+    }
+    if (m->moved == none)
+        return STATUS_OK;
+    if (fresh != 1)
+        return error_set(err, STATUS_USAGE,
+                         "--relocate: give the SOURCE that %s is now, and no other that the file "
+                         "lacks", m->moved_place.text[0]);
+    m->found[last] = true;
+    m->taker[m->moved] = last;
+    return STATUS_OK;
+}
+
+static enum status copy_text(struct places *out, unsigned i, const char *text, struct error *err)
+{
+    free(out->texts[i]);
+    out->stored[i] = out->texts[i] = strdup(text);
+    return out->texts[i] ? STATUS_OK : error_memory(err, strlen(text), "a source");
+}
+
+static enum status take_theirs(struct places *out, struct merge *m, struct error *err)
+{
+    for (unsigned i = 0; i < m->theirs->count; i++) {
+        if (m->dropped[i]) {
+            out->dropped++;
+            continue;
+        }
+        const unsigned n = out->count++;
+        const char *directory = i == m->moved ? NULL : known_directory(m->theirs, i);
+        out->stored[n] = m->theirs->source[i];
+        out->directory[n] = directory ? directory : out->working;
+        out->earlier[n] = (int)i;
+        out->walked[n] = m->taken[i] ? m->given[m->taker[i]] : NULL;
+        out->unwalked += !m->taken[i];
+        if (!(out->path[n] = source_path(out->stored[n], out->directory[n])))
+            return error_memory(err, strlen(out->stored[n]), "a source");
+        if (i == m->moved &&
+            copy_text(out, n, m->given_place.text[m->taker[i]], err) != STATUS_OK)
+            return err->status;
     }
     return STATUS_OK;
 }
 
 static enum status merge_all(struct places *out, struct merge *m, struct error *err)
 {
-    const unsigned most = m->their_count + m->given_count;
-    if (mark_dropped(m, err))
-        return err->status;
-    bool *repeated = calloc(m->given_count + 1, sizeof *repeated);
-    bool *found = calloc(m->given_count + 1, sizeof *found);
+    const unsigned most = m->theirs->count + m->given_count;
+    enum status status;
+    if ((status = mark_dropped(m, err)))
+        return status;
+    m->moved = m->theirs->count;
+    if (m->moved_place.count > 0 &&
+        (status = find_named(&m->moved, m, &m->moved_place, 0, "to relocate", err)))
+        return status;
     out->stored = calloc(most + 1, sizeof *out->stored);
+    out->directory = calloc(most + 1, sizeof *out->directory);
     out->walked = calloc(most + 1, sizeof *out->walked);
+    out->path = calloc(most + 1, sizeof *out->path);
     out->earlier = calloc(most + 1, sizeof *out->earlier);
     out->texts = calloc(most + 1, sizeof *out->texts);
-    enum status status = STATUS_FAILED;
-    if (!repeated || !found || !out->stored || !out->walked || !out->earlier || !out->texts) {
-        error_memory(err, most * sizeof *out->stored, "the sources");
-        goto out;
-    }
+    if (!out->stored || !out->directory || !out->walked || !out->path || !out->earlier ||
+        !out->texts)
+        return error_memory(err, most * sizeof *out->stored, "the sources");
+    if ((status = find_given(m, out, err)) || (status = take_theirs(out, m, err)))
+        return status;
     for (unsigned i = 0; i < m->given_count; i++) {
-        const struct place *place = &m->given_place.place[i];
-        const unsigned at = find_place(&m->their_place, place, m->their_count, m->taken);
-        if (at < m->their_count) {
-            m->taken[at] = found[i] = true;
-            m->taker[at] = i;
-        } else if (find_place(&m->given_place, place, i, NULL) < i) {
-            repeated[i] = true;
-            out->repeated++;
-        }
-    }
-    for (unsigned i = 0; i < m->their_count; i++) {
-        if (m->dropped[i]) {
-            out->dropped++;
+        if (m->found[i] || m->repeated[i])
             continue;
-        }
-        out->stored[out->count] = m->theirs[i];
-        out->earlier[out->count] = (int)i;
-        out->walked[out->count] = m->taken[i] ? m->given[m->taker[i]] : NULL;
-        out->unwalked += !m->taken[i];
-        out->count++;
-    }
-    for (unsigned i = 0; i < m->given_count; i++) {
-        if (found[i] || repeated[i])
-            continue;
-        out->texts[out->count] = place_text(m->given[i]);
-        if (!out->texts[out->count]) {
-            error_memory(err, strlen(m->given[i]), "a source");
-            goto out;
-        }
-        out->stored[out->count] = out->texts[out->count];
+        if ((status = copy_text(out, out->count, m->given_place.text[i], err)))
+            return status;
+        out->directory[out->count] = out->working;
         out->earlier[out->count] = -1;
         out->walked[out->count] = m->given[i];
         out->added++;
         out->count++;
     }
-    status = out->count > 0
-                 ? STATUS_OK
-                 : error_set(err, STATUS_USAGE,
-                             "no source would be left: remove the file instead, or give a SOURCE");
-out:
-    free(repeated);
-    free(found);
-    return status;
+    return out->count > 0
+               ? STATUS_OK
+               : error_set(err, STATUS_USAGE,
+                           "no source would be left: remove the file instead, or give a SOURCE");
 }
 
-enum status places_update(struct places *out, const char *const *theirs, unsigned their_count,
+enum status places_update(struct places *out, const struct stored_sources *theirs,
                           const char *const *given, unsigned given_count, const char *const *drop,
-                          unsigned drop_count, struct error *err)
+                          unsigned drop_count, const char *moved, struct error *err)
 {
     struct error own = ERROR_INIT;
     struct merge m = {.theirs = theirs,
                       .given = given,
                       .drop = drop,
-                      .their_count = their_count,
                       .given_count = given_count,
                       .drop_count = drop_count,
-                      .dropped = calloc(their_count + 1, sizeof(bool)),
-                      .taken = calloc(their_count + 1, sizeof(bool)),
-                      .taker = calloc(their_count + 1, sizeof(unsigned))};
-    *out = (struct places){.count = 0};
-    const bool opened = m.dropped && m.taken && m.taker &&
-                        index_open(&m.their_place, theirs, their_count, true) &&
-                        index_open(&m.given_place, given, given_count, false) &&
-                        index_open(&m.drop_place, drop, drop_count, false);
+                      .dropped = calloc(theirs->count + 1, sizeof(bool)),
+                      .taken = calloc(theirs->count + 1, sizeof(bool)),
+                      .repeated = calloc(given_count + 1, sizeof(bool)),
+                      .found = calloc(given_count + 1, sizeof(bool)),
+                      .taker = calloc(theirs->count + 1, sizeof(unsigned))};
+    *out = (struct places){.working = path_working_directory()};
+    const char *here = out->working;
+    const bool opened =
+        m.dropped && m.taken && m.repeated && m.found && m.taker && here &&
+        index_open(&m.their_place, theirs->source, theirs->count, theirs, here) &&
+        index_open(&m.given_place, given, given_count, NULL, here) &&
+        index_open(&m.drop_place, drop, drop_count, NULL, here) &&
+        index_open(&m.moved_place, &moved, moved != NULL, NULL, here);
     enum status status = opened ? merge_all(out, &m, &own)
-                                : error_memory(&own, their_count + given_count, "the sources");
+                                : error_memory(&own, theirs->count + given_count, "the sources");
     if (status && err)
         *err = own;
     index_close(&m.their_place);
     index_close(&m.given_place);
     index_close(&m.drop_place);
+    index_close(&m.moved_place);
     free(m.dropped);
     free(m.taken);
+    free(m.repeated);
+    free(m.found);
     free(m.taker);
+    return status;
+}
+
+enum status places_spell(struct places *places, const struct stored_sources *log,
+                         struct error *err)
+{
+    bool same = places->added > 0 && log->count == places->count;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; same && i < places->count; i++) {
+        const char *there = known_directory(log, i);
+        struct place one = {.path = NULL}, two = {.path = NULL};
+        same = places->earlier[i] >= 0
+                   ? strcmp(places->stored[i], log->source[i]) == 0
+                   : place_open(&one, places->stored[i], places->directory[i]) &&
+                         place_open(&two, log->source[i], there ? there : places->working) &&
+                         (strcmp(one.path, two.path) == 0 ||
+                          (one.list == two.list && one.real && two.real &&
+                           strcmp(one.real, two.real) == 0));
+        place_close(&one);
+        place_close(&two);
+    }
+    for (unsigned i = 0; same && i < places->count && status == STATUS_OK; i++) {
+        if (places->earlier[i] >= 0)
+            continue;
+        status = copy_text(places, i, log->source[i], err);
+        /* What it lists is looked up from where it was. */
+        if (known_directory(log, i))
+            places->directory[i] = known_directory(log, i);
+    }
     return status;
 }
 
@@ -344,7 +454,7 @@ unsigned places_nested(char inner[256], char outer[256], const struct places *pl
     char **real = calloc(places->count + 1, sizeof *real);
     unsigned count = 0, above = 0;
     for (unsigned i = 0; real && i < places->count; i++) {
-        const char *name = places->walked[i] ? places->walked[i] : places->stored[i];
+        const char *name = places->walked[i] ? places->walked[i] : places->path[i];
         char *path = is_special(name) ? NULL : realpath(name, NULL);
         if (!path || asprintf(&real[i], "%s/", strcmp(path, "/") == 0 ? "" : path) < 0)
             real[i] = NULL;
@@ -369,11 +479,18 @@ unsigned places_nested(char inner[256], char outer[256], const struct places *pl
 
 void places_clear(struct places *places)
 {
-    for (unsigned i = 0; places->texts && i < places->count + 1; i++)
-        free(places->texts[i]);
+    for (unsigned i = 0; i < places->count + 1; i++) {
+        if (places->texts)
+            free(places->texts[i]);
+        if (places->path)
+            free(places->path[i]);
+    }
     free(places->texts);
+    free(places->path);
     free(places->stored);
+    free(places->directory);
     free(places->walked);
+    free(places->working);
     free(places->earlier);
     *places = (struct places){.count = 0};
 }

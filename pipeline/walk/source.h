@@ -45,6 +45,7 @@ struct source_shared {
 
 struct source {
     char *name;
+    const char *directory; /* of a list, as in struct walk_options; NULL: the working directory */
     const struct source_kind *kind;
     struct source_shared *shared;
     int fd;      /* -1, or what the kind keeps open; closed after `close` */

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,11 +62,17 @@ static enum reason open_file(struct blob *out, const struct source *source,
                            member, failure);
 }
 
+/* What the paths of a list are relative to. */
+static int directory_of_list(const struct source *source)
+{
+    return source->fd >= 0 ? source->fd : source->shared->working_directory;
+}
+
 static enum reason open_listed(struct blob *out, const struct source *source,
                                const struct source_member *member, struct failure *failure)
 {
-    return take_descriptor(out, open_for_reading(source->shared->working_directory, member->path),
-                           member, failure);
+    return take_descriptor(out, open_for_reading(directory_of_list(source), member->path), member,
+                           failure);
 }
 
 /* A file in a directory that is not kept open. */
@@ -329,10 +336,31 @@ static bool is_list(const char *name, const struct stat *st)
     return source_is_list(name);
 }
 
-static enum status take_standard_input(struct source *source, struct error *err)
+/* Opens the directory that the list was first given in, if it is another one. */
+static enum status open_directory_of_list(struct source *source, struct error *err)
 {
-    if (strcmp(source->name, "-") != 0)
-        return STATUS_OK;
+    char shown[256], list[256], *here = path_working_directory(),
+         *name = source->directory ? strdup(source->directory) : NULL;
+    if (here && name && strcmp(here, name) != 0 && name[0]) {
+        path_from_utf8(name);
+        source->fd = path_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY);
+    }
+    const bool missing = here && name && strcmp(here, name) != 0 && name[0] && source->fd < 0;
+    const int number = errno;
+    free(here);
+    free(name);
+    return missing ? error_errno(err, STATUS_USAGE, number, "open",
+                                 "the paths of %s are relative to %s; if that has moved, add --relocate %s",
+                                 path_for_message(list, sizeof list, source->name),
+                                 path_for_message(shown, sizeof shown, source->directory), list)
+                   : STATUS_OK;
+}
+
+static enum status prepare_list(struct source *source, struct error *err)
+{
+    const enum status status = open_directory_of_list(source, err);
+    if (status != STATUS_OK || strcmp(source->name, "-") != 0)
+        return status;
     if (source->shared->standard_input)
         return error_set(err, STATUS_USAGE,
                          "standard input (-) is given as a SOURCE more than once");
@@ -375,7 +403,7 @@ static enum status begin_share_of_list(struct source_start *out, struct source *
 static enum status list_list(struct source *source, struct source_listing *listing,
                              struct error *err)
 {
-    struct named named = {listing, source->shared->archives, source->shared->working_directory};
+    struct named named = {listing, source->shared->archives, directory_of_list(source)};
     uint64_t repeated = 0;
     enum status status = open_list_file(source, err);
     if (status != STATUS_OK)
@@ -408,7 +436,7 @@ const struct source_kind source_file = {
 const struct source_kind source_list = {
     .name = "list",
     .recognise = is_list,
-    .prepare = take_standard_input,
+    .prepare = prepare_list,
     .begin_share = begin_share_of_list,
     .list = list_list,
     .open = open_listed,

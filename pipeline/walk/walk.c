@@ -367,6 +367,8 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
         const char *name = options->sources[walk->source_count];
         struct source *source = &walk->sources[walk->source_count++];
         *source = (struct source){.shared = &walk->shared, .fd = -1};
+        if (options->directories)
+            source->directory = options->directories[walk->source_count - 1];
         if (!name)
             continue;
         source->name = strdup(name);

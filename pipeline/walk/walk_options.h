@@ -8,6 +8,9 @@
 struct walk_options {
     const char *const *sources; /* directory, file, "@LIST" or "-"; bytes. See source.h. NULL: one
                                    that is not looked at; what is known of it is handed out */
+    /* Of each source the text (path_working_directory) of where the relative paths of a list are looked up
+     * from; NULL: the working directory for all. */
+    const char *const *directories;
     unsigned source_count;      /* 1 to 65535 */
     const char *const *include; /* globs on the relative path; without '/' on the last component */
     unsigned include_count;     /* 0: everything */

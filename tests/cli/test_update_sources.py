@@ -83,15 +83,133 @@ def test_what_is_stored(place, given, stored):
 
 
 def test_from_another_directory(place, monkeypatch):
-    """A relative source is found again by its absolute name; the same text is the same source."""
+    """A relative source is where it was given: found again from elsewhere, and no other of its name is it."""
     ingest("p1", "-o", "x.h5")
-    report, _ = ingest(place / "p1", "-o", "x.h5")
-    assert report["images_unchanged"] == 13 and sources() == ["p1"]
+    before = stamp()
     (place / "elsewhere").mkdir()
-    shutil.copytree(place / "p1", place / "elsewhere" / "p1")
-    monkeypatch.chdir(place / "elsewhere")
-    report, _ = ingest("p1", "-o", "../x.h5")
-    assert report["images_unchanged"] == 13 and sources("../x.h5") == ["p1"]
+    (place / "away").symlink_to("elsewhere")
+    monkeypatch.chdir(place / "away")
+    for again in place / "p1", "../p1", "../elsewhere/../p1":
+        report, _ = ingest(again, "-o", "../x.h5")
+        assert report["images_unchanged"] == 13 and stamp("../x.h5") == before
+    shutil.copytree(place / "p1", "p1")
+    for args in ["p1"], ["p1", "../p1"], ["p1", "--drop-source", "../p2"]:
+        result = run_clpipe("ingest", *args, "-o", "../x.h5")
+        assert result.returncode == 2
+    check_one_error(run_clpipe("ingest", "p1", "-o", "../x.h5"), 2, f"p1 leads to {place}/elsewhere/p1 here",
+                    f"has that of {place}/p1", "--relocate p1")
+    assert stamp("../x.h5") == before
+    # By its absolute name it is a further source, and then the one that is meant.
+    ingest(place / "elsewhere/p1", "-o", "../x.h5")
+    assert sources("../x.h5") == ["p1", f"{place}/elsewhere/p1"]
+    report, _ = ingest("p1", "../p1", "-o", "../x.h5")
+    assert report["images_unchanged"] == 26
+    # A name of the file is enough to drop one.
+    ingest("-o", "../x.h5", "--drop-source", f"{place}/elsewhere/p1")
+    (place / "p1").rename(place / "gone")
+    shutil.rmtree("p1")
+    check_one_error(run_clpipe("ingest", "-o", "../x.h5", "--drop-source", "p1"), 2, "no source would be left")
+
+
+def test_what_has_moved(place, monkeypatch):
+    """Its images stay, and so does what was made of them; identity and places are those of a new file."""
+    ingest("p1", "p2", "-o", "x.h5")
+    os.mkdir("new")
+    os.rename("p1", "new/p1")
+    monkeypatch.chdir(place / "new")
+    check_one_error(run_clpipe("ingest", "p1", "-o", "../x.h5"), 2, "--relocate p1")
+    for args, part in [(["p1", "--relocate", "p4"], "no source p4"), (["p1", "../p2"], "--relocate p1"),
+                       (["../p2", "--relocate", "p1"], "give the SOURCE that p1 is now"),
+                       (["p1", "../p3", "--relocate", "p1"], "no other that the file lacks"),
+                       (["--relocate", "p1"], "SOURCE")]:
+        check_one_error(run_clpipe("ingest", *args, "-o", "../x.h5"), 2, part)
+    report, _ = ingest("p1", "-o", "../x.h5", "--relocate", "p1")
+    assert report["images_unchanged"] == 18 and sources("../x.h5") == ["p1", "p2"]
+    before = stamp("../x.h5")
+    monkeypatch.chdir(place)
+    report, _ = ingest("new/p1", "p2", "-o", "x.h5")
+    assert report["images_unchanged"] == 18 and stamp() == before
+    os.rename("new/p1", "p9")
+    report, _ = ingest("p9", "-o", "x.h5", "--relocate", "new/p1")
+    assert report["images_unchanged"] == 18 and sources() == ["p9", "p2"]
+    assert digest("x.h5") == fresh("p9", "p2")
+    with h5py.File("x.h5") as file:
+        assert file["images/directories"].asstr()[:].tolist() == [str(place)] * 2
+    # One that has moved out of the tree is named as the file has it.
+    os.rename("p2", "new/p2")
+    ingest("new/p2", "-o", "x.h5", "--relocate", str(place / "p2"))
+    assert sources() == ["p9", "new/p2"]
+
+
+def test_lists_from_another_directory(place, monkeypatch):
+    """What they name is looked up from where they were first given."""
+    (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
+    ingest("@l", "-o", "x.h5")
+    with open("l") as lines:
+        run_clpipe("ingest", "-", "-o", "y.h5", stdin=lines)
+    before = stamp("x.h5"), stamp("y.h5")
+    (place / "sub").mkdir()
+    shutil.copytree("p2", "sub/p1")
+    monkeypatch.chdir(place / "sub")
+    report, _ = ingest("@../l", "-o", "../x.h5")
+    assert report["images_unchanged"] == 2
+    with open("../l") as lines:
+        assert run_clpipe("ingest", "-", "-o", "../y.h5", stdin=lines).returncode == 0
+    assert before == (stamp("../x.h5"), stamp("../y.h5"))
+    # All sources are read for a feature that is added.
+    shutil.copy("../x.h5", "../z.h5")
+    ingest("../p3", "-o", "../z.h5", "--add", "--feature", GRAY)
+    assert len(rows("../z.h5")) == 5
+    (place / "sub/l").write_text("p1/red/00.png\n")
+    check_one_error(run_clpipe("ingest", "@l", "-o", "../x.h5"), 2, "@l leads to")
+    exported = run_clpipe("export", "../x.h5", "--what", "images", "--absolute-paths").stdout
+    assert f"{place}/p1/red/00.png" in exported
+    os.rename(place / "p1", "q1")
+    os.rename(place / "p2", "p2")
+    (place / "sub/l").write_text("q1/red/00.png\np2/red/00.png\n")
+    monkeypatch.chdir(place)
+    shutil.move("sub", "moved")
+    monkeypatch.chdir(place / "moved")
+    report, _ = ingest("@l", "-o", "../x.h5", "--relocate", "@l")
+    assert report["images_unchanged"] == 1 and len(rows("../x.h5")) == 2
+
+
+def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
+    """Nor are rows of its log those of another directory."""
+    (place / "p2/red/zz.png").write_bytes(b"\x89PNG\r\n")
+    result = run_clpipe("ingest", "p2", "-o", "x.h5", "--strict", "--threads", "1")
+    assert result.returncode == 1 and os.path.exists("x.h5.partial")
+    (place / "sub").mkdir()
+    shutil.copytree("p2", "sub/p2")
+    monkeypatch.chdir(place / "sub")
+    check_one_error(run_clpipe("ingest", "p2", "-o", "../x.h5"), 2, "p2 leads to")
+    report, _ = ingest("../p2", "-o", "../x.h5", "--allow-failures", "1")
+    assert sources("../x.h5") == ["p2"]
+    with h5py.File("../x.h5") as file:
+        assert file["images/directories"].asstr()[0] == str(place)
+
+
+def test_merged_files_of_one_name(place, monkeypatch):
+    """Files made from sources of one name in two places are merged; the same place twice is not."""
+    for name, source in ("a", "p1"), ("b", "p2"):
+        shutil.copytree(place / source, place / name / "photos")
+        monkeypatch.chdir(place / name)
+        ingest("photos", "-o", "x.h5")
+    monkeypatch.chdir(place)
+    for copy in [], ["--copy"]:
+        result = run_clpipe("merge", "a/x.h5", "b/x.h5", "-o", f"all{len(copy)}.h5", *copy)
+        assert result.returncode == 0, result.stderr
+        assert "no problems" in run_clpipe("verify", f"all{len(copy)}.h5").stdout
+    assert sources("all1.h5") == ["photos", "photos"] and digest("all0.h5") == digest("all1.h5")
+    report, _ = ingest("a/photos", "b/photos", "-o", "all1.h5")
+    assert report["images_unchanged"] == 18
+    exported = run_clpipe("export", "all1.h5", "--what", "images", "--absolute-paths").stdout
+    assert f"{place}/a/photos/" in exported and f"{place}/b/photos/" in exported
+    check_one_error(run_clpipe("ingest", "-o", "all1.h5", "--drop-source", "photos"), 2, "no single source")
+    ingest("-o", "all1.h5", "--drop-source", "b/photos")
+    assert len(rows("all1.h5")) == 13
+    shutil.copy("a/x.h5", "again.h5")
+    check_one_error(run_clpipe("merge", "a/x.h5", "again.h5", "-o", "no.h5"), 2, "both have the source photos")
 
 
 def test_lists(place):

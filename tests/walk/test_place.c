@@ -84,11 +84,20 @@ static const struct {
 
 static void check_pair(const char *a, const char *b, bool same)
 {
-    char *one = place_text(a), *two = place_text(b);
-    if (place_same(one, two) != same || place_same(two, one) != same)
-        fail_msg("%s and %s", a, b);
-    free(one);
-    free(two);
+    const char *const names[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        char *text = place_text(names[i]);
+        const char *const theirs[] = {text};
+        const struct stored_sources stored = {theirs, NULL, 1};
+        struct places places;
+        struct error error = ERROR_INIT;
+        assert_int_equal(places_update(&places, &stored, &names[1 - i], 1, NULL, 0, NULL, &error),
+                         STATUS_OK);
+        if ((places.added == 0) != same)
+            fail_msg("%s and %s", a, b);
+        places_clear(&places);
+        free(text);
+    }
 }
 
 static void test_pairs(void **state)
@@ -157,8 +166,9 @@ static void test_updates(void **state)
         }
         struct places places;
         struct error error = ERROR_INIT;
-        enum status status = places_update(&places, list[0], count[0], list[1], count[1], list[2],
-                                           count[2], &error);
+        const struct stored_sources theirs = {list[0], NULL, count[0]};
+        enum status status = places_update(&places, &theirs, list[1], count[1], list[2], count[2],
+                                           NULL, &error);
         assert_int_equal(status, updates[i].result ? STATUS_OK : STATUS_USAGE);
         assert_int_equal(error.status, status);
         for (unsigned j = 0; !status && j < places.count; j++) {
@@ -189,7 +199,8 @@ static void test_many(void **state)
         snprintf(name[i], sizeof name[i], "dir/none-%06u", i * 7919u % COUNT);
         list[i] = reversed[COUNT - 1 - i] = name[i];
     }
-    assert_int_equal(places_update(&places, list, COUNT, reversed, COUNT, NULL, 0, &error),
+    const struct stored_sources theirs = {list, NULL, COUNT};
+    assert_int_equal(places_update(&places, &theirs, reversed, COUNT, NULL, 0, NULL, &error),
                      STATUS_OK);
     assert_int_equal(places.count, COUNT);
     assert_int_equal(places.added + places.unwalked + places.repeated, 0);

@@ -26,7 +26,8 @@ TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", 
 
 
 def open(file: PathLike, root: Optional[PathLike] = None) -> "File":
-    """Opens a file that clpipe wrote. root: where relative sources are; None: the working directory."""
+    """Opens a file that clpipe wrote. root: where relative sources are; None: where they were given, or, if
+    they are not there but here, the working directory."""
     return File(file, root)
 
 
@@ -78,7 +79,7 @@ class File:
 
     def __init__(self, file: PathLike, root: Optional[PathLike] = None) -> None:
         self.name = os.fspath(file)
-        self._root = os.path.abspath(os.fspath(root) if root is not None else ".")
+        self._root = None if root is None else os.path.abspath(os.fspath(root))
         try:
             self._opened = h5py.File(self.name, "r")
         except FileNotFoundError:
@@ -147,14 +148,21 @@ class File:
     def _locate(self, group: str) -> List[str]:
         """Absolute file names."""
         sources = self.sources
-        places: List[Optional[str]] = []
-        for source in sources:
+        places: List[str] = []
+        here = os.getcwd()
+        given = _names_of(self._file["images/directories"]) if "images/directories" in self._file else []
+        for source, directory in zip(sources, given or [""] * len(sources)):
             in_list = source.startswith("@") or source == "-"
-            places.append(self._root if in_list else os.path.join(self._root, source))
+            name = "" if in_list else source
+            root = self._root or directory or here
+            if not self._root and not os.path.exists(os.path.join(root, name)) and \
+                    (in_list or os.path.exists(os.path.join(here, name))):
+                root = here
+            places.append(os.path.join(root, name) if name else root)
         files = []
-        single = [place is not None and os.path.isfile(place) for place in places]
+        single = [os.path.isfile(place) for place in places]
         for path, number in zip(_names_of(self._file[group]["path"]), self._file[group]["source"][:]):
-            place = places[int(number)] or self._root
+            place = places[int(number)]
             files.append(place if single[int(number)] else os.path.join(place, path))
         return files
 
