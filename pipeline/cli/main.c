@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/joined_input.h"
 #include "cli/launch.h"
@@ -102,6 +103,8 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
         status = report_check(&options, err);
         reports = status == STATUS_OK;
     }
+    if (status == STATUS_OK)
+        status = carried_check(&options, err);
     if (status == STATUS_OK)
         status = joined_input_open(&joined, &options, err);
     if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 /* foreign.c: a walk that keeps what it is otherwise told to leave alone. */
 #include "file/foreign.h"
+#include "base/path.h"
 #include "file/defined.h"
 #include "matrix/h5_driver.h"
 #include <hdf5_hl.h>
@@ -63,6 +64,7 @@ static void forget_scales(const struct copy *copy, const char *name)
 
 struct attaching {
     hid_t to, dataset;
+    bool foreign; /* scales of others alone */
 };
 
 /* Attaches to a copy the scale that has the name of one of the original. */
@@ -71,10 +73,12 @@ static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *cont
     const struct attaching *attaching = context;
     char name[256];
     (void)original;
-    if (H5Iget_name(scale, name, sizeof name) <= 0 || strrchr(name, '/') != name ||
-        !h5_is_object(attaching->to, name + 1, H5O_TYPE_DATASET))
+    if (H5Iget_name(scale, name, sizeof name) <= 0 ||
+        (attaching->foreign && defined_scale(attaching->to, name + 1)))
         return 0;
     hid_t same = H5Dopen2(attaching->to, name, H5P_DEFAULT);
+    if (same < 0)
+        return 0;
     hid_t old_space = H5Dget_space(scale), space = H5Dget_space(same);
     if (H5Sget_simple_extent_npoints(old_space) == H5Sget_simple_extent_npoints(space) &&
         H5Aexists(same, "CLASS") > 0)
@@ -86,10 +90,10 @@ static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *cont
 }
 
 /* Best effort: scales are a convenience for readers. */
-static void attach_scales(const struct copy *copy, const char *name)
+static void attach_to(const struct copy *copy, const char *name, bool foreign)
 {
     hid_t original = H5Dopen2(copy->from, name, H5P_DEFAULT);
-    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT)};
+    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT), foreign};
     hid_t space = original > 0 ? H5Dget_space(original) : H5I_INVALID_HID;
     const int rank =
         attaching.dataset > 0 && original > 0 && H5Aexists(original, "DIMENSION_LIST") > 0
@@ -100,6 +104,23 @@ static void attach_scales(const struct copy *copy, const char *name)
     h5_close(&space);
     h5_close(&attaching.dataset);
     h5_close(&original);
+}
+
+static void attach_scales(const struct copy *copy, const char *name)
+{
+    attach_to(copy, name, false);
+}
+
+/* The scales of others on the axes of clpipe's own datasets. */
+static enum status attach_to_own(void *context, hid_t object, const char *name,
+                                 const struct defined *defined, struct error *err)
+{
+    const struct copy *copy = context;
+    (void)object;
+    (void)err;
+    if (defined->type == H5O_TYPE_DATASET && H5Lexists(copy->to, name, H5P_DEFAULT) > 0)
+        attach_to(copy, name, true);
+    return STATUS_OK;
 }
 
 struct visit {
@@ -179,15 +200,121 @@ static bool has_parent(const struct copy *copy, const char *name, const char *at
     return true;
 }
 
-/* References would lead to nowhere in another file. */
-static bool is_reference(const struct copy *copy, const char *name, const char *attribute)
+/* --- what cannot be copied -------------------------------------------------------------------- */
+
+static bool drops;
+
+void foreign_drop_references(void)
 {
-    hid_t old = H5Aopen_by_name(copy->from, name, attribute, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t type = old > 0 ? H5Aget_type(old) : H5I_INVALID_HID;
-    const bool reference = type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
+    drops = true;
+}
+
+/* References would lead to nowhere in another file; those of scales are made anew. */
+static bool attribute_refers(hid_t object, const char *name)
+{
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
+    const bool scales = H5Iget_type(object) == H5I_DATASET &&
+                        (strcmp(name, "DIMENSION_LIST") == 0 || strcmp(name, "REFERENCE_LIST") == 0);
+    const bool refers = !scales && type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
     h5_close(&type);
-    h5_close(&old);
-    return reference;
+    h5_close(&attribute);
+    return refers;
+}
+
+static herr_t find_reference(hid_t object, const char *name, const H5A_info_t *info, void *context)
+{
+    char *found = context;
+    (void)info;
+    if (!attribute_refers(object, name))
+        return 0;
+    snprintf(found, DEFINED_NAME_MAX, "%s", name);
+    return 1;
+}
+
+/* Why a dataset cannot be copied; NULL: it can. */
+static const char *uncopied(hid_t dataset)
+{
+    hid_t list = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
+    const char *why = H5Pget_layout(list) == H5D_VIRTUAL ? "is a virtual dataset"
+                      : H5Tdetect_class(type, H5T_REFERENCE) > 0
+                          ? "holds references to other objects"
+                          : NULL;
+    h5_close(&type);
+    h5_close(&list);
+    return why;
+}
+
+/* The first of what cannot be copied. */
+struct uncopied {
+    const char *below, *why;
+    char name[2 * DEFINED_NAME_MAX];
+};
+
+static herr_t find_uncopied(hid_t group, const char *name, const H5O_info_t *info, void *context)
+{
+    struct uncopied *found = context;
+    char attribute[DEFINED_NAME_MAX] = "";
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    found->why = info->type == H5O_TYPE_DATASET ? uncopied(object) : NULL;
+    if (!found->why &&
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, find_reference, attribute) > 0)
+        found->why = "is an attribute with references to other objects";
+    h5_close(&object);
+    const bool itself = strcmp(name, ".") == 0;
+    snprintf(found->name, sizeof found->name, "%s%s%s%s%s", found->below, itself ? "" : "/",
+             itself ? "" : name, *attribute ? ", " : "", attribute);
+    return found->why != NULL;
+}
+
+/* Whether something at or below an object, or an attribute of one of clpipe's, cannot be copied. */
+static bool has_uncopied(struct uncopied *found, hid_t file, const char *name,
+                         const char *attribute)
+{
+    H5L_info_t link;
+    *found = (struct uncopied){.below = name};
+    if (!attribute)
+        return H5Lget_info(file, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
+               H5Ovisit_by_name(file, name, H5_INDEX_NAME, H5_ITER_INC, find_uncopied, found,
+                                H5P_DEFAULT) > 0;
+    hid_t object = H5Oopen(file, name, H5P_DEFAULT);
+    if (attribute_refers(object, attribute)) {
+        found->why = "is an attribute with references to other objects";
+        snprintf(found->name, sizeof found->name, "%s, %s", name, attribute);
+    }
+    h5_close(&object);
+    return found->why;
+}
+
+static enum status refuse_uncopied(const char *path, const struct uncopied *found,
+                                   struct error *err)
+{
+    char shown[256], name[512];
+    return error_set(err, STATUS_USAGE,
+                     "%s: %s, which another program has added, %s and cannot be carried: "
+                     "--drop-references leaves such objects out",
+                     path_for_message(shown, sizeof shown, path),
+                     path_for_message(name, sizeof name, found->name), found->why);
+}
+
+struct checking {
+    hid_t file;
+    const char *path;
+};
+
+static enum status check_one(void *context, const char *name, const char *attribute,
+                             struct error *err)
+{
+    const struct checking *checking = context;
+    struct uncopied found;
+    return has_uncopied(&found, checking->file, name, attribute)
+               ? refuse_uncopied(checking->path, &found, err)
+               : STATUS_OK;
+}
+
+enum status foreign_check(hid_t file, const char *path, struct error *err)
+{
+    struct checking checking = {file, path};
+    return drops ? STATUS_OK : foreign_each(file, "/", path, check_one, &checking, err);
 }
 
 static enum status copy_attribute(const struct copy *copy, const char *name, const char *attribute,
@@ -258,7 +385,6 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
         free(value);
         return ok ? STATUS_OK : h5_fail(err, "H5Lcreate", "write", copy->to_path);
     }
-    /* References to other objects would be null in the new file: the default. */
     visit_object(copy, name, read_texts);
     if (h5_check_reads(err) != STATUS_OK)
         return STATUS_FAILED;
@@ -272,21 +398,83 @@ static enum status copy_object(struct copy *copy, const char *name, struct error
     return remember(copy, name, err);
 }
 
+static enum status copy_pruned(struct copy *copy, const char *name, struct error *err);
+
+/* A group without what cannot be copied. */
+static enum status copy_group(struct copy *copy, hid_t from, const char *name, struct error *err)
+{
+    struct h5_names members, attributes;
+    hid_t list = H5Gget_create_plist(from),
+          made = H5Gcreate2(copy->to, name, H5P_DEFAULT, list, H5P_DEFAULT);
+    h5_close(&list);
+    if (made < 0)
+        return h5_fail(err, "H5Gcreate2", "write", copy->to_path);
+    h5_close(&made);
+    if (h5_list_attributes(&attributes, from, DEFINED_MOST_MEMBERS, copy->from_path, err))
+        return STATUS_FAILED;
+    enum status status = h5_list(&members, from, DEFINED_MOST_MEMBERS, copy->from_path, err);
+    for (unsigned i = 0; i < attributes.count && !status; i++) {
+        if (attribute_refers(from, attributes.name[i]))
+            copy->copied->lost++;
+        else
+            status = copy_attribute(copy, name, attributes.name[i], err);
+    }
+    for (unsigned i = 0; i < members.count && !status; i++) {
+        char *member;
+        if (asprintf(&member, "%s/%s", name, members.name[i]) < 0) {
+            status = error_memory(err, strlen(name), "a name");
+            break;
+        }
+        status = copy_pruned(copy, member, err);
+        free(member);
+    }
+    h5_free_names(&attributes);
+    h5_free_names(&members);
+    return status;
+}
+
+/* An object without what cannot be copied. */
+static enum status copy_pruned(struct copy *copy, const char *name, struct error *err)
+{
+    struct uncopied found;
+    char attribute[DEFINED_NAME_MAX];
+    if (!has_uncopied(&found, copy->from, name, NULL))
+        return copy_object(copy, name, err);
+    hid_t object = H5Oopen(copy->from, name, H5P_DEFAULT);
+    enum status status = STATUS_OK;
+    if (H5Iget_type(object) == H5I_GROUP) {
+        status = copy_group(copy, object, name, err);
+    } else if (H5Iget_type(object) == H5I_DATASET && uncopied(object)) {
+        copy->copied->lost++;
+    } else if (!(status = copy_object(copy, name, err))) {
+        hid_t made = H5Oopen(copy->to, name, H5P_DEFAULT);
+        while (H5Aiterate2(made, H5_INDEX_NAME, H5_ITER_INC, NULL, find_reference, attribute) > 0 &&
+               H5Adelete(made, attribute) >= 0)
+            copy->copied->lost++;
+        h5_close(&made);
+    }
+    h5_close(&object);
+    return status;
+}
+
 static enum status copy_one(void *context, const char *name, const char *attribute,
                             struct error *err)
 {
     struct copy *copy = context;
+    struct uncopied found;
     if (!has_parent(copy, name, attribute) ||
         (!attribute && H5Lexists(copy->to, name, H5P_DEFAULT) > 0)) {
         copy->copied->lost++;
         return STATUS_OK;
     }
+    const bool refers = has_uncopied(&found, copy->from, name, attribute);
+    if (refers && !drops)
+        return refuse_uncopied(copy->from_path, &found, err);
     if (!attribute) {
         copy->copied->objects++;
-        return copy_object(copy, name, err);
+        return copy_pruned(copy, name, err);
     }
-    if (H5Aexists_by_name(copy->to, name, attribute, H5P_DEFAULT) > 0 ||
-        is_reference(copy, name, attribute)) {
+    if (refers || H5Aexists_by_name(copy->to, name, attribute, H5P_DEFAULT) > 0) {
         copy->copied->lost++;
         return STATUS_OK;
     }
@@ -301,8 +489,10 @@ enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *
     *copied = (struct foreign_copied){0};
     enum status status = foreign_each(from, name, from_path, copy_one, &copy, err);
     if (status == STATUS_OK) {
+        const struct defined_visitor own = {attach_to_own, NULL, &copy};
         visit_copied(&copy, forget_scales);
         visit_copied(&copy, attach_scales);
+        status = defined_walk(from, name, from_path, &own, err);
     }
     for (unsigned i = 0; i < copy.count; i++)
         free(copy.name[i]);

@@ -13,16 +13,22 @@ enum status foreign_each(hid_t file, const char *name, const char *path,
                                               const char *attribute, struct error *err),
                          void *context, struct error *err);
 
+/* References to objects (but for those of dimension scales, which are made anew) and virtual datasets cannot be
+ * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
+enum status foreign_check(hid_t file, const char *path, struct error *err);
+/* From now on foreign_copy leaves them out. Before any other thread knows of a file. */
+void foreign_drop_references(void);
+
 struct foreign_copied {
     uint64_t objects, attributes;
     /* What was left behind: it belonged to an object that the new file has not, its name is taken
-     * there, or it is an attribute that refers to other objects. */
+     * there, or it refers to other objects. */
     uint64_t lost;
 };
 
 /* Copies all of it at or below `name` from one file to another: objects with everything below them
- * and their attributes, links as links (they are not followed). Where a foreign dataset has
- * dimension scales at the root, it gets those of the same name and length in the new file. */
+ * and their attributes, links as links (they are not followed). Dimension scales between them, and between
+ * them and clpipe's datasets, are attached to those of the same name and length. Fails as foreign_check. */
 enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
                          const char *to_path, const char *name, struct error *err);
 
