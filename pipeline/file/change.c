@@ -6,6 +6,7 @@
 #include "file/copies.h"
 #include "file/foreign.h"
 #include "file/parts.h"
+#include "file/shown.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +146,9 @@ static enum status complete(struct change *change, struct error *err)
         return STATUS_FAILED;
     if (checksums_write(change->file, change->path, base ? &kept : NULL, NULL, 0, err))
         return STATUS_FAILED;
-    return base ? copy_runs(change, err) : STATUS_OK;
+    if (base && copy_runs(change, err))
+        return STATUS_FAILED;
+    return shown_write(change->file, change->path, err);
 }
 
 enum status change_commit(struct change *change, struct error *err)

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "file/defined.h"
 #include "file/move_rows.h"
+#include "file/shown.h"
 #include "matrix/h5_driver.h"
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from,
         const char *attribute_name = names.name[i];
         char *text = NULL;
         if (!defined || !defined_attribute(defined, attribute_name) ||
-            defined_attribute_of_library(attribute_name) || H5Aexists(to, attribute_name) > 0)
+            defined_attribute_of_library(attribute_name) || H5Aexists(to, attribute_name) > 0 ||
+            strcmp(attribute_name, SHOWN) == 0)
             continue;
         hid_t attribute = H5Aopen(from, attribute_name, H5P_DEFAULT), type = H5Aget_type(attribute),
               space = H5Aget_space(attribute), made = H5I_INVALID_HID;

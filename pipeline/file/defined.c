@@ -97,7 +97,7 @@ static const struct defined names[] = {
     {"/thumbnails", GROUP, NULL, "size "},
     {"/thumbnails/data", DATASET, NULL, ""},
     {"/thumbnails/end", DATASET, NULL, ""},
-    {"/runs", GROUP, NULL, "run_clusters "},
+    {"/runs", GROUP, NULL, "run_clusters shown "},
     {"/runs/*", GROUP, "command",
      "clpipe_version command details device driver finished host seconds "},
     {"/runs/*/row_map", DATASET, NULL, ""},
@@ -108,7 +108,7 @@ static const struct defined names[] = {
     {"/parts/bytes", DATASET, NULL, ""},
     {"/parts/identity", DATASET, NULL, ""},
     /* What is in it is named after what it belongs to. */
-    {"/checksums", GROUP, NULL, "identity "},
+    {"/checksums", GROUP, NULL, "identity shown "},
 };
 
 /* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */

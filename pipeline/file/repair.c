@@ -20,6 +20,7 @@
 #include "file/earlier.h"
 #include "file/rewrite.h"
 #include "file/sidecars.h"
+#include "file/shown.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
 #include "log/records.h"
@@ -195,7 +196,8 @@ static enum status look_at_result(struct repair *r, struct error *err)
         goto out;
     read_codebooks(r, &verify);
     status = STATUS_FAILED;
-    if (verify_content(&verify, err) || mark_order(r, result->images, verify.bad_images, err) ||
+    if (verify_content(&verify, err) || shown_verify(&verify, err) ||
+        mark_order(r, result->images, verify.bad_images, err) ||
         mark_order(r, result->failures, verify.bad_failures, err))
         goto out;
     verify_mark_ranges(&verify);

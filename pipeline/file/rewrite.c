@@ -14,6 +14,7 @@
 #include "file/codebook_groups.h"
 #include "file/copies.h"
 #include "file/names.h"
+#include "file/shown.h"
 #include "file/parts.h"
 #include "version_generated.h"
 #include <errno.h>
@@ -452,7 +453,7 @@ static enum status write_content(struct writing *w, const char *temporary, struc
         status = rewrite->refer->finish(rewrite->refer->context, w->file, temporary, err);
     if (status)
         return status;
-    if (write_checksums(w, err) || write_runs(w, err) ||
+    if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, w->path, err) ||
         (replaced && foreign_copy(&w->report->foreign, replaced->file, replaced->path, w->file,
                                   w->path, "/", err)))
         return STATUS_FAILED;

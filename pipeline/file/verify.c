@@ -7,6 +7,7 @@
 #include "file/class_groups.h"
 #include "file/codebook_groups.h"
 #include "file/parts.h"
+#include "file/shown.h"
 #include "file/verify_report.h"
 #include "log/workdir.h"
 #include <stdio.h>
@@ -336,6 +337,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     char shown[256], *name;
     struct stat st;
     if (result->has_images ? verify_content(&verify, err) : checksums_verify(&verify, "/", err))
+        goto out;
+    if (shown_verify(&verify, err))
         goto out;
     if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err) ||
         class_groups_verify(&verify, err))

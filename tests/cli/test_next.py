@@ -76,7 +76,8 @@ def file(tmp_path, identity):
                                                     leaves).encode(), dtype=text)
         # The clustering was made of the feature as it is now.
         f["clusters/kmeans"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
-        del f["checksums"].attrs["identity"]
+        for name in "identity", "shown":
+            del f["checksums"].attrs[name]
         f["checksums"].attrs.create("identity", identity.identity_of(f).encode(), dtype=text)
     return tmp_path / "f.h5"
 

@@ -1,0 +1,144 @@
+"""Bytes of a file that have changed: whatever another program reads differently, or not at all, verify finds, and
+no command ends by a signal."""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+
+import h5py
+import numpy
+import pytest
+
+from conftest import CLPIPE, LONG, SEED, draw_photos, run_clpipe
+
+
+@pytest.fixture(scope="module")
+def rich(program, tmp_path_factory):
+    """A small file with one of everything that clpipe stores, and the pictures that it was made from."""
+    place = tmp_path_factory.mktemp("rich")
+    draw_photos(place / "photos")
+    (place / "photos" / "cut.jpg").write_bytes(b"\xff\xd8\xff")
+    (place / "photos" / "red" / "00.txt").write_text("a text")
+    numpy.save(place / "x.npy", numpy.random.default_rng(1).random((13, 8), "f4"))
+    for command in (["ingest", "photos", "-o", "f.h5", "--thumbnails", "16", "--sidecar", "--feature",
+                     "rgb:bins=2x2x2", "--feature", "counts=gray:bins=10,normalize=none"],
+                    ["import", "f.h5", "x=x.npy"],
+                    ["similar", "f.h5", "--all", "-n", "3", "--feature", "x"],
+                    ["cluster", "f.h5", "--feature", "counts", "-k", "2:4"]):
+        result = run_clpipe(*command, cwd=place)
+        assert result.returncode in (0, 1), result.stderr
+    return place / "f.h5"
+
+
+def value_of(value):
+    value = numpy.asarray(value)
+    return value.dtype.str, value.shape, value.tolist() if value.dtype.hasobject else value.tobytes()
+
+
+def shown(path):
+    """All that h5py shows of a file; references as the names that they lead to."""
+    found = {}
+    with h5py.File(path, "r") as file:
+        def attributes(item):
+            for name in sorted(item.attrs):
+                if name == "DIMENSION_LIST":
+                    yield name, [[file[reference].name for reference in axis] for axis in item.attrs[name]]
+                elif name == "REFERENCE_LIST":
+                    yield name, sorted((file[entry[0]].name, int(entry[1])) for entry in item.attrs[name])
+                else:
+                    yield name, str(item.attrs.get_id(name).dtype), value_of(item.attrs[name])
+
+        def look(name, item):
+            found[name] = list(attributes(item))
+            if isinstance(item, h5py.Dataset):
+                found[name] += [str(item.dtype), item.shape, item.maxshape, item.chunks, item.compression,
+                                value_of(item[()] if item.size else 0)]
+            else:
+                found[name].append(sorted(item))
+
+        look("/", file)
+        file.visititems(look)
+    return found
+
+
+class Damaged(Exception):
+    pass
+
+
+def apart(work):
+    """What `work` says in a process of its own: True or False; None: it died, failed or took too long."""
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            signal.alarm(20)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            code = 0 if work() else 1
+        except BaseException:
+            pass
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return {0: True, 256: False}.get(status)
+
+
+def flipped(path, copy, rng, metadata):
+    """A copy with one bit or byte changed; half of them outside of what datasets hold."""
+    shutil.copyfile(path, copy)
+    size = os.path.getsize(path)
+    at = rng.choice(metadata) if rng.random() < 0.5 else rng.randrange(size)
+    with open(copy, "r+b") as file:
+        file.seek(at)
+        old = file.read(1)[0]
+        new = old ^ 1 << rng.randrange(8) if rng.random() < 0.5 else rng.randrange(256)
+        file.seek(at)
+        file.write(bytes([new]))
+    return at, old, new
+
+
+def metadata_of(path):
+    """Offsets of bytes that are not values of datasets, and not what fills the file up."""
+    used = set()
+    with h5py.File(path, "r") as file:
+        def look(name, item):
+            if isinstance(item, h5py.Dataset) and item.id.get_offset() is not None:
+                used.update(range(item.id.get_offset(), item.id.get_offset() + item.nbytes))
+
+        file.visititems(look)
+    data = open(path, "rb").read()
+    return [at for at in range(len(data)) if at not in used and any(data[max(0, at - 8):at + 9])]
+
+
+def try_flips(rich, tmp_path, count):
+    rng = random.Random(SEED)
+    copy = tmp_path / "copy.h5"
+    metadata = metadata_of(rich)
+    before = shown(rich)
+    changed, missed = 0, []
+    for _ in range(count):
+        at, old, new = flipped(rich, copy, rng, metadata)
+        same = apart(lambda: shown(copy) == before)
+        result = run_clpipe("verify", copy)
+        assert result.returncode in (0, 1, 2, 3), (at, old, new, result.returncode, result.stderr)
+        assert result.returncode == 0 or len((result.stdout + result.stderr).splitlines()) >= 1
+        changed += same is not True
+        if same is not True and result.returncode == 0:
+            missed.append((at, old, new, same))
+    assert not missed, missed
+    assert changed > count // 5
+    return changed
+
+
+def test_some_flips(rich, tmp_path):
+    try_flips(rich, tmp_path, 30)
+
+
+@pytest.mark.slow
+def test_a_thousand_flips(rich, tmp_path):
+    print(f"[{try_flips(rich, tmp_path, 1000)} of 1000 change what h5py reads] ", end="")
