@@ -58,7 +58,16 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
         h5_damaged(err, axes->path, "a DIMENSION_LIST cannot be read");
         goto out;
     }
-    if ((status = learn_scales(axes, err)) == STATUS_OK && list[axis].len > 0)
+    status = learn_scales(axes, err);
+    /* Further ones are those of others. */
+    for (size_t i = 1; i < list[axis].len && !status; i++) {
+        hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT,
+                                      (const hobj_ref_t *)list[axis].p + i);
+        if (scale < 0)
+            status = h5_damaged(err, axes->path, "a DIMENSION_LIST leads nowhere");
+        h5_close(&scale);
+    }
+    if (!status && list[axis].len > 0)
         for (unsigned i = 0; i < axes->count; i++)
             if (axes->scale[i].address == *(const hobj_ref_t *)list[axis].p)
                 snprintf(name, size, "%s", axes->scale[i].name);

@@ -69,9 +69,16 @@ static enum status add_dataset(struct shown *shown, hid_t dataset, const char *n
                                const struct defined *defined, struct error *err)
 {
     struct serial_values values;
+    hsize_t size[SERIAL_MOST_AXES], most[SERIAL_MOST_AXES];
     enum status status = serial_dataset(&values, &shown->serial, dataset, name, shows, defined, err);
-    if (!status)
-        h5_close(&values.memory);
+    if (status)
+        return status;
+    hid_t space = H5Dget_space(dataset);
+    H5Sget_simple_extent_dims(space, size, most);
+    if (memcmp(size, most, (size_t)values.rank * sizeof *size) != 0)
+        status = serial_refuse(&shown->serial, err, name, "has a maximal size");
+    h5_close(&space);
+    h5_close(&values.memory);
     return status ? status : remember(shown, dataset, name, err);
 }
 
@@ -150,12 +157,12 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
         const char *name = find_place(shown, list[i].address);
         hid_t other = name ? H5I_INVALID_HID
                            : H5Rdereference2(scale, H5P_DEFAULT, H5R_OBJECT, &list[i].address);
-        uint64_t digest[2] = {0, 0};
+        uint64_t number[2] = {0, 0};
         if (!name && other < 0)
             status = h5_damaged(err, shown->serial.path, "a REFERENCE_LIST leads nowhere");
         if (name)
-            murmur3_of_path(digest, (uint16_t)list[i].axis, name, strlen(name));
-        sum += digest[0];
+            murmur3_of_path(number, 0, name, strlen(name));
+        sum += name ? (number[0] | 1) * (list[i].axis + 1) : 0;
         h5_close(&other);
     }
     sha256_update(&shown->serial.sha, &sum, sizeof sum);
