@@ -9,7 +9,9 @@ static const char *file_of(const struct options *options)
     const char *name = options->command->name;
     const char *last =
         options->operand_count > 0 ? options->operand[options->operand_count - 1] : NULL;
-    if (options->dry_run || (strcmp(name, "similar") == 0 && !options->all))
+    /* repair looks where a damaged file cannot end it. */
+    if (options->dry_run || strcmp(name, "repair") == 0 ||
+        (strcmp(name, "similar") == 0 && !options->all))
         return NULL;
     if (strcmp(name, "run") == 0 || strcmp(name, "ingest") == 0 || strcmp(name, "merge") == 0)
         return options->output;
@@ -25,11 +27,10 @@ enum status carried_check(const struct options *options, struct error *err)
     const char *path = file_of(options);
     enum status status = STATUS_OK;
     hid_t file;
-    if (!option_find(options->command, "drop-references", strlen("drop-references")) || !path)
-        return STATUS_OK;
     if (options->drop_references)
         foreign_drop_references();
-    else if (H5Fis_hdf5(path) > 0 && h5_open_file(&file, path, false, NULL) == STATUS_OK) {
+    else if (path && option_find(options->command, "drop-references", strlen("drop-references")) &&
+             H5Fis_hdf5(path) > 0 && h5_open_file(&file, path, false, NULL) == STATUS_OK) {
         if (H5Aexists(file, "clpipe_format") > 0)
             status = foreign_check(file, path, err);
         h5_close(&file);

@@ -20,6 +20,7 @@
 #include "file/earlier.h"
 #include "file/rewrite.h"
 #include "file/sidecars.h"
+#include "file/foreign.h"
 #include "file/shown.h"
 #include "file/signature.h"
 #include "file/verify_report.h"
@@ -192,7 +193,8 @@ static enum status look_at_result(struct repair *r, struct error *err)
         error_memory(err, rows_count(result->images), "a mark for each row");
         goto out;
     }
-    if ((status = signature_parts_of(&r->parts, result, err)))
+    if ((status = foreign_check(result->file, result->path, err)) ||
+        (status = signature_parts_of(&r->parts, result, err)))
         goto out;
     read_codebooks(r, &verify);
     status = STATUS_FAILED;

@@ -6,13 +6,13 @@ import random
 import resource
 import shutil
 import signal
-import sys
+import subprocess
 
 import h5py
 import numpy
 import pytest
 
-from conftest import CLPIPE, LONG, SEED, draw_photos, run_clpipe
+from conftest import SEED, draw_photos, run_clpipe
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +62,6 @@ def shown(path):
         look("/", file)
         file.visititems(look)
     return found
-
-
-class Damaged(Exception):
-    pass
 
 
 def apart(work):
@@ -133,6 +129,16 @@ def try_flips(rich, tmp_path, count):
     assert not missed, missed
     assert changed > count // 5
     return changed
+
+
+def test_a_library_that_crashes(rich, tmp_path):
+    """Is a finding, not the end of verify."""
+    (tmp_path / "crash.c").write_text("#include <signal.h>\nlong H5Dopen2(long a, const char *b, long c)\n"
+                                      "{ (void)a; (void)b; (void)c; raise(SIGSEGV); return -1; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "crash.so", tmp_path / "crash.c"], check=True)
+    result = run_clpipe("verify", rich, env={"LD_PRELOAD": tmp_path / "crash.so"})
+    assert result.returncode == 1 and "SIGSEGV" in result.stdout, (result.stdout, result.stderr)
+    assert "1 check failed" in result.stdout + result.stderr
 
 
 def test_some_flips(rich, tmp_path):
