@@ -30,7 +30,7 @@ enum status carried_check(const struct options *options, struct error *err)
     if (options->drop_references)
         foreign_drop_references();
     else if (path && option_find(options->command, "drop-references", strlen("drop-references")) &&
-             H5Fis_hdf5(path) > 0 && h5_open_file(&file, path, false, NULL) == STATUS_OK) {
+             h5_open_file(&file, path, false, NULL) == STATUS_OK) {
         if (H5Aexists(file, "clpipe_format") > 0)
             status = foreign_check(file, path, err);
         h5_close(&file);
