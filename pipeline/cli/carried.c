@@ -25,15 +25,9 @@ static const char *file_of(const struct options *options)
 enum status carried_check(const struct options *options, struct error *err)
 {
     const char *path = file_of(options);
-    enum status status = STATUS_OK;
-    hid_t file;
     if (options->drop_references)
         foreign_drop_references();
-    else if (path && option_find(options->command, "drop-references", strlen("drop-references")) &&
-             h5_open_file(&file, path, false, NULL) == STATUS_OK) {
-        if (H5Aexists(file, "clpipe_format") > 0)
-            status = foreign_check(file, path, err);
-        h5_close(&file);
-    }
-    return status;
+    return path && option_find(options->command, "drop-references", strlen("drop-references"))
+               ? foreign_check_file(path, err)
+               : STATUS_OK;
 }

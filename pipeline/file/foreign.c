@@ -317,6 +317,18 @@ enum status foreign_check(hid_t file, const char *path, struct error *err)
     return drops ? STATUS_OK : foreign_each(file, "/", path, check_one, &checking, err);
 }
 
+enum status foreign_check_file(const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    hid_t file;
+    if (h5_open_file(&file, path, false, NULL) != STATUS_OK)
+        return STATUS_OK;
+    if (H5Aexists(file, "clpipe_format") > 0)
+        status = foreign_check(file, path, err);
+    h5_close(&file);
+    return status;
+}
+
 static enum status copy_attribute(const struct copy *copy, const char *name, const char *attribute,
                                   struct error *err)
 {

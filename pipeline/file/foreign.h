@@ -16,6 +16,8 @@ enum status foreign_each(hid_t file, const char *name, const char *path,
 /* References to objects (but for those of dimension scales, which are made anew) and virtual datasets cannot be
  * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
 enum status foreign_check(hid_t file, const char *path, struct error *err);
+/* The same of a file that may be clpipe's, or not be there. */
+enum status foreign_check_file(const char *path, struct error *err);
 /* From now on foreign_copy leaves them out. Before any other thread knows of a file. */
 void foreign_drop_references(void);
 
