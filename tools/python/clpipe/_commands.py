@@ -23,8 +23,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
         store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
         thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
         allow_failures: Number = None, fresh: bool = False, add: bool = False, drop_source: Texts = None,
-        allow_removal: bool = False, retrain: bool = False, add_codes: bool = False, checksum: bool = False,
-        retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
+        relocate: Text = None, allow_removal: bool = False, retrain: bool = False, add_codes: bool = False,
+        checksum: bool = False, retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
         alpha: Optional[Literal["white", "black", "drop"]] = None,
         icc: Optional[Literal["ignore", "apply"]] = None, max_pixels: Integer = None,
         max_scans: Integer = None, decode_scale: Optional[Literal[1, 2, 4, 8]] = None,
@@ -38,7 +38,7 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
         checkpoint: Seconds = None, force: bool = False, slot_size: Number = None, slots: Integer = None,
         histogram_variant: Text = None,
         jpeg_pixels: Optional[Literal["auto", "host", "coefficients", "device"]] = None,
-        **common: Unpack[Common]) -> Report:
+        drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Extract features from a directory of images and cluster them.
 
     As clpipe run SOURCE... [-k K] [-o F.h5].
@@ -83,6 +83,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     fresh: start over: ignore earlier work and replace the file
     add: add these features to those in the file; every image is decoded again
     drop_source: remove a source and its images from the file, repeatable; no other SOURCE is needed then
+    relocate: this source of the file has moved to the SOURCE of the command that the file does not have;
+      its images stay
     allow_removal: go on where all images of a source or of one of its directories at the top would be
       removed, or over 20 and a tenth, for whatever reason
     retrain: learn the codebooks of the file anew from the images that it has now; every image is decoded
@@ -144,6 +146,7 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     jpeg_pixels: what decodes JPEG files: the host alone, or the device from their coefficients or their
       entropy code on; auto: a GPU with memory of its own from the entropy code on, other devices from
       coefficients on, a CPU nothing [auto]
+    drop_references: leave out what cannot be carried: references between objects, and virtual datasets
     """
     return call("run", source, locals())
 
@@ -155,8 +158,9 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
            store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
            thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
            allow_failures: Number = None, fresh: bool = False, add: bool = False, drop_source: Texts = None,
-           allow_removal: bool = False, retrain: bool = False, add_codes: bool = False,
-           checksum: bool = False, retry_failed: bool = False, sidecar: bool = False, shard: Text = None,
+           relocate: Text = None, allow_removal: bool = False, retrain: bool = False,
+           add_codes: bool = False, checksum: bool = False, retry_failed: bool = False,
+           sidecar: bool = False, shard: Text = None,
            alpha: Optional[Literal["white", "black", "drop"]] = None,
            icc: Optional[Literal["ignore", "apply"]] = None, max_pixels: Integer = None,
            max_scans: Integer = None, decode_scale: Optional[Literal[1, 2, 4, 8]] = None,
@@ -165,7 +169,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
            limit: Integer = None, max_time: Seconds = None, slot_size: Number = None, slots: Integer = None,
            histogram_variant: Text = None,
            jpeg_pixels: Optional[Literal["auto", "host", "coefficients", "device"]] = None,
-           **common: Unpack[Common]) -> Report:
+           drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Extract features from images into a file.
 
     As clpipe ingest SOURCE... -o F.h5.
@@ -180,10 +184,10 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
 
     output: HDF5 file to write or update; required unless --dry-run is given
     feature, onnxruntime, preset, codebook, normalize, blur, store, compress, thumbnails, dry_run, strict,
-      allow_failures, fresh, add, drop_source, allow_removal, retrain, add_codes, checksum, retry_failed,
-      sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate, max_decode_seconds,
-      follow_symlinks, archives, hidden, include, exclude, limit, max_time, slot_size, slots,
-      histogram_variant, jpeg_pixels: as of run().
+      allow_failures, fresh, add, drop_source, relocate, allow_removal, retrain, add_codes, checksum,
+      retry_failed, sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate,
+      max_decode_seconds, follow_symlinks, archives, hidden, include, exclude, limit, max_time, slot_size,
+      slots, histogram_variant, jpeg_pixels, drop_references: as of run().
     """
     return call("ingest", source, locals())
 
@@ -241,7 +245,7 @@ def cluster(*input: PathLike, k: Number = None, plot: Text = None, feature: Text
             whiten: Optional[float] = None, center: bool = False, mini_batch: Integer = None,
             weights: Text = None, paths: Text = None, checkpoint: Seconds = None, max_time: Seconds = None,
             output: Text = None, verify_input: bool = False, force: bool = False,
-            **common: Unpack[Common]) -> Report:
+            drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Cluster rows with k-means.
 
     As clpipe cluster INPUT... -k K.
@@ -264,15 +268,15 @@ def cluster(*input: PathLike, k: Number = None, plot: Text = None, feature: Text
     verify_input: read all rows to see whether a result is there already; otherwise size, modification time
       and a sample vouch for them
     force: replace an existing result of the same name
-    plot, name, init, seed, max_iter, tol, metric, pca, whiten, center, mini_batch, checkpoint, max_time: as
-      of run().
+    plot, name, init, seed, max_iter, tol, metric, pca, whiten, center, mini_batch, checkpoint, max_time,
+      drop_references: as of run().
     """
     return call("cluster", input, locals())
 
 
 def assign(*file: PathLike, name: Text = None, feature: Text = None, paths: Text = None,
            output: Text = None, verify_input: bool = False, force: bool = False,
-           **common: Unpack[Common]) -> Report:
+           drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Label rows with the centroids of an earlier clustering.
 
     As clpipe assign C.h5 INPUT....
@@ -286,12 +290,13 @@ def assign(*file: PathLike, name: Text = None, feature: Text = None, paths: Text
     output: write the labels to a separate file; required for .npy and other HDF5 files [INPUT itself, if it
       is a clpipe file]
     paths, verify_input, force: as of cluster().
+    drop_references: as of run().
     """
     return call("assign", file, locals())
 
 
 def import_(*file: PathLike, paths: Text = None, allow_missing: bool = False, force: bool = False,
-            **common: Unpack[Common]) -> Report:
+            drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Add rows that were computed elsewhere as a feature.
 
     As clpipe import F.h5 NAME=MATRIX.
@@ -305,12 +310,13 @@ def import_(*file: PathLike, paths: Text = None, allow_missing: bool = False, fo
       - is standard input [row i is image i]
     allow_missing: accept images whose path is not in LIST; their rows are NaN
     force: replace an imported feature of the same name; clusterings and neighbours made from it are removed
+    drop_references: as of run().
     """
     return call("import", file, locals())
 
 
 def merge(*file: PathLike, output: Text = None, copy: bool = False, compress: bool = False,
-          force: bool = False, **common: Unpack[Common]) -> Report:
+          force: bool = False, drop_references: bool = False, **common: Unpack[Common]) -> Report:
     """Join the results of several ingests to one.
 
     As clpipe merge A.h5 B.h5... -o ALL.h5.
@@ -325,6 +331,7 @@ def merge(*file: PathLike, output: Text = None, copy: bool = False, compress: bo
     compress: with --copy: store features compressed, as those of compressed parts always are
     force: replace an existing -o FILE
     output: as of list().
+    drop_references: as of run().
     """
     return call("merge", file, locals())
 
@@ -404,7 +411,8 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
             metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, class_: Text = None,
             vector: Text = None, all: bool = False, onnxruntime: Text = None, diffuse: bool = False,
             expand: Integer = None, format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None,
-            output: Text = None, force: bool = False, **common: Unpack[Common]) -> Report:
+            output: Text = None, force: bool = False, drop_references: bool = False,
+            **common: Unpack[Common]) -> Report:
     """Find the images most similar to a picture, or to every image.
 
     As clpipe similar F.h5... PICTURE|row:N... | --class C | --all.
@@ -429,7 +437,7 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
     format: table format; npy: the rows alone, a line for each PICTURE [the extension of -o, else csv, on a
       terminal a table to read]
     force: replace neighbours that are stored already, or an existing -o FILE
-    onnxruntime: as of run().
+    onnxruntime, drop_references: as of run().
     output: as of export().
     """
     return call("similar", file, locals())
@@ -470,7 +478,7 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
            semantic: Optional[float] = None, prefer: Optional[Literal["nearest", "best"]] = None,
            within: Text = None, feature: Text = None,
            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
-           to_list: Text = None, dry_run: bool = False, force: bool = False,
+           to_list: Text = None, dry_run: bool = False, force: bool = False, drop_references: bool = False,
            **common: Unpack[Common]) -> Report:
     """Choose images: balanced, diverse, of those that are alike one.
 
@@ -498,6 +506,7 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
     to_list: also write the absolute path of each image, ended by NUL
     dry_run: store nothing
     force: replace a selection of the same name, and an existing list
+    drop_references: as of run().
     """
     return call("select", file, locals())
 
@@ -550,7 +559,8 @@ def verify(*file: PathLike, **common: Unpack[Common]) -> Report:
     return call("verify", file, locals())
 
 
-def repair(*file: PathLike, output: Text = None, dry_run: bool = False, **common: Unpack[Common]) -> Report:
+def repair(*file: PathLike, output: Text = None, dry_run: bool = False, drop_references: bool = False,
+           **common: Unpack[Common]) -> Report:
     """Recover the intact rows of a damaged or unfinished file.
 
     As clpipe repair F.h5.
@@ -562,6 +572,7 @@ def repair(*file: PathLike, output: Text = None, dry_run: bool = False, **common
 
     output: file to write; F.h5 is not changed [F.h5 itself]
     dry_run: report what can be recovered, and write nothing
+    drop_references: as of run().
     """
     return call("repair", file, locals())
 
