@@ -1,126 +1,55 @@
 /* blobs.c: writes and reads in blocks. */
 #include "file/blobs.h"
+#include "file/columns.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define END_BLOCK  4096
-#define DATA_BLOCK (4u << 20)
+#define END_BLOCK 4096
 
 struct blobs {
-    const char *path;
-    hid_t data, end;
-    uint64_t rows, bytes;               /* to come in all */
-    uint64_t first, byte_first, at_end; /* the blocks' first; bytes added so far */
-    unsigned count;                     /* ends in the block */
-    size_t filled;
-    uint64_t ends[END_BLOCK];
-    uint8_t *block; /* DATA_BLOCK bytes */
+    struct column_writer data, end;
+    uint64_t at_end; /* bytes added so far */
 };
 
 enum status blobs_create(struct blobs **out, hid_t file, const char *group, const char *axis,
                          uint64_t rows, uint64_t bytes, const char *path, struct error *err)
 {
-    *out = NULL;
-    enum status status = STATUS_FAILED;
     hid_t id = H5I_INVALID_HID;
-    const hsize_t row_count = rows, byte_count = bytes;
-    struct blobs *t = calloc(1, sizeof *t);
-    if (!t || !(t->block = malloc(DATA_BLOCK))) {
-        error_memory(err, DATA_BLOCK, "blobs");
-        goto out;
-    }
-    t->path = path;
-    t->rows = rows;
-    t->bytes = bytes;
-    if (h5_create_scale(file, axis, bytes, path, err) ||
-        h5_create_group(&id, file, group, path, err) ||
-        h5_create_dataset(&t->data, id, "data", VALUE_U8, 1, &byte_count, path, err) ||
-        h5_attach_scale(file, t->data, 0, axis, path, err) ||
-        h5_create_dataset(&t->end, id, "end", VALUE_U64, 1, &row_count, path, err) ||
-        h5_attach_scale(file, t->end, 0, image_table.axis, path, err))
-        goto out;
-    *out = t;
-    t = NULL;
-    status = STATUS_OK;
-out:
+    struct blobs *t = *out = calloc(1, sizeof *t);
+    enum status status = t ? h5_create_group(&id, file, group, path, err)
+                           : error_memory(err, sizeof *t, "blobs");
+    if (!status)
+        status = column_create(&t->data, file, id, "data", VALUE_U8, bytes, NULL, axis, path, err);
+    if (!status)
+        status = column_create(&t->end, file, id, "end", VALUE_U64, rows, NULL, image_table.axis,
+                               path, err);
     h5_close(&id);
-    blobs_close(&t);
+    if (status)
+        blobs_close(out);
     return status;
-}
-
-enum status thumbnails_put_size(hid_t file, uint32_t size, const char *path, struct error *err)
-{
-    hid_t group;
-    if (h5_open_group(&group, file, THUMBNAIL_GROUP, path, err))
-        return STATUS_FAILED;
-    const enum status status = h5_put_number(group, "size", VALUE_U32, &size, path, err);
-    h5_close(&group);
-    return status;
-}
-
-enum status thumbnails_create(struct blobs **out, hid_t file, uint32_t size, uint64_t rows,
-                              uint64_t bytes, const char *path, struct error *err)
-{
-    const enum status status =
-        blobs_create(out, file, THUMBNAIL_GROUP, THUMBNAIL_AXIS, rows, bytes, path, err);
-    return status ? status : thumbnails_put_size(file, size, path, err);
-}
-
-static enum status flush_data(struct blobs *t, struct error *err)
-{
-    if (h5_write_rows(t->data, VALUE_U8, t->byte_first, t->filled, t->block, t->path, err))
-        return STATUS_FAILED;
-    t->byte_first += t->filled;
-    t->filled = 0;
-    return STATUS_OK;
-}
-
-static enum status flush_ends(struct blobs *t, struct error *err)
-{
-    if (h5_write_rows(t->end, VALUE_U64, t->first, t->count, t->ends, t->path, err))
-        return STATUS_FAILED;
-    t->first += t->count;
-    t->count = 0;
-    return STATUS_OK;
 }
 
 enum status blobs_add(struct blobs *t, const void *blob, uint64_t length, struct error *err)
 {
-    const uint8_t *at = blob;
-    assert(t->first + t->count < t->rows && length <= t->bytes - t->at_end);
     t->at_end += length;
-    t->ends[t->count++] = t->at_end;
-    if (t->count == END_BLOCK && flush_ends(t, err))
-        return STATUS_FAILED;
-    while (length > 0) {
-        const size_t room = DATA_BLOCK - t->filled, part = length < room ? (size_t)length : room;
-        memcpy(t->block + t->filled, at, part);
-        t->filled += part;
-        at += part;
-        length -= part;
-        if (t->filled == DATA_BLOCK && flush_data(t, err))
-            return STATUS_FAILED;
-    }
-    return STATUS_OK;
+    const enum status status = column_add(&t->end, &t->at_end, sizeof t->at_end, err);
+    return status ? status : column_add_rows(&t->data, blob, length, err);
 }
 
 enum status blobs_finish(struct blobs *t, struct error *err)
 {
-    if (flush_ends(t, err) || flush_data(t, err))
-        return STATUS_FAILED;
-    assert(t->first == t->rows && t->at_end == t->bytes);
-    return STATUS_OK;
+    const enum status status = column_finish(&t->end, err);
+    return status ? status : column_finish(&t->data, err);
 }
 
 void blobs_close(struct blobs **blobs)
 {
     if (!blobs || !*blobs)
         return;
-    h5_close(&(*blobs)->data);
-    h5_close(&(*blobs)->end);
-    free((*blobs)->block);
+    column_clear(&(*blobs)->data);
+    column_clear(&(*blobs)->end);
     free(*blobs);
     *blobs = NULL;
 }

@@ -21,12 +21,6 @@ enum status blobs_add(struct blobs *blobs, const void *blob, uint64_t length, st
 enum status blobs_finish(struct blobs *blobs, struct error *err);
 void blobs_close(struct blobs **blobs);
 
-/* /thumbnails, made with their longest side at most `size` pixels. */
-enum status thumbnails_create(struct blobs **out, hid_t file, uint32_t size, uint64_t rows,
-                              uint64_t bytes, const char *path, struct error *err);
-/* The attribute that says so. */
-enum status thumbnails_put_size(hid_t file, uint32_t size, const char *path, struct error *err);
-
 /* Those of a file of `rows` images. */
 struct blob_reader;
 /* *out is NULL where the file has no such group. A blob of more than `most` bytes is damage. `group` and

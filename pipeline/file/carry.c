@@ -433,9 +433,8 @@ static bool is_outdated(const struct carry *c, const char *what, const char *nam
 static enum status copy_clusters(const struct carry *c, const char *name, struct error *err)
 {
     const struct copies copies = copies_of(c);
-    hid_t group = H5I_INVALID_HID;
-    if (H5Lexists(c->file, "clusters", H5P_DEFAULT) <= 0 &&
-        h5_create_group(&group, c->file, "clusters", c->path, err))
+    hid_t group;
+    if (h5_make_group(&group, c->file, "clusters", c->path, err))
         return STATUS_FAILED;
     h5_close(&group);
     return copies_make(&copies, name, err);

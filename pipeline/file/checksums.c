@@ -253,6 +253,7 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     enum status status = STATUS_FAILED;
     char name[DEFINED_NAME_MAX + sizeof GROUP], axis[32];
     hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    const char *const axes[] = {axis, BYTE_AXIS};
     const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
     entry_path(name, entry);
     for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -264,12 +265,8 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
         *slash = '/';
     }
     snprintf(axis, sizeof axis, "%s%llu", PIECE_AXIS, (unsigned long long)entry->pieces.count);
-    if (h5_create_scale(file, axis, entry->pieces.count, path, err) ||
-        h5_create_dataset(&dataset, file, name, VALUE_U8, 2, size, path, err) ||
-        h5_attach_scale(file, dataset, 0, axis, path, err) ||
-        h5_attach_scale(file, dataset, 1, BYTE_AXIS, path, err))
-        goto out;
-    if (put_root(dataset, "root", entry->root, path, err) ||
+    if (h5_create_on_scales(&dataset, file, file, name, VALUE_U8, 2, size, axes, path, err) ||
+        put_root(dataset, "root", entry->root, path, err) ||
         h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
         goto out;
     status = h5_finish_dataset(&dataset, path, err);
@@ -342,7 +339,6 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
     if ((kept && load_kept(&entries, kept, err)) ||
         defined_walk(file, "/", path, &visitor, err) ||
         identity_of_file(identity, file, making.axes, path, known_pieces, &making, err) ||
-        h5_create_scale(file, BYTE_AXIS, PIECE_DIGEST, path, err) ||
         h5_create_group(&group, file, GROUP, path, err) ||
         put_root(group, "identity", identity, path, err))
         goto out;

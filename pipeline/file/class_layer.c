@@ -60,7 +60,8 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
     const hsize_t size[2] = {classes->count, classes->columns};
     const size_t room = classes->names_bytes + 1 + classes->count * (sizeof(char *) + sizeof(float));
     char own[AXIS_NAME_MAX], values[AXIS_NAME_MAX];
-    hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    const char *const axes[] = {own, values};
+    hid_t group = H5I_INVALID_HID;
     const char **name = malloc(room);
     enum status status = STATUS_FAILED;
     if (!name)
@@ -73,22 +74,12 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
     if (h5_create_group(&group, all, feature->name, path, err) ||
         h5_put_text(group, MARK, feature->net.digest, path, err) ||
         h5_put_texts(file, group, "name", name, classes->count, own, path, err) ||
-        h5_create_dataset(&dataset, group, "matrix", VALUE_I8, 2, size, path, err) ||
-        h5_attach_scale(file, dataset, 0, own, path, err) ||
-        h5_attach_scale(file, dataset, 1, values, path, err) ||
-        h5_write_rows(dataset, VALUE_I8, 0, size[0], classes->weights, path, err) ||
-        h5_finish_dataset(&dataset, path, err))
+        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path, err) ||
+        h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, path, err) ||
+        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err))
         goto out;
-    for (int i = 0; i < 2; i++)
-        if (h5_create_dataset(&dataset, group, i ? "offset" : "scale", VALUE_F32, 1, size, path,
-                              err) ||
-            h5_attach_scale(file, dataset, 0, own, path, err) ||
-            h5_write_rows(dataset, VALUE_F32, 0, size[0], i ? classes->bias : scale, path, err) ||
-            h5_finish_dataset(&dataset, path, err))
-            goto out;
     status = STATUS_OK;
 out:
-    h5_close(&dataset);
     h5_close(&group);
     free(name);
     return status;

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_BYTES (1u << 20)
-
 /* The scales that belong to one clustering alone. */
 #define OWN_AXES 6
 static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
@@ -65,9 +63,9 @@ static bool has_scale(hid_t file, const char *name, uint64_t length)
     return right;
 }
 
-/* The names of the scales on the axes of every part; those that the file has not are created. */
-static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
-                             const struct result_clustering *c, const char *path, struct error *err)
+/* The names of the scales on the axes of every part. */
+static void name_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file,
+                      const struct result_clustering *c)
 {
     char clusters[AXIS_NAME_MAX], iterations[AXIS_NAME_MAX], rows[AXIS_NAME_MAX],
         values[AXIS_NAME_MAX], columns[AXIS_NAME_MAX];
@@ -81,13 +79,6 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
     if (c->projection || !has_scale(file, axis_name(values, "feature", c->feature), c->dimension))
         axis_name(values, "dimension", c->name);
     axis_name(columns, "column", c->name);
-    if (h5_create_scale(file, clusters, c->k, path, err) ||
-        h5_create_scale(file, iterations, c->iterations, path, err) ||
-        h5_create_scale(file, rows, c->rows, path, err) ||
-        h5_create_scale(file, values, c->dimension, path, err) ||
-        h5_create_scale(file, RANK_AXIS, NEAREST_COUNT, path, err) ||
-        (c->projection && h5_create_scale(file, columns, c->projection->columns, path, err)))
-        return STATUS_FAILED;
     for (int p = 0; p < PART_COUNT; p++) {
         snprintf(axis[p][0], AXIS_NAME_MAX, "%s",
                  cluster_part_of_rows(p) ? rows
@@ -100,7 +91,6 @@ static enum status make_axes(char axis[PART_COUNT][2][AXIS_NAME_MAX], hid_t file
                  : p == PART_COMPONENTS ? columns
                                         : RANK_AXIS);
     }
-    return STATUS_OK;
 }
 
 static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
@@ -109,20 +99,13 @@ static enum status write_sweep_column(hid_t file, hid_t group, const char *axis,
 {
     const size_t size = value_size(column->type);
     const hsize_t length = sweep->count;
-    hid_t dataset = H5I_INVALID_HID;
     uint8_t *values = malloc(sweep->count * size);
     if (!values)
         return error_memory(err, sweep->count * size, "the values of k");
     for (uint32_t i = 0; i < sweep->count; i++)
         memcpy(values + i * size, (const uint8_t *)&sweep->values[i] + column->offset, size);
-    enum status status = STATUS_FAILED;
-    if (h5_create_dataset(&dataset, group, column->name, column->type, 1, &length, path, err) ||
-        h5_attach_scale(file, dataset, 0, axis, path, err) ||
-        h5_write_rows(dataset, column->type, 0, sweep->count, values, path, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&dataset);
+    const enum status status = h5_put_values(file, group, column->name, column->type, 1, &length,
+                                             &axis, values, path, err);
     free(values);
     return status;
 }
@@ -134,8 +117,8 @@ static enum status write_sweep(hid_t file, hid_t parent, const char *name,
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     hid_t group = H5I_INVALID_HID;
-    if (h5_create_scale(file, axis_name(axis, SWEEP_AXIS, name), sweep->count, path, err) ||
-        h5_create_group(&group, parent, "sweep", path, err) ||
+    axis_name(axis, SWEEP_AXIS, name);
+    if (h5_create_group(&group, parent, "sweep", path, err) ||
         h5_put_text(group, "measure", sweep->measure, path, err) ||
         h5_put_text(group, "reason", sweep->reason, path, err) ||
         h5_put_number(group, "sample", VALUE_U32, &sweep->sample, path, err))
@@ -150,77 +133,8 @@ out:
     return status;
 }
 
-static struct cluster_shape shape_of(const struct result_clustering *c)
-{
-    return (struct cluster_shape){c->k,
-                                  c->dimension,
-                                  c->iterations,
-                                  c->rows,
-                                  c->weighted,
-                                  c->projection ? c->projection->columns : 0,
-                                  c->projection && c->projection->components};
-}
-
-/* Creates /clusters/NAME with its attributes and its datasets (not yet written), whose scales are
- * those of the file's images and features where it has them. */
-static enum status create_clustering(hid_t part[PART_COUNT], hid_t file,
-                                     const struct result_clustering *c, const char *path,
-                                     struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    char axis[PART_COUNT][2][AXIS_NAME_MAX];
-    const struct cluster_shape shape = shape_of(c);
-    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    if (make_axes(axis, file, c, path, err))
-        goto out;
-    if (H5Lexists(file, "clusters", H5P_DEFAULT) <= 0) {
-        if (h5_create_group(&all, file, "clusters", path, err))
-            goto out;
-    } else if ((all = H5Gopen2(file, "clusters", H5P_DEFAULT)) < 0) {
-        h5_fail(err, "H5Gopen2", "write", path);
-        goto out;
-    }
-    if (h5_create_group(&group, all, c->name, path, err) || put_attributes(group, c, path, err))
-        goto out;
-    for (int p = 0; p < PART_COUNT; p++) {
-        const struct cluster_part_kind *kind = &cluster_part_kind[p];
-        hsize_t size[2];
-        if (!cluster_part_dimensions(size, p, &shape))
-            continue;
-        if (h5_create_dataset(&part[p], group, kind->name, kind->type, kind->rank, size, path, err))
-            goto out;
-        for (int a = 0; a < kind->rank; a++)
-            if (h5_attach_scale(file, part[p], (unsigned)a, axis[p][a], path, err))
-                goto out;
-    }
-    if (c->agreement &&
-        h5_put_number(group, "folders", VALUE_U32, &c->agreement->folders, path, err))
-        goto out;
-    for (int i = 0; c->agreement && i < AGREEMENT_ATTRIBUTES; i++)
-        if (h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
-                          (const char *)c->agreement + agreement_attribute[i].offset, path, err))
-            goto out;
-    if (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    h5_close(&all);
-    return status;
-}
-
-/* Closes the parts; an error that comes only now counts, unless there was one before. */
-static enum status close_parts(hid_t part[PART_COUNT], enum status status, const char *path,
-                               struct error *err)
-{
-    for (int p = 0; p < PART_COUNT; p++)
-        if (h5_finish_dataset(&part[p], path, status ? NULL : err))
-            status = STATUS_FAILED;
-    return status;
-}
-
-enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
-                           struct error *err)
+static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *c,
+                               const char *path, struct error *err)
 {
     const void *const data[PART_COUNT] = {
         [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
@@ -229,20 +143,54 @@ enum status clusters_write(hid_t file, const struct result_clustering *c, const 
         [PART_WEIGHTS] = c->weights,
         [PART_MEAN] = c->projection ? c->projection->mean : NULL,
         [PART_COMPONENTS] = c->projection ? c->projection->components : NULL};
-    const struct cluster_shape shape = shape_of(c);
-    hid_t part[PART_COUNT] = {0};
-    enum status status = STATUS_FAILED;
-    if (create_clustering(part, file, c, path, err))
-        goto out;
+    const struct cluster_shape shape = {c->k,
+                                        c->dimension,
+                                        c->iterations,
+                                        c->rows,
+                                        c->weighted,
+                                        c->projection ? c->projection->columns : 0,
+                                        c->projection && c->projection->components};
+    char axis[PART_COUNT][2][AXIS_NAME_MAX];
+    name_axes(axis, file, c);
     for (int p = 0; p < PART_COUNT; p++) {
+        const struct cluster_part_kind *kind = &cluster_part_kind[p];
+        const char *const axes[] = {axis[p][0], axis[p][1]};
         hsize_t size[2];
         if (cluster_part_dimensions(size, p, &shape) &&
-            h5_write_rows(part[p], cluster_part_kind[p].type, 0, size[0], data[p], path, err))
-            goto out;
+            h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p], path,
+                          err))
+            return STATUS_FAILED;
     }
+    return STATUS_OK;
+}
+
+static enum status put_agreement(hid_t group, const struct result_agreement *agreement,
+                                 const char *path, struct error *err)
+{
+    enum status status =
+        h5_put_number(group, "folders", VALUE_U32, &agreement->folders, path, err);
+    for (int i = 0; i < AGREEMENT_ATTRIBUTES && !status; i++)
+        status = h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
+                               (const char *)agreement + agreement_attribute[i].offset, path, err);
+    return status;
+}
+
+enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
+                           struct error *err)
+{
+    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (h5_make_group(&all, file, "clusters", path, err) ||
+        h5_create_group(&group, all, c->name, path, err) || put_attributes(group, c, path, err) ||
+        write_parts(file, group, c, path, err) ||
+        (c->agreement && put_agreement(group, c->agreement, path, err)) ||
+        (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err)))
+        goto out;
     status = STATUS_OK;
 out:
-    return close_parts(part, status, path, err);
+    h5_close(&group);
+    h5_close(&all);
+    return status;
 }
 
 enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,

@@ -148,25 +148,13 @@ static enum status write_array(hid_t file, hid_t group, const struct codebook_ar
 {
     const int rank = array->rows == 1 ? 1 : 2;
     const hsize_t size[2] = {rank == 1 ? array->columns : array->rows, array->columns};
-    const char *const prefix[] = {rank == 1 ? "codebook_value" : "codebook_row", "codebook_value"};
-    enum status status = STATUS_FAILED;
-    hid_t dataset = H5I_INVALID_HID;
-    if (h5_create_dataset(&dataset, group, array->name, value_type_of(array->type), rank, size,
-                          path, err))
-        return STATUS_FAILED;
-    for (int a = 0; a < rank; a++) {
-        char axis[AXIS_NAME_MAX];
-        snprintf(axis, sizeof axis, "%s_%llu", prefix[a], (unsigned long long)size[a]);
-        if (h5_create_scale(file, axis, size[a], path, err) ||
-            h5_attach_scale(file, dataset, (unsigned)a, axis, path, err))
-            goto out;
-    }
-    if (h5_write_rows(dataset, value_type_of(array->type), 0, size[0], array->values, path, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&dataset);
-    return status;
+    char axis[2][AXIS_NAME_MAX];
+    const char *const axes[] = {axis[0], axis[1]};
+    for (int a = 0; a < rank; a++)
+        snprintf(axis[a], sizeof axis[a], "codebook_%s_%llu", a == 0 && rank == 2 ? "row" : "value",
+                 (unsigned long long)size[a]);
+    return h5_put_values(file, group, array->name, value_type_of(array->type), rank, size, axes,
+                         array->values, path, err);
 }
 
 static enum status write_codebook(hid_t file, hid_t all, const struct feature *feature,
@@ -202,21 +190,6 @@ enum status codebook_groups_write(hid_t file, const struct feature_set *features
     }
     h5_close(&all);
     return status;
-}
-
-static enum status read_text(char *text, size_t size, struct result *result, hid_t group,
-                             const char *attribute, struct error *err)
-{
-    char *found;
-    if (h5_get_text(&found, group, attribute, true, result->path, err))
-        return STATUS_FAILED;
-    const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
-    if (fits)
-        strcpy(text, found);
-    free(found);
-    return fits ? STATUS_OK
-                : h5_damaged(err, result->path, "the attribute '%s' of a codebook is no text that it can be",
-                             attribute);
 }
 
 /* Reads one array, whose name and type are set; free array->values. */
@@ -278,8 +251,8 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(subject, sizeof subject, "%s: /" GROUP "/%s",
              path_for_message(shown, sizeof shown, result->path), name);
-    if (read_text(digest, sizeof digest, result, group, "digest", err) ||
-        read_text(entry->spec, sizeof entry->spec, result, group, "spec", err))
+    if (h5_get_short_text(digest, sizeof digest, group, "digest", result->path, err) ||
+        h5_get_short_text(entry->spec, sizeof entry->spec, group, "spec", result->path, err))
         goto out;
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
         if (read_array(&arrays[i], result, group, name, err))

@@ -7,14 +7,15 @@
 
 enum status column_create(struct column_writer *out, hid_t file, hid_t group, const char *name,
                           enum value_type type, uint64_t rows, const struct text_size *size,
-                          const char *path, struct error *err)
+                          const char *axis, const char *path, struct error *err)
 {
     const hsize_t dimension = rows;
     *out = (struct column_writer){.type = type, .width = value_size(type), .path = path};
-    if ((size ? h5_create_texts(&out->dataset, group, name, rows, size, path, err)
-              : h5_create_dataset(&out->dataset, group, name, type, 1, &dimension, path, err)) ||
-        h5_create_scale(file, image_table.axis, rows, path, err) ||
-        h5_attach_scale(file, out->dataset, 0, image_table.axis, path, err))
+    if (size ? h5_create_scale(file, axis, rows, path, err) ||
+                   h5_create_texts(&out->dataset, group, name, rows, size, path, err) ||
+                   h5_attach_scale(file, out->dataset, 0, axis, path, err)
+             : h5_create_on_scales(&out->dataset, file, group, name, type, 1, &dimension, &axis,
+                                   path, err) != STATUS_OK)
         return STATUS_FAILED;
     if (size)
         out->width = h5_text_width(out->dataset);
@@ -42,6 +43,23 @@ enum status column_add(struct column_writer *column, const void *value, size_t b
     memcpy(to, value, bytes);
     memset(to + bytes, 0, column->width - bytes);
     return column->count == column->room ? flush(column, err) : STATUS_OK;
+}
+
+enum status column_add_rows(struct column_writer *column, const void *rows, uint64_t count,
+                            struct error *err)
+{
+    const uint8_t *at = rows;
+    enum status status = STATUS_OK;
+    for (uint64_t part; count > 0 && !status; count -= part) {
+        const unsigned left = column->room - column->count;
+        part = count < left ? count : left;
+        memcpy(column->block + column->count * column->width, at, part * column->width);
+        column->count += (unsigned)part;
+        at += part * column->width;
+        if (column->count == column->room)
+            status = flush(column, err);
+    }
+    return status;
 }
 
 enum status column_finish(struct column_writer *column, struct error *err)

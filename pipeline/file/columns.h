@@ -1,4 +1,4 @@
-/* columns.h: writes one column of /images row by row, in blocks. */
+/* columns.h: writes a column from its first row to its last, in blocks. */
 #ifndef CLPIPE_FILE_COLUMNS_H
 #define CLPIPE_FILE_COLUMNS_H
 
@@ -14,14 +14,17 @@ struct column_writer {
     const char *path;
 };
 
-/* Creates the column in an open group, with the scale of images; `size` is that of texts (VALUE_TEXT), else
- * NULL. Clear it also after a failure. */
+/* Creates the column in an open group, with that scale; `size` is that of texts (VALUE_TEXT), else NULL.
+ * Clear it also after a failure. */
 enum status column_create(struct column_writer *out, hid_t file, hid_t group, const char *name,
                           enum value_type type, uint64_t rows, const struct text_size *size,
-                          const char *path, struct error *err);
+                          const char *axis, const char *path, struct error *err);
 /* Adds the next row: at most as many bytes as the column is wide. */
 enum status column_add(struct column_writer *column, const void *value, size_t bytes,
                        struct error *err);
+/* Adds the next rows, end to end. */
+enum status column_add_rows(struct column_writer *column, const void *rows, uint64_t count,
+                            struct error *err);
 /* Writes what is left; all rows must have been added. */
 enum status column_finish(struct column_writer *column, struct error *err);
 void column_clear(struct column_writer *column);

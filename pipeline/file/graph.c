@@ -56,40 +56,24 @@ static enum status write_graph(hid_t file, const struct graph_values *values, co
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const hsize_t size[2] = {values->rows, values->n};
+    const char *const axes[] = {image_table.axis, axis};
     const uint8_t is_squared = 1;
-    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    hid_t dataset[2] = {H5I_INVALID_HID, H5I_INVALID_HID};
+    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     axis_name(axis, "neighbour", values->feature);
-    if (H5Lexists(file, GROUP, H5P_DEFAULT) <= 0) {
-        if (h5_create_group(&all, file, GROUP, path, err))
-            goto out;
-    } else if ((all = H5Gopen2(file, GROUP, H5P_DEFAULT)) < 0) {
-        h5_fail(err, "H5Gopen2", "write", path);
-        goto out;
-    }
-    if (h5_create_group(&group, all, values->feature, path, err) ||
+    if (h5_make_group(&all, file, GROUP, path, err) ||
+        h5_create_group(&group, all, values->feature, path, err) ||
         h5_put_text(group, "feature", values->feature, path, err) ||
         h5_put_text(group, "metric", values->metric, path, err) ||
         h5_put_text(group, "content", values->content, path, err) ||
         h5_put_number(group, "n", VALUE_U32, &values->n, path, err) ||
         h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
-        h5_create_scale(file, image_table.axis, size[0], path, err) ||
-        h5_create_scale(file, axis, size[1], path, err))
-        goto out;
-    for (int i = 0; i < 2; i++)
-        if (h5_create_dataset(&dataset[i], group, i ? "distances" : "rows",
-                              i ? VALUE_F32 : VALUE_I64, 2, size, path, err) ||
-            h5_attach_scale(file, dataset[i], 0, image_table.axis, path, err) ||
-            h5_attach_scale(file, dataset[i], 1, axis, path, err))
-            goto out;
-    if (h5_write_rows(dataset[0], VALUE_I64, 0, values->rows, values->neighbours, path, err) ||
-        write_distances(dataset[1], values, path, err) ||
-        h5_finish_dataset(&dataset[0], path, err) || h5_finish_dataset(&dataset[1], path, err))
+        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path, err) ||
+        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path, err) ||
+        write_distances(dataset, values, path, err) || h5_finish_dataset(&dataset, path, err))
         goto out;
     status = STATUS_OK;
 out:
-    h5_close(&dataset[0]);
-    h5_close(&dataset[1]);
+    h5_close(&dataset);
     h5_close(&group);
     h5_close(&all);
     return status;
@@ -111,18 +95,6 @@ enum status graph_write(struct result *result, const struct graph_values *values
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */
-
-static enum status get_text(char *text, size_t size, struct result *result, hid_t group,
-                            const char *name, struct error *err)
-{
-    char *stored;
-    enum status status = h5_get_text(&stored, group, name, true, result->path, err);
-    if (status != STATUS_OK)
-        return status;
-    snprintf(text, size, "%s", stored);
-    free(stored);
-    return STATUS_OK;
-}
 
 enum status graph_open(struct graph *out, struct result *result, const char *feature,
                        struct error *err)
@@ -149,8 +121,8 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
     if (h5_open_dataset(&out->distances_dataset, group, "distances", VALUE_F32, 2, distances, where,
                         result->path, err))
         goto out;
-    if (get_text(out->metric, sizeof out->metric, result, group, "metric", err) ||
-        get_text(out->content, sizeof out->content, result, group, "content", err))
+    if (h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
+        h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err))
         goto out;
     if (rows[0] != result_images(result) || distances[0] != rows[0] || distances[1] != rows[1] ||
         rows[1] == 0 || rows[1] > UINT32_MAX) {

@@ -267,6 +267,15 @@ enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const 
     return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
 }
 
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err)
+{
+    if (H5Lexists(parent, name, H5P_DEFAULT) <= 0)
+        return h5_create_group(group, parent, name, path, err);
+    *group = H5Gopen2(parent, name, H5P_DEFAULT);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "write", path);
+}
+
 /* Creates a dataset of `stored` whose layout `creation` has; both are closed. */
 static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name, hid_t stored,
                                   int rank, const hsize_t *dimensions, hid_t creation,
@@ -412,6 +421,35 @@ enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, ui
                          void *data, const char *path, struct error *err)
 {
     return move_rows(dataset, type, first, count, data, NULL, path, err);
+}
+
+enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
+                                enum value_type type, int rank, const hsize_t *dimensions,
+                                const char *const *axis, const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (int a = 0; a < rank && !status; a++)
+        status = h5_create_scale(file, axis[a], dimensions[a], path, err);
+    if (!status)
+        status = h5_create_dataset(dataset, parent, name, type, rank, dimensions, path, err);
+    for (int a = 0; a < rank && !status; a++)
+        status = h5_attach_scale(file, *dataset, (unsigned)a, axis[a], path, err);
+    return status;
+}
+
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
+                          const hsize_t *dimensions, const char *const *axis, const void *values,
+                          const char *path, struct error *err)
+{
+    hid_t dataset = H5I_INVALID_HID;
+    enum status status = h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions,
+                                             axis, path, err);
+    if (!status)
+        status = h5_write_rows(dataset, type, 0, dimensions[0], values, path, err);
+    if (!status)
+        return h5_finish_dataset(&dataset, path, err);
+    h5_close(&dataset);
+    return status;
 }
 
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
@@ -727,6 +765,20 @@ out:
     h5_close(&type);
     h5_close(&attribute);
     return status;
+}
+
+enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
+                              const char *path, struct error *err)
+{
+    char *found;
+    if (h5_get_text(&found, object, name, true, path, err))
+        return STATUS_FAILED;
+    const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
+    if (fits)
+        strcpy(text, found);
+    free(found);
+    return fits ? STATUS_OK
+                : h5_damaged(err, path, "its attribute '%s' is longer than it can be", name);
 }
 
 struct listing {

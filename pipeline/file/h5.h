@@ -75,11 +75,23 @@ void h5_discard_file(hid_t *file);
 
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
                             struct error *err);
+/* The same, or opens the one that is there. */
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err);
 
 /* A dataset of `rank` dimensions, contiguous, its space allocated at once and not filled. */
 enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                               int rank, const hsize_t *dimensions, const char *path,
                               struct error *err);
+
+/* The same with the scale axis[a] at each dimension a, which is made where it is not there. */
+enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
+                                enum value_type type, int rank, const hsize_t *dimensions,
+                                const char *const *axis, const char *path, struct error *err);
+/* The same with all its values. */
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
+                          const hsize_t *dimensions, const char *const *axis, const void *values,
+                          const char *path, struct error *err);
 
 /* A dataset of rows in chunks of `chunk_rows` of them, deflated by H5_DEFLATE_LEVEL, of values that are
  * shuffled or not; each of its chunks is to be written. */
@@ -176,6 +188,10 @@ bool h5_get_real(hid_t object, const char *name, double *value);
  * *text is NULL where there is no such attribute and it is not `required`. */
 enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
                         const char *path, struct error *err);
+
+/* One that must be there, be UTF-8 and fit into `size` bytes. */
+enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
+                              const char *path, struct error *err);
 
 /* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
  * `most`. Free with h5_free_names. */

@@ -120,6 +120,7 @@ static enum status write_feature(hid_t file, const struct imported_feature *feat
 {
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
+    const char *const axes[] = {image_table.axis, axis};
     const hsize_t size[2] = {feature->rows->rows, feature->rows->dimension};
     hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
     axis_name(axis, "feature", feature->name);
@@ -127,13 +128,10 @@ static enum status write_feature(hid_t file, const struct imported_feature *feat
         h5_fail(err, "H5Gopen2", "write", path);
         goto out;
     }
-    if (h5_create_scale(file, image_table.axis, size[0], path, err) ||
-        h5_create_scale(file, axis, size[1], path, err) ||
-        h5_create_dataset(&dataset, group, feature->name, VALUE_F32, 2, size, path, err) ||
-        h5_attach_scale(file, dataset, 0, image_table.axis, path, err) ||
-        h5_attach_scale(file, dataset, 1, axis, path, err))
-        goto out;
-    status = write_rows(dataset, feature, path, err);
+    status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
+                                 path, err);
+    if (status == STATUS_OK)
+        status = write_rows(dataset, feature, path, err);
     if (status == STATUS_OK)
         status = put_attributes(dataset, feature, path, err);
     if (status == STATUS_OK)

@@ -259,18 +259,15 @@ static enum status write_numbers(struct merge *m, hid_t file, hid_t group, const
                                  size_t offset, struct error *err)
 {
     const hsize_t count = m->inputs.count;
-    hid_t dataset = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (h5_create_dataset(&dataset, group, name, VALUE_U64, 1, &count, m->path, err) ||
-        h5_attach_scale(file, dataset, 0, PARTS_AXIS, m->path, err))
-        goto out;
+    const char *const axis = PARTS_AXIS;
+    uint64_t *values = malloc(count * sizeof *values);
+    if (!values)
+        return error_memory(err, count * sizeof *values, "the parts");
     for (unsigned i = 0; i < count; i++)
-        if (h5_write_rows(dataset, VALUE_U64, i, 1, (const char *)&m->part[i] + offset, m->path,
-                          err))
-            goto out;
-    status = h5_finish_dataset(&dataset, m->path, err);
-out:
-    h5_close(&dataset);
+        memcpy(&values[i], (const char *)&m->part[i] + offset, sizeof *values);
+    const enum status status =
+        h5_put_values(file, group, name, VALUE_U64, 1, &count, &axis, values, m->path, err);
+    free(values);
     return status;
 }
 
@@ -292,8 +289,7 @@ static enum status write_manifest(struct merge *m, hid_t file, struct error *err
 {
     hid_t group = H5I_INVALID_HID;
     enum status status = STATUS_FAILED;
-    if (h5_create_scale(file, PARTS_AXIS, m->inputs.count, m->path, err) ||
-        h5_create_group(&group, file, PARTS_GROUP, m->path, err) ||
+    if (h5_create_group(&group, file, PARTS_GROUP, m->path, err) ||
         write_texts(m, file, group, "path", offsetof(struct part, text), err) ||
         write_texts(m, file, group, "identity", offsetof(struct part, identity), err) ||
         write_numbers(m, file, group, "rows", offsetof(struct part, rows), err) ||

@@ -52,7 +52,8 @@ static enum status write_paths(hid_t file, hid_t images, const struct result_nam
         text_size_add(&size, path_text_length(name, length));
     }
     enum status status =
-        column_create(&column, file, images, "path", VALUE_TEXT, names->count, &size, path, err);
+        column_create(&column, file, images, "path", VALUE_TEXT, names->count, &size,
+                                       image_table.axis, path, err);
     /* No text is shorter than its name. */
     if (status == STATUS_OK && !(text = malloc(4 * (size_t)size.width + 1)))
         status = error_memory(err, 4 * (size_t)size.width + 1, "a path");
@@ -78,8 +79,8 @@ enum status names_write(hid_t file, const struct result_names *names, const char
         return STATUS_FAILED;
     enum status status = write_paths(file, images, names, path, err);
     if (status == STATUS_OK)
-        status = column_create(&column, file, images, "source", VALUE_U16, names->count, NULL, path,
-                               err);
+        status = column_create(&column, file, images, "source", VALUE_U16, names->count, NULL,
+                               image_table.axis, path, err);
     for (uint64_t i = 0; i < names->count && status == STATUS_OK; i++)
         status = column_add(&column, &source, sizeof source, err);
     if (status == STATUS_OK)

@@ -103,22 +103,6 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* A short text attribute into a fixed buffer. */
-static enum status read_short_text(void *buffer, size_t size, struct result *result, hid_t object,
-                                   const char *name, struct error *err)
-{
-    char *text;
-    if (h5_get_text(&text, object, name, true, result->path, err))
-        return STATUS_FAILED;
-    const bool fits = strlen(text) < size && utf8_valid(text, strlen(text));
-    if (fits)
-        strcpy(buffer, text);
-    free(text);
-    return fits
-               ? STATUS_OK
-               : h5_damaged(err, result->path, "its attribute '%s' is longer than it can be", name);
-}
-
 /* A non-negative integer attribute of at most `most`. */
 static enum status read_number(uint32_t *value, struct result *result, hid_t object,
                                const char *name, uint32_t most, struct error *err)
@@ -297,13 +281,13 @@ static enum status read_feature_attributes(struct result_feature *feature, struc
         return h5_fail(err, "H5Dopen2", "read", result->path);
     for (int t = 0; t < RESULT_FEATURE_TEXTS; t++) {
         const struct result_text *text = &result_feature_text[t];
-        if (read_short_text((char *)feature + text->offset, text->size, result, plain, text->name,
+        if (h5_get_short_text((char *)feature + text->offset, text->size, plain, text->name, result->path,
                             err))
             goto out;
     }
     if (strcmp(feature->kind, FEATURE_IMPORTED) == 0 &&
-        read_short_text(feature->imported_from, sizeof feature->imported_from, result, plain,
-                        "imported_from", err))
+        h5_get_short_text(feature->imported_from, sizeof feature->imported_from, plain,
+                        "imported_from", result->path, err))
         goto out;
     status = read_number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
 out:
@@ -379,7 +363,7 @@ static enum status read_origin(struct result *result, struct result_origin *orig
         bytes < 1 || !h5_get_integer(group, "source_mtime_ns", &origin->mtime_ns))
         return STATUS_OK;
     origin->bytes = (uint64_t)bytes;
-    return read_short_text(origin->sample, sizeof origin->sample, result, group, "source_sample",
+    return h5_get_short_text(origin->sample, sizeof origin->sample, group, "source_sample", result->path,
                            err);
 }
 
@@ -390,10 +374,10 @@ static enum status read_clustering_attributes(struct result *result,
 {
     struct result_clusters *c = &entry->clusters;
     uint32_t converged = 0;
-    if (read_short_text(c->feature, sizeof c->feature, result, group, "feature", err) ||
-        read_short_text(c->metric, sizeof c->metric, result, group, "metric", err) ||
-        read_short_text(c->init, sizeof c->init, result, group, "init", err) ||
-        read_short_text(c->content, sizeof c->content, result, group, "content", err) ||
+    if (h5_get_short_text(c->feature, sizeof c->feature, group, "feature", result->path, err) ||
+        h5_get_short_text(c->metric, sizeof c->metric, group, "metric", result->path, err) ||
+        h5_get_short_text(c->init, sizeof c->init, group, "init", result->path, err) ||
+        h5_get_short_text(c->content, sizeof c->content, group, "content", result->path, err) ||
         read_origin(result, &c->origin, group, err) ||
         read_number(&c->k, result, group, "k", INT32_MAX, err) ||
         read_number(&c->iterations, result, group, "iterations", UINT32_MAX, err) ||
@@ -406,7 +390,7 @@ static enum status read_clustering_attributes(struct result *result,
         (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
         return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
     if (H5Aexists(group, "space") > 0 &&
-        read_short_text(c->space, sizeof c->space, result, group, "space", err))
+        h5_get_short_text(c->space, sizeof c->space, group, "space", result->path, err))
         return STATUS_FAILED;
     c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
@@ -771,20 +755,13 @@ enum value_type result_feature_type(const struct result_feature *feature)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
-                                    uint64_t first, uint64_t count, void *rows, struct error *err)
-{
-    assert(first <= feature->rows && count <= feature->rows - first);
-    return h5_read_rows(result_feature_dataset(feature), result_feature_type(feature), first, count,
-                        rows, result->path, err);
-}
-
 enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
                                        uint64_t first, uint64_t count, uint32_t *rows,
                                        struct error *err)
 {
-    assert(!feature->is_float);
-    return result_feature_read_raw(result, feature, first, count, rows, err);
+    assert(!feature->is_float && first <= feature->rows && count <= feature->rows - first);
+    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows, result->path,
+                        err);
 }
 
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
@@ -1007,8 +984,8 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
     if (h5_open_group(&group, result->file, path, result->path, err))
         return STATUS_FAILED;
     sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
-    if (read_short_text(sweep.measure, sizeof sweep.measure, result, group, "measure", err) ||
-        read_short_text(sweep.reason, sizeof sweep.reason, result, group, "reason", err) ||
+    if (h5_get_short_text(sweep.measure, sizeof sweep.measure, group, "measure", result->path, err) ||
+        h5_get_short_text(sweep.reason, sizeof sweep.reason, group, "reason", result->path, err) ||
         read_number(&sweep.sample, result, group, "sample", UINT32_MAX, err))
         goto out;
     const int columns = sweep.has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;

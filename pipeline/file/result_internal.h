@@ -93,8 +93,4 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
 /* The type that the values of a feature are stored in. */
 enum value_type result_feature_type(const struct result_feature *feature);
 
-/* Rows of a feature as they are stored, end to end. */
-enum status result_feature_read_raw(struct result *result, const struct result_feature *feature,
-                                    uint64_t first, uint64_t count, void *rows, struct error *err);
-
 #endif

@@ -94,13 +94,30 @@ static void list_columns(struct writing *w)
         add_column(w, MOVE_BLOB, ROW_THUMBNAIL, sizeof(uint64_t), w->rewrite->images);
 }
 
+/* Takes the dataset over. */
 static enum status open_rows(struct writing *w, struct raw_write *to, struct row_tree **tree,
-                             hid_t *dataset, struct error *err)
+                             hid_t dataset, struct error *err)
 {
-    enum status status = raw_write_open(to, *dataset, w->path, err);
+    enum status status = raw_write_open(to, dataset, w->path, err);
     if (!status)
         status = row_tree_open(tree, ROW_TREE_SHA256, to->rows, to->row_bytes, err);
     return status;
+}
+
+/* Attaches the scales of rows and of values (NULL: there is none), which are there, to a new dataset, and opens
+ * what writes its rows unless they are those of parts. Takes the dataset over. */
+static enum status complete_column(struct writing *w, struct move_column *column, hid_t dataset,
+                                   const char *rows, const char *values, bool referred,
+                                   struct error *err)
+{
+    enum status status = STATUS_OK;
+    column->to.dataset = dataset;
+    if (!referred)
+        status = open_rows(w, &column->to, &column->tree, dataset, err);
+    if (!status)
+        status = h5_attach_scale(w->file, dataset, 0, rows, w->path, err);
+    return status || !values ? status
+                             : h5_attach_scale(w->file, dataset, 1, values, w->path, err);
 }
 
 static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes)
@@ -129,24 +146,15 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     /* Whole values recur in shares of counts, which shuffled bytes hide; the votes of hog are weighted. */
     const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
-    enum status status = STATUS_FAILED;
     if (h5_create_scale(w->file, axis, feature->dimension, w->path, err) ||
         (refer ? refer->create(refer->context, &dataset, group, w->name[column - w->column], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
                                  !shares && value_size(type) > 1, w->path, err)
              : h5_create_dataset(&dataset, group, feature->name, type, 2, size, w->path, err)) ||
-        h5_attach_scale(w->file, dataset, 0, image_table.axis, w->path, err) ||
-        h5_attach_scale(w->file, dataset, 1, axis, w->path, err) ||
-        result_feature_put_attributes(dataset, &described, w->path, err) ||
-        (!refer && open_rows(w, &column->to, &column->tree, &dataset, err)))
-        goto out;
-    column->to.dataset = dataset;
-    status = STATUS_OK;
-out:
-    if (status)
-        h5_close(&dataset);
-    return status;
+        complete_column(w, column, dataset, image_table.axis, axis, refer, err))
+        return STATUS_FAILED;
+    return result_feature_put_attributes(dataset, &described, w->path, err);
 }
 
 /* Columns that a merged file shows of its parts. */
@@ -164,24 +172,15 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     const struct text_size texts = {column->row_bytes, column->bytes};
     hid_t dataset = H5I_INVALID_HID;
     const bool wide = kind->width > 1, referred = is_referred(w, column);
-    enum status status = STATUS_FAILED;
     if ((wide && h5_create_scale(w->file, kind->axis, kind->width, w->path, err)) ||
         (referred ? w->rewrite->refer->create(w->rewrite->refer->context, &dataset, group,
                                               w->name[column - w->column], err)
          : column->kind == MOVE_TEXT
              ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, w->path, err)
              : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size,
-                                 w->path, err)) ||
-        h5_attach_scale(w->file, dataset, 0, table->axis, w->path, err) ||
-        (wide && h5_attach_scale(w->file, dataset, 1, kind->axis, w->path, err)) ||
-        (!referred && open_rows(w, &column->to, &column->tree, &dataset, err)))
-        goto out;
-    column->to.dataset = dataset;
-    status = STATUS_OK;
-out:
-    if (status)
-        h5_close(&dataset);
-    return status;
+                                 w->path, err)))
+        return STATUS_FAILED;
+    return complete_column(w, column, dataset, table->axis, wide ? kind->axis : NULL, referred, err);
 }
 
 static enum status create_thumbnails(struct writing *w, struct move_column *column,
@@ -198,16 +197,16 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
         (refer && bytes > 0
              ? refer->create(refer->context, &data, group, "/" THUMBNAIL_GROUP "/data", err)
              : h5_create_dataset(&data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
-        h5_attach_scale(w->file, data, 0, THUMBNAIL_AXIS, w->path, err) ||
-        h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, w->path, err) ||
-        h5_attach_scale(w->file, end, 0, image_table.axis, w->path, err) ||
-        open_rows(w, &column->to, &column->tree, &end, err))
+        h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, w->path, err))
         goto out;
-    column->to.dataset = end;
+    status = complete_column(w, column, end, image_table.axis, NULL, false, err);
     end = H5I_INVALID_HID;
-    status = refer ? STATUS_OK : open_rows(w, &column->data, &column->data_tree, &data, err);
+    if (!status && !refer)
+        status = open_rows(w, &column->data, &column->data_tree, data, err);
     column->data.dataset = data;
     data = H5I_INVALID_HID;
+    if (!status)
+        status = h5_attach_scale(w->file, column->data.dataset, 0, THUMBNAIL_AXIS, w->path, err);
 out:
     h5_close(&group);
     h5_close(&data);

@@ -13,23 +13,6 @@
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
-static enum status write_column(hid_t file, hid_t group, const char *name, const char *axis,
-                                enum value_type type, const void *values, uint64_t count,
-                                const char *path, struct error *err)
-{
-    hid_t dataset = H5I_INVALID_HID;
-    const hsize_t size = count;
-    enum status status = h5_create_dataset(&dataset, group, name, type, 1, &size, path, err);
-    if (status == STATUS_OK)
-        status = h5_attach_scale(file, dataset, 0, axis, path, err);
-    if (status == STATUS_OK)
-        status = h5_write_rows(dataset, type, 0, count, values, path, err);
-    if (status == STATUS_OK)
-        return h5_finish_dataset(&dataset, path, err);
-    h5_close(&dataset);
-    return status;
-}
-
 static enum status write_reasons(hid_t file, hid_t group, const char *axis,
                                  const struct selection_values *values, const char *path,
                                  struct error *err)
@@ -71,30 +54,27 @@ static enum status write_selection(hid_t file, const struct selection_values *va
     const struct selection_about *about = &values->about;
     char axis[AXIS_NAME_MAX], omitted[AXIS_NAME_MAX];
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    enum status status = STATUS_OK;
+    const char *const axes[] = {axis, omitted};
+    const hsize_t size[] = {about->rows, about->omitted};
+    enum status status;
     axis_name(axis, "selection", about->name);
     axis_name(omitted, "omitted", about->name);
-    if (H5Lexists(file, GROUP, H5P_DEFAULT) <= 0)
-        status = h5_create_group(&all, file, GROUP, path, err);
-    else if ((all = H5Gopen2(file, GROUP, H5P_DEFAULT)) < 0)
-        status = h5_fail(err, "H5Gopen2", "write", path);
-    if (status || (status = h5_create_group(&group, all, about->name, path, err)) ||
+    if ((status = h5_make_group(&all, file, GROUP, path, err)) ||
+        (status = h5_create_group(&group, all, about->name, path, err)) ||
         (status = h5_put_text(group, "method", about->method, path, err)) ||
         (status = h5_put_text(group, "content", about->content, path, err)) ||
         (status = h5_put_text(group, "parameters", about->parameters, path, err)) ||
         (status = h5_put_number(group, "seed", VALUE_I64, &about->seed, path, err)) ||
-        (status = h5_create_scale(file, axis, about->rows, path, err)) ||
-        (status = write_column(file, group, "rows", axis, VALUE_I64, values->row, about->rows, path, err)) ||
+        (status = h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, path, err)) ||
         (status = write_reasons(file, group, axis, values, path, err)))
         goto out;
     if (about->omitted == 0)
         goto out;
     const void *const column[] = {values->omitted, values->kept, values->cosine};
     static const char *const names[] = {"omitted", "kept", "cosine"};
-    status = h5_create_scale(file, omitted, about->omitted, path, err);
     for (int i = 0; i < 3 && status == STATUS_OK; i++)
-        status = write_column(file, group, names[i], omitted, i < 2 ? VALUE_I64 : VALUE_F32, column[i],
-                              about->omitted, path, err);
+        status = h5_put_values(file, group, names[i], i < 2 ? VALUE_I64 : VALUE_F32, 1, size + 1,
+                               axes + 1, column[i], path, err);
 out:
     h5_close(&group);
     h5_close(&all);
@@ -119,18 +99,6 @@ enum status selections_write(struct result *result, const struct selection_value
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-static enum status get_text(char *text, size_t size, hid_t group, const char *name, const char *path,
-                            struct error *err)
-{
-    char *stored;
-    enum status status = h5_get_text(&stored, group, name, true, path, err);
-    if (status != STATUS_OK)
-        return status;
-    snprintf(text, size, "%s", stored);
-    free(stored);
-    return STATUS_OK;
-}
-
 static enum status open_column(hid_t *dataset, uint64_t *rows, hid_t group, const char *selection,
                                const char *name, enum value_type type, const char *path,
                                struct error *err)
@@ -153,8 +121,8 @@ static enum status read_about(struct selection_about *about, hid_t all, const ch
     enum status status = h5_open_group(&group, all, name, path, err);
     if (status != STATUS_OK)
         return status;
-    if ((status = get_text(about->method, sizeof about->method, group, "method", path, err)) ||
-        (status = get_text(about->content, sizeof about->content, group, "content", path, err)) ||
+    if ((status = h5_get_short_text(about->method, sizeof about->method, group, "method", path, err)) ||
+        (status = h5_get_short_text(about->content, sizeof about->content, group, "content", path, err)) ||
         (status = h5_get_text(&about->parameters, group, "parameters", true, path, err)) ||
         (status = open_column(&dataset, &about->rows, group, name, "rows", VALUE_I64, path, err)))
         goto out;

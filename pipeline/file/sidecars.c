@@ -296,7 +296,7 @@ enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, str
     for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++) {
         const bool number = i == COLUMN_CLS && !s->text;
         if (column_create(&column[i], file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
-                          s->count, number ? NULL : &s->size[i], path, err))
+                          s->count, number ? NULL : &s->size[i], image_table.axis, path, err))
             goto out;
     }
     for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
