@@ -14,7 +14,7 @@ struct queue {
     pthread_cond_t not_empty, not_full;
     /* Under the lock: */
     size_t head, length;
-    bool finished, aborted;
+    bool aborted;
     /* Items of any type, which the drop callback sees in place. */
     _Alignas(max_align_t) unsigned char items[];
 };
@@ -50,12 +50,10 @@ enum queue_result queue_send(struct queue *queue, const void *item)
 {
     enum queue_result result = QUEUE_OK;
     pthread_mutex_lock(&queue->lock);
-    while (queue->length == queue->capacity && !queue->finished && !queue->aborted)
+    while (queue->length == queue->capacity && !queue->aborted)
         pthread_cond_wait(&queue->not_full, &queue->lock);
     if (queue->aborted) {
         result = QUEUE_ABORTED;
-    } else if (queue->finished) {
-        result = QUEUE_END;
     } else {
         memcpy(slot(queue, queue->length), item, queue->item_size);
         queue->length++;
@@ -69,12 +67,10 @@ enum queue_result queue_receive(struct queue *queue, void *item)
 {
     enum queue_result result = QUEUE_OK;
     pthread_mutex_lock(&queue->lock);
-    while (queue->length == 0 && !queue->finished && !queue->aborted)
+    while (queue->length == 0 && !queue->aborted)
         pthread_cond_wait(&queue->not_empty, &queue->lock);
     if (queue->aborted) {
         result = QUEUE_ABORTED;
-    } else if (queue->length == 0) {
-        result = QUEUE_END;
     } else {
         memcpy(item, slot(queue, 0), queue->item_size);
         queue->head = (queue->head + 1) % queue->capacity;
@@ -85,23 +81,13 @@ enum queue_result queue_receive(struct queue *queue, void *item)
     return result;
 }
 
-static void end(struct queue *queue, bool *how)
+void queue_abort(struct queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
-    *how = true;
+    queue->aborted = true;
     pthread_cond_broadcast(&queue->not_empty);
     pthread_cond_broadcast(&queue->not_full);
     pthread_mutex_unlock(&queue->lock);
-}
-
-void queue_finish(struct queue *queue)
-{
-    end(queue, &queue->finished);
-}
-
-void queue_abort(struct queue *queue)
-{
-    end(queue, &queue->aborted);
 }
 
 size_t queue_length(struct queue *queue)

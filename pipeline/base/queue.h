@@ -1,8 +1,7 @@
 /* queue.h: the bounded queue between two stages: many senders, many receivers, fixed-size items.
  *
- * End of stream can come from either side. Senders call `queue_finish` after the last item:
- * receivers drain the queue, then get QUEUE_END. Any thread may call `queue_abort` to end the run:
- * all blocked threads wake and get QUEUE_ABORTED; queue_close hands the remaining items to the drop
+ * Any thread may call `queue_abort` to end the run: all blocked threads wake and get QUEUE_ABORTED;
+ * queue_close hands the remaining items to the drop
  * callback. A send that does not return QUEUE_OK leaves the item with the caller. */
 #ifndef CLPIPE_BASE_QUEUE_H
 #define CLPIPE_BASE_QUEUE_H
@@ -14,7 +13,6 @@ struct queue;
 
 enum queue_result {
     QUEUE_OK = 0,
-    QUEUE_END,     /* receive: finished and empty; send: the queue was finished */
     QUEUE_ABORTED, /* the run is over */
 };
 
@@ -25,14 +23,13 @@ typedef void (*queue_drop_fn)(void *item, void *context);
 enum status queue_open(struct queue **out, size_t capacity, size_t item_size, queue_drop_fn drop,
                        void *context, struct error *err);
 
-/* Copies *item in; blocks while full. OK, END or ABORTED. */
+/* Copies *item in; blocks while full. OK or ABORTED. */
 enum queue_result queue_send(struct queue *queue, const void *item);
 
-/* Copies the oldest item to *item; blocks while empty. OK, END or ABORTED. */
+/* Copies the oldest item to *item; blocks while empty. OK or ABORTED. */
 enum queue_result queue_receive(struct queue *queue, void *item);
 
 /* Any thread; may be called more than once. */
-void queue_finish(struct queue *queue);
 void queue_abort(struct queue *queue);
 /* The current number of items. */
 size_t queue_length(struct queue *queue);

@@ -10,6 +10,7 @@
 #define SENDERS   4
 #define RECEIVERS 3
 #define EACH      20000
+#define LAST      UINT32_MAX /* ends a receiver */
 
 static struct queue *open_queue(size_t capacity, size_t item_size, queue_drop_fn drop,
                                 void *context)
@@ -70,7 +71,7 @@ static void *crowd_receive(void *argument)
     struct crowd *crowd = argument;
     uint32_t value, last[SENDERS] = {0};
     enum queue_result result;
-    while ((result = queue_receive(crowd->queue, &value)) == QUEUE_OK) {
+    while ((result = queue_receive(crowd->queue, &value)) == QUEUE_OK && value != LAST) {
         crowd->seen[value]++;
         crowd->received++;
         /* What one sender sends arrives in its order. */
@@ -78,7 +79,7 @@ static void *crowd_receive(void *argument)
             return (void *)1;
         last[value / EACH] = value;
     }
-    return result == QUEUE_END ? NULL : (void *)2;
+    return result == QUEUE_OK ? NULL : (void *)2;
 }
 
 static void many_threads_lose_nothing(void **state)
@@ -100,7 +101,9 @@ static void many_threads_lose_nothing(void **state)
         pthread_join(senders[i], &failed);
         assert_null(failed);
     }
-    queue_finish(queue);
+    const uint32_t last = LAST;
+    for (unsigned i = 0; i < RECEIVERS; i++)
+        assert_int_equal(queue_send(queue, &last), QUEUE_OK);
     uint64_t received = 0;
     for (unsigned i = 0; i < RECEIVERS; i++) {
         pthread_join(receivers[i], &failed);
@@ -111,23 +114,6 @@ static void many_threads_lose_nothing(void **state)
     for (size_t i = 0; i < SENDERS * EACH; i++)
         assert_int_equal(seen[i], 1);
     free(seen);
-    queue_close(&queue);
-}
-
-static void finish_drains_then_ends(void **state)
-{
-    (void)state;
-    struct queue *queue = open_queue(4, sizeof(int), NULL, NULL);
-    int value = 1;
-    assert_int_equal(queue_send(queue, &value), QUEUE_OK);
-    queue_finish(queue);
-    value = 2;
-    assert_int_equal(queue_send(queue, &value), QUEUE_END);
-    assert_int_equal(queue_receive(queue, &value), QUEUE_OK);
-    assert_int_equal(value, 1);
-    assert_int_equal(queue_receive(queue, &value), QUEUE_END);
-    queue_abort(queue);
-    assert_int_equal(queue_receive(queue, &value), QUEUE_ABORTED);
     queue_close(&queue);
 }
 
@@ -170,7 +156,7 @@ static void *blocked_receive(void *argument)
 
 /* Ends the queue under threads that are blocked on it (and, where the machine is slow to start
  * them, about to be). */
-static void wakes(bool full, void (*how)(struct queue *), enum queue_result wanted)
+static void wakes(bool full)
 {
     struct queue *queue = open_queue(1, sizeof(int), NULL, NULL);
     int value = 1;
@@ -182,11 +168,11 @@ static void wakes(bool full, void (*how)(struct queue *), enum queue_result want
             pthread_create(&threads[i], NULL, full ? blocked_send : blocked_receive, queue), 0);
     struct timespec moment = {0, 20 * 1000 * 1000};
     nanosleep(&moment, NULL);
-    how(queue);
+    queue_abort(queue);
     for (int i = 0; i < 4; i++) {
         void *result;
         pthread_join(threads[i], &result);
-        assert_int_equal((intptr_t)result, wanted);
+        assert_int_equal((intptr_t)result, QUEUE_ABORTED);
     }
     queue_close(&queue);
 }
@@ -194,10 +180,8 @@ static void wakes(bool full, void (*how)(struct queue *), enum queue_result want
 static void ending_wakes_everyone(void **state)
 {
     (void)state;
-    wakes(true, queue_abort, QUEUE_ABORTED);
-    wakes(false, queue_abort, QUEUE_ABORTED);
-    wakes(true, queue_finish, QUEUE_END);
-    wakes(false, queue_finish, QUEUE_END);
+    wakes(true);
+    wakes(false);
 }
 
 static void refuses_what_cannot_be(void **state)
@@ -212,7 +196,7 @@ static void refuses_what_cannot_be(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(keeps_order_and_wraps),   cmocka_unit_test(many_threads_lose_nothing),
-    cmocka_unit_test(finish_drains_then_ends), cmocka_unit_test(abort_leaves_items_to_drop),
+    cmocka_unit_test(abort_leaves_items_to_drop),
     cmocka_unit_test(ending_wakes_everyone),   cmocka_unit_test(refuses_what_cannot_be),
 };
 TEST_GROUP(queue, NULL, NULL)
