@@ -11,6 +11,7 @@
 
 #define BLOCK_ROWS  4096u
 #define BLOCK_BYTES (4u << 20) /* that are compared at once */
+#define AHEAD_BYTES (1u << 20) /* of a column of the log, which is read in whole blocks, that are read at once */
 
 static unsigned column_number(bool failures, const char *name)
 {
@@ -265,7 +266,13 @@ struct finder {
     const int *earlier_source;
     uint8_t *there;
     struct file_input file;    /* `old`, as the second of */
-    struct row_input input[2]; /* the inputs that are compared */
+    struct row_input input[2]; /* the inputs that are compared: the first by way of `ahead` */
+    struct ahead {
+        uint64_t first, count;
+        uint8_t *rows;
+    } *ahead; /* of each column, the rows that are there */
+    const struct row_input *log; /* where they are read, */
+    uint64_t left;               /* and how many follow each other from the row on that is compared */
     bool archives;             /* in directories */
     bool ascending;            /* so are the numbers of the sources that stay */
     uint64_t cursor;
@@ -358,6 +365,29 @@ static enum status find_place(struct finder *f, const struct row_name *name, int
                                    : find_in_table(f, (uint16_t)source, name->path, found, err);
 }
 
+/* Rows of a column of the log, with those behind them. */
+static enum status read_ahead(void *context, const struct move_column *column, uint64_t first,
+                              uint64_t count, void *rows, struct error *err)
+{
+    struct finder *f = context;
+    struct ahead *ahead = &f->ahead[column->number];
+    const size_t bytes = column->row_bytes;
+    if (first < ahead->first || first + count > ahead->first + ahead->count) {
+        const uint64_t fit = AHEAD_BYTES / bytes > count ? AHEAD_BYTES / bytes : count;
+        const uint64_t now = f->left < fit ? f->left : fit;
+        uint8_t *room = realloc(ahead->rows, now * bytes);
+        if (!room)
+            return error_memory(err, now * bytes, "rows");
+        *ahead = (struct ahead){first, 0, room};
+        const enum status status = f->log->read(f->log->context, column, first, now, room, err);
+        if (status)
+            return status;
+        ahead->count = now;
+    }
+    memcpy(rows, ahead->rows + (first - ahead->first) * bytes, count * bytes);
+    return STATUS_OK;
+}
+
 /* Makes *row -1 unless the image has the bytes, and the values, that it had there. */
 static enum status check_content(struct finder *f, const struct row_name *name, int64_t *row,
                                  struct error *err)
@@ -367,7 +397,10 @@ static enum status check_content(struct finder *f, const struct row_name *name, 
     const struct feature_set *features = f->rows->content->features;
     enum status status = STATUS_OK;
     bool same = true;
-    f->input[0] = f->rows->input[name->input];
+    const struct row_list *list = f->rows->lists.images;
+    const struct row_run run = row_list_at(list, row_list_find(list, name->row));
+    f->log = &f->rows->input[name->input];
+    f->left = run.count - (name->row - run.row);
     for (int i = 0; i < 2 && same && !status; i++) {
         struct move_column column =
             table_column(f->rows, false, column_number(false, columns[i]) - ROW_IMAGE);
@@ -444,6 +477,10 @@ enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, s
         out->earlier ? STATUS_OK
                      : error_memory(err, (size_t)images * sizeof *out->earlier, "the earlier rows");
     result_input_init(&f.input[1], &f.file, old, rows->content->features, NULL, 0);
+    f.input[0] = (struct row_input){.read = read_ahead, .context = &f};
+    f.ahead = calloc(ROW_COLUMNS, sizeof *f.ahead);
+    if (!status && !f.ahead)
+        status = error_memory(err, ROW_COLUMNS * sizeof *f.ahead, "rows");
     if (!status)
         status = row_names_each(rows, false, INPUT_FILE, map_image, &f, err);
     f.cursor = 0;
@@ -451,6 +488,9 @@ enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, s
         status = row_names_each(rows, true, INPUT_FILE, map_failure, &f, err);
     out->gone = result_images(old) - (images - out->fresh);
     file_input_clear(&f.file);
+    for (int i = 0; f.ahead && i < ROW_COLUMNS; i++)
+        free(f.ahead[i].rows);
+    free(f.ahead);
     free(f.table);
     if (status)
         row_map_clear(out);

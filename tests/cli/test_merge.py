@@ -268,13 +268,13 @@ def test_several_files_as_one(clpipe, place):
 def test_updates(clpipe, place):
     """What shows other files has no rows of its own to update; a copy has."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
-    check_one_error(clpipe("ingest", "a", "-o", "m.h5", cwd=place), 2, "2 other files", "--copy")
+    check_one_error(clpipe("ingest", "a", "-o", "m.h5", "--relocate", "a", cwd=place), 2, "2 other files", "--copy")
     check_one_error(clpipe("repair", "m.h5", cwd=place), 2, "merge again")
     check_one_error(clpipe("merge", "m.h5", "c.h5", "-o", "x.h5", cwd=place), 2, "itself merged")
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "copy.h5", "--copy", cwd=place))
     shutil.copy(place / "a" / "red" / "00.png", place / "a" / "new.png")
     for file in "all.h5", "copy.h5":
-        ok(clpipe("ingest", "a", "b", "-o", file, cwd=place), 1)
+        ok(clpipe("ingest", "a", "b", "-o", file, "--relocate", "a", "--relocate", "b", cwd=place), 1)
     assert digest(place / "all.h5") == digest(place / "copy.h5")
 
 
