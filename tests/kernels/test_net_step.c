@@ -37,16 +37,20 @@ static void test_devices_equal_the_reference(void **state)
         print_message("tensor cores are not tested: there is no NVIDIA device\n");
 }
 
-/* Their programs take half a minute to compile for a processor: on one device only. */
+/* Their programs take half a minute to compile for a processor: on one device only, an NVIDIA one where there
+ * is one, whose work-items really run at the same time (PoCL 5.0 on AVX-512 gives other values, PoCL 3.1 and an
+ * H100 the reference's; no CPU device computes so otherwise). */
 static void test_emulated_tensor_cores(void **state)
 {
     const struct ocl_devices *devices = *state;
+    const struct ocl_device *chosen = NULL;
     for (unsigned i = 0; i < devices->count; i++)
-        if (devices->device[i].usable && !devices->device[i].nvidia) {
-            test_device(devices->device[i], true, net_step_test_emulated);
-            return;
-        }
-    skip();
+        if (devices->device[i].usable && (!chosen || devices->device[i].nvidia))
+            chosen = &devices->device[i];
+    if (!chosen)
+        skip();
+    else
+        test_device(*chosen, true, net_step_test_emulated);
 }
 
 static const struct CMUnitTest tests[] = {
