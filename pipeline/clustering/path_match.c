@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #define NAMED 3
-/* As given, absolute in the working directory, absolute without symbolic links. */
-#define PREFIXES 3
+/* As given, absolute in the working directory, absolute without symbolic links, absolute where it was given. */
+#define PREFIXES 4
 
 /* The beginnings that the paths of one source may have. */
 struct prefixes {
@@ -69,9 +69,21 @@ static void trim(char *path)
 }
 
 static enum status open_source(struct prefixes *out, const struct finder *finder,
-                               const char *source, struct error *err)
+                               const char *source, const char *directory, struct error *err)
 {
     struct stat st;
+    char *given = strdup(directory);
+    if (!given)
+        return error_memory(err, strlen(directory), "a file name");
+    path_from_utf8(given);
+    if (*given && source[0] != '/' && !source_is_list(source)) {
+        out->text[3] = join(given, source);
+        free(given);
+    } else if (*given && source_is_list(source)) {
+        out->text[3] = given;
+    } else {
+        free(given);
+    }
     if (source_is_list(source)) {
         /* Paths of a list are as they are, or relative to the working directory. */
         out->text[1] = strdup(finder->working);
@@ -102,7 +114,8 @@ static enum status open_sources(struct finder *finder, struct error *err)
         return error_memory(err, count * sizeof *finder->sources, "sources");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = open_source(&finder->sources[i], finder, result_source_name(finder->result, i), err);
+        status = open_source(&finder->sources[i], finder, result_source_name(finder->result, i),
+                             result_source_directory(finder->result, i), err);
     return status;
 }
 

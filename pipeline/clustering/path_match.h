@@ -4,7 +4,7 @@
  *   - its path as the file has it, relative to its source;
  *   - that behind the source as it was given ("photos/a.jpg");
  *   - the absolute path that this gives in the working directory, with or without symbolic links in
- *     the source resolved.
+ *     the source resolved, or in the directory where the source was given.
  */
 #ifndef CLPIPE_CLUSTERING_PATH_MATCH_H
 #define CLPIPE_CLUSTERING_PATH_MATCH_H

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct each {
     enum status (*found)(void *context, const char *name, const char *attribute, struct error *err);
@@ -320,8 +321,10 @@ enum status foreign_check(hid_t file, const char *path, struct error *err)
 enum status foreign_check_file(const char *path, struct error *err)
 {
     enum status status = STATUS_OK;
+    struct stat st;
     hid_t file;
-    if (h5_open_file(&file, path, false, NULL) != STATUS_OK)
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* nobody may ever write into a FIFO */
+        h5_open_file(&file, path, false, NULL) != STATUS_OK)
         return STATUS_OK;
     if (H5Aexists(file, "clpipe_format") > 0)
         status = foreign_check(file, path, err);

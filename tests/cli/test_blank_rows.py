@@ -105,7 +105,7 @@ def test_an_update_gives_it_no_label(files, tmp_path):
     for feature, name in (("words", "a"), ("fisher+hsv_4x2x2", "b"), ("hsv_4x2x2", "c")):
         run(tmp_path, "cluster", "f.h5", "--feature", feature, "-k", 2, "--name", name)
     shutil.copy(files / "q" / "coarse" / "-.png", tmp_path / "p" / "coarse")
-    run(tmp_path, "ingest", "p", "-o", "f.h5")
+    run(tmp_path, "ingest", "p", "-o", "f.h5", "--relocate", "p")
     with h5py.File(tmp_path / "f.h5") as file:
         assert [file[f"clusters/{name}/labels"][0] for name in "ab"] == [-1, -1]
         assert file["clusters/c/labels"][0] >= 0

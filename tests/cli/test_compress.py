@@ -105,7 +105,7 @@ def test_updates_keep_it(place):
     clpipe("cluster", "packed.h5", "-k", "3", "--feature", "many")
     shutil.copy("p/red/03.jpg", "p/blue/03.jpg")
     os.remove("p/green/07.jpg")
-    clpipe("ingest", "p", "-o", "packed.h5")
+    clpipe("ingest", "p", "-o", "packed.h5", "--relocate", "p")
     assert is_compressed("packed.h5") and "no problems found" in clpipe("verify", "packed.h5")
     with h5py.File("packed.h5", "r") as file:
         assert (file["clusters/kmeans/labels"][:] >= 0).all()
@@ -221,7 +221,7 @@ def test_a_damaged_chunk(place):
     with h5py.File("saved.h5", "r") as file:
         assert numpy.array_equal(file["features/wide"][:], numpy.delete(rows, [8, 9], 0))
     # The pictures give them back.
-    clpipe("ingest", "p", "-o", "saved.h5")
+    clpipe("ingest", "p", "-o", "saved.h5", "--relocate", "p")
     assert digest("saved.h5") == digest("plain.h5")
 
 

@@ -394,10 +394,12 @@ def test_tree_overwrites_nothing(clpipe, tmp_path, sorted_photos):
 
 def test_tree_of_images_that_are_gone(clpipe, tmp_path, sorted_photos):
     (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "photos").rename(tmp_path / "moved")
     result = clpipe("export", tmp_path / "r.h5", "--what", "tree", "--to", "tree",
                     cwd=tmp_path / "elsewhere")
     check_one_error(result, 3, "run this in the directory from which")
     assert os.listdir(tmp_path / "elsewhere") == []
+    (tmp_path / "moved").rename(tmp_path / "photos")
     (tmp_path / "photos" / "red" / "00.png").unlink()
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree")
     assert result.returncode == 1

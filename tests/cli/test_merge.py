@@ -274,7 +274,8 @@ def test_updates(clpipe, place):
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "copy.h5", "--copy", cwd=place))
     shutil.copy(place / "a" / "red" / "00.png", place / "a" / "new.png")
     for file in "all.h5", "copy.h5":
-        ok(clpipe("ingest", "a", "b", "-o", file, "--relocate", "a", "--relocate", "b", cwd=place), 1)
+        for source in "a", "b":
+            ok(clpipe("ingest", source, "-o", file, "--relocate", source, cwd=place), 1)
     assert digest(place / "all.h5") == digest(place / "copy.h5")
 
 

@@ -109,7 +109,7 @@ def test_pictures_assign_and_update(place, tmp_path):
     assert run_clpipe("assign", path, tmp_path / "new.h5").returncode == 0
     assert (stored(tmp_path / "new.h5")[0]["labels"] == arrays["labels"]).all()
     shutil.copy(outside, tmp_path / "photos" / "zz.png")
-    result = run_clpipe("ingest", "photos", "-o", path, cwd=tmp_path)
+    result = run_clpipe("ingest", "photos", "-o", path, "--relocate", "photos", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     continued, _ = stored(path)
     assert len(continued["labels"]) == len(arrays["labels"]) + 1

@@ -120,7 +120,7 @@ def test_assign_update_rename_and_remove(file, tmp_path):
     # New images of an update are labelled alike.
     for name in names[:5]:
         shutil.copy(tmp_path / "new" / name, tmp_path / "photos" / f"z{name.replace('/', '-')}")
-    assert run_clpipe("ingest", "photos", "-o", path, cwd=tmp_path).returncode == 0
+    assert run_clpipe("ingest", "photos", "-o", path, "--relocate", "photos", cwd=tmp_path).returncode == 0
     continued, _ = stored(path)
     assert len(continued["labels"]) == len(arrays["labels"]) + 5 and continued["labels"].min() >= 0
     check_labels(continued, project(points(path), arrays["mean"], arrays["components"]))

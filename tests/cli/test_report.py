@@ -710,8 +710,7 @@ def test_only_the_original_is_linked(clpipe, tmp_path):
     for (source, name), link in found.items():
         place = tmp_path / "a" / ("sub/q" if source else "p") / name.split("/", 1)[-1]
         assert link == (None if ".zip" in name else "file://" + quote(str(place))), name
-    found, said = links(tmp_path / "b")
-    assert set(found.values()) == {None} and "no link to the original of 10 images" in said
+    assert links(tmp_path / "b")[0] == found  # a file knows where it was read
     Image.new("RGB", (20, 20), (1, 2, 3)).save(tmp_path / "a" / "p" / "1.png")
     (tmp_path / "a" / "p" / "2.png").unlink()
     found, said = links(tmp_path / "a")

@@ -21,7 +21,7 @@ from conftest import CLPIPE, FEATURE, check_one_error, draw_photos, error_lines,
 INGEST_KEYS = {"images_ok", "images_failed", "images_unchanged", "images_resumed",
                "files_not_images", "bytes_read", "pixels", "seconds", "images_per_second", "stages",
                "files_compared", "files_differ", "bottleneck", "jpeg", "device", "memory_bytes", "peak_rss_bytes", "output"}
-FOLDER_KEYS = {"folders", "purity", "nmi", "ari"}  # of images in two folders or more
+FOLDER_KEYS = {"folders", "purity", "nmi", "ari", "words"}  # of images in two folders or more
 CLUSTER_KEYS = {"name", "feature", "metric", "k", "n_init", "n", "d", "iterations", "iterations_resumed",
                 "converged", "inertia", "pruned", "seconds", "seconds_read", "seconds_build", "seconds_init", "seconds_iterate", "device", "sizes", "output"}
 

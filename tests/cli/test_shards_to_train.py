@@ -135,6 +135,8 @@ def test_files_that_are_gone_or_have_changed(folder, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()
     subprocess.run(["cp", "-a", folder / "photos", folder / "f.h5", copy], check=True)
+    moved = run_clpipe("ingest", "photos", "-o", "f.h5", "--relocate", "photos", "--device", "cpu", cwd=copy)
+    assert moved.returncode == 0, moved.stderr
     times = (copy / "photos" / "red" / "06.jpg").stat()
     changed = bytearray((copy / "photos" / "red" / "06.jpg").read_bytes())
     changed[-9] ^= 1
