@@ -319,6 +319,7 @@ def test_closed_standard_streams(program, photos, tmp_path):
     assert result.returncode == 3 and "standard output" in result.stderr
 
 
+@pytest.mark.deep
 def test_cache_that_cannot_be_written(clpipe, photos, tmp_path):
     (tmp_path / "file").write_text("")
     result = clpipe("ingest", photos, "-o", "x.h5", env={"CLPIPE_CACHE_DIR": tmp_path / "file" / "x"})

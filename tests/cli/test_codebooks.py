@@ -121,6 +121,7 @@ def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path,
     ok(run_clpipe("verify", "x.h5", cwd=tmp_path))
 
 
+@pytest.mark.deep
 def test_an_update_keeps_codebooks_and_retrain_renews_them(clpipe, tmp_path):
     draw(tmp_path / "in", 0, 70)
     ok(clpipe("ingest", "in", "-o", "x.h5", *FISHER, "--feature", "gray:bins=8"))

@@ -141,6 +141,7 @@ def test_a_library_that_crashes(rich, tmp_path):
     assert "1 check failed" in result.stdout + result.stderr
 
 
+@pytest.mark.deep
 def test_some_flips(rich, tmp_path):
     try_flips(rich, tmp_path, 30)
 

@@ -448,6 +448,7 @@ def test_ingest_merges(mpirun, collection, tmp_path, ranks):
     assert digest(tmp_path / "all.h5") == whole
 
 
+@pytest.mark.deep
 def test_ingest_protects_the_output(mpirun, photos, tmp_path):
     """Neither another result, nor a file of others, nor clusters are overwritten; one line says why."""
     def refused(ranks, code, *words, source=photos, output="all.h5"):
@@ -591,6 +592,7 @@ def test_ingest_of_nothing(mpirun, tmp_path):
     assert not (tmp_path / "all.h5").exists()
 
 
+@pytest.mark.deep
 def test_ranks_judge_together_what_goes(mpirun, tmp_path, photos):
     """30 of 120 images, less than 20 of each rank's; and all of a directory that two of them share."""
     picture = next(photos.rglob("*.png")).read_bytes()

@@ -130,6 +130,7 @@ def test_no_kernel_left(cached, photos):
     assert len(errors) == 1 and "gives wrong counts" in errors[0], result.stderr
 
 
+@pytest.mark.deep
 def test_a_wrong_blur_is_not_used(cached, photos):
     result = cached("ingest", photos, "-o", "x.h5", "--device", "cpu", "--blur", "3",
                     miscount="wrong:blur_slot")

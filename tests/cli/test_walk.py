@@ -189,6 +189,7 @@ def open_directory():
         yield pathlib.Path(directory)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody without permission")
 def test_unreadable_directories(open_directory, picture):
     put(open_directory, picture, "photos/a.jpg", "photos/closed/b.jpg", "photos/c.jpg")
