@@ -13,6 +13,7 @@ enum file_system {
     FILE_SYSTEM_STACKED,   /* overlayfs: likewise, but times of change are those of the file below */
 };
 
+/* By the type that statfs() gave. */
 enum file_system file_system_of(const struct statfs *fs);
 
 /* The device looked at last, and whether its inode numbers can be trusted. Begins zeroed. */

@@ -26,6 +26,7 @@ struct ingest_ranks {
  * them. All ranks call this and the following functions. Close it also after a failure. */
 enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *options,
                               struct error *err);
+/* Frees what it holds, not the struct; accepts a zeroed one. */
 void ingest_ranks_close(struct ingest_ranks *ranks);
 
 /* Whether all ranks make parts that can be merged: of the same parameters, and of the same sources, which

@@ -248,10 +248,10 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
 enum status misuse(struct error *err, const struct command *command, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The command of that name, or NULL; *nearest is one that may have been meant, or NULL. */
 /* Edits (insert, remove, replace, swap neighbours) that turn a into b. */
 unsigned name_edits(const char *a, const char *b);
 
+/* The command of that name, or NULL; *nearest is one that may have been meant, or NULL. */
 const struct command *command_find(const char *name, const char **nearest);
 
 /* The file that `option` names may be written: an existing one is replaced only with --force, and the

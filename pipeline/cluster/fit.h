@@ -11,6 +11,7 @@
 /* checkpoint: NULL for fit_label only, which does without updates. */
 enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_config *config,
                      struct checkpoint *checkpoint, struct error *err);
+/* Frees what it owns; the shard and the checkpoint stay. */
 void fit_close(struct fit *fit);
 
 /* Brings what the state consists of to the host, for checkpoint_save. After an error, too: then it

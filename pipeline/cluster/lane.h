@@ -36,6 +36,7 @@ struct lane {
 /* The threads stay the caller's. */
 enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,
                       struct stop *stop, const struct lane_choice *choice, struct error *err);
+/* Releases the programs and the queues. */
 void lane_close(struct lane *lane);
 
 /* STATUS_INTERRUPTED once a stop was asked for. */

@@ -68,24 +68,19 @@ static void trim(char *path)
         path[--length] = 0;
 }
 
-static enum status open_source(struct prefixes *out, const struct finder *finder,
-                               const char *source, const char *directory, struct error *err)
+static enum status open_source(struct prefixes *out, const struct finder *finder, unsigned number,
+                               struct error *err)
 {
+    const struct result *result = finder->result;
+    const char *source = result_source_name(result, number),
+               *directory = result_source_directory(result, number);
+    const bool list = source_is_list(source);
     struct stat st;
-    char *given = strdup(directory);
-    if (!given)
-        return error_memory(err, strlen(directory), "a file name");
-    path_from_utf8(given);
-    if (*given && source[0] != '/' && !source_is_list(source)) {
-        out->text[3] = join(given, source);
-        free(given);
-    } else if (*given && source_is_list(source)) {
-        out->text[3] = given;
-    } else {
-        free(given);
-    }
-    if (source_is_list(source)) {
-        /* Paths of a list are as they are, or relative to the working directory. */
+    if (directory[0] &&
+        !(out->text[3] = source_path(list ? "." : result_source(result, number), directory)))
+        return error_memory(err, PATH_MAX, "a file name");
+    if (list) {
+        /* Paths of a list are as they are, or relative to a directory. */
         out->text[1] = strdup(finder->working);
         out->text[2] = realpath(".", NULL);
         return out->text[1] ? STATUS_OK : error_memory(err, PATH_MAX, "a file name");
@@ -114,8 +109,7 @@ static enum status open_sources(struct finder *finder, struct error *err)
         return error_memory(err, count * sizeof *finder->sources, "sources");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = open_source(&finder->sources[i], finder, result_source_name(finder->result, i),
-                             result_source_directory(finder->result, i), err);
+        status = open_source(&finder->sources[i], finder, i, err);
     return status;
 }
 

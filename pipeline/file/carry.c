@@ -599,11 +599,16 @@ static enum status carry_parents(const struct carry *c, const struct copies *cop
     return status;
 }
 
-static enum status carry_selections(struct carry *c, struct error *err)
+static enum status carry_selections(const struct carry *c, const struct copies *copies,
+                                    struct error *err)
 {
     int64_t *now;
     uint64_t gone = 0;
     char images[40];
+    if (H5Lexists(c->from->file, "selections", H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (c->map->same)
+        return copies_make(copies, "/selections", err);
     enum status status = find_rows_now(&now, c, err);
     if (status == STATUS_OK)
         status = selections_carry(c->file, c->path, c->from, now, &gone, err);
@@ -616,21 +621,19 @@ static enum status carry_selections(struct carry *c, struct error *err)
 
 enum status carry_next(struct carry *c, struct error *err)
 {
-    static const char *const names[] = {"/selections", "/images/flags"};
+    static const char flags[] = "/images/flags";
     const struct copies copies = copies_of(c);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < c->from->clusters_count && !status; i++)
         status = carry_parents(c, &copies, c->from->clusters[i].clusters.name, err);
-    for (int i = 0; i < 2 && !status; i++)
-        if (H5Lexists(c->from->file, names[i], H5P_DEFAULT) <= 0)
-            continue;
-        else if (c->map->same)
-            status = copies_make(&copies, names[i], err);
-        else if (i == 0)
-            status = carry_selections(c, err);
-        else
-            log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", names[i]);
-    return status;
+    if (!status)
+        status = carry_selections(c, &copies, err);
+    if (status || H5Lexists(c->from->file, flags, H5P_DEFAULT) <= 0)
+        return status;
+    if (c->map->same)
+        return copies_make(&copies, flags, err);
+    log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", flags);
+    return STATUS_OK;
 }
 
 /* --- the map --------------------------------------------------------------------------------- */

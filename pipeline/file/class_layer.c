@@ -99,9 +99,7 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
         if (!classes)
             continue;
         if (all < 0)
-            status = H5Lexists(file, GROUP, H5P_DEFAULT) > 0
-                         ? h5_open_group(&all, file, GROUP, path, err)
-                         : h5_create_group(&all, file, GROUP, path, err);
+            status = h5_make_group(&all, file, GROUP, path, err);
         if (status == STATUS_OK && H5Lexists(all, feature->name, H5P_DEFAULT) <= 0)
             status = write_layer(file, all, feature, classes, path, err);
     }

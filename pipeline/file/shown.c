@@ -88,11 +88,11 @@ static enum status add_own(void *context, hid_t object, const char *name,
     struct shown *shown = context;
     if (is_below(name, RUNS) != shown->runs)
         return STATUS_OK;
-    if (defined->type == H5O_TYPE_GROUP && !*defined->attributes)
-        return STATUS_OK; /* it holds others; anybody may have made it for theirs */
-    return defined->type == H5O_TYPE_GROUP
-               ? serial_group(&shown->serial, object, name, shows, defined, err)
-               : add_dataset(shown, object, name, defined, err);
+    if (defined->type != H5O_TYPE_GROUP)
+        return add_dataset(shown, object, name, defined, err);
+    /* One without attributes holds others; anybody may have made it for theirs. */
+    return *defined->attributes ? serial_group(&shown->serial, object, name, shows, defined, err)
+                                : STATUS_OK;
 }
 
 /* All below /checksums, which the names of the format do not list. */

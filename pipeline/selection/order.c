@@ -37,11 +37,16 @@ static void rank_within_parents(struct selection *selection)
     }
 }
 
-static void limit_each(struct selection *selection, uint64_t most)
+/* Within the clusters, of which no more than `per_cluster` stay. */
+static void rank_within_clusters(struct selection *selection)
 {
+    const uint64_t most = selection->config->per_cluster;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < selection->candidates; i++)
-        if (selection->candidate[i].rank < most)
+        selection->candidate[i].parent = selection->labels[selection->candidate[i].row];
+    rank_within_parents(selection);
+    for (uint64_t i = 0; i < selection->candidates; i++)
+        if (most == 0 || selection->candidate[i].rank < most)
             selection->candidate[kept++] = selection->candidate[i];
     selection->candidates = kept;
 }
@@ -65,11 +70,7 @@ static enum status order_tree(struct selection *selection, struct error *err)
     char parent[FEATURE_NAME_MAX];
     int32_t *parents;
     enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < selection->candidates; i++)
-        selection->candidate[i].parent = selection->labels[selection->candidate[i].row];
-    rank_within_parents(selection);
-    if (selection->config->per_cluster > 0)
-        limit_each(selection, selection->config->per_cluster);
+    rank_within_clusters(selection);
     for (uint32_t i = 0; status == STATUS_OK; i++) {
         if (i == result_clusters_count(selection->result))
             return error_set(err, STATUS_FAILED, "the levels above clusters %s lead back to it",
@@ -95,12 +96,8 @@ static void set_random_keys(struct selection *selection)
 enum status order_random(struct selection *selection, struct error *err)
 {
     set_random_keys(selection);
-    if (selection->clusters && selection->config->per_cluster > 0) {
-        for (uint64_t i = 0; i < selection->candidates; i++)
-            selection->candidate[i].parent = selection->labels[selection->candidate[i].row];
-        rank_within_parents(selection);
-        limit_each(selection, selection->config->per_cluster);
-    }
+    if (selection->config->per_cluster > 0)
+        rank_within_clusters(selection);
     for (uint64_t i = 0; i < selection->candidates; i++)
         selection->candidate[i].parent = 0, selection->candidate[i].rank = 0;
     rank_within_parents(selection);

@@ -11,6 +11,7 @@
 #include "net/reference.h"
 #include "ocl/ocl_ndrange.h"
 #include "net_sources_generated.h"
+#include "steps/on_host.h"
 #include "steps/proof.h"
 
 #include <pthread.h>
@@ -291,49 +292,27 @@ static void *compute_pictures(void *context)
 }
 
 /* On as many threads as the device has compute units, this one among them. */
-static enum status compute_all(struct host_job *job, struct error *err)
+static enum status compute_all(const void *context, void *const mapped[3], uint32_t entries,
+                               struct error *err)
 {
+    const struct net *net = context;
+    struct host_job job = {.net = net,
+                           .count = entries,
+                           .pixels = mapped[0],
+                           .parts = mapped[1],
+                           .words = mapped[2]};
     pthread_t threads[THREADS_MAX];
-    const uint32_t units = ocl_context_device(job->net->context)->compute_units;
+    const uint32_t units = ocl_context_device(net->context)->compute_units;
     unsigned started = 0;
-    while (started + 1 < units && started + 1 < job->count && started < THREADS_MAX &&
-           pthread_create(&threads[started], NULL, compute_pictures, job) == 0)
+    while (started + 1 < units && started + 1 < job.count && started < THREADS_MAX &&
+           pthread_create(&threads[started], NULL, compute_pictures, &job) == 0)
         started++;
-    compute_pictures(job);
+    compute_pictures(&job);
     for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
-    return job->next >= job->count || !job->no_memory
+    return job.next >= job.count || !job.no_memory
                ? STATUS_OK
-               : error_memory(err, host_scratch_bytes(job->net->engine), "the values of a network");
-}
-
-static enum status enqueue_host(const struct net *net, struct ocl_queue *queue, struct step_io *io,
-                                struct error *err)
-{
-    struct host_job job = {.net = net, .count = io->counts[0]};
-    cl_mem buffers[] = {io->in, io->table, io->values};
-    const cl_map_flags flags[] = {CL_MAP_READ, CL_MAP_READ, CL_MAP_READ | CL_MAP_WRITE};
-    void *mapped[3] = {NULL};
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < 3 && status == STATUS_OK; i++) {
-        size_t bytes = 0;
-        clGetMemObjectInfo(buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
-        status = ocl_enqueue_map(&mapped[i], queue, "map for the network", buffers[i], true, flags[i],
-                                 0, bytes, io->waits, NULL, err);
-    }
-    job.pixels = mapped[0];
-    job.parts = mapped[1];
-    job.words = mapped[2];
-    if (status == STATUS_OK)
-        status = compute_all(&job, err);
-    for (unsigned i = 0; i < 3; i++)
-        if (mapped[i] &&
-            ocl_enqueue_unmap(queue, "unmap", buffers[i], mapped[i], OCL_NO_WAITS,
-                              i == 2 ? &io->events[0] : NULL, status == STATUS_OK ? err : NULL) !=
-                STATUS_OK)
-            status = STATUS_FAILED;
-    io->last = &io->events[0];
-    return status;
+               : error_memory(err, host_scratch_bytes(net->engine), "the values of a network");
 }
 
 /* --- by kernels ------------------------------------------------------------------------------ */
@@ -433,7 +412,7 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
     if (count == 0)
         return STATUS_OK;
     if (net->engine)
-        return enqueue_host(net, queue, io, err);
+        return on_host(compute_all, net, queue, io, err);
     clGetMemObjectInfo(io->scratch, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
     struct launch l = {.net = net, .queue = queue, .work = io->scratch};
     l.batch = (cl_uint)(bytes / net->plan.bytes);

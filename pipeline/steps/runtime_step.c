@@ -1,5 +1,6 @@
 /* runtime_step.c: maps a slot's pictures, and gives them to the model's process. */
 #include "steps/runtime_step.h"
+#include "steps/on_host.h"
 
 #include "net_part.h"
 
@@ -47,9 +48,10 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
             .offset = entry->in_offset, .words = entry->given_up ? NET_NO_WORDS : words};
 }
 
-static enum status compute(const struct feature *feature, void *const mapped[3], uint32_t count,
+static enum status compute(const void *context, void *const mapped[3], uint32_t count,
                            struct error *err)
 {
+    const struct feature *feature = context;
     const struct net_part *parts = mapped[1];
     const uint8_t **pictures = calloc(count, sizeof *pictures);
     float **rows = calloc(count, sizeof *rows);
@@ -71,28 +73,7 @@ static enum status compute(const struct feature *feature, void *const mapped[3],
 static enum status enqueue_runtime(void *state, struct ocl_queue *queue, struct step_io *io,
                                    struct error *err)
 {
-    cl_mem buffers[] = {io->in, io->table, io->values};
-    const cl_map_flags flags[] = {CL_MAP_READ, CL_MAP_READ, CL_MAP_READ | CL_MAP_WRITE};
-    void *mapped[3] = {NULL};
-    enum status status = STATUS_OK;
-    if (io->counts[0] == 0)
-        return STATUS_OK;
-    for (unsigned i = 0; i < 3 && status == STATUS_OK; i++) {
-        size_t bytes = 0;
-        clGetMemObjectInfo(buffers[i], CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
-        status = ocl_enqueue_map(&mapped[i], queue, "map for the network", buffers[i], true, flags[i],
-                                 0, bytes, io->waits, NULL, err);
-    }
-    if (status == STATUS_OK)
-        status = compute(state, mapped, io->counts[0], err);
-    for (unsigned i = 0; i < 3; i++)
-        if (mapped[i] &&
-            ocl_enqueue_unmap(queue, "unmap", buffers[i], mapped[i], OCL_NO_WAITS,
-                              i == 2 ? &io->events[0] : NULL, status == STATUS_OK ? err : NULL) !=
-                STATUS_OK)
-            status = STATUS_FAILED;
-    io->last = &io->events[0];
-    return status;
+    return io->counts[0] > 0 ? on_host(compute, state, queue, io, err) : STATUS_OK;
 }
 
 const struct step runtime_step = {
