@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,12 +177,26 @@ bool process_wait_for(int64_t *since, int errno_value, const char *what)
 
 /* --- crashes --------------------------------------------------------------------------------- */
 
+static _Atomic(const char *) read_path;
+static _Atomic(pthread_t) reader;
+
+void process_reads(const char *path)
+{
+    atomic_store(&reader, pthread_self());
+    atomic_store(&read_path, path);
+}
+
 static void name_crash(int number)
 {
     struct rlimit core;
-    char line[sizeof crash_line + 64];
-    const int size = snprintf(line, sizeof line, "%sclpipe: ended by signal %d%s",
-                              log_is_terminal() ? "\r\033[K\033[?7h" : "", number, crash_line);
+    char line[1024], shown[256], where[800];
+    const char *path = pthread_equal(reader, pthread_self()) ? read_path : NULL;
+    snprintf(where, sizeof where, " or a driver%s", crash_line);
+    if (path && path_for_message(shown, sizeof shown, path))
+        snprintf(where, sizeof where,
+                 " that was reading %s: clpipe verify %s tells whether it is damaged\n", shown, shown);
+    const int size = snprintf(line, sizeof line, "%sclpipe: ended by signal %d in a library%s",
+                              log_is_terminal() ? "\r\033[K\033[?7h" : "", number, where);
     const ssize_t written = write(STDERR_FILENO, line, (size_t)size);
     (void)written; /* there is nobody left to tell */
     if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur == 0)
@@ -192,12 +207,16 @@ static void name_crash(int number)
 
 void process_name_crashes(void)
 {
-    const struct sigaction action = {.sa_handler = name_crash, .sa_flags = (int)SA_RESETHAND};
+    static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
+    static char room[16 << 10]; /* a stack that has overflowed has none */
+    const struct sigaction action = {.sa_handler = name_crash,
+                                     .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK)};
+    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     if (SANITIZED || !crash_line[0])
         return;
-    sigaction(SIGABRT, &action, NULL);
-    sigaction(SIGSEGV, &action, NULL);
-    sigaction(SIGBUS, &action, NULL);
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
 }
 
 void process_repair(void)
@@ -213,8 +232,9 @@ void process_repair(void)
     log_is_terminal(); /* looks at the environment, which drivers change */
     look_at_limits();
     snprintf(crash_line, sizeof crash_line,
-             " in a library or a driver%s: finished work is kept; run the same command again%s\n", limits,
+             "%s: finished work is kept; run the same command again%s\n", limits,
              limits[0] ? " with higher limits" : "");
+    process_name_crashes();
 #ifdef __GLIBC__
     if (memory_is_limited)
         mallopt(M_ARENA_MAX, 1); /* each thread's arena takes 64 MiB of address space */

@@ -28,10 +28,14 @@ void process_repair(void);
  * started without a size have as much. */
 int process_run(int (*run)(int argc, char **argv), int argc, char **argv);
 
-/* From now on one line says so where a library ends the process by SIGABRT, SIGSEGV or SIGBUS; the exit
- * status is 3, or the signal's where a core is wanted (`ulimit -c`). May be called again, after a library
- * that has handlers of its own. No effect in programs without process_repair. */
+/* After process_repair one line says so where a library ends the process by SIGABRT, SIGSEGV, SIGBUS or
+ * SIGFPE; the exit status is 3, or the signal's where a core is wanted (`ulimit -c`). To be called again
+ * after a library that has handlers of its own; no effect in programs without process_repair. */
 void process_name_crashes(void);
+
+/* The file that a library reads in this thread, which that line names; the path must live until the next
+ * call. NULL: none. */
+void process_reads(const char *path);
 
 /* The limits that are set for this process and can be the reason for a failure, for a message:
  * " (limits: ulimit -v 400000, ulimit -n 12)"; "" where there are none. */

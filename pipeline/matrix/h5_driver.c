@@ -1,5 +1,6 @@
 /* h5_driver.c: the functions of HDF5's default driver, with some of them wrapped. */
 #include "matrix/h5_driver.h"
+#include "base/process.h"
 #include "matrix/h5_error.h"
 #include <errno.h>
 #include <pthread.h>
@@ -90,6 +91,7 @@ static herr_t close_noted(H5FD_t *closed)
     struct file **at = find_file(closed), *file = *at;
     *at = file->next;
     closed_failed = file->write_failed;
+    process_reads(NULL);
     free(file);
     return original.close(closed);
 }
@@ -97,9 +99,10 @@ static herr_t close_noted(H5FD_t *closed)
 static herr_t read_noted(H5FD_t *from, H5FD_mem_t type, hid_t transfer, haddr_t address,
                          size_t size, void *data)
 {
+    struct file *file = *find_file(from);
+    process_reads(file->name);
     const herr_t result = original.read(from, type, transfer, address, size, data);
-    struct file *file = result < 0 ? *find_file(from) : NULL;
-    if (file && !file->read_failed)
+    if (result < 0 && !file->read_failed)
         file->read_failed = failed_number();
     if (result < 0 && copying && type == H5FD_MEM_DRAW) {
         memset(data, 0, size);

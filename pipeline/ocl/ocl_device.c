@@ -198,7 +198,6 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
     cl_platform_id platform[64];
     if (check_surroundings(err) != STATUS_OK)
         return STATUS_FAILED;
-    process_name_crashes();
     const cl_uint platforms = ocl_loader_platforms(platform, 64);
     if (platforms == 0)
         return STATUS_OK;

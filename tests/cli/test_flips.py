@@ -25,6 +25,8 @@ def rich(program, tmp_path_factory):
     numpy.save(place / "x.npy", numpy.random.default_rng(1).random((13, 8), "f4"))
     for command in (["ingest", "photos", "-o", "f.h5", "--thumbnails", "16", "--sidecar", "--feature",
                      "rgb:bins=2x2x2", "--feature", "counts=gray:bins=10,normalize=none"],
+                    ["ingest", "photos/red", "-o", "other.h5", "--thumbnails", "16", "--sidecar", "--feature",
+                     "rgb:bins=2x2x2", "--feature", "counts=gray:bins=10,normalize=none"],
                     ["import", "f.h5", "x=x.npy"],
                     ["similar", "f.h5", "--all", "-n", "3", "--feature", "x"],
                     ["cluster", "f.h5", "--feature", "counts", "-k", "2:4"]):
@@ -64,14 +66,18 @@ def shown(path):
     return found
 
 
+def limit():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+
 def apart(work):
     """What `work` says in a process of its own: True or False; None: it died, failed or took too long."""
     child = os.fork()
     if child == 0:
         code = 2
         try:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+            limit()
             signal.alarm(20)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -131,14 +137,63 @@ def try_flips(rich, tmp_path, count):
     return changed
 
 
+COMMANDS = (["info", "copy.h5"],
+            ["export", "copy.h5", "--what", "images", "-o", "images.csv"],
+            ["export", "copy.h5", "--what", "features", "--feature", "x", "-o", "x.npy"],
+            ["similar", "copy.h5", "row:1", "--feature", "x"],
+            ["duplicates", "copy.h5"],
+            ["evaluate", "copy.h5", "--feature", "x"],
+            ["select", "copy.h5", "3", "--method", "random"],
+            ["report", "copy.h5", "-o", "pages"],
+            ["cluster", "copy.h5", "--feature", "x", "-k", "2", "--name", "other"],
+            ["import", "copy.h5", "y=../x.npy"],
+            ["merge", "copy.h5", "../other.h5", "--copy", "-o", "all.h5"],
+            ["ingest", "../photos", "-o", "copy.h5"],
+            ["remove", "copy.h5", "neighbours/x"])
+
+
+def meet(path, command, **environment):
+    """The command on a copy of a file; no memory but what it needs, and no end but one of the guide's."""
+    work = path.parent / "met"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    shutil.copyfile(path, work / "copy.h5")
+    result = run_clpipe(*command, cwd=work, preexec_fn=limit, **environment)
+    assert result.returncode in (0, 1, 2, 3), (command, result.returncode, result.stderr)
+    failed = [line for line in result.stderr.splitlines() if line.startswith("clpipe: ") and
+              not line.startswith(("clpipe: notice: ", "clpipe: warning: "))]
+    if result.returncode == 3:
+        assert len(failed) == 1 and "copy.h5" in failed[0], (command, result.stderr)
+    if "ended by signal" in result.stderr:
+        assert "clpipe verify copy.h5 tells whether it is damaged" in failed[0], (command, result.stderr)
+    return result
+
+
 def test_a_library_that_crashes(rich, tmp_path):
-    """Is a finding, not the end of verify."""
+    """Is a finding, not the end of verify; other commands end with a line that names the file."""
     (tmp_path / "crash.c").write_text("#include <signal.h>\nlong H5Dopen2(long a, const char *b, long c)\n"
                                       "{ (void)a; (void)b; (void)c; raise(SIGSEGV); return -1; }\n")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "crash.so", tmp_path / "crash.c"], check=True)
-    result = run_clpipe("verify", rich, env={"LD_PRELOAD": tmp_path / "crash.so"})
+    crashing = {"env": {"LD_PRELOAD": tmp_path / "crash.so"}}
+    result = run_clpipe("verify", rich, **crashing)
     assert result.returncode == 1 and "SIGSEGV" in result.stdout, (result.stdout, result.stderr)
     assert "1 check failed" in result.stdout + result.stderr
+    for command in COMMANDS:
+        result = meet(rich, command, **crashing)
+        assert result.returncode == 3 and "ended by signal 11" in result.stderr, (command, result.stderr)
+
+
+@pytest.mark.slow
+def test_commands_meet_flips(rich):
+    rng = random.Random(SEED)
+    metadata = metadata_of(rich)
+    for command in COMMANDS:
+        result = meet(rich, command)
+        assert result.returncode in (0, 1), (command, result.stderr)
+    for _ in range(6):
+        print(flipped(rich, rich.parent / "flipped.h5", rng, metadata))
+        for command in COMMANDS:
+            meet(rich.parent / "flipped.h5", command)
 
 
 @pytest.mark.deep
