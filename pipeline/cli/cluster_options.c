@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -12,25 +13,23 @@
 
 static enum status find_devices(void *context, struct clustering_devices *found, struct error *err)
 {
-    struct compute_search *search = context;
-    struct compute *compute = search->compute;
+    const struct options *options = context;
+    struct compute *compute = &options->call->compute;
     enum status status = STATUS_OK;
     if (compute->threads == 0)
-        status = compute_open(compute, search->options, true, err);
+        status = compute_open(options, true, err);
     else if (compute->count == 0)
-        status = compute_find_devices(compute, search->options, err);
+        status = compute_find_devices(options, err);
     *found = (struct clustering_devices){&compute->devices, compute->chosen, compute->count,
                                          compute->trace};
     return status;
 }
 
-void options_machine(struct clustering_machine *out, struct compute_search *search,
-                     struct progress *progress)
+void options_machine(struct clustering_machine *out, const struct options *options)
 {
-    const struct options *options = search->options;
     *out = (struct clustering_machine){
         .find_devices = find_devices,
-        .find_devices_context = search,
+        .find_devices_context = (void *)(uintptr_t)options,
         .threads = compute_threads(options),
         .memory = options->memory,
         .device_memory = options->device_memory,
@@ -40,14 +39,12 @@ void options_machine(struct clustering_machine *out, struct compute_search *sear
                      .value = progress_sweep,
                      .iteration = progress_cluster,
                      .phase = progress_phase,
-                     .context = progress},
+                     .context = &options->call->progress},
     };
 }
 
-void options_clustering(struct clustering_config *out, struct compute_search *search,
-                        struct progress *progress)
+void options_clustering(struct clustering_config *out, const struct options *options)
 {
-    const struct options *options = search->options;
     *out = (struct clustering_config){
         .name = options->name,
         .k = options->k,
@@ -69,7 +66,7 @@ void options_clustering(struct clustering_config *out, struct compute_search *se
         .replace = options->force,
         .verify_input = options->verify_input,
     };
-    options_machine(&out->machine, search, progress);
+    options_machine(&out->machine, options);
 }
 
 /* Of a number, a text or a list: as an option has it. */
@@ -145,17 +142,11 @@ enum status options_check_projection(const struct options *options, struct error
     return STATUS_OK;
 }
 
-enum status report_clustering(const struct options *options, struct clustering_report *report,
-                              struct error *err)
+void report_clustering(const struct options *options, struct clustering_report *report)
 {
-    struct json json;
-    if (!processes_first(options->processes))
-        return STATUS_OK;
     report->seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
+    if (!processes_first(options->processes))
+        return;
     summary_clusters(report, options);
-    if (!options->json)
-        return STATUS_OK;
-    json_init(&json, false);
-    report_cluster(&json, NULL, report);
-    return report_write(options, &json, err);
+    report_cluster(&options->call->json, NULL, report);
 }

@@ -8,14 +8,12 @@
 #include "clustering/clustering.h"
 #include "file/parameters.h"
 
-/* What a job needs of the machine. The search and the progress must live as long as the job; the
- * search's compute is opened when devices are needed, if it is not open by then. */
-void options_machine(struct clustering_machine *out, struct compute_search *search,
-                     struct progress *progress);
+/* What a job needs of the machine. The options must live as long as the job; options->call->compute is
+ * opened when devices are needed, if it is not open by then. */
+void options_machine(struct clustering_machine *out, const struct options *options);
 
 /* Everything but input, feature, output and lower_k, which differ between `run` and `cluster`. */
-void options_clustering(struct clustering_config *out, struct compute_search *search,
-                        struct progress *progress);
+void options_clustering(struct clustering_config *out, const struct options *options);
 
 /* The options of a run, completed by those of the clustering that the file has under the name; their
  * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
@@ -31,7 +29,6 @@ void options_stored_clustering(struct stored_clustering *out, const struct optio
 enum status options_check_projection(const struct options *options, struct error *err);
 
 /* What `cluster` and `assign` say at their end: the summary, and the JSON. */
-enum status report_clustering(const struct options *options, struct clustering_report *report,
-                              struct error *err);
+void report_clustering(const struct options *options, struct clustering_report *report);
 
 #endif

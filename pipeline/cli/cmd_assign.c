@@ -1,10 +1,8 @@
 /* cmd_assign.c: clpipe assign: label rows by the centroids of a clustering. */
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
-#include "cli/report_json.h"
-#include "cli/signals.h"
-#include "cli/summary.h"
 #include "clustering/labelling.h"
 #include "file/choose.h"
 #include "file/parameters.h"
@@ -35,10 +33,7 @@ static enum status directory_needs_ingest(const struct options *options, struct 
 
 enum status command_assign(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
     struct clustering_report report;
-    struct progress progress;
     struct labelling_config config = {
         .centroids = options->operand[0],
         .name = options->name,
@@ -49,16 +44,14 @@ enum status command_assign(const struct options *options, struct error *err)
         .replace = options->force,
         .verify_input = options->verify_input,
     };
-    signals_install(0);
-    progress_init(&progress, options);
-    options_machine(&config.machine, &search, &progress);
+    call_start(options, 0);
+    options_machine(&config.machine, options);
     enum status status = labelling_run(&report, &config, err);
-    progress_end(&progress);
     struct stat st;
     if (status == STATUS_OK)
-        status = report_clustering(options, &report, err);
+        report_clustering(options, &report);
     else if (status == STATUS_FAILED && stat(options->operand[1], &st) == 0 && S_ISDIR(st.st_mode))
         status = directory_needs_ingest(options, err);
     clustering_report_clear(&report);
-    return compute_close(&compute, status, err);
+    return status;
 }

@@ -1,7 +1,6 @@
 /* cmd_bench.c: clpipe bench: histogram kernels beside the memory's speed. */
-#include "base/log.h"
-#include "base/parse.h"
 #include "base/text.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -91,21 +90,21 @@ static void show(struct table *table, const char *what, const char *feature, con
         sink_printf(sink, "  WRONG: %llu counters", (unsigned long long)result->wrong);
     sink_text(sink, "\n");
     sink_flush(sink); /* the next one takes a while */
-    json_open_object(&table->to.json, NULL);
-    json_string(&table->to.json, "what", what);
-    json_string(&table->to.json, "feature", feature);
-    json_string(&table->to.json, "shape", shape);
-    json_string(&table->to.json, "fill", fill);
-    json_uint(&table->to.json, "bytes", result->bytes);
-    json_uint(&table->to.json, "pictures", result->pictures);
-    json_double(&table->to.json, "seconds", result->seconds);
-    json_double(&table->to.json, "bytes_per_second", rate);
+    json_open_object(table->to.json, NULL);
+    json_string(table->to.json, "what", what);
+    json_string(table->to.json, "feature", feature);
+    json_string(table->to.json, "shape", shape);
+    json_string(table->to.json, "fill", fill);
+    json_uint(table->to.json, "bytes", result->bytes);
+    json_uint(table->to.json, "pictures", result->pictures);
+    json_double(table->to.json, "seconds", result->seconds);
+    json_double(table->to.json, "bytes_per_second", rate);
     if (read > 0)
-        json_double(&table->to.json, "share_of_read", rate / read);
+        json_double(table->to.json, "share_of_read", rate / read);
     if (result->plain_ratio > 0)
-        json_double(&table->to.json, "plain_ratio", result->plain_ratio);
-    json_uint(&table->to.json, "wrong", result->wrong);
-    json_close_object(&table->to.json);
+        json_double(table->to.json, "plain_ratio", result->plain_ratio);
+    json_uint(table->to.json, "wrong", result->wrong);
+    json_close_object(table->to.json);
     table->wrong += result->wrong;
 }
 
@@ -184,10 +183,11 @@ static enum status measure_fill(struct table *table, struct bench *bench,
                             err);
 }
 
-static enum status measure_device(struct table *table, const struct compute *compute,
-                                  unsigned chosen, const struct selection *selection,
+static enum status measure_device(struct table *table, unsigned chosen,
+                                  const struct selection *selection,
                                   const struct options *options, struct error *err)
 {
+    const struct compute *compute = &options->call->compute;
     const struct ocl_device *device = &compute->devices.device[chosen];
     struct ocl_context *context = NULL;
     struct bench *bench = NULL;
@@ -205,10 +205,10 @@ static enum status measure_device(struct table *table, const struct compute *com
     sink_printf(sink, "\n%-10s %-18s %-8s %-9s %7s %10s %8s %7s%s\n", "what", "feature", "shape",
                 "fill", "MB", "median ms", "GB/s", "of read", cpu ? "  x plain" : "");
     sink_flush(sink);
-    json_open_object(&table->to.json, NULL);
-    report_bytes(&table->to.json, "device", device->name);
-    report_bytes(&table->to.json, "driver", device->driver);
-    json_open_array(&table->to.json, "measured");
+    json_open_object(table->to.json, NULL);
+    report_bytes(table->to.json, "device", device->name);
+    report_bytes(table->to.json, "driver", device->driver);
+    json_open_array(table->to.json, "measured");
     enum status status = ocl_context_open(&context, device, compute->trace, err);
     if (status == STATUS_OK)
         status = bench_open(&bench, context, &config, err);
@@ -221,8 +221,8 @@ static enum status measure_device(struct table *table, const struct compute *com
             first = false;
         }
     }
-    json_close_array(&table->to.json);
-    json_close_object(&table->to.json);
+    json_close_array(table->to.json);
+    json_close_object(table->to.json);
     bench_close(&bench);
     ocl_context_close(&context);
     return status;
@@ -230,29 +230,21 @@ static enum status measure_device(struct table *table, const struct compute *com
 
 enum status command_bench(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
+    const struct compute *compute = &options->call->compute;
     struct selection selection;
     struct table table = {.wrong = 0};
     signals_install(0);
     enum status status = select_work(&selection, options, err);
-    if (status != STATUS_OK)
-        return status;
-    status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK)
+        status = compute_open(options, true, err);
     if (status == STATUS_OK)
         status = transcript_open(&table.to, options, err);
     if (status != STATUS_OK)
-        return compute_close(&compute, status, err);
-    json_init(&table.to.json, false);
-    json_open_array(&table.to.json, NULL);
-    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
-        status = measure_device(&table, &compute, compute.chosen[i], &selection, options, err);
-    json_close_array(&table.to.json);
-    status = report_end(options, &table.to.json, &table.to.sink, status, err);
-    if (status == STATUS_OK && table.wrong > 0) {
-        char wrong[40];
-        log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
-                    format_number_of(wrong, sizeof wrong, table.wrong, "wrong counter"));
-        status = STATUS_PARTIAL;
-    }
-    return compute_close(&compute, status, err);
+        return status;
+    json_open_array(table.to.json, NULL);
+    for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
+        status = measure_device(&table, compute->chosen[i], &selection, options, err);
+    json_close_array(table.to.json);
+    status = sink_end(&table.to.sink, status, err);
+    return status == STATUS_OK ? compute_verdict(table.wrong, "wrong counter") : status;
 }

@@ -1,11 +1,10 @@
 /* cmd_cluster.c: clpipe cluster. */
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
-#include "cli/report_json.h"
 #include "cli/signals.h"
-#include "cli/summary.h"
 #include "cli/sweep_plot.h"
 #include "file/result.h"
 #include <stdlib.h>
@@ -30,32 +29,27 @@ static void tell_of_features(const char *input)
 
 enum status command_cluster(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
     struct clustering_report report = {0};
     struct clustering_config config;
-    struct progress progress;
     if (!options_given(options, "k"))
         return misuse(err, options->command, "the number of clusters is missing: give -k K");
-    signals_install(signals_time_limit(options));
+    call_start(options, signals_time_limit(options));
     enum status status = options_check_projection(options, err);
     if (status == STATUS_OK)
         status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
         return status;
     tell_of_features(options->operand[0]);
-    progress_init(&progress, options);
-    options_clustering(&config, &search, &progress);
+    options_clustering(&config, options);
     config.input = options->operand[0];
     config.feature = options->feature;
     config.output = options->output;
     config.paths = options->paths;
     status = clustering_run(&report, &config, err);
-    progress_end(&progress);
     if (status == STATUS_OK)
-        status = report_clustering(options, &report, err);
+        report_clustering(options, &report);
     if (status == STATUS_OK && options->plot)
         status = sweep_plot_svg(options->plot, &report.sweep, report.k, err);
     clustering_report_clear(&report);
-    return compute_close(&compute, status, err);
+    return status;
 }

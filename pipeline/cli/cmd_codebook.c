@@ -1,6 +1,7 @@
 /* cmd_codebook.c: clpipe codebook: what an ingest learns before its first image, in a file. */
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
@@ -81,41 +82,36 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-static enum status report(const struct feature_set *features, uint32_t pictures,
-                          const struct options *options, struct error *err)
+static void report(const struct feature_set *features, uint32_t pictures,
+                   const struct options *options)
 {
-    struct json json;
+    struct json *json = &options->call->json;
     char shown[256], images[48];
     path_for_message(shown, sizeof shown, options->output);
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_open_array(&json, "codebooks");
+    json_open_object(json, NULL);
+    json_open_array(json, "codebooks");
     for (unsigned i = 0; i < features->count; i++) {
         const struct feature *feature = &features->feature[i];
         summary_line(options, "%s: %u words learned from %s, in %s", feature->name,
                      feature->codebook_words,
                      format_number_of(images, sizeof images, pictures, "image"), shown);
-        json_open_object(&json, NULL);
-        json_string(&json, "name", feature->name);
-        json_string(&json, "spec", feature->spec);
-        json_string(&json, "digest", feature->codebook_digest);
-        json_uint(&json, "words", feature->codebook_words);
-        json_close_object(&json);
+        json_open_object(json, NULL);
+        json_string(json, "name", feature->name);
+        json_string(json, "spec", feature->spec);
+        json_string(json, "digest", feature->codebook_digest);
+        json_uint(json, "words", feature->codebook_words);
+        json_close_object(json);
     }
-    json_close_array(&json);
-    json_uint(&json, "images", pictures);
-    report_bytes(&json, "output", options->output);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_close_array(json);
+    json_uint(json, "images", pictures);
+    report_bytes(json, "output", options->output);
+    json_close_object(json);
 }
 
 enum status command_codebook(const struct options *options, struct error *err)
 {
     struct codebooks codebooks = {.stored = NULL};
     struct feature_set given = {.count = 0}, features;
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    struct progress progress;
     struct isolate *isolate = NULL;
     char *parameters = NULL;
     uint32_t pictures = 0;
@@ -127,21 +123,17 @@ enum status command_codebook(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, options, err);
     if (status == STATUS_OK) {
-        signals_install(signals_time_limit(options));
-        status = compute_open(&compute, options, false, err);
+        call_start(options, signals_time_limit(options));
+        status = compute_open(options, false, err);
     }
-    if (status == STATUS_OK) {
-        progress_init(&progress, options);
-        status = ingest_learn(&codebooks, &features, &pictures, &given, options, &search, isolate,
-                              &progress, err);
-    }
-    status = compute_close(&compute, status, err);
+    if (status == STATUS_OK)
+        status = ingest_learn(&codebooks, &features, &pictures, &given, options, isolate, err);
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
     if (status == STATUS_OK)
         status = codebooks_write_file(options->output, &features, parameters, err);
     if (status == STATUS_OK)
-        status = report(&features, pictures, options, err);
+        report(&features, pictures, options);
     free(parameters);
     codebooks_clear(&codebooks);
     isolate_close(&isolate);

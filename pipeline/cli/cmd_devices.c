@@ -1,7 +1,7 @@
 /* cmd_devices.c: clpipe devices. */
 #include "base/parse.h"
+#include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include <stdio.h>
@@ -87,6 +87,7 @@ static void report_device(struct json *json, const struct ocl_device *device)
 enum status command_devices(const struct options *options, struct error *err)
 {
     struct ocl_devices devices = {0};
+    struct json *json = &options->call->json;
     unsigned chosen[COMPUTE_DEVICES], count = 0;
     enum status status = ocl_devices_open(&devices, compute_threads(options), err);
     if (status != STATUS_OK)
@@ -99,16 +100,12 @@ enum status command_devices(const struct options *options, struct error *err)
         count = 0;
     if (devices.count > 0 && !json_owns_stdout(options))
         status = print_table(&devices, chosen, count, err);
-    if (status == STATUS_OK && options->json) {
-        struct json json;
-        json_init(&json, false);
-        json_open_array(&json, NULL);
-        for (unsigned i = 0; i < devices.count; i++)
-            report_device(&json, &devices.device[i]);
-        json_close_array(&json);
-        status = report_write(options, &json, err);
-    }
+    json_open_array(json, NULL);
+    for (unsigned i = 0; i < devices.count; i++)
+        report_device(json, &devices.device[i]);
+    json_close_array(json);
     if (status == STATUS_OK && selected != STATUS_OK) {
+        options->call->tells_errors = true;
         *err = none;
         status = selected;
     }

@@ -3,10 +3,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
-#include "cli/progress.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -36,7 +35,7 @@ struct command_state {
     char **listed; /* of --check: names, ascending */
     uint64_t listed_count;
     struct sink sink;
-    struct json json;
+    struct json *json; /* of the call */
     uint64_t by_kind[DUPLICATES_KINDS]; /* groups */
 };
 
@@ -156,11 +155,9 @@ static enum status put_group(struct command_state *state, uint64_t number,
 {
     struct result_image image;
     enum status status = STATUS_OK;
-    if (state->options->json) {
-        json_open_object(&state->json, NULL);
-        json_string(&state->json, "kind", duplicates_kind_name(group->kind));
-        json_open_array(&state->json, "images");
-    }
+    json_open_object(state->json, NULL);
+    json_string(state->json, "kind", duplicates_kind_name(group->kind));
+    json_open_array(state->json, "images");
     for (uint64_t i = group->first; i < group->first + group->count && status == STATUS_OK; i++) {
         status = result_image_at(state->result, state->found.member[i].row, &image, err);
         if (status != STATUS_OK)
@@ -169,13 +166,10 @@ static enum status put_group(struct command_state *state, uint64_t number,
             put_person(state, number, group, i - group->first, image.path);
         else
             put_line(state, number, i, image.path);
-        if (state->options->json)
-            put_json(&state->json, state, NULL, i, image.path);
+        put_json(state->json, state, NULL, i, image.path);
     }
-    if (state->options->json) {
-        json_close_array(&state->json);
-        json_close_object(&state->json);
-    }
+    json_close_array(state->json);
+    json_close_object(state->json);
     state->by_kind[group->kind]++;
     return status;
 }
@@ -191,12 +185,10 @@ static enum status put_groups(struct command_state *state, struct error *err)
                     !state->keeps                 ? ""
                     : state->format == FORMAT_TSV ? "\tkeep"
                                                   : ",keep");
-    if (state->options->json)
-        json_open_array(&state->json, "groups");
+    json_open_array(state->json, "groups");
     for (uint64_t g = 0; g < found->groups && status == STATUS_OK; g++)
         status = put_group(state, g, &found->group[g], err);
-    if (state->options->json)
-        json_close_array(&state->json);
+    json_close_array(state->json);
     if (state->format < 0 && found->groups > SHOWN_GROUPS)
         sink_printf(&state->sink, "\n... %" PRIu64 " more groups; --format csv lists all\n",
                     found->groups - SHOWN_GROUPS);
@@ -297,11 +289,10 @@ static enum status print_check(struct command_state *state, struct error *err)
         free(why);
         return status;
     }
-    json_init(&out.json, false);
-    json_open_object(&out.json, NULL);
-    report_bytes(&out.json, "file", state->options->operand[0]);
-    report_bytes(&out.json, "list", state->options->check);
-    json_open_array(&out.json, "unsafe");
+    json_open_object(out.json, NULL);
+    report_bytes(out.json, "file", state->options->operand[0]);
+    report_bytes(out.json, "list", state->options->check);
+    json_open_array(out.json, "unsafe");
     for (uint64_t i = 0; i < state->listed_count; i++) {
         const char *name = state->listed[i];
         if (i > 0 && strcmp(state->listed[i - 1], name) == 0)
@@ -316,17 +307,17 @@ static enum status print_check(struct command_state *state, struct error *err)
                                            : removal_texts[REMOVAL_GONE];
         sink_clean(&out.sink, name);
         sink_printf(&out.sink, ": %s\n", why[i]);
-        json_open_object(&out.json, NULL);
-        report_bytes(&out.json, "path", name);
-        json_string(&out.json, "reason", why[i]);
-        json_close_object(&out.json);
+        json_open_object(out.json, NULL);
+        report_bytes(out.json, "path", name);
+        json_string(out.json, "reason", why[i]);
+        json_close_object(out.json);
     }
     free(why);
-    json_close_array(&out.json);
-    json_uint(&out.json, "paths", paths);
-    json_uint(&out.json, "safe", safe);
-    json_close_object(&out.json);
-    status = report_end(state->options, &out.json, &out.sink, status, err);
+    json_close_array(out.json);
+    json_uint(out.json, "paths", paths);
+    json_uint(out.json, "safe", safe);
+    json_close_object(out.json);
+    status = sink_end(&out.sink, status, err);
     if (status != STATUS_OK)
         return status;
     summary_line(state->options, "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once",
@@ -414,31 +405,30 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
         status = sink_open(&state->sink, state->output, err);
     if (status != STATUS_OK)
         return status;
-    json_init(&state->json, false);
-    json_open_object(&state->json, NULL);
-    report_bytes(&state->json, "file", state->options->operand[0]);
-    json_uint(&state->json, "images", result_images(state->result));
-    json_uint(&state->json, "near", near);
-    json_uint(&state->json, "near_compared", found->limit);
+    json_open_object(state->json, NULL);
+    report_bytes(state->json, "file", state->options->operand[0]);
+    json_uint(state->json, "images", result_images(state->result));
+    json_uint(state->json, "near", near);
+    json_uint(state->json, "near_compared", found->limit);
     status = put_groups(state, err);
     const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
     for (int k = 0; k < DUPLICATES_KINDS; k++) {
         char key[24] = "groups_";
-        json_uint(&state->json, strcat(key, duplicates_kind_name((enum duplicates_kind)k)),
+        json_uint(state->json, strcat(key, duplicates_kind_name((enum duplicates_kind)k)),
                   state->by_kind[k]);
     }
-    json_uint(&state->json, "others", state->removal.files);
-    json_uint(&state->json, "others_bytes", state->removal.bytes);
-    json_uint(&state->json, "others_in_archives", state->removal.members);
-    json_open_object(&state->json, "left_out");
+    json_uint(state->json, "others", state->removal.files);
+    json_uint(state->json, "others_bytes", state->removal.bytes);
+    json_uint(state->json, "others_in_archives", state->removal.members);
+    json_open_object(state->json, "left_out");
     for (int v = REMOVAL_SAME; v < REMOVAL_VERDICTS; v++)
-        json_uint(&state->json, removal_names[v], state->removal.count[v]);
-    json_close_object(&state->json);
-    json_uint(&state->json, "pixels_unknown", found->pixels_unknown);
-    json_uint(&state->json, "near_unknown", found->near_unknown);
-    json_double(&state->json, "seconds", seconds);
-    json_close_object(&state->json);
-    status = report_end(state->options, &state->json, &state->sink, status, err);
+        json_uint(state->json, removal_names[v], state->removal.count[v]);
+    json_close_object(state->json);
+    json_uint(state->json, "pixels_unknown", found->pixels_unknown);
+    json_uint(state->json, "near_unknown", found->near_unknown);
+    json_double(state->json, "seconds", seconds);
+    json_close_object(state->json);
+    status = sink_end(&state->sink, status, err);
     if (status == STATUS_OK && (state->format < 0 || state->output))
         summarise(state, seconds);
     if (status == STATUS_OK)
@@ -447,14 +437,15 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
 }
 
 /* Codes of many images are compared by a GPU; --device chooses any device for any number. */
-static enum status open_device(struct ocl_context **out, struct compute *compute,
-                               const struct command_state *state, uint32_t near, struct error *err)
+static enum status open_device(struct ocl_context **out, const struct command_state *state, uint32_t near,
+                               struct error *err)
 {
+    const struct compute *compute = &state->options->call->compute;
     struct error none = ERROR_INIT;
     const bool asked = state->options->device != NULL;
     if (near == 0 || (!asked && result_images(state->result) < DEVICE_IMAGES))
         return STATUS_OK;
-    enum status status = compute_open(compute, state->options, true, asked ? err : &none);
+    enum status status = compute_open(state->options, true, asked ? err : &none);
     if (status != STATUS_OK)
         return asked ? status : STATUS_OK; /* no device: the host does it */
     if (!asked && compute->devices.device[compute->chosen[0]].type == CL_DEVICE_TYPE_CPU)
@@ -467,9 +458,8 @@ enum status command_duplicates(const struct options *options, struct error *err)
 {
     struct command_state state = {
         .options = options,
+        .json = &options->call->json,
         .keeps = options->keep >= 0 || options->to_list || options->to_list_members};
-    struct compute compute = {0};
-    struct progress progress;
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
     enum status status = options_table_format(
@@ -479,8 +469,7 @@ enum status command_duplicates(const struct options *options, struct error *err)
         status = check_options(&state, err);
     if (status != STATUS_OK)
         return status;
-    signals_install(0);
-    progress_init(&progress, options);
+    call_start(options, 0);
     struct duplicates_config config = {
         .near = options_given(options, "near") ? (uint32_t)options->near
                 : options->no_compare          ? DUPLICATES_BLIND
@@ -490,13 +479,13 @@ enum status command_duplicates(const struct options *options, struct error *err)
         .memory = options->memory,
         .stop = signals_stop(),
         .progress = progress_phase,
-        .progress_context = &progress,
+        .progress_context = &options->call->progress,
     };
     status = options->check ? read_listed(&state, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = result_open(&state.result, options->operand[0], err);
     if (status == STATUS_OK)
-        status = open_device(&config.context, &compute, &state, config.near, err);
+        status = open_device(&config.context, &state, config.near, err);
     if (status == STATUS_OK)
         status = duplicates_find(&state.found, state.result, &config, err);
     const struct removal_config removal = {
@@ -506,7 +495,7 @@ enum status command_duplicates(const struct options *options, struct error *err)
         .listed_count = state.listed_count};
     if (status == STATUS_OK)
         status = removal_find(&state.removal, state.result, &state.found, &removal, &config, err);
-    progress_end(&progress);
+    progress_end(&options->call->progress);
     if (status == STATUS_OK)
         status = options->check ? print_check(&state, err) : print_all(&state, config.near, err);
     for (uint64_t i = 0; i < state.listed_count; i++)
@@ -516,5 +505,5 @@ enum status command_duplicates(const struct options *options, struct error *err)
     duplicates_clear(&state.found);
     result_close(&state.result);
     ocl_context_close(&config.context);
-    return compute_close(&compute, status, err);
+    return status;
 }

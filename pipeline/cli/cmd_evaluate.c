@@ -2,10 +2,10 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include "clustering/evaluation.h"
 #include <stdio.h>
@@ -98,10 +98,10 @@ static void print_all(const struct options *options, const struct evaluation *ev
     print_clusters(options, evaluation);
 }
 
-static void write_json(struct json *json, const struct options *options,
-                       const struct evaluation *evaluation, double seconds)
+static void write_json(const struct options *options, const struct evaluation *evaluation,
+                       double seconds)
 {
-    json_init(json, false);
+    struct json *json = &options->call->json;
     json_open_object(json, NULL);
     report_bytes(json, "file", options->operand[0]);
     if (options->classes)
@@ -161,8 +161,6 @@ enum status command_evaluate(const struct options *options, struct error *err)
 {
     enum cluster_metric metrics[METRICS];
     struct evaluation evaluation = {0};
-    struct progress progress;
-    struct json json;
     unsigned metric_count;
     enum status status = options_check_projection(options, err);
     if (status == STATUS_OK && options->diffuse && options->expand)
@@ -184,18 +182,13 @@ enum status command_evaluate(const struct options *options, struct error *err)
                                        .diffuse = options->diffuse,
                                        .names = options->names.text,
                                        .name_count = options->names.count};
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    signals_install(0);
-    progress_init(&progress, options);
-    options_machine(&config.machine, &search, &progress);
+    call_start(options, 0);
+    options_machine(&config.machine, options);
     status = evaluation_run(&evaluation, &config, err);
-    progress_end(&progress);
     if (status == STATUS_OK) {
         const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
         print_all(options, &evaluation, seconds);
-        write_json(&json, options, &evaluation, seconds);
-        status = report_write(options, &json, err);
+        write_json(options, &evaluation, seconds);
     }
     evaluation_clear(&evaluation);
     return status;

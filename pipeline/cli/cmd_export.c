@@ -2,9 +2,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/export_table.h"
 #include "file/sidecars.h"
 #include "cli/export_tree.h"
@@ -81,18 +81,15 @@ static enum status make_table(struct export *export, struct error *err)
         return status;
     /* The table itself may scroll over a terminal. */
     if (export->output || !isatty(STDOUT_FILENO))
-        progress_init(&export->progress, export->options);
+        progress_init(&export->options->call->progress, export->options);
     status = export_table(export, err);
-    progress_end(&export->progress);
+    progress_end(&export->options->call->progress);
     /* Nobody reading any more is no error, wherever it showed. */
     if (status == STATUS_FAILED && !export->sink.file && err->native == EPIPE) {
         *err = (struct error)ERROR_INIT;
         status = STATUS_OK;
     }
-    enum status closed =
-        sink_close(&export->sink, status == STATUS_OK, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
+    status = sink_end(&export->sink, status, err);
     char rows[40], shown[256];
     if (status == STATUS_OK && export->output)
         log_message(LOG_INFO, "%s in %s", format_number_of(rows, sizeof rows, export->rows, "row"),
@@ -132,16 +129,15 @@ static enum status make_shards(struct export *export, struct error *err)
                                    .bytes = options->shard_bytes,
                                    .shuffle = options->shuffle,
                                    .seed = options->seed};
-    struct compute_search search = {NULL, options};
     struct shards_report report = {0};
     char images[40], archives[40], shown[256];
     enum status status = options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    progress_init(&export->progress, options);
-    options_machine(&config.machine, &search, &export->progress);
+    progress_init(&options->call->progress, options);
+    options_machine(&config.machine, options);
     status = shards_write(&report, &config, err);
-    progress_end(&export->progress);
+    progress_end(&options->call->progress);
     if (status != STATUS_OK)
         return status;
     export->rows = report.samples;
@@ -162,10 +158,12 @@ static enum status make_shards(struct export *export, struct error *err)
 enum status command_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
+    struct json *json = &options->call->json;
+    char word[32];
     if (options->output && !sink_is_stdout(options->output))
         export.output = options->output;
     export.threads = compute_threads(options);
-    export.progress.phase = "";
+    options->call->progress.phase = "";
     signals_install(0);
     enum status status =
         options_table_format(&export.format, options, export.output, FORMAT_CSV, err);
@@ -189,19 +187,11 @@ enum status command_export(const struct options *options, struct error *err)
         status = options->what == WHAT_TREE     ? make_tree(&export, err)
                  : options->what == WHAT_SHARDS ? make_shards(&export, err)
                                                 : make_table(&export, err);
-    if ((status == STATUS_OK || status == STATUS_PARTIAL) && options->json) {
-        struct json json;
-        char word[32];
-        json_init(&json, false);
-        json_open_object(&json, NULL);
-        json_string(&json, "what", option_choice(word, sizeof word, options, "what"));
-        json_uint(&json, "rows", export.rows);
-        report_bytes(&json, "output", options->to ? options->to : export.output);
-        json_close_object(&json);
-        enum status written = report_write(options, &json, err);
-        if (written != STATUS_OK)
-            status = written;
-    }
+    json_open_object(json, NULL);
+    json_string(json, "what", option_choice(word, sizeof word, options, "what"));
+    json_uint(json, "rows", export.rows);
+    report_bytes(json, "output", options->to ? options->to : export.output);
+    json_close_object(json);
     locator_clear(&export.locator);
     matrix_close(&export.matrix);
     sidecar_reader_close(&export.sidecars);

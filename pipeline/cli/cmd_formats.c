@@ -1,4 +1,5 @@
 /* cmd_formats.c: clpipe formats. */
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
@@ -64,18 +65,11 @@ static void report_format(struct json *json, const struct format *format)
 
 enum status command_formats(const struct options *options, struct error *err)
 {
-    enum status status = STATUS_OK;
-    if (!json_owns_stdout(options))
-        status = print_table(err);
-    if (status == STATUS_OK && options->json) {
-        struct json json;
-        const struct format *format;
-        json_init(&json, false);
-        json_open_array(&json, NULL);
-        for (unsigned i = 0; (format = format_at(i)); i++)
-            report_format(&json, format);
-        json_close_array(&json);
-        status = report_write(options, &json, err);
-    }
-    return status;
+    struct json *json = &options->call->json;
+    const struct format *format;
+    json_open_array(json, NULL);
+    for (unsigned i = 0; (format = format_at(i)); i++)
+        report_format(json, format);
+    json_close_array(json);
+    return json_owns_stdout(options) ? STATUS_OK : print_table(err);
 }

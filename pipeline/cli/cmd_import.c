@@ -2,8 +2,8 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/progress.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -16,6 +16,7 @@
 static void tell(const struct importing_report *report, const char *name,
                  const struct options *options)
 {
+    struct json *json = &options->call->json;
     char rows[40], images[40], number[40], file[256], quoted[1024];
     path_for_message(file, sizeof file, options->operand[0]);
     if (report->missing > 0)
@@ -45,34 +46,25 @@ static void tell(const struct importing_report *report, const char *name,
                  quote_word(quoted, sizeof quoted, options->operand[0]), name);
     summary_line(options, "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
                           "default is euclidean)", "");
-}
-
-static enum status write_json(const struct importing_report *report, const char *name,
-                              const struct options *options, struct error *err)
-{
-    struct json json;
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_string(&json, "feature", name);
-    json_uint(&json, "images", report->images);
-    json_uint(&json, "dimension", report->dimension);
-    json_uint(&json, "rows", report->rows);
-    json_uint(&json, "images_without_row", report->missing);
-    json_uint(&json, "rows_without_image", report->unused);
-    json_string(&json, "type", report->type);
-    report_bytes(&json, "from", report->from);
-    json_string(&json, "digest", report->digest);
-    json_uint(&json, "clusterings_removed", report->clusterings_removed);
-    json_double(&json, "seconds", report->seconds);
-    report_bytes(&json, "output", options->operand[0]);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_open_object(json, NULL);
+    json_string(json, "feature", name);
+    json_uint(json, "images", report->images);
+    json_uint(json, "dimension", report->dimension);
+    json_uint(json, "rows", report->rows);
+    json_uint(json, "images_without_row", report->missing);
+    json_uint(json, "rows_without_image", report->unused);
+    json_string(json, "type", report->type);
+    report_bytes(json, "from", report->from);
+    json_string(json, "digest", report->digest);
+    json_uint(json, "clusterings_removed", report->clusterings_removed);
+    json_double(json, "seconds", report->seconds);
+    report_bytes(json, "output", options->operand[0]);
+    json_close_object(json);
 }
 
 enum status command_import(const struct options *options, struct error *err)
 {
     struct importing_report report;
-    struct progress progress;
     const char *equals = strchr(options->operand[1], '=');
     if (!equals || equals == options->operand[1] || !equals[1])
         return misuse(err, options->command, "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
@@ -81,8 +73,7 @@ enum status command_import(const struct options *options, struct error *err)
     char *name = strndup(options->operand[1], (size_t)(equals - options->operand[1]));
     if (!name)
         return error_memory(err, strlen(options->operand[1]), "a name");
-    signals_install(0);
-    progress_init(&progress, options);
+    call_start(options, 0);
     const struct importing_config config = {.file = options->operand[0],
                                             .name = name,
                                             .input = equals + 1,
@@ -92,13 +83,10 @@ enum status command_import(const struct options *options, struct error *err)
                                             .memory = options->memory,
                                             .stop = signals_stop(),
                                             .progress = progress_phase,
-                                            .progress_context = &progress};
+                                            .progress_context = &options->call->progress};
     enum status status = importing_run(&report, &config, err);
-    progress_end(&progress);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK)
         tell(&report, name, options);
-        status = options->json ? write_json(&report, name, options, err) : STATUS_OK;
-    }
     free(name);
     return status;
 }

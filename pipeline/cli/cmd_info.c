@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/remedy.h"
@@ -278,8 +279,7 @@ static enum status print_overview(const struct overview *overview, struct error 
         print_unfinished(&sink, &overview->unfinished, NULL);
         print_checkpoints(&sink, result_path(overview->result));
     }
-    enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
-    return status == STATUS_OK ? closed : status;
+    return sink_end(&sink, status, err);
 }
 
 static enum status list_failures(const struct overview *overview, struct error *err)
@@ -300,8 +300,7 @@ static enum status list_failures(const struct overview *overview, struct error *
         sink_clean(&sink, failure.message);
         sink_text(&sink, "\n");
     }
-    enum status closed = sink_close(&sink, true, status == STATUS_OK ? err : NULL);
-    return status == STATUS_OK ? closed : status;
+    return sink_end(&sink, status, err);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------ */
@@ -482,52 +481,48 @@ static enum status write_json(const struct overview *overview, const struct opti
                               struct error *err)
 {
     struct result *result = overview->result;
-    struct json json;
+    struct json *json = &options->call->json;
     char digest[65];
     enum status status = STATUS_OK;
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    report_bytes(&json, "file", result_path(result));
-    json_uint(&json, "bytes", overview->file_bytes);
-    report_bytes(&json, "version", result_version(result));
-    report_bytes(&json, "created", result_created(result));
-    json_parameters(&json, result_parameters(result));
-    json_open_array(&json, "sources");
+    json_open_object(json, NULL);
+    report_bytes(json, "file", result_path(result));
+    json_uint(json, "bytes", overview->file_bytes);
+    report_bytes(json, "version", result_version(result));
+    report_bytes(json, "created", result_created(result));
+    json_parameters(json, result_parameters(result));
+    json_open_array(json, "sources");
     for (unsigned i = 0; i < result_source_count(result); i++)
-        report_bytes(&json, NULL, result_source(result, i));
-    json_close_array(&json);
-    json_uint(&json, "parts", result_parts(result));
-    report_share(&json, result_share(result));
-    json_uint(&json, "images", result_images(result));
-    json_uint(&json, "duplicates", overview->duplicates);
-    json_uint(&json, "failed", failures_counted(overview->by_reason));
-    json_uint(&json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
-    json_open_object(&json, "by_reason");
+        report_bytes(json, NULL, result_source(result, i));
+    json_close_array(json);
+    json_uint(json, "parts", result_parts(result));
+    report_share(json, result_share(result));
+    json_uint(json, "images", result_images(result));
+    json_uint(json, "duplicates", overview->duplicates);
+    json_uint(json, "failed", failures_counted(overview->by_reason));
+    json_uint(json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
+    json_open_object(json, "by_reason");
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
         if (overview->by_reason[i])
-            json_uint(&json, reason_name((enum reason)i), overview->by_reason[i]);
-    json_close_object(&json);
-    json_features(&json, result);
-    json_codebooks(&json, result);
-    json_preset(&json, result_preset(result));
-    status = json_clusters(&json, result, err);
+            json_uint(json, reason_name((enum reason)i), overview->by_reason[i]);
+    json_close_object(json);
+    json_features(json, result);
+    json_codebooks(json, result);
+    json_preset(json, result_preset(result));
+    status = json_clusters(json, result, err);
     if (status == STATUS_OK)
-        status = json_selections(&json, result, err);
+        status = json_selections(json, result, err);
     if (status == STATUS_OK)
-        status = json_runs(&json, result, err);
+        status = json_runs(json, result, err);
     if (status == STATUS_OK && options->failures)
-        status = json_failures(&json, result, err);
+        status = json_failures(json, result, err);
     if (status == STATUS_OK && options->digest) {
         status = result_identity(result, digest, err);
         if (status == STATUS_OK)
-            json_string(&json, "digest", digest);
+            json_string(json, "digest", digest);
     }
-    json_unfinished(&json, &overview->unfinished);
-    json_checkpoints(&json, result_path(result));
-    json_close_object(&json);
-    if (status == STATUS_OK)
-        return report_write(options, &json, err);
-    json_clear(&json);
+    json_unfinished(json, &overview->unfinished);
+    json_checkpoints(json, result_path(result));
+    json_close_object(json);
     return status;
 }
 
@@ -550,7 +545,7 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
                                    const struct options *options, struct error *err)
 {
     struct sink sink;
-    struct json json;
+    struct json *json = &options->call->json;
     enum status status = STATUS_OK;
     if (!json_owns_stdout(options)) {
         status = sink_open(&sink, NULL, err);
@@ -559,14 +554,11 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
         print_unfinished(&sink, unfinished, options->operand[0]);
         status = sink_close(&sink, true, err);
     }
-    if (status != STATUS_OK || !options->json)
-        return status;
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    report_bytes(&json, "file", options->operand[0]);
-    json_unfinished(&json, unfinished);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_open_object(json, NULL);
+    report_bytes(json, "file", options->operand[0]);
+    json_unfinished(json, unfinished);
+    json_close_object(json);
+    return status;
 }
 
 enum status command_info(const struct options *options, struct error *err)

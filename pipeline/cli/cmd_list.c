@@ -1,6 +1,7 @@
 /* cmd_list.c: clpipe list: walks once, so that later commands need not. */
 #include "base/path.h"
 #include "base/process.h"
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
@@ -14,23 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct listing {
-    struct progress progress;
-    struct ingest_progress seen;
-};
-
 static void show_found(void *context, uint64_t found)
 {
-    struct listing *listing = context;
-    listing->seen.phase = "walking";
-    listing->seen.done = found;
-    progress_ingest(&listing->progress, &listing->seen);
+    const struct ingest_progress seen = {.phase = "walking", .done = found};
+    progress_ingest(context, &seen);
 }
 
-static enum status report(const struct listfile_summary *list, const struct options *options,
-                          struct error *err)
+static void report(const struct listfile_summary *list, const struct options *options)
 {
-    struct json json;
+    struct json *json = &options->call->json;
     char shown[256], files[48], archives[64] = "", bytes[32], failed[80] = "";
     if (list->archives > 0) {
         char number[48];
@@ -44,21 +37,18 @@ static enum status report(const struct listfile_summary *list, const struct opti
                  format_number_of(files, sizeof files, list->count, "file"), archives,
                  format_bytes(bytes, sizeof bytes, list->bytes), failed,
                  path_for_message(shown, sizeof shown, options->output), list->digest);
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_uint(&json, "files", list->count);
-    json_uint(&json, "failed", list->failed);
-    json_uint(&json, "archives", list->archives);
-    json_uint(&json, "bytes", list->bytes);
-    json_string(&json, "list_digest", list->digest);
-    report_bytes(&json, "output", options->output);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_open_object(json, NULL);
+    json_uint(json, "files", list->count);
+    json_uint(json, "failed", list->failed);
+    json_uint(json, "archives", list->archives);
+    json_uint(json, "bytes", list->bytes);
+    json_string(json, "list_digest", list->digest);
+    report_bytes(json, "output", options->output);
+    json_close_object(json);
 }
 
 enum status command_list(const struct options *options, struct error *err)
 {
-    struct listing listing = {.seen = {.phase = "walking"}};
     struct listfile_summary list;
     struct walk *walk = NULL;
     const char *temporary = process_temporary_directory();
@@ -73,23 +63,23 @@ enum status command_list(const struct options *options, struct error *err)
         .promises_image = format_promised,
         .stop = signals_stop(),
         .progress = show_found,
-        .progress_context = &listing,
+        .progress_context = &options->call->progress,
     };
     enum status status = ingest_look_for_sources(options, err);
     if (status == STATUS_OK)
         status = options_check_output(options, "-o", options->output, err);
     if (status != STATUS_OK)
         return status;
-    signals_install(0);
-    progress_init(&listing.progress, options);
+    call_start(options, 0);
     status = walk_open(&walk, &config, err);
     if (status == STATUS_OK)
         status = listfile_write(&list, options->output, walk, temporary, config.memory, signals_stop(),
                                 err);
-    progress_end(&listing.progress);
     if (status == STATUS_OK)
         ingest_tell_passed(walk_links_passed(walk), walk_archives_passed(walk),
                            walk_paths_repeated(walk) + list.repeated);
     walk_close(&walk);
-    return status == STATUS_OK ? report(&list, options, err) : status;
+    if (status == STATUS_OK)
+        report(&list, options);
+    return status;
 }

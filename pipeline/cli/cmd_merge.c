@@ -2,9 +2,8 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
-#include "cli/progress.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -14,6 +13,7 @@
 
 static void tell(const struct merge_report *report, double seconds, const struct options *options)
 {
+    struct json *json = &options->call->json;
     char output[256], images[40], failures[40], number[40], quoted[1024];
     path_for_message(output, sizeof output, options->output);
     if (report->left_out > 0)
@@ -32,30 +32,21 @@ static void tell(const struct merge_report *report, double seconds, const struct
                      "complete");
     summary_line(options, "  %-11s clpipe cluster %s -k K", "next",
                  quote_word(quoted, sizeof quoted, options->output));
-}
-
-static enum status write_json(const struct merge_report *report, double seconds,
-                              const struct options *options, struct error *err)
-{
-    struct json json;
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_uint(&json, "images", report->images);
-    json_uint(&json, "failures", report->failures);
-    json_uint(&json, "parts", report->parts);
-    json_bool(&json, "shards", report->shards);
-    json_bool(&json, "copied", options->copy);
-    json_uint(&json, "left_out", report->left_out);
-    json_double(&json, "seconds", seconds);
-    report_bytes(&json, "output", options->output);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_open_object(json, NULL);
+    json_uint(json, "images", report->images);
+    json_uint(json, "failures", report->failures);
+    json_uint(json, "parts", report->parts);
+    json_bool(json, "shards", report->shards);
+    json_bool(json, "copied", options->copy);
+    json_uint(json, "left_out", report->left_out);
+    json_double(json, "seconds", seconds);
+    report_bytes(json, "output", options->output);
+    json_close_object(json);
 }
 
 enum status command_merge(const struct options *options, struct error *err)
 {
     struct merge_report report;
-    struct progress progress;
     const int64_t start = clock_now();
     char host[128] = "";
     if (!options->output)
@@ -67,8 +58,7 @@ enum status command_merge(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     gethostname(host, sizeof host - 1);
-    signals_install(0);
-    progress_init(&progress, options);
+    call_start(options, 0);
     const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
     const struct merge_config config = {.input = options->operand,
                                         .count = options->operand_count,
@@ -79,13 +69,9 @@ enum status command_merge(const struct options *options, struct error *err)
                                         .run = &run,
                                         .stop = signals_stop(),
                                         .progress = progress_phase,
-                                        .progress_context = &progress};
+                                        .progress_context = &options->call->progress};
     status = merge_files(&report, &config, err);
-    progress_end(&progress);
-    const double seconds = (double)(clock_now() - start) * 1e-9;
-    if (status == STATUS_OK) {
-        tell(&report, seconds, options);
-        status = options->json ? write_json(&report, seconds, options, err) : STATUS_OK;
-    }
+    if (status == STATUS_OK)
+        tell(&report, clock_seconds_since(start), options);
     return status;
 }

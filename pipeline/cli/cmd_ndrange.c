@@ -1,9 +1,9 @@
 /* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
 #include "base/log.h"
 #include "base/parse.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
 #include "steps/blur_step.h"
@@ -124,28 +124,28 @@ static void tell_corners(struct probe *probe, const struct ocl_ndrange_corner *c
 {
     sink_printf(&probe->to.sink, "  %-14s %-16s %-16s %s\n", "corner", "global id", "local size",
                 "enqueued local size");
-    json_open_array(&probe->to.json, "corners");
+    json_open_array(probe->to.json, "corners");
     for (unsigned i = 0; i < OCL_NDRANGE_CORNERS; i++) {
         const uint32_t *id = corner[i].global_id, *local = corner[i].local_size;
         const uint32_t *enqueued = corner[i].enqueued_local_size;
         char id_text[32], local_text[32], enqueued_text[32] = "undefined";
-        json_open_object(&probe->to.json, NULL);
-        json_string(&probe->to.json, "corner", corner_name[i]);
-        json_pair(&probe->to.json, "global_id", id[0], id[1]);
-        json_pair(&probe->to.json, "local_size", local[0], local[1]);
+        json_open_object(probe->to.json, NULL);
+        json_string(probe->to.json, "corner", corner_name[i]);
+        json_pair(probe->to.json, "global_id", id[0], id[1]);
+        json_pair(probe->to.json, "local_size", local[0], local[1]);
         if (enqueued[0] > 0) {
-            json_pair(&probe->to.json, "enqueued_local_size", enqueued[0], enqueued[1]);
+            json_pair(probe->to.json, "enqueued_local_size", enqueued[0], enqueued[1]);
             snprintf(enqueued_text, sizeof enqueued_text, "%ux%u", enqueued[0], enqueued[1]);
         } else {
-            json_null(&probe->to.json, "enqueued_local_size");
+            json_null(probe->to.json, "enqueued_local_size");
         }
-        json_close_object(&probe->to.json);
+        json_close_object(probe->to.json);
         snprintf(id_text, sizeof id_text, "%u,%u", id[0], id[1]);
         snprintf(local_text, sizeof local_text, "%ux%u", local[0], local[1]);
         sink_printf(&probe->to.sink, "  %-14s %-16s %-16s %s\n", corner_name[i], id_text,
                     local_text, enqueued_text);
     }
-    json_close_array(&probe->to.json);
+    json_close_array(probe->to.json);
 }
 
 static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
@@ -154,9 +154,9 @@ static void tell_refusal(struct probe *probe, const struct ocl_ndrange *range,
     char why[sizeof refused->sentence], code[sizeof refused->name + 16];
     ocl_ndrange_why(why, sizeof why, range, probe->device, refused);
     snprintf(code, sizeof code, "%s (%d)", refused->name, refused->native);
-    json_string(&probe->to.json, "error", refused->name);
-    json_int(&probe->to.json, "code", refused->native);
-    report_bytes(&probe->to.json, "reason", why);
+    json_string(probe->to.json, "error", refused->name);
+    json_int(probe->to.json, "code", refused->native);
+    report_bytes(probe->to.json, "reason", why);
     sink_printf(&probe->to.sink, "  refused: %s: %s\n", code, why);
 }
 
@@ -181,8 +181,8 @@ static enum status blur(struct probe *probe, unsigned number, const struct ocl_n
         return status;
     const bool right = memcmp(probe->blurred, probe->expected, bytes) == 0;
     probe->wrong += !right;
-    report_bytes(&probe->to.json, "image", path);
-    json_bool(&probe->to.json, "equals_plain_c", right);
+    report_bytes(probe->to.json, "image", path);
+    json_bool(probe->to.json, "equals_plain_c", right);
     sink_text(&probe->to.sink, "  blurred into ");
     sink_clean(&probe->to.sink, path);
     sink_printf(&probe->to.sink, ", %s plain C\n", right ? "equal to" : "WRONG: differs from");
@@ -204,14 +204,14 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
         snprintf(local, sizeof local, "%zux%zu", range.local[0], range.local[1]);
     sink_printf(&probe->to.sink, "\ncase %u: OpenCL C %s, local size %s\n", number, range.c_version,
                 local);
-    json_open_object(&probe->to.json, NULL);
-    json_string(&probe->to.json, "opencl_c", range.c_version);
+    json_open_object(probe->to.json, NULL);
+    json_string(probe->to.json, "opencl_c", range.c_version);
     if (given)
-        json_pair(&probe->to.json, "local", range.local[0], range.local[1]);
+        json_pair(probe->to.json, "local", range.local[0], range.local[1]);
     else
-        json_null(&probe->to.json, "local");
+        json_null(probe->to.json, "local");
     enum status status = ocl_ndrange_probe(corner, probe->context, probe->queue, &range, &refused);
-    json_bool(&probe->to.json, "launched", status == STATUS_OK);
+    json_bool(probe->to.json, "launched", status == STATUS_OK);
     if (status == STATUS_OK) {
         tell_corners(probe, corner);
         if (probe->picture.pixels)
@@ -223,7 +223,7 @@ static enum status try_case(struct probe *probe, unsigned number, struct error *
         if (status != STATUS_OK)
             *err = refused;
     }
-    json_close_object(&probe->to.json);
+    json_close_object(probe->to.json);
     sink_flush(&probe->to.sink);
     return status;
 }
@@ -232,60 +232,51 @@ static enum status try_cases(struct probe *probe, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct ocl_device *device = probe->device;
-    json_open_object(&probe->to.json, NULL);
-    report_bytes(&probe->to.json, "device", device->name);
-    json_bool(&probe->to.json, "non_uniform_groups", device->non_uniform_groups);
-    json_pair(&probe->to.json, "global", probe->global[0], probe->global[1]);
+    json_open_object(probe->to.json, NULL);
+    report_bytes(probe->to.json, "device", device->name);
+    json_bool(probe->to.json, "non_uniform_groups", device->non_uniform_groups);
+    json_pair(probe->to.json, "global", probe->global[0], probe->global[1]);
     sink_printf(&probe->to.sink, "range of %zu x %zu work-items on ", probe->global[0],
                 probe->global[1]);
     sink_clean(&probe->to.sink, device->name);
     sink_printf(&probe->to.sink, "\n%s\n",
                 device->non_uniform_groups ? "The device supports non-uniform work-groups."
                                            : "The device supports uniform work-groups only.");
-    json_open_array(&probe->to.json, "cases");
+    json_open_array(probe->to.json, "cases");
     for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
         status = try_case(probe, i, err);
-    json_close_array(&probe->to.json);
-    json_close_object(&probe->to.json);
+    json_close_array(probe->to.json);
+    json_close_object(probe->to.json);
     return status;
 }
 
 enum status command_ndrange(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
     struct probe probe = {.options = options};
     enum status status = read_sizes(&probe, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = read_picture(&probe, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = compute_open(&compute, options, true, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = compute_context(&probe.context, &compute, err);
-    if (status != STATUS_OK)
-        goto out;
-    probe.device = ocl_context_device(probe.context);
-    status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
-    if (status != STATUS_OK)
-        goto out;
-    status = transcript_open(&probe.to, options, err);
-    if (status != STATUS_OK)
-        goto out;
-    json_init(&probe.to.json, false);
-    status = try_cases(&probe, err);
-    status = report_end(options, &probe.to.json, &probe.to.sink, status, err);
+    if (status == STATUS_OK)
+        status = read_picture(&probe, err);
+    if (status == STATUS_OK)
+        status = compute_open(options, true, err);
+    if (status == STATUS_OK)
+        status = compute_context(&probe.context, &options->call->compute, err);
+    if (status == STATUS_OK) {
+        probe.device = ocl_context_device(probe.context);
+        status = ocl_queue_open(&probe.queue, probe.context, "probe", err);
+    }
+    if (status == STATUS_OK)
+        status = transcript_open(&probe.to, options, err);
+    if (status == STATUS_OK)
+        status = sink_end(&probe.to.sink, try_cases(&probe, err), err);
     if (status == STATUS_OK && probe.wrong > 0) {
         log_message(LOG_ERROR, "%u of %u cases differ from plain C: do not use this device",
                     probe.wrong, (unsigned)CASES);
         status = STATUS_PARTIAL;
     }
-out:
     ocl_queue_close(&probe.queue);
     ocl_context_close(&probe.context);
     picture_file_clear(&probe.picture);
     free(probe.blurred);
     free(probe.expected);
-    return compute_close(&compute, status, err);
+    return status;
 }

@@ -1,6 +1,7 @@
 /* cmd_remove.c: clpipe remove and clpipe rename: what is not tied to the rows of a file. */
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -37,13 +38,12 @@ static enum status list_objects(const struct options *options, struct error *err
 {
     struct result *result = NULL;
     struct objects objects = {0};
-    struct json json;
+    struct json *json = &options->call->json;
     char size[32], shown[256];
     enum status status = result_open(&result, options->operand[0], err);
     if (status == STATUS_OK)
         status = objects_list(&objects, result, err);
-    json_init(&json, false);
-    json_open_array(&json, NULL);
+    json_open_array(json, NULL);
     for (unsigned i = 0; i < objects.count && status == STATUS_OK; i++) {
         const struct object *object = &objects.object[i];
         format_bytes(size, sizeof size, object->bytes);
@@ -52,39 +52,33 @@ static enum status list_objects(const struct options *options, struct error *err
         else
             summary_line(options, "%-24s %10s   %s%s", object->name, size,
                          *object->feature ? "made from " : "chosen by select", object->feature);
-        write_object(&json, object);
+        write_object(json, object);
     }
-    json_close_array(&json);
+    json_close_array(json);
     if (status == STATUS_OK && objects.count == 0)
         summary_line(options, "%s holds neither clusterings nor imported features nor neighbours nor selections",
                      path_for_message(shown, sizeof shown, options->operand[0]));
-    if (status == STATUS_OK)
-        status = report_write(options, &json, err);
-    else
-        json_clear(&json);
     objects_clear(&objects);
     result_close(&result);
     return status;
 }
 
-static enum status report_removed(const struct objects *objects, const bool *remove,
-                                  const struct options *options, struct error *err)
+static void report_removed(const struct objects *objects, const bool *remove,
+                           const struct options *options)
 {
-    struct json json;
+    struct json *json = &options->call->json;
     char shown[256];
-    json_init(&json, false);
-    json_open_object(&json, NULL);
-    json_open_array(&json, "removed");
+    json_open_object(json, NULL);
+    json_open_array(json, "removed");
     for (unsigned i = 0; i < objects->count; i++)
         if (remove[i]) {
             summary_line(options, "removed %s from %s", objects->object[i].name,
                          path_for_message(shown, sizeof shown, options->operand[0]));
-            write_object(&json, &objects->object[i]);
+            write_object(json, &objects->object[i]);
         }
-    json_close_array(&json);
-    report_bytes(&json, "output", options->operand[0]);
-    json_close_object(&json);
-    return report_write(options, &json, err);
+    json_close_array(json);
+    report_bytes(json, "output", options->operand[0]);
+    json_close_object(json);
 }
 
 enum status command_remove(const struct options *options, struct error *err)
@@ -109,7 +103,7 @@ enum status command_remove(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = objects_remove(result, &objects, remove, options->force, err);
     if (status == STATUS_OK)
-        status = report_removed(&objects, remove, options, err);
+        report_removed(&objects, remove, options);
     free(remove);
     objects_clear(&objects);
     result_close(&result);
@@ -123,7 +117,7 @@ enum status command_rename(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
     struct workdir *lock = NULL;
-    struct json json;
+    struct json *json = &options->call->json;
     const struct result_clusters *clusters;
     char file[256], shown[128], old[FEATURE_NAME_MAX];
     const char *from = options->operand[1], *to = options->operand[2];
@@ -141,13 +135,11 @@ enum status command_rename(const struct options *options, struct error *err)
         path_for_message(file, sizeof file, options->operand[0]);
         path_for_message(shown, sizeof shown, to);
         summary_line(options, "%s: clusters/%s is now clusters/%s", file, old, shown);
-        json_init(&json, false);
-        json_open_object(&json, NULL);
-        json_string(&json, "from", old);
-        json_string(&json, "to", to);
-        report_bytes(&json, "output", options->operand[0]);
-        json_close_object(&json);
-        status = report_write(options, &json, err);
+        json_open_object(json, NULL);
+        json_string(json, "from", old);
+        json_string(json, "to", to);
+        report_bytes(json, "output", options->operand[0]);
+        json_close_object(json);
     }
     result_close(&result);
     workdir_release(&lock);

@@ -102,10 +102,9 @@ enum status command_repair(const struct options *options, struct error *err)
     enum status status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
         return status;
-    json_init(&findings.json, false);
-    json_open_object(&findings.json, NULL);
-    report_bytes(&findings.json, "file", options->operand[0]);
-    json_open_array(&findings.json, "broken");
+    json_open_object(findings.json, NULL);
+    report_bytes(findings.json, "file", options->operand[0]);
+    json_open_array(findings.json, "broken");
     const char *died;
     status = child_run(&child, &died, err);
     if (died) {
@@ -117,17 +116,12 @@ enum status command_repair(const struct options *options, struct error *err)
     repairing.config.broken = say_nothing;
     if (status == STATUS_OK && !died && !report->whole && !options->dry_run)
         status = store_repair(&repairing.report, &repairing.config, err);
-    json_close_array(&findings.json);
-    enum status closed = sink_close(&findings.sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status != STATUS_OK) {
-        json_clear(&findings.json);
+    json_close_array(findings.json);
+    status = sink_end(&findings.sink, status, err);
+    if (status != STATUS_OK)
         return status;
-    }
-    write_report(&findings.json, report, options);
-    json_close_object(&findings.json);
+    write_report(findings.json, report, options);
+    json_close_object(findings.json);
     tell(report, options);
-    status = report_write(options, &findings.json, err);
-    return status == STATUS_OK && !report->whole ? STATUS_PARTIAL : status;
+    return report->whole ? STATUS_OK : STATUS_PARTIAL;
 }

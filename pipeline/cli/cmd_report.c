@@ -1,10 +1,9 @@
 /* cmd_report.c: clpipe report: pages to look at. */
 #include "base/clock.h"
 #include "base/parse.h"
+#include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/report_json.h"
 #include "cli/report_step.h"
-#include "cli/signals.h"
 #include "cli/summary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,28 +25,18 @@ static void print_counts(const struct pages_counts *counts, const struct options
 enum status command_report(const struct options *options, struct error *err)
 {
     struct pages_counts counts = {0};
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    struct progress progress;
     char *fallback = NULL;
-    signals_install(0);
-    progress_init(&progress, options);
+    call_start(options, 0);
     const int64_t begun = clock_now();
     enum status status = report_directory(&fallback, options->operand[0], err);
     const char *directory = options->output ? options->output : fallback;
     if (status == STATUS_OK)
-        status = report_step(&counts, options->operand[0], directory, options->name, false, &search,
-                             &progress, err);
+        status = report_step(&counts, options->operand[0], directory, options->name, false, options, err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         report_open_line(options, directory);
-    }
-    if (status == STATUS_OK && options->json) {
-        struct json json;
-        json_init(&json, false);
-        report_pages(&json, NULL, &counts, directory);
-        status = report_write(options, &json, err);
+        report_pages(&options->call->json, NULL, &counts, directory);
     }
     free(fallback);
-    return compute_close(&compute, status, err);
+    return status;
 }

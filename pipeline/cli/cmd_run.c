@@ -1,5 +1,6 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/ingest_step.h"
@@ -44,10 +45,8 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
 }
 
 static enum status cluster_and_tell(struct clustering_report *out, const struct ingest_plan *plan,
-                                    struct compute_search *search, struct progress *progress,
-                                    struct error *err)
+                                    const struct options *options, struct error *err)
 {
-    const struct options *options = search->options;
     struct clustering_config config;
     struct stored_clustering stored;
     const char *usual =
@@ -56,8 +55,7 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     options_stored_clustering(&stored, options, options->feature ? options->feature
                                                 : named          ? usual
                                                                  : NULL);
-    struct compute_search completed = {search->compute, &stored.options};
-    options_clustering(&config, &completed, progress);
+    options_clustering(&config, &stored.options);
     config.input = options->output;
     config.feature = stored.options.feature ? stored.options.feature : usual;
     config.lower_k = !options_given(options, "k") && config.k.first == config.k.last;
@@ -66,7 +64,6 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     config.restarts = true;
     config.by_run = !options_given(options, "name");
     enum status status = clustering_run(out, &config, err);
-    progress_end(progress);
     parameters_close(&stored.parameters);
     if (status != STATUS_OK) {
         const size_t used = strlen(err->sentence);
@@ -82,51 +79,44 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
 }
 
 /* The second half; `ingested` is what the first came to, `directory` that of the report, or NULL. */
-static enum status finish(struct compute_search *search, const struct ingest_plan *plan,
+static enum status finish(const struct options *options, const struct ingest_plan *plan,
                           const struct ingest_report *report, enum status ingested,
-                          const char *directory, struct progress *progress, struct error *err)
+                          const char *directory, struct error *err)
 {
-    const struct options *options = search->options;
+    struct progress *progress = &options->call->progress;
+    struct json *json = &options->call->json;
     struct clustering_report clusters = {0};
     struct pages_counts pages = {0};
     bool reported = false;
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
+    progress_init(progress, options);
     if (ingested != STATUS_OK)
         summary_stopped(err, report);
     enum status status = ingested;
     if (whole)
-        status = cluster_and_tell(&clusters, plan, search, progress, err);
+        status = cluster_and_tell(&clusters, plan, options, err);
     const bool clustered = whole && status == STATUS_OK;
     if (clustered && directory) {
         progress_init(progress, options);
-        status = report_step(&pages, options->output, directory, options->name, true, search,
-                             progress, err);
+        status = report_step(&pages, options->output, directory, options->name, true, options, err);
         reported = status == STATUS_OK;
         if (reported)
             report_open_line(options, directory);
     }
-    if (options->json && status != STATUS_USAGE && status != STATUS_FAILED) {
-        struct json json;
-        json_init(&json, false);
-        json_open_object(&json, NULL);
-        report_ingest(&json, "ingest", report, whole ? options->output : NULL, NULL);
-        if (clustered)
-            report_cluster(&json, "cluster", &clusters);
-        else
-            json_null(&json, "cluster");
-        if (reported)
-            report_pages(&json, "report", &pages, directory);
-        else
-            json_null(&json, "report");
-        report_error(&json, err);
-        json_close_object(&json);
-        struct error trouble = ERROR_INIT;
-        if (report_write(options, &json, &trouble) != STATUS_OK) {
-            *err = trouble;
-            status = trouble.status;
-        }
-    }
+    json_open_object(json, NULL);
+    report_ingest(options, "ingest", report, whole ? options->output : NULL, NULL);
+    if (clustered)
+        report_cluster(json, "cluster", &clusters);
+    else
+        json_null(json, "cluster");
+    if (reported)
+        report_pages(json, "report", &pages, directory);
+    else
+        json_null(json, "report");
+    if (status != STATUS_USAGE && status != STATUS_FAILED)
+        report_error(options, err);
+    json_close_object(json);
     clustering_report_clear(&clusters);
     return status == STATUS_OK ? ingest_verdict(report, options) : status;
 }
@@ -135,9 +125,6 @@ enum status command_run(const struct options *options, struct error *err)
 {
     struct ingest_plan plan = {0};
     struct ingest_report report;
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    struct progress progress;
     struct isolate *isolate = NULL;
     char *directory = NULL;
     enum status status = options_check_projection(options, err);
@@ -147,7 +134,7 @@ enum status command_run(const struct options *options, struct error *err)
         status = ingest_isolate(&isolate, &plan.takeover.options, err);
     if (status != STATUS_OK)
         goto out;
-    signals_install(signals_time_limit(options));
+    call_start(options, signals_time_limit(options));
     status = check_cluster_feature(&plan, options, err);
     if (status != STATUS_OK)
         goto out;
@@ -166,20 +153,16 @@ enum status command_run(const struct options *options, struct error *err)
             goto out;
         }
     }
-    status = compute_open(&compute, options, false, err);
+    status = compute_open(options, false, err);
     if (status != STATUS_OK)
         goto out;
-    progress_init(&progress, options);
     plan.remade = options->name;
     plan.most_clusters = options_given(options, "k") ? options->k.last : 0;
-    status = ingest_step(&report, &plan, &search, isolate, &progress, NULL, err);
+    status = ingest_step(&report, &plan, isolate, NULL, err);
     isolate_close(&isolate);
-    if (status == STATUS_USAGE || status == STATUS_FAILED)
-        goto out;
-    progress_init(&progress, options);
-    status = finish(&search, &plan, &report, status, directory, &progress, err);
+    if (status != STATUS_USAGE && status != STATUS_FAILED)
+        status = finish(options, &plan, &report, status, directory, err);
 out:
-    status = compute_close(&compute, status, err);
     ingest_plan_close(&plan);
     isolate_close(&isolate);
     free(directory);

@@ -2,10 +2,10 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
-#include "cli/signals.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
 #include "file/locate.h"
@@ -71,11 +71,10 @@ static void summarise(const struct selection *selection, const struct options *o
         summary_line(options, "  stored as selections/%s", config->name);
 }
 
-static void write_json(struct json *json, const struct selection *selection,
-                       const struct options *options, double seconds)
+static void write_json(const struct selection *selection, const struct options *options, double seconds)
 {
+    struct json *json = &options->call->json;
     const struct select_config *config = selection->config;
-    json_init(json, false);
     json_open_object(json, NULL);
     report_bytes(json, "file", config->file);
     json_string(json, "name", config->name);
@@ -135,29 +134,22 @@ enum status command_select(const struct options *options, struct error *err)
                                    .within = options->within,
                                    .seed = options->seed};
     struct selection selection = {0};
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    struct progress progress;
-    struct json json;
     enum status status = check_options(&config.count, &config.alike, options, err);
     if (status != STATUS_OK)
         return status;
-    signals_install(0);
-    progress_init(&progress, options);
-    options_machine(&config.machine, &search, &progress);
+    call_start(options, 0);
+    options_machine(&config.machine, options);
     const int64_t start = clock_now();
     status = selection_make(&selection, &config, err);
     if (status == STATUS_OK && options->to_list)
         status = write_list(&selection, options->to_list, err);
     if (status == STATUS_OK && !options->dry_run)
         status = selection_store(&selection, options->force, err);
-    progress_end(&progress);
     if (status == STATUS_OK) {
         const double seconds = clock_seconds_since(start);
         summarise(&selection, options, seconds);
-        write_json(&json, &selection, options, seconds);
-        status = report_write(options, &json, err);
+        write_json(&selection, options, seconds);
     }
     selection_close(&selection);
-    return compute_close(&compute, status, err);
+    return status;
 }

@@ -1,8 +1,6 @@
 /* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
-#include "base/log.h"
-#include "base/parse.h"
+#include "cli/call.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -149,31 +147,24 @@ out:
 
 enum status command_self_test(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
+    const struct compute *compute = &options->call->compute;
     struct transcript transcript;
     uint64_t wrong = 0;
     signals_install(0);
-    enum status status = compute_open(&compute, options, true, err);
+    enum status status = compute_open(options, true, err);
     if (status == STATUS_OK)
         status = transcript_open(&transcript, options, err);
     if (status != STATUS_OK)
-        return compute_close(&compute, status, err);
-    json_init(&transcript.json, false);
-    json_open_object(&transcript.json, NULL);
-    json_open_array(&transcript.json, "lines");
-    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
-        status = test_device(&transcript, &compute, compute.chosen[i], &wrong, err);
-    json_close_array(&transcript.json);
-    json_uint(&transcript.json, "wrong", wrong);
-    json_close_object(&transcript.json);
-    status = report_end(options, &transcript.json, &transcript.sink, status, err);
-    if (status == STATUS_OK && wrong > 0) {
-        char values[40];
-        log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
-                    format_number_of(values, sizeof values, wrong, "wrong value"));
-        status = STATUS_PARTIAL;
-    } else if (status == STATUS_OK) {
+        return status;
+    json_open_object(transcript.json, NULL);
+    json_open_array(transcript.json, "lines");
+    for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
+        status = test_device(&transcript, compute, compute->chosen[i], &wrong, err);
+    json_close_array(transcript.json);
+    json_uint(transcript.json, "wrong", wrong);
+    json_close_object(transcript.json);
+    status = sink_end(&transcript.sink, status, err);
+    if (status == STATUS_OK && wrong == 0)
         summary_line(options, "all results are correct");
-    }
-    return compute_close(&compute, status, err);
+    return status == STATUS_OK ? compute_verdict(wrong, "wrong value") : status;
 }

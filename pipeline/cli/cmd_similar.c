@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/class_query.h"
 #include "cli/clean.h"
 #include "cli/cluster_options.h"
@@ -37,7 +38,7 @@ struct similar {
     const char *output; /* NULL: standard output */
     int format;         /* enum export_format; -1: a table for people */
     struct sink sink;
-    struct json json;
+    struct json *json; /* of the call */
 };
 
 /* --- what is asked for ------------------------------------------------------------------------- */
@@ -360,8 +361,7 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
             sink_text(&similar->sink, tabs ? "\tscore" : ",score");
         sink_text(&similar->sink, "\n");
     }
-    if (similar->options->json)
-        json_open_array(&similar->json, "neighbours");
+    json_open_array(similar->json, "neighbours");
     for (unsigned i = 0, shown = 0; i < similar->count; i++) {
         const char *name = similar->names[i];
         const size_t length = strlen(name);
@@ -411,24 +411,22 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
                 sink_text(&similar->sink, "\n");
                 json_clear(&line);
             }
-            if (similar->options->json)
-                put_json(&similar->json, &place);
+            put_json(similar->json, &place);
         }
         free(query);
     }
-    if (similar->options->json)
-        json_close_array(&similar->json);
-    if (similar->options->json && count_failed(similar) > 0) {
-        json_open_array(&similar->json, "failed");
+    json_close_array(similar->json);
+    if (count_failed(similar) > 0) {
+        json_open_array(similar->json, "failed");
         for (unsigned i = 0; i < similar->count; i++) {
             if (similar->failed[i].status == STATUS_OK)
                 continue;
-            json_open_object(&similar->json, NULL);
-            report_bytes(&similar->json, "query", similar->names[i]);
-            json_string(&similar->json, "message", similar->failed[i].sentence);
-            json_close_object(&similar->json);
+            json_open_object(similar->json, NULL);
+            report_bytes(similar->json, "query", similar->names[i]);
+            json_string(similar->json, "message", similar->failed[i].sentence);
+            json_close_object(similar->json);
         }
-        json_close_array(&similar->json);
+        json_close_array(similar->json);
     }
     if (similar->format != FORMAT_NPY)
         return STATUS_OK;
@@ -443,19 +441,18 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
 static void json_begin(struct similar *similar)
 {
     const struct similarity *similarity = &similar->similarity;
-    json_init(&similar->json, false);
-    json_open_object(&similar->json, NULL);
+    json_open_object(similar->json, NULL);
     if (similar->options->class_name) {
-        json_string(&similar->json, "class", similar->options->class_name);
+        json_string(similar->json, "class", similar->options->class_name);
     } else {
-        json_string(&similar->json, "feature", similarity->input.about.name);
-        json_string(&similar->json, "metric", clustering_metric_names[similarity->metric]);
+        json_string(similar->json, "feature", similarity->input.about.name);
+        json_string(similar->json, "metric", clustering_metric_names[similarity->metric]);
     }
-    json_uint(&similar->json, "n", similarity->config->n);
+    json_uint(similar->json, "n", similarity->config->n);
     if (similarity->config->expand)
-        json_uint(&similar->json, "expand", similarity->config->expand);
+        json_uint(similar->json, "expand", similarity->config->expand);
     if (similarity->config->diffuse)
-        json_bool(&similar->json, "diffuse", true);
+        json_bool(similar->json, "diffuse", true);
 }
 
 static void tell_failed(const struct similar *similar)
@@ -516,17 +513,16 @@ static enum status print_answer(struct similar *similar, struct error *err)
         return status;
     json_begin(similar);
     status = print_neighbours(similar, err);
-    json_close_object(&similar->json);
-    return report_end(similar->options, &similar->json, &similar->sink, status, err);
+    json_close_object(similar->json);
+    return sink_end(&similar->sink, status, err);
 }
 
-static enum status store(struct similar *similar, struct progress *progress, struct error *err)
+static enum status store(struct similar *similar, struct error *err)
 {
     const struct options *options = similar->options;
     struct similarity *similarity = &similar->similarity;
     char rows[40], shown[256];
     enum status status = similarity_store(similarity, err);
-    progress_end(progress);
     if (status != STATUS_OK)
         return status;
     const struct neighbours *found = &similarity->found;
@@ -541,28 +537,24 @@ static enum status store(struct similar *similar, struct progress *progress, str
     else
         summary_line(options, "  stored as /neighbours/%s on %s", similarity->input.about.name,
                      similarity->device);
-    if (!options->json)
-        return STATUS_OK;
     json_begin(similar);
-    json_uint(&similar->json, "rows", found->queries);
-    json_double(&similar->json, "seconds", seconds);
-    json_double(&similar->json, "seconds_read", found->seconds_read);
-    json_double(&similar->json, "seconds_build", found->seconds_build);
-    json_double(&similar->json, "seconds_search", found->seconds_search);
-    json_string(&similar->json, "device", similarity->device);
-    report_bytes(&similar->json, "output", options->operand[0]);
-    json_close_object(&similar->json);
-    return report_write(options, &similar->json, err);
+    json_uint(similar->json, "rows", found->queries);
+    json_double(similar->json, "seconds", seconds);
+    json_double(similar->json, "seconds_read", found->seconds_read);
+    json_double(similar->json, "seconds_build", found->seconds_build);
+    json_double(similar->json, "seconds_search", found->seconds_search);
+    json_string(similar->json, "device", similarity->device);
+    report_bytes(similar->json, "output", options->operand[0]);
+    json_close_object(similar->json);
+    return STATUS_OK;
 }
 
 enum status command_similar(const struct options *options, struct error *err)
 {
     struct similar similar = {.options = options,
+                              .json = &options->call->json,
                               .names = (const char *const *)options->operand + 1,
                               .count = options->operand_count - 1};
-    struct compute compute = {0};
-    struct compute_search search = {&compute, options};
-    struct progress progress;
     struct similarity_config config = {.file = options->operand[0],
                                        .feature = options->feature,
                                        .metric = options->metric,
@@ -583,9 +575,8 @@ enum status command_similar(const struct options *options, struct error *err)
         status = check_options(&similar, err);
     if (status != STATUS_OK)
         return status;
-    signals_install(0);
-    progress_init(&progress, options);
-    options_machine(&config.machine, &search, &progress);
+    call_start(options, 0);
+    options_machine(&config.machine, options);
     if (options->class_name) { /* other rows than those of a feature are not needed */
         similar.similarity.config = &config;
         status = result_open(&similar.similarity.input.result, config.file, err);
@@ -593,10 +584,10 @@ enum status command_similar(const struct options *options, struct error *err)
         status = similarity_open(&similar.similarity, &config, err);
     }
     if (status == STATUS_OK && options->all) {
-        status = store(&similar, &progress, err);
+        status = store(&similar, err);
     } else if (status == STATUS_OK) {
         status = answer(&similar, err);
-        progress_end(&progress);
+        progress_end(&options->call->progress);
         if (status == STATUS_OK)
             status = print_answer(&similar, err);
         if (status == STATUS_OK) {
@@ -604,7 +595,6 @@ enum status command_similar(const struct options *options, struct error *err)
             status = count_failed(&similar) ? STATUS_PARTIAL : STATUS_OK;
         }
     }
-    progress_end(&progress);
     similarity_close(&similar.similarity);
     result_close(&similar.similarity.input.result);
     free(similar.rows);
@@ -612,5 +602,5 @@ enum status command_similar(const struct options *options, struct error *err)
     free(similar.neighbours);
     free(similar.squared);
     free(similar.scores);
-    return compute_close(&compute, status, err);
+    return status;
 }

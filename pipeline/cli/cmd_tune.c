@@ -1,9 +1,9 @@
 /* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
 #include "base/log.h"
 #include "base/parse.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
-#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "histogram/tuner.h"
@@ -31,25 +31,25 @@ static void show_choice(struct table *table, const char *feature,
     const char *variant = histogram_variant_name(choice->variant);
     sink_printf(&table->to.sink, "%-18s %-10s %10u %6u %11u ", feature, variant,
                 choice->shape.group, choice->shape.copies, choice->shape.tile_pixels);
-    json_string(&table->to.json, "feature", feature);
-    json_string(&table->to.json, "variant", variant);
-    json_uint(&table->to.json, "group", choice->shape.group);
-    json_uint(&table->to.json, "copies", choice->shape.copies);
-    json_uint(&table->to.json, "tile_pixels", choice->shape.tile_pixels);
+    json_string(table->to.json, "feature", feature);
+    json_string(table->to.json, "variant", variant);
+    json_uint(table->to.json, "group", choice->shape.group);
+    json_uint(table->to.json, "copies", choice->shape.copies);
+    json_uint(table->to.json, "tile_pixels", choice->shape.tile_pixels);
 }
 
 static void show_trial(void *context, const struct tuner_trial *trial)
 {
     static const char *const outcome[] = {"measured", "slow", "unusable", "wrong"};
     struct table *table = context;
-    json_open_object(&table->to.json, NULL);
+    json_open_object(table->to.json, NULL);
     show_choice(table, trial->spec, &trial->choice);
-    json_string(&table->to.json, "outcome", outcome[trial->outcome]);
+    json_string(table->to.json, "outcome", outcome[trial->outcome]);
     if (trial->outcome == TUNER_MEASURED)
-        json_double(&table->to.json, "bytes_per_second", trial->rate);
+        json_double(table->to.json, "bytes_per_second", trial->rate);
     if (trial->outcome == TUNER_UNUSABLE)
-        report_bytes(&table->to.json, "reason", trial->reason);
-    json_close_object(&table->to.json);
+        report_bytes(table->to.json, "reason", trial->reason);
+    json_close_object(table->to.json);
     table->wrong += trial->outcome == TUNER_WRONG;
     if (trial->outcome == TUNER_MEASURED) {
         sink_printf(&table->to.sink, "%8.2f\n", trial->rate * 1e-9);
@@ -75,7 +75,7 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
                                struct error *err)
 {
     show_head(table, "   speed");
-    json_open_array(&table->to.json, "tuned");
+    json_open_array(table->to.json, "tuned");
     enum status status = STATUS_OK;
     for (unsigned c = 0; c < TUNING_CLASSES && status == STATUS_OK; c++) {
         struct feature_set one = {0};
@@ -87,26 +87,26 @@ static enum status show_tuning(struct table *table, const struct tuning *tuning,
         if (choice.shape.group == 0)
             choice.shape = histogram_variant_shape(choice.variant, one.feature[0].cell_bins,
                                                    slot_bytes(device, options), device);
-        json_open_object(&table->to.json, NULL);
+        json_open_object(table->to.json, NULL);
         show_choice(table, tuning_class_name(c), &choice);
-        json_bool(&table->to.json, "measured", choice.tuned);
+        json_bool(table->to.json, "measured", choice.tuned);
         if (gain)
-            json_double(&table->to.json, "gain", gain * 1e-3);
-        json_close_object(&table->to.json);
+            json_double(table->to.json, "gain", gain * 1e-3);
+        json_close_object(table->to.json);
         if (gain)
             sink_printf(&table->to.sink, "%8.2f x usual\n", gain * 1e-3);
         else
             sink_text(&table->to.sink, choice.tuned ? "the usual one fails\n" : "not measured\n");
     }
-    json_close_array(&table->to.json);
+    json_close_array(table->to.json);
     return status;
 }
 
 /* --- measuring ------------------------------------------------------------------------------- */
 
 static enum status measure(struct table *table, struct tuning *tuning,
-                           const struct compute *compute, const struct ocl_device *device,
-                           const struct options *options, struct error *err)
+                           const struct ocl_device *device, const struct options *options,
+                           struct error *err)
 {
     struct ocl_context *context = NULL;
     struct tuner tuner = {
@@ -119,11 +119,11 @@ static enum status measure(struct table *table, struct tuning *tuning,
     /* What cannot be kept is better said before a minute of measuring. */
     enum status status = tuning_save(tuning, device, err);
     if (status == STATUS_OK)
-        status = ocl_context_open(&context, device, compute->trace, err);
+        status = ocl_context_open(&context, device, options->call->compute.trace, err);
     if (status == STATUS_OK)
         status = bench_open(&tuner.bench, context, &config, err);
     show_head(table, "    GB/s");
-    json_open_array(&table->to.json, "tried");
+    json_open_array(table->to.json, "tried");
     const struct text_list *specs = &options->features;
     const unsigned count = specs->count ? specs->count : TUNING_CLASSES;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
@@ -133,16 +133,16 @@ static enum status measure(struct table *table, struct tuning *tuning,
         if (status == STATUS_OK)
             status = tuning_save(tuning, device, err);
     }
-    json_close_array(&table->to.json);
+    json_close_array(table->to.json);
     bench_close(&tuner.bench);
     ocl_context_close(&context);
     return status;
 }
 
-static enum status tune_device(struct table *table, const struct compute *compute, unsigned chosen,
-                               const struct options *options, struct error *err)
+static enum status tune_device(struct table *table, unsigned chosen, const struct options *options,
+                               struct error *err)
 {
-    const struct ocl_device *device = &compute->devices.device[chosen];
+    const struct ocl_device *device = &options->call->compute.devices.device[chosen];
     struct tuning tuning;
     bool found = false;
     enum status status = STATUS_OK;
@@ -151,24 +151,24 @@ static enum status tune_device(struct table *table, const struct compute *comput
     sink_text(sink, ", driver ");
     sink_clean(sink, device->driver);
     sink_text(sink, "\n");
-    json_open_object(&table->to.json, NULL);
-    report_bytes(&table->to.json, "device", device->name);
-    report_bytes(&table->to.json, "driver", device->driver);
+    json_open_object(table->to.json, NULL);
+    report_bytes(table->to.json, "device", device->name);
+    report_bytes(table->to.json, "driver", device->driver);
     if (options->forget) {
         status = tuning_forget(&found, device, err);
         if (status == STATUS_OK)
             sink_text(sink, found ? "discarded\n" : "nothing was stored\n");
-        json_bool(&table->to.json, "forgotten", found);
+        json_bool(table->to.json, "forgotten", found);
     } else {
         tuning_load(&tuning, device);
         if (!options->show)
-            status = measure(table, &tuning, compute, device, options, err);
+            status = measure(table, &tuning, device, options, err);
         if (!options->show && status == STATUS_OK)
             sink_text(sink, "kept:\n");
         if (status == STATUS_OK)
             status = show_tuning(table, &tuning, device, options, err);
     }
-    json_close_object(&table->to.json);
+    json_close_object(table->to.json);
     return status;
 }
 
@@ -189,28 +189,26 @@ static enum status check_options(const struct options *options, struct error *er
 
 enum status command_tune(const struct options *options, struct error *err)
 {
-    struct compute compute = {0};
+    const struct compute *compute = &options->call->compute;
     struct table table = {.wrong = 0};
     signals_install(0);
     enum status status = check_options(options, err);
-    if (status != STATUS_OK)
-        return status;
-    status = compute_open(&compute, options, true, err);
+    if (status == STATUS_OK)
+        status = compute_open(options, true, err);
     if (status == STATUS_OK)
         status = transcript_open(&table.to, options, err);
     if (status != STATUS_OK)
-        return compute_close(&compute, status, err);
-    json_init(&table.to.json, false);
-    json_open_array(&table.to.json, NULL);
-    for (unsigned i = 0; status == STATUS_OK && i < compute.count; i++)
-        status = tune_device(&table, &compute, compute.chosen[i], options, err);
-    json_close_array(&table.to.json);
-    status = report_end(options, &table.to.json, &table.to.sink, status, err);
+        return status;
+    json_open_array(table.to.json, NULL);
+    for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
+        status = tune_device(&table, compute->chosen[i], options, err);
+    json_close_array(table.to.json);
+    status = sink_end(&table.to.sink, status, err);
     if (status == STATUS_OK && table.wrong > 0) {
         char kernels[40];
         log_message(LOG_ERROR, "%s counted wrong and will not be used",
                     format_number_of(kernels, sizeof kernels, table.wrong, "kernel"));
         status = STATUS_PARTIAL;
     }
-    return compute_close(&compute, status, err);
+    return status;
 }

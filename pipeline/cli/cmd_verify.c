@@ -2,6 +2,7 @@
 #include "base/child.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
@@ -43,14 +44,13 @@ static enum status read_all(void *answer, void (*line)(const char *line, void *c
 enum status command_verify(const struct options *options, struct error *err)
 {
     struct verdict verdict = {.count = 0};
-    struct json *json = &verdict.transcript.json;
+    struct json *json = &options->call->json;
     struct reading reading = {.path = options->operand[0]};
     const struct child child = {read_all, &reading, sizeof reading, broken, &verdict};
     const char *died;
     enum status status = transcript_open(&verdict.transcript, options, err);
     if (status != STATUS_OK)
         return status;
-    json_init(json, false);
     json_open_object(json, NULL);
     report_bytes(json, "file", options->operand[0]);
     json_open_array(json, "broken");
@@ -58,7 +58,7 @@ enum status command_verify(const struct options *options, struct error *err)
     json_close_array(json);
     json_bool(json, "ok", verdict.count == 0);
     json_close_object(json);
-    status = report_end(options, json, &verdict.transcript.sink, status, err);
+    status = sink_end(&verdict.transcript.sink, status, err);
     if (status != STATUS_OK)
         return status;
     char shown[256], checks[40];

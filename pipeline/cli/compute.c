@@ -2,6 +2,8 @@
 #include "cli/compute.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/parse.h"
+#include "cli/call.h"
 #include "cluster/processes.h"
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +33,9 @@ static void take_own_device(struct compute *compute, const struct options *optio
     compute->count = 1;
 }
 
-enum status compute_find_devices(struct compute *compute, const struct options *options,
-                                 struct error *err)
+enum status compute_find_devices(const struct options *options, struct error *err)
 {
+    struct compute *compute = &options->call->compute;
     enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
     if (status != STATUS_OK)
         return status;
@@ -44,14 +46,13 @@ enum status compute_find_devices(struct compute *compute, const struct options *
     return status;
 }
 
-enum status compute_open(struct compute *out, const struct options *options, bool device,
-                         struct error *err)
+enum status compute_open(const struct options *options, bool device, struct error *err)
 {
-    memset(out, 0, sizeof *out);
+    struct compute *out = &options->call->compute;
     out->threads = compute_threads(options);
     if (!options->dry_run)
         ocl_prepare(out->threads);
-    enum status status = device ? compute_find_devices(out, options, err) : STATUS_OK;
+    enum status status = device ? compute_find_devices(options, err) : STATUS_OK;
     if (status == STATUS_OK && options->profile)
         status = trace_open(&out->trace, options->profile, err);
     return status;
@@ -110,4 +111,14 @@ enum status compute_check_specs(const char *const *specs, unsigned count,
             return misuse(err, options->command, "'%s': blurred features cannot be measured", specs[i]);
     }
     return STATUS_OK;
+}
+
+enum status compute_verdict(uint64_t wrong, const char *what)
+{
+    char values[48];
+    if (wrong == 0)
+        return STATUS_OK;
+    log_message(LOG_ERROR, "%s: do not use this device; choose another with --device",
+                format_number_of(values, sizeof values, wrong, what));
+    return STATUS_PARTIAL;
 }

@@ -17,20 +17,12 @@ struct compute {
     struct trace *trace;
 };
 
-/* For jobs that look for devices when they need them. */
-struct compute_search {
-    struct compute *compute;
-    const struct options *options;
-};
-
-/* Prepares the environment for OpenCL, starts the trace, and finds and chooses devices where
- * `device` is true. Before other threads start. */
-enum status compute_open(struct compute *out, const struct options *options, bool device,
-                         struct error *err);
+/* Opens options->call->compute: prepares the environment for OpenCL, starts the trace, and finds and chooses
+ * devices where `device` is true. Before other threads start. */
+enum status compute_open(const struct options *options, bool device, struct error *err);
 /* Finds and chooses devices. The process's first OpenCL call. STATUS_FAILED: no usable device, and
  * what to do. */
-enum status compute_find_devices(struct compute *compute, const struct options *options,
-                                 struct error *err);
+enum status compute_find_devices(const struct options *options, struct error *err);
 /* A context on the first chosen device, for commands that use one; a notice if more were chosen. */
 enum status compute_context(struct ocl_context **out, const struct compute *compute,
                             struct error *err);
@@ -45,6 +37,9 @@ enum status compute_variant(enum histogram_variant *out, const char *option, con
 /* STATUS_USAGE unless each spec is a feature that bench and tune measure: one without blur. */
 enum status compute_check_specs(const char *const *specs, unsigned count,
                                 const struct options *options, struct error *err);
+
+/* What a command that has found so many wrong values ("wrong counter") comes to: STATUS_PARTIAL, and says so. */
+enum status compute_verdict(uint64_t wrong, const char *what);
 
 /* --threads, or what this process may use. */
 unsigned compute_threads(const struct options *options);

@@ -2,6 +2,7 @@
 #include "cli/describe.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "cli/call.h"
 #include "cli/ingest_step.h"
 #include "cli/picture_file.h"
 #include "file/feature_matrix.h"
@@ -131,20 +132,19 @@ static enum status run_ingest(const struct arguments *a, struct error *err)
     struct options options;
     struct ingest_plan plan = {0};
     struct ingest_report report;
-    struct compute compute = {0};
-    struct progress progress;
+    struct call call = {.json = {.failed = true}};
     enum status status =
         options_parse(&options, command_find("ingest", &nearest), a->count, a->text, err);
-    struct compute_search search = {&compute, &options};
+    options.call = &call;
     if (status == STATUS_OK)
         status = ingest_plan_open(&plan, &options, err);
     if (status == STATUS_OK)
-        status = compute_open(&compute, &options, false, err);
+        status = compute_open(&options, false, err);
     if (status == STATUS_OK) {
-        progress_init(&progress, &options);
-        status = ingest_step(&report, &plan, &search, NULL, &progress, NULL, err);
+        progress_init(&call.progress, &options);
+        status = ingest_step(&report, &plan, NULL, NULL, err);
     }
-    status = compute_close(&compute, status, err);
+    status = compute_close(&call.compute, status, err);
     ingest_plan_close(&plan);
     options_clear(&options);
     return status;

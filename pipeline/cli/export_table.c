@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -196,7 +197,7 @@ static enum status line_begin(struct line *line, struct export *export, const ch
 
 static void show(struct export *export, const char *phase, uint64_t done, uint64_t total)
 {
-    progress_phase(&export->progress, phase, done, total);
+    progress_phase(&export->options->call->progress, phase, done, total);
 }
 
 static enum status check_stop(struct error *err)

@@ -4,7 +4,6 @@
 
 #include "file/locate.h"
 #include "cli/options.h"
-#include "cli/progress.h"
 #include "cli/sink.h"
 #include "file/result.h"
 #include "matrix/matrix.h"
@@ -24,7 +23,6 @@ struct export {
     unsigned threads;
     struct sink sink;
     struct locator locator;
-    struct progress progress;
     char separator;
     uint64_t rows; /* written */
 };

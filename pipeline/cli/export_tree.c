@@ -22,6 +22,7 @@
 #include "base/path.h"
 #include "base/source_name.h"
 #include "base/text.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
 #include "pictures/original.h"
@@ -580,7 +581,7 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
         struct result_image image;
         const char *path;
         bool missing = false;
-        progress_phase(&export->progress, "images", row, rows);
+        progress_phase(&export->options->call->progress, "images", row, rows);
         if (stop_requested(signals_stop()) != STOP_NONE)
             return error_set(err, STATUS_INTERRUPTED,
                              "interrupted: nothing was written; run the same command again");
@@ -670,13 +671,13 @@ enum status export_tree(struct tree_counts *counts, struct export *export, struc
 {
     struct tree tree = {.export = export, .root = -1};
     memset(counts, 0, sizeof *counts);
-    progress_init(&export->progress, export->options);
+    progress_init(&export->options->call->progress, export->options);
     enum status status = put_in_order(&tree, err);
     if (status == STATUS_OK)
         status = begin(&tree, err);
     if (status == STATUS_OK)
         status = write_tree(&tree, counts, export, err);
-    progress_end(&export->progress);
+    progress_end(&export->options->call->progress);
     if (status == STATUS_OK)
         status = take_name(&tree, err);
     end(&tree);

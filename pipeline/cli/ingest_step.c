@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -421,9 +422,9 @@ struct walk_options ingest_walk_options(const struct options *options)
 
 static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
 {
-    struct compute_search *search = context;
-    struct compute *compute = search->compute;
-    enum status status = compute_find_devices(compute, search->options, err);
+    const struct options *options = context;
+    struct compute *compute = &options->call->compute;
+    enum status status = compute_find_devices(options, err);
     *found = (struct ingest_devices){&compute->devices, compute->chosen, compute->count};
     return status;
 }
@@ -471,12 +472,11 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
 }
 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        struct compute_search *search, struct isolate *isolate,
-                        struct progress *progress, struct ingest_ranks *ranks, struct error *err)
+                        struct isolate *isolate, struct ingest_ranks *ranks, struct error *err)
 {
     const struct takeover *takeover = &plan->takeover;
     const struct options *options = &takeover->options;
-    const struct compute *compute = search->compute;
+    const struct compute *compute = &options->call->compute;
     const uint64_t memory = memory_of(options, false);
     uint64_t shared =
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
@@ -513,7 +513,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .thumbnail_size = (uint32_t)options->thumbnails,
         .dry_run = options->dry_run,
         .find_devices = find_devices,
-        .find_devices_context = search,
+        .find_devices_context = (void *)(uintptr_t)options,
         .isolate = isolate,
         .trace = compute->trace,
         .threads = compute->threads,
@@ -526,7 +526,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .jpeg = (enum plan_jpeg)options->jpeg_pixels,
         .stop = signals_stop(),
         .progress = progress_ingest,
-        .progress_context = progress,
+        .progress_context = &options->call->progress,
         .command_line = options->command_line,
         .check_count = takeover->share.count > 1 ? NULL : check_count,
         .check_context = (void *)(uintptr_t)plan,
@@ -539,7 +539,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
     memset(report, 0, sizeof *report);
     enum status status = ingest_run(report, &config, err);
     report->memory += shared;
-    progress_end(progress);
+    progress_end(&options->call->progress);
     if (status == STATUS_OK)
         takeover_tell(takeover, options);
     else if (status == STATUS_USAGE)
@@ -550,8 +550,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, const struct feature_set *given,
-                         const struct options *options, struct compute_search *search,
-                         struct isolate *isolate, struct progress *progress, struct error *err)
+                         const struct options *options, struct isolate *isolate, struct error *err)
 {
     enum status status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
@@ -560,19 +559,19 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
         .walk = ingest_walk_options(options),
         .features = *given,
         .find_devices = find_devices,
-        .find_devices_context = search,
+        .find_devices_context = (void *)(uintptr_t)options,
         .isolate = isolate,
-        .trace = search->compute->trace,
-        .threads = search->compute->threads,
+        .trace = options->call->compute.trace,
+        .threads = options->call->compute.threads,
         .memory = options->memory,
         .stop = signals_stop(),
         .progress = progress_ingest,
-        .progress_context = progress,
+        .progress_context = &options->call->progress,
     };
     read_decode(&config.decode, options);
     status = codebook_job_run(codebooks, features, pictures, &config, (uint32_t)options->sample,
                               err);
-    progress_end(progress);
+    progress_end(&options->call->progress);
     return status;
 }
 

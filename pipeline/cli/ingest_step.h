@@ -37,14 +37,13 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 
 /* Runs, with others where there are `ranks`; returns what ingest_run returns. */
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
-                        struct compute_search *search, struct isolate *isolate,
-                        struct progress *progress, struct ingest_ranks *ranks, struct error *err);
+                        struct isolate *isolate, struct ingest_ranks *ranks, struct error *err);
 
 /* Learns codebooks alone, as the options say: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, const struct feature_set *given,
-                         const struct options *options, struct compute_search *search,
-                         struct isolate *isolate, struct progress *progress, struct error *err);
+                         const struct options *options, struct isolate *isolate,
+                         struct error *err);
 
 /* Sources that are not there are a mistyped command line. What else may be wrong with one, the walk
  * says. */

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "cli/call.h"
 #include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/joined_input.h"
@@ -89,6 +90,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
         return unknown_command(argv[1], nearest, err);
 
     struct options options;
+    struct call call = {.tells_errors = false};
     enum status status = options_parse(&options, command, argc, argv, err);
     if (status != STATUS_OK) {
         launch_misuse(err);
@@ -97,6 +99,9 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     }
     log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
     struct joined_input joined = {.fd = -1};
+    options.call = &call;
+    json_init(&call.json, false);
+    call.json.failed = !options.json; /* drops everything */
     bool reports = false; /* --json names nothing that a report must not overwrite */
     status = launch_open(&options, argc, argv, err);
     if (status == STATUS_OK) {
@@ -108,7 +113,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (status == STATUS_OK)
         status = joined_input_open(&joined, &options, err);
     if (status == STATUS_OK)
-        status = summary_outcome(command->run(&options, err), err);
+        status = summary_outcome(call_end(&options, command->run(&options, err), err), err);
     joined_input_close(&joined, err);
     status = launch_finish(&options, status, err);
     if (reports)

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct call;
 struct command;
 
 /* The values of a repeatable option, in the order given. */
@@ -44,6 +45,7 @@ enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
  * the word in its row, -1 for one that was not given and has no default. */
 struct options {
     const struct command *command;
+    struct call *call; /* call.h */
     const char **operand;
     unsigned operand_count;
     char **made_operand; /* those of `operand` that ranges of SOURCEs gave */

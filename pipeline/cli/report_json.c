@@ -2,6 +2,7 @@
 #include "cli/report_json.h"
 #include "base/output.h"
 #include "base/path.h"
+#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/remedy.h"
 #include "cli/summary.h"
@@ -111,17 +112,45 @@ static void json_removed(struct json *json, const uint64_t removed[LOSSES])
     json_close_object(json);
 }
 
-void report_error(struct json *json, struct error *err)
+static void json_error(struct json *json, struct error *err)
 {
     char line[1024];
-    if (err->status == STATUS_OK)
-        return;
     remedy_append(err);
     json_open_object(json, "error");
     report_bytes(json, "message", error_line(line, sizeof line, err));
     json_uint(json, "exit_code", err->status);
     json_removed(json, refused);
     json_close_object(json);
+}
+
+void report_error(const struct options *options, struct error *err)
+{
+    if (err->status == STATUS_OK)
+        return;
+    json_error(&options->call->json, err);
+    options->call->tells_errors = true;
+}
+
+static enum status write_json(const struct options *options, struct json *json, struct error *err)
+{
+    const char *text = json_finish(json);
+    struct sink sink = {0};
+    if (!text)
+        return error_memory(err, json->length, "the JSON report");
+    enum status status = sink_open(&sink, json_owns_stdout(options) ? NULL : options->json, err);
+    if (status != STATUS_OK)
+        return status;
+    written = true;
+    sink_text(&sink, text);
+    sink_text(&sink, "\n");
+    return sink_close(&sink, true, err);
+}
+
+enum status report_write(const struct options *options, struct error *err)
+{
+    struct json *json = &options->call->json;
+    const bool whole = json->depth == 0 && !json->first;
+    return options->json && whole ? write_json(options, json, err) : STATUS_OK;
 }
 
 void report_failure(const struct options *options, struct error *err)
@@ -131,9 +160,10 @@ void report_failure(const struct options *options, struct error *err)
         return;
     json_init(&json, false);
     json_open_object(&json, NULL);
-    report_error(&json, err);
+    json_error(&json, err);
     json_close_object(&json);
-    report_write(options, &json, NULL); /* what is told is the first error */
+    write_json(options, &json, NULL); /* what is told is the first error */
+    json_clear(&json);
 }
 
 void report_misuse(const struct command *command, int argc, char *const *argv, struct error *err)
@@ -189,9 +219,10 @@ void report_share(struct json *json, const struct list_share *share)
     json_close_object(json);
 }
 
-void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
+void report_ingest(const struct options *options, const char *key, const struct ingest_report *report,
                    const char *output, struct error *err)
 {
+    struct json *json = &options->call->json;
     json_open_object(json, key);
     if (report->ranks > 0)
         json_uint(json, "ranks", report->ranks);
@@ -238,7 +269,7 @@ void report_ingest(struct json *json, const char *key, const struct ingest_repor
         json_string(json, "network_runtime", runtime);
     report_bytes(json, "output", output);
     if (err)
-        report_error(json, err);
+        report_error(options, err);
     json_close_object(json);
 }
 
@@ -333,50 +364,17 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
     json_close_object(json);
 }
 
-enum status report_write(const struct options *options, struct json *json, struct error *err)
-{
-    enum status status = STATUS_OK;
-    if (options->json) {
-        const char *text = json_finish(json);
-        struct sink sink = {0};
-        if (!text)
-            status = error_memory(err, json->length, "the JSON report");
-        else
-            status = sink_open(&sink, json_owns_stdout(options) ? NULL : options->json, err);
-        if (status == STATUS_OK) {
-            written = true;
-            sink_text(&sink, text);
-            sink_text(&sink, "\n");
-            status = sink_close(&sink, true, err);
-        }
-    }
-    json_clear(json);
-    return status;
-}
-
-enum status report_end(const struct options *options, struct json *json, struct sink *sink,
-                       enum status status, struct error *err)
-{
-    const enum status closed = sink_close(sink, true, status == STATUS_OK ? err : NULL);
-    if (status == STATUS_OK)
-        status = closed;
-    if (status == STATUS_OK)
-        return report_write(options, json, err);
-    json_clear(json);
-    return status;
-}
-
 enum status transcript_open(struct transcript *out, const struct options *options,
                             struct error *err)
 {
-    *out = (struct transcript){.sink = {.closed = json_owns_stdout(options)}};
+    *out = (struct transcript){.sink = {.closed = json_owns_stdout(options)}, .json = &options->call->json};
     return out->sink.closed ? STATUS_OK : sink_open(&out->sink, NULL, err);
 }
 
 void transcript_line(const char *line, void *context)
 {
     struct transcript *transcript = context;
-    report_bytes(&transcript->json, NULL, line);
+    report_bytes(transcript->json, NULL, line);
     sink_clean(&transcript->sink, line);
     sink_text(&transcript->sink, "\n");
 }

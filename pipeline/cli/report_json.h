@@ -13,9 +13,9 @@
  * is not JSON and for a name that cannot be written. */
 enum status report_check(const struct options *options, struct error *err);
 
-/* "error": {"message", "exit_code", and, of report_refused, "removed"}, a member of the object that is open; nothing where there is
- * none. Completes the error by its remedy. */
-void report_error(struct json *json, struct error *err);
+/* "error": {"message", "exit_code", and, of report_refused, "removed"}, a member of the open object of the
+ * command's report, which tells errors then; nothing where there is none. Completes the error by its remedy. */
+void report_error(const struct options *options, struct error *err);
 /* The images that an update would have removed, and was refused for. */
 void report_refused(const uint64_t removed[LOSSES]);
 /* Where a command has failed and nothing was written where --json says: an object with the error
@@ -29,7 +29,7 @@ void report_share(struct json *json, const struct list_share *share);
 
 /* What an ingest did, and its error, if there is one (`err` may be NULL): an object in what is open,
  * named `key` (NULL: by nothing). */
-void report_ingest(struct json *json, const char *key, const struct ingest_report *report,
+void report_ingest(const struct options *options, const char *key, const struct ingest_report *report,
                    const char *output, struct error *err);
 /* The same of a clustering. */
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
@@ -38,25 +38,19 @@ void report_words(struct json *json, struct words *words, uint32_t k);
 void report_agreement(struct json *json, const struct result_agreement *agreement);
 void report_sweep(struct json *json, const struct result_sweep *sweep);
 
-/* Writes the finished value where --json says, if it was given, and clears the writer. A string of
- * bytes goes in by report_bytes. */
-enum status report_write(const struct options *options, struct json *json, struct error *err);
-
-/* The end of a command that prints as well: closes the sink and, unless status says that something
- * has failed, writes the value; clears the writer in any case. The first failure is returned. */
-enum status report_end(const struct options *options, struct json *json, struct sink *sink,
-                       enum status status, struct error *err);
+/* Writes the command's report where --json says, if it is whole and --json was given. */
+enum status report_write(const struct options *options, struct error *err);
 
 /* json_string of bytes that may not be UTF-8; NULL becomes null. */
 void report_bytes(struct json *json, const char *key, const char *bytes);
 
-/* What a command prints, and its JSON report. */
+/* What a command prints, and its report. */
 struct transcript {
-    struct sink sink; /* closed where the JSON owns standard output: it drops everything */
-    struct json json; /* begun by the command, ended by report_end or report_write */
+    struct sink sink;
+    struct json *json; /* of the call */
 };
 
-/* Opens standard output, unless the JSON owns it. */
+/* Opens standard output; where the JSON owns it, the sink drops everything. */
 enum status transcript_open(struct transcript *out, const struct options *options,
                             struct error *err);
 /* A line on standard output, and an element of the open array of the JSON; context: a transcript. */

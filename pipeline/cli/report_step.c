@@ -1,5 +1,6 @@
 /* report_step.c: pages_write with the options of a command. */
 #include "cli/report_step.h"
+#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
@@ -24,8 +25,7 @@ enum status report_directory(char **directory, const char *file, struct error *e
 }
 
 struct devices {
-    struct compute_search *search;
-    struct progress *progress;
+    const struct options *options;
     struct clustering_contexts contexts;
 };
 
@@ -35,7 +35,7 @@ static void find_contexts(void *context, struct ocl_context *const **contexts, u
     struct devices *devices = context;
     struct clustering_machine machine;
     struct error ignored = ERROR_INIT;
-    options_machine(&machine, devices->search, devices->progress);
+    options_machine(&machine, devices->options);
     if (clustering_contexts_open(&devices->contexts, &machine, CLUSTERING_DEVICES, &ignored) !=
         STATUS_OK)
         return;
@@ -44,11 +44,10 @@ static void find_contexts(void *context, struct ocl_context *const **contexts, u
 }
 
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, bool keep, struct compute_search *search,
-                        struct progress *progress, struct error *err)
+                        const char *name, bool keep, const struct options *options,
+                        struct error *err)
 {
-    const struct options *options = search->options;
-    struct devices devices = {.search = search, .progress = progress};
+    struct devices devices = {.options = options};
     const struct pages_config config = {.file = file,
                                         .directory = directory,
                                         .name = name,
@@ -62,10 +61,9 @@ enum status report_step(struct pages_counts *counts, const char *file, const cha
                                         .find_contexts_context = &devices,
                                         .stop = signals_stop(),
                                         .progress = progress_phase,
-                                        .progress_context = progress};
+                                        .progress_context = &options->call->progress};
     enum status status = pages_write(counts, &config, err);
     clustering_contexts_close(&devices.contexts);
-    progress_end(progress);
     return status;
 }
 

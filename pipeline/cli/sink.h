@@ -36,5 +36,7 @@ void sink_flush(struct sink *sink);
 /* Flushes; the file appears if `keep` and nothing failed. Reports the first error. Accepts a sink
  * that was never opened (zeroed). */
 enum status sink_close(struct sink *sink, bool keep, struct error *err);
+/* The same after work that came to `status`: the file appears if that is STATUS_OK. Returns the first failure. */
+enum status sink_end(struct sink *sink, enum status status, struct error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/compute.h"
+#include "cli/call.h"
 #include "cli/quote.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
@@ -40,6 +40,7 @@ struct text {
 static bool text_open(struct text *text, const struct options *options)
 {
     memset(text, 0, sizeof *text);
+    progress_end(&options->call->progress);
     const bool plot = options->plot && sink_is_stdout(options->plot);
     text->descriptor = plot || json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
     text->colour = log_wants_colour(text->descriptor);

@@ -1,0 +1,25 @@
+/* call.h: what one call of the program works with, beside its options. main.c owns it; a command finds it as
+ * options->call. */
+#ifndef CLPIPE_CLI_CALL_H
+#define CLPIPE_CLI_CALL_H
+
+#include "base/json.h"
+#include "cli/compute.h"
+#include "cli/progress.h"
+
+struct call {
+    struct compute compute; /* zeroed until a command opens it, or a job looks for devices */
+    struct progress progress;
+    struct json json;  /* the report: a command writes one value, whether --json was given or not */
+    bool tells_errors; /* the report is of a command that failed, too */
+};
+
+/* For commands that take a while: they can be stopped, after `seconds` by themselves (signals_install), and
+ * show their progress. Before other threads start. */
+void call_start(const struct options *options, double seconds);
+
+/* After the command: writes the report where --json says, if it is whole, and the trace. Returns what the
+ * command comes to then. */
+enum status call_end(const struct options *options, enum status status, struct error *err);
+
+#endif
