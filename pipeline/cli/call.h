@@ -4,8 +4,20 @@
 #define CLPIPE_CLI_CALL_H
 
 #include "base/json.h"
-#include "cli/compute.h"
+#include "base/trace.h"
 #include "cli/progress.h"
+#include "clustering/machine.h"
+#include "ocl/ocl.h"
+
+#define COMPUTE_DEVICES CLUSTERING_DEVICES
+
+/* Devices, threads and the trace (compute.h). */
+struct compute {
+    unsigned threads;
+    struct ocl_devices devices;
+    unsigned chosen[COMPUTE_DEVICES], count;
+    struct trace *trace;
+};
 
 struct call {
     struct compute compute; /* zeroed until a command opens it, or a job looks for devices */
@@ -17,9 +29,5 @@ struct call {
 /* For commands that take a while: they can be stopped, after `seconds` by themselves (signals_install), and
  * show their progress. Before other threads start. */
 void call_start(const struct options *options, double seconds);
-
-/* After the command: writes the report where --json says, if it is whole, and the trace. Returns what the
- * command comes to then. */
-enum status call_end(const struct options *options, enum status status, struct error *err);
 
 #endif

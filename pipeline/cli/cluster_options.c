@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "cli/call.h"
+#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"

@@ -1,6 +1,5 @@
 /* cmd_bench.c: clpipe bench: histogram kernels beside the memory's speed. */
 #include "base/text.h"
-#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
@@ -184,8 +183,8 @@ static enum status measure_fill(struct table *table, struct bench *bench,
 }
 
 static enum status measure_device(struct table *table, unsigned chosen,
-                                  const struct selection *selection,
-                                  const struct options *options, struct error *err)
+                                  const struct selection *selection, const struct options *options,
+                                  struct error *err)
 {
     const struct compute *compute = &options->call->compute;
     const struct ocl_device *device = &compute->devices.device[chosen];

@@ -1,8 +1,8 @@
 /* cmd_codebook.c: clpipe codebook: what an ingest learns before its first image, in a file. */
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"

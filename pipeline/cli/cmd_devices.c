@@ -1,7 +1,7 @@
 /* cmd_devices.c: clpipe devices. */
 #include "base/parse.h"
-#include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -35,7 +35,7 @@ struct command_state {
     char **listed; /* of --check: names, ascending */
     uint64_t listed_count;
     struct sink sink;
-    struct json *json; /* of the call */
+    struct json *json;                  /* of the call */
     uint64_t by_kind[DUPLICATES_KINDS]; /* groups */
 };
 
@@ -437,8 +437,8 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
 }
 
 /* Codes of many images are compared by a GPU; --device chooses any device for any number. */
-static enum status open_device(struct ocl_context **out, const struct command_state *state, uint32_t near,
-                               struct error *err)
+static enum status open_device(struct ocl_context **out, const struct command_state *state,
+                               uint32_t near, struct error *err)
 {
     const struct compute *compute = &state->options->call->compute;
     struct error none = ERROR_INIT;
@@ -456,10 +456,10 @@ static enum status open_device(struct ocl_context **out, const struct command_st
 
 enum status command_duplicates(const struct options *options, struct error *err)
 {
-    struct command_state state = {
-        .options = options,
-        .json = &options->call->json,
-        .keeps = options->keep >= 0 || options->to_list || options->to_list_members};
+    struct command_state state = {.options = options,
+                                  .json = &options->call->json,
+                                  .keeps = options->keep >= 0 || options->to_list ||
+                                           options->to_list_members};
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
     enum status status = options_table_format(

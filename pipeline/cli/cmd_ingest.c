@@ -1,6 +1,6 @@
 /* cmd_ingest.c: clpipe ingest. */
-#include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/ingest_ranks.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"

@@ -73,8 +73,8 @@ enum status command_list(const struct options *options, struct error *err)
     call_start(options, 0);
     status = walk_open(&walk, &config, err);
     if (status == STATUS_OK)
-        status = listfile_write(&list, options->output, walk, temporary, config.memory, signals_stop(),
-                                err);
+        status = listfile_write(&list, options->output, walk, temporary, config.memory,
+                                signals_stop(), err);
     if (status == STATUS_OK)
         ingest_tell_passed(walk_links_passed(walk), walk_archives_passed(walk),
                            walk_paths_repeated(walk) + list.repeated);

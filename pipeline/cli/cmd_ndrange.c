@@ -1,9 +1,9 @@
 /* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
 #include "steps/blur_step.h"

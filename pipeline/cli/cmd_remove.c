@@ -56,8 +56,10 @@ static enum status list_objects(const struct options *options, struct error *err
     }
     json_close_array(json);
     if (status == STATUS_OK && objects.count == 0)
-        summary_line(options, "%s holds neither clusterings nor imported features nor neighbours nor selections",
-                     path_for_message(shown, sizeof shown, options->operand[0]));
+        summary_line(
+            options,
+            "%s holds neither clusterings nor imported features nor neighbours nor selections",
+            path_for_message(shown, sizeof shown, options->operand[0]));
     objects_clear(&objects);
     result_close(&result);
     return status;

@@ -31,7 +31,8 @@ enum status command_report(const struct options *options, struct error *err)
     enum status status = report_directory(&fallback, options->operand[0], err);
     const char *directory = options->output ? options->output : fallback;
     if (status == STATUS_OK)
-        status = report_step(&counts, options->operand[0], directory, options->name, false, options, err);
+        status = report_step(&counts, options->operand[0], directory, options->name, false, options,
+                             err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         report_open_line(options, directory);

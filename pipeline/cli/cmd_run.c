@@ -1,8 +1,8 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
 #include "base/path.h"
-#include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/report_step.h"

@@ -71,7 +71,8 @@ static void summarise(const struct selection *selection, const struct options *o
         summary_line(options, "  stored as selections/%s", config->name);
 }
 
-static void write_json(const struct selection *selection, const struct options *options, double seconds)
+static void write_json(const struct selection *selection, const struct options *options,
+                       double seconds)
 {
     struct json *json = &options->call->json;
     const struct select_config *config = selection->config;

@@ -1,6 +1,6 @@
 /* cmd_selftest.c: clpipe self-test: a device's answers against plain C. */
-#include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"

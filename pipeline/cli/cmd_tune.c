@@ -1,9 +1,9 @@
 /* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "histogram/tuner.h"

@@ -2,20 +2,9 @@
 #ifndef CLPIPE_CLI_COMPUTE_H
 #define CLPIPE_CLI_COMPUTE_H
 
-#include "base/trace.h"
+#include "cli/call.h"
 #include "cli/options.h"
-#include "clustering/machine.h"
 #include "histogram/variant.h"
-#include "ocl/ocl.h"
-
-#define COMPUTE_DEVICES CLUSTERING_DEVICES
-
-struct compute {
-    unsigned threads;
-    struct ocl_devices devices;
-    unsigned chosen[COMPUTE_DEVICES], count;
-    struct trace *trace;
-};
 
 /* Opens options->call->compute: prepares the environment for OpenCL, starts the trace, and finds and chooses
  * devices where `device` is true. Before other threads start. */

@@ -2,7 +2,7 @@
 #include "cli/describe.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "cli/call.h"
+#include "cli/compute.h"
 #include "cli/ingest_step.h"
 #include "cli/picture_file.h"
 #include "file/feature_matrix.h"

@@ -2,9 +2,9 @@
 #ifndef CLPIPE_CLI_EXPORT_TABLE_H
 #define CLPIPE_CLI_EXPORT_TABLE_H
 
-#include "file/locate.h"
 #include "cli/options.h"
 #include "cli/sink.h"
+#include "file/locate.h"
 #include "file/result.h"
 #include "matrix/matrix.h"
 

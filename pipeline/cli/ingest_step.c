@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "cli/call.h"
+#include "cli/compute.h"
 #include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -482,8 +482,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
         .walk = walk_options_of(options, takeover->places.walked, takeover->places.directory,
-                                takeover->places.count,
-                                &takeover->share),
+                                takeover->places.count, &takeover->share),
         .features = plan->features,
         .few = plan->has_few ? &plan->few : NULL,
         .store = {.output = options->output,
@@ -509,7 +508,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED
                       : strcmp(options->command->name, "run") == 0 && !options->no_report
                           ? THUMBNAILS_NEW_FILES
-                                                                    : THUMBNAILS_KEPT,
+                          : THUMBNAILS_KEPT,
         .thumbnail_size = (uint32_t)options->thumbnails,
         .dry_run = options->dry_run,
         .find_devices = find_devices,

@@ -42,8 +42,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 /* Learns codebooks alone, as the options say: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
                          uint32_t *pictures, const struct feature_set *given,
-                         const struct options *options, struct isolate *isolate,
-                         struct error *err);
+                         const struct options *options, struct isolate *isolate, struct error *err);
 
 /* Sources that are not there are a mistyped command line. What else may be wrong with one, the walk
  * says. */

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "cli/call.h"
 #include "cli/carried.h"
 #include "cli/commands.h"
+#include "cli/compute.h"
 #include "cli/joined_input.h"
 #include "cli/launch.h"
 #include "cli/remedy.h"
@@ -62,6 +62,22 @@ static enum status print_help(int argc, char *const *argv, struct error *err)
         return misuse(err, NULL, "clpipe help takes one command");
     const struct command *command = command_find(argv[2], &nearest);
     return command ? usage_command(command, err) : unknown_command(argv[2], nearest, err);
+}
+
+/* Writes the report where --json says, and the trace. Returns what the command comes to then. */
+static enum status call_end(const struct options *options, enum status status, struct error *err)
+{
+    struct call *call = options->call;
+    progress_end(&call->progress);
+    if (status == STATUS_OK || status == STATUS_PARTIAL || call->tells_errors) {
+        struct error trouble = ERROR_INIT;
+        if (report_write(options, &trouble) != STATUS_OK) {
+            *err = trouble;
+            status = trouble.status;
+        }
+    }
+    json_clear(&call->json);
+    return compute_close(&call->compute, status, err);
 }
 
 static enum status dispatch(int argc, char *const *argv, struct error *err)

@@ -219,8 +219,8 @@ void report_share(struct json *json, const struct list_share *share)
     json_close_object(json);
 }
 
-void report_ingest(const struct options *options, const char *key, const struct ingest_report *report,
-                   const char *output, struct error *err)
+void report_ingest(const struct options *options, const char *key,
+                   const struct ingest_report *report, const char *output, struct error *err)
 {
     struct json *json = &options->call->json;
     json_open_object(json, key);
@@ -367,7 +367,8 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
 enum status transcript_open(struct transcript *out, const struct options *options,
                             struct error *err)
 {
-    *out = (struct transcript){.sink = {.closed = json_owns_stdout(options)}, .json = &options->call->json};
+    *out = (struct transcript){.sink = {.closed = json_owns_stdout(options)},
+                               .json = &options->call->json};
     return out->sink.closed ? STATUS_OK : sink_open(&out->sink, NULL, err);
 }
 

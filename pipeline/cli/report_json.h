@@ -29,8 +29,8 @@ void report_share(struct json *json, const struct list_share *share);
 
 /* What an ingest did, and its error, if there is one (`err` may be NULL): an object in what is open,
  * named `key` (NULL: by nothing). */
-void report_ingest(const struct options *options, const char *key, const struct ingest_report *report,
-                   const char *output, struct error *err);
+void report_ingest(const struct options *options, const char *key,
+                   const struct ingest_report *report, const char *output, struct error *err);
 /* The same of a clustering. */
 void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
 /* Members of the object that is open; words: of each of k clusters, the best first. */

@@ -1,7 +1,7 @@
 /* report_step.c: pages_write with the options of a command. */
 #include "cli/report_step.h"
-#include "cli/call.h"
 #include "cli/cluster_options.h"
+#include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"

@@ -139,6 +139,7 @@ enum status sink_close(struct sink *sink, bool keep, struct error *err)
 
 enum status sink_end(struct sink *sink, enum status status, struct error *err)
 {
-    const enum status closed = sink_close(sink, status == STATUS_OK, status == STATUS_OK ? err : NULL);
+    const enum status closed =
+        sink_close(sink, status == STATUS_OK, status == STATUS_OK ? err : NULL);
     return status == STATUS_OK ? closed : status;
 }
