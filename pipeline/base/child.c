@@ -45,8 +45,6 @@ static _Noreturn void be_child(const struct child *child, struct outcome *outcom
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!lines || getppid() != parent)
         _exit(STATUS_FAILED);
-    for (size_t i = 0; i < CRASHES && !SANITIZED; i++)
-        signal(crashes[i].number, SIG_DFL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     outcome->status = child->work(outcome->answer, send_line, lines, &outcome->error);
     outcome->done = true;

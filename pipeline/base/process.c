@@ -34,6 +34,7 @@
 static int last_descriptor = INT_MAX;
 static char limits[160], crash_line[400];
 static bool memory_is_limited;
+static pid_t owner;
 
 /* --- repairs --------------------------------------------------------------------------------- */
 
@@ -188,21 +189,24 @@ void process_reads(const char *path)
 
 static void name_crash(int number)
 {
+    signal(number, SIG_DFL);
+    raise(number); /* once this handler has returned */
+    if (getpid() != owner)
+        return; /* who has forked tells */
     struct rlimit core;
     char line[1024], shown[256], where[800];
     const char *path = pthread_equal(reader, pthread_self()) ? read_path : NULL;
     snprintf(where, sizeof where, " or a driver%s", crash_line);
     if (path && path_for_message(shown, sizeof shown, path))
         snprintf(where, sizeof where,
-                 " that was reading %s: clpipe verify %s tells whether it is damaged\n", shown, shown);
+                 " that was reading %s: clpipe verify %s tells whether it is damaged\n", shown,
+                 shown);
     const int size = snprintf(line, sizeof line, "%sclpipe: ended by signal %d in a library%s",
                               log_is_terminal() ? "\r\033[K\033[?7h" : "", number, where);
     const ssize_t written = write(STDERR_FILENO, line, (size_t)size);
     (void)written; /* there is nobody left to tell */
     if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur == 0)
         _exit(EXIT_FAILED);
-    signal(number, SIG_DFL);
-    raise(number);
 }
 
 void process_name_crashes(void)
@@ -210,7 +214,7 @@ void process_name_crashes(void)
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
     static char room[16 << 10]; /* a stack that has overflowed has none */
     const struct sigaction action = {.sa_handler = name_crash,
-                                     .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK)};
+                                     .sa_flags = (int)SA_ONSTACK};
     const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     if (SANITIZED || !crash_line[0])
         return;
@@ -221,6 +225,7 @@ void process_name_crashes(void)
 
 void process_repair(void)
 {
+    owner = getpid();
     repair_descriptors();
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);

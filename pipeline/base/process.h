@@ -29,8 +29,8 @@ void process_repair(void);
 int process_run(int (*run)(int argc, char **argv), int argc, char **argv);
 
 /* After process_repair one line says so where a library ends the process by SIGABRT, SIGSEGV, SIGBUS or
- * SIGFPE; the exit status is 3, or the signal's where a core is wanted (`ulimit -c`). To be called again
- * after a library that has handlers of its own; no effect in programs without process_repair. */
+ * SIGFPE; the exit status is 3, or the signal's where a core is wanted (`ulimit -c`) and in forked processes.
+ * To be called again after a library that has handlers of its own. */
 void process_name_crashes(void);
 
 /* The file that a library reads in this thread, which that line names; the path must live until the next
