@@ -3,6 +3,7 @@
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "clustering/labelling.h"
 #include "file/choose.h"
 #include "file/parameters.h"
@@ -31,7 +32,7 @@ static enum status directory_needs_ingest(const struct options *options, struct 
     return err->status;
 }
 
-enum status command_assign(const struct options *options, struct error *err)
+static enum status run_assign(const struct options *options, struct error *err)
 {
     struct clustering_report report;
     struct labelling_config config = {
@@ -55,3 +56,38 @@ enum status command_assign(const struct options *options, struct error *err)
     clustering_report_clear(&report);
     return status;
 }
+
+static const struct option rows[] = {
+    TEXT("name", name, "NAME", "clustering in C.h5; the labels get the same name",
+         .note = "the only one in C.h5"),
+    TEXT("feature", feature, "NAME", "feature of INPUT, if it is a clpipe file",
+         .note = "the one that was clustered"),
+    PATHS_ROW,
+    OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
+               "write the labels to a separate file; required for .npy and other HDF5 files"),
+    VERIFY_INPUT_ROW,
+    FLAG("force", force, "replace an existing result of the same name"),
+    {.name = NULL}};
+
+const struct command command_assign = {
+    .name = "assign",
+    .goal = GOAL_STEPS,
+    .arguments = "C.h5 INPUT... [OPTIONS]",
+    .summary = "label rows with the centroids of an earlier clustering",
+    .about =
+        "Labels each row of INPUT with its nearest centroid in C.h5. INPUT is a clpipe file with "
+        "the same feature, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. The labels "
+        "are stored in the clpipe file; for the other inputs, and several clpipe files as one, "
+        "-o names the file to write.",
+    .examples = "  clpipe ingest new-photos -o new.h5\n"
+                "  clpipe assign photos.h5 new.h5\n"
+                "  clpipe assign groups.h5 new.npy -o labels.h5",
+    .operand_name = "C.h5 or INPUT",
+    .min_operands = 2,
+    .max_operands = 65535,
+    .joins = 2,
+    .joins_output = true,
+    .computes = true,
+    .ranks_share = true,
+    .group = {{"Labels", rows}, {GROUP_CARRIED}},
+    .run = run_assign};

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -227,7 +228,7 @@ static enum status measure_device(struct table *table, unsigned chosen,
     return status;
 }
 
-enum status command_bench(const struct options *options, struct error *err)
+static enum status run_bench(const struct options *options, struct error *err)
 {
     const struct compute *compute = &options->call->compute;
     struct selection selection;
@@ -247,3 +248,38 @@ enum status command_bench(const struct options *options, struct error *err)
     status = sink_end(&table.to.sink, status, err);
     return status == STATUS_OK ? compute_verdict(table.wrong, "wrong counter") : status;
 }
+
+static const struct option rows[] = {
+    LIST("feature", features, "SPEC", "feature to compute, repeatable",
+         .note = "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv"),
+    TEXT("variant", variant, "NAME",
+         "measure only this kernel (" VARIANTS "); auto: the one that ingest uses",
+         .note = "all that the device supports"),
+    TEXT("fill", fill, "constant|two|natural|random|sorted|all", "content of the synthetic images",
+         .note = "constant, natural and random"),
+    TEXT("shape", shape, "large|512x384|224x224|all",
+         "size of the synthetic images; large: one that fills the buffer", .note = "large"),
+    SIZE("bytes", bytes, "SIZE", "size of the pixels in one launch",
+         .note = "64M on CPU devices, 1G on others"),
+    NUMBER("rounds", rounds, "N",
+           "number of launches, of which the median is shown; limited to 2 seconds, but at least 3",
+           .initial = "9", .min = 1, .max = 1000),
+    {.name = NULL}};
+
+const struct command command_bench = {
+    .name = "bench",
+    .goal = GOAL_MACHINE,
+    .arguments = "[OPTIONS]",
+    .summary = "measure how fast a device computes histograms",
+    .about =
+        "Computes histograms of synthetic images with every variant, and compares the time on the "
+        "device's clock with that of a kernel that only reads the pixels; on CPU devices also "
+        "with a plain C loop on the same number of threads. All counts are checked against plain "
+        "C. Exits with 1 if one differs. To measure whole ingests, use tools/bench.",
+    .examples = "  clpipe bench\n"
+                "  clpipe bench --device gpu --feature rgb:bins=256 --fill all --shape all",
+    .operand_name = "",
+    .computes = true,
+    .ranks_apart = true,
+    .group = {{"What to measure", rows}},
+    .run = run_bench};

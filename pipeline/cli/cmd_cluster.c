@@ -27,7 +27,7 @@ static void tell_of_features(const char *input)
     free(file);
 }
 
-enum status command_cluster(const struct options *options, struct error *err)
+enum status run_cluster(const struct options *options, struct error *err)
 {
     struct clustering_report report = {0};
     struct clustering_config config;

@@ -2,6 +2,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
@@ -108,7 +109,7 @@ static void report(const struct feature_set *features, uint32_t pictures,
     json_close_object(json);
 }
 
-enum status command_codebook(const struct options *options, struct error *err)
+static enum status run_codebook(const struct options *options, struct error *err)
 {
     struct codebooks codebooks = {.stored = NULL};
     struct feature_set given = {.count = 0}, features;
@@ -139,3 +140,35 @@ enum status command_codebook(const struct options *options, struct error *err)
     isolate_close(&isolate);
     return status;
 }
+
+static const struct option rows[] = {
+    OUTPUT_ROW(NULL, NULL, "HDF5 file to write; required"),
+    LIST("feature", features, "SPEC",
+         "feature to learn a codebook for, repeatable; required, or --preset"),
+    CHOICE("preset", preset, "color|fast|good|best", "all features of a preset that learn",
+           .note = "none"),
+    NUMBER("sample", sample, "N", "number of images to learn from", .initial = "512", .min = 1,
+           .max = 10000000),
+    FLAG("force", force, "replace an existing file"),
+    {.name = NULL}};
+
+const struct command command_codebook = {
+    .name = "codebook",
+    .goal = GOAL_STEPS,
+    .arguments = "SOURCE... -o C.h5 --feature SPEC|--preset NAME [OPTIONS]",
+    .summary = "learn the codebooks of features from a sample of images",
+    .about =
+        "An ingest learns the codebooks that its features need from its own images. This command "
+        "does so once, so that several files have the same: ingest takes the codebooks of C.h5 "
+        "with "
+        "--codebook C.h5, or that of one feature with --feature SPEC,codebook=C.h5. The sample "
+        "depends on the files alone.",
+    .examples = "  clpipe codebook photos -o words.h5 --feature dct:words=512\n"
+                "  clpipe ingest more -o more.h5 --feature dct:words=512,codebook=words.h5\n"
+                "  clpipe codebook photos -o fast.h5 --preset fast",
+    .operand_name = "SOURCE",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .computes = true,
+    .group = {{"Codebooks", rows}, {GROUP_IMAGES}},
+    .run = run_codebook};

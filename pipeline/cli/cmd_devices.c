@@ -84,7 +84,7 @@ static void report_device(struct json *json, const struct ocl_device *device)
     json_close_object(json);
 }
 
-enum status command_devices(const struct options *options, struct error *err)
+static enum status run_devices(const struct options *options, struct error *err)
 {
     struct ocl_devices devices = {0};
     struct json *json = &options->call->json;
@@ -112,3 +112,12 @@ enum status command_devices(const struct options *options, struct error *err)
     ocl_devices_close(&devices);
     return status;
 }
+
+const struct command command_devices = {.name = "devices",
+                                        .goal = GOAL_MACHINE,
+                                        .arguments = "[OPTIONS]",
+                                        .summary = "list OpenCL devices and show which one is used",
+                                        .operand_name = "",
+                                        .computes = true,
+                                        .ranks_apart = true,
+                                        .run = run_devices};

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -454,7 +455,7 @@ static enum status open_device(struct ocl_context **out, const struct command_st
     return asked ? status : STATUS_OK;
 }
 
-enum status command_duplicates(const struct options *options, struct error *err)
+static enum status run_duplicates(const struct options *options, struct error *err)
 {
     struct command_state state = {.options = options,
                                   .json = &options->call->json,
@@ -507,3 +508,59 @@ enum status command_duplicates(const struct options *options, struct error *err)
     ocl_context_close(&config.context);
     return status;
 }
+
+static const struct option rows[] = {
+    NUMBER("near", near, "X",
+           "largest number of bits, of 256, in which the codes of near pictures may differ; 0: "
+           "only the same bytes and the same pixels",
+           .note = "104, or 40 with --no-compare", .max = 128),
+    FLAG("no-compare", no_compare,
+         "decode no picture: near ones by their codes alone, and none by pixels; of these only "
+         "copies of the same bytes get into lists"),
+    CHOICE("keep", keep, "best|first|newest",
+           "say which image of each group to keep: the one with the most pixels (then the most "
+           "bytes, then the first), the first, or the last modified; others are told apart by the "
+           "files as they are now: 0 may go, nothing is not proven"),
+    OUTPUT("to-list", to_list, "FILE",
+           "write the absolute paths of all other images to FILE, each ended by NUL (for xargs "
+           "-0), as far as each is proven to be another file than what is kept and a copy of it; "
+           "--keep says which, default best"),
+    OUTPUT("to-list-members", to_list_members, "FILE",
+           "the same for members of archives, which are never in the list of files"),
+    TEXT("check", check, "LIST",
+         "prove again that everything in LIST can be removed at once: print what must stay and "
+         "why, and exit with 1 if there is such; --to-list writes what can still go"),
+    CHOICE("format", format, "csv|tsv|jsonl", "table of all groups: group,row,path,kind,distance",
+           .initial = "csv", .note = "the extension of -o, else csv; a summary on a terminal"),
+    TABLE_ROW,
+    FLAG("force", force, "replace existing files"),
+    {.name = NULL}};
+
+const struct command command_duplicates = {
+    .name = "duplicates",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [OPTIONS]",
+    .summary = "find images with the same bytes or pixels, and near copies",
+    .about =
+        "Prints groups of images: with the same bytes; with the same pixels; and near, that is "
+        "encoded again, scaled, cropped, brightened, mirrored, turned a little or captioned. Near "
+        "copies are found by the perceptual codes in F.h5; unless the codes almost agree, the "
+        "pictures are decoded again and compared. Each image of a group is a copy of its first. "
+        "Columns of the table are group, row, path, kind (bytes, pixels or near) and distance "
+        "(bits "
+        "of 256 in which the codes differ from that of the first), with --keep also keep (1; 0: "
+        "can go; "
+        "nothing: that is not proven). Lists and keep follow the files as they are now: what can "
+        "go is a "
+        "file of its own and a proven copy of one that is kept. Nothing is ever deleted.",
+    .examples = "  clpipe duplicates photos.h5 --keep best --to-list others\n"
+                "  clpipe duplicates --check others photos.h5 &&\n"
+                "      xargs -0r mv --backup=t -t elsewhere < others\n"
+                "  clpipe duplicates photos.h5\n"
+                "  clpipe duplicates photos.h5 --near 0 -o exact.csv",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 1,
+    .computes = true,
+    .group = {{"Duplicates", rows}},
+    .run = run_duplicates};

@@ -5,6 +5,7 @@
 #include "cli/call.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "clustering/evaluation.h"
@@ -157,7 +158,7 @@ static void write_json(const struct options *options, const struct evaluation *e
     json_close_object(json);
 }
 
-enum status command_evaluate(const struct options *options, struct error *err)
+static enum status run_evaluate(const struct options *options, struct error *err)
 {
     enum cluster_metric metrics[METRICS];
     struct evaluation evaluation = {0};
@@ -193,3 +194,54 @@ enum status command_evaluate(const struct options *options, struct error *err)
     evaluation_clear(&evaluation);
     return status;
 }
+
+static const struct option rows[] = {
+    LIST("feature", features, "NAME[:W]+...",
+         "feature to measure, or several joined with weights; repeatable",
+         .note = "each of the file, and its preset"),
+    LIST("metric", metrics, "euclidean|cosine|hellinger", "distance; repeatable",
+         .note = "hellinger for l1 histograms, else euclidean"),
+    LIST("name", names, "NAME", "clustering to measure; repeatable", .note = "all of the file"),
+    TEXT("classes", classes, "FILE.csv|cls",
+         "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; "
+         "images that are not listed are left out",
+         .note = "the folders"),
+    NUMBER("pca", pca, "N",
+           "rank by the first N principal components of the rows, as cluster --pca does",
+           .initial = "0", .max = 256),
+    REAL("whiten", whiten, "X",
+         "divide each component by its variance to the power of X/2, 0 to 1; with --pca",
+         .initial = "0"),
+    FLAG("center", center,
+         "subtract the mean of the rows and divide them by their length; --pca does so"),
+    FLAG("diffuse", diffuse,
+         "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"),
+    NUMBER("expand", expand, "N",
+           "rank by the mean of each row and its N nearest, as similar --expand does",
+           .initial = "0", .max = 1000),
+    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
+    {.name = NULL}};
+
+const struct command command_evaluate = {
+    .name = "evaluate",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [OPTIONS]",
+    .summary = "measure how well features and clusters agree with classes",
+    .about =
+        "Takes the folders of the images as their classes, or the classes of a table. Retrieval: "
+        "every "
+        "image is a query, and all others are ranked by their distance from it; mAP (mean average "
+        "precision) is of the whole ranking, P@1, P@5 and P@10 are the shares of the query's class "
+        "among the first, MMAP@10 is the average precision of the first 10, as tables of image "
+        "retrieval have it. Clusters: purity, NMI (normalised mutual information) and ARI "
+        "(adjusted "
+        "Rand index) of stored clusterings. Every measure is exact; the device plays no part.",
+    .examples = "  clpipe evaluate photos.h5\n"
+                "  clpipe evaluate photos.h5 --feature hsv_8x4x4 --feature hsv_8x4x4+gray_100:0.5\n"
+                "  clpipe evaluate photos.h5 --classes classes.csv --metric cosine --json -",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 1,
+    .threads = true,
+    .group = {{"What to measure", rows}},
+    .run = run_evaluate};

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/export_table.h"
 #include "cli/export_tree.h"
@@ -155,7 +156,7 @@ static enum status make_shards(struct export *export, struct error *err)
     return report.left_out > 0 ? STATUS_PARTIAL : STATUS_OK;
 }
 
-enum status command_export(const struct options *options, struct error *err)
+static enum status run_export(const struct options *options, struct error *err)
 {
     struct export export = {.options = options};
     struct json *json = &options->call->json;
@@ -200,3 +201,67 @@ enum status command_export(const struct options *options, struct error *err)
     free(export.distances);
     return status;
 }
+
+static const struct option rows[] = {
+    CHOICE(
+        "what", what,
+        "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards",
+        "table to write, tree or shards; required. centroids, clusters and sweep are of one "
+        "clustering: its centroids, a line for each cluster, and the measures of each k of -k A:B"),
+    CHOICE("format", format, "csv|tsv|jsonl|npy",
+           "table format; npy only for features, labels and centroids", .initial = "csv",
+           .note = "the extension of -o, else csv"),
+    TEXT("feature", feature, "NAME", "feature to export, if the file has several",
+         .note = "the only one"),
+    TEXT("name", name, "NAME", "clustering or selection to export, if the file has several",
+         .note = "the only one"),
+    TABLE_ROW,
+    FLAG("force", force, "replace an existing file"),
+    FLAG("absolute-paths", absolute_paths,
+         "write the absolute path of each image in the column path, and absolute symbolic links in "
+         "a tree"),
+    TEXT("to", to, "DIR",
+         "tree, shards: directory to create; may exist if it is empty, or holds an earlier tree, "
+         "which is replaced, or shards of the same, which are completed; required"),
+    CHOICE("link", link, "symlink|hard|copy",
+           "tree: how each image appears in its folder; symbolic links are relative",
+           .initial = "symlink"),
+    TEXT("selection", selection, "NAME", "shards: images of this selection, in its order",
+         .note = "all images"),
+    NUMBER("samples", samples, "N", "shards: images of an archive at most", .initial = "0",
+           .note = "any number"),
+    SIZE("shard-bytes", shard_bytes, "SIZE", "shards: bytes of pictures in an archive at most",
+         .initial = "1G"),
+    FLAG("shuffle", shuffle, "shards: images in an order that --seed draws"),
+    NUMBER("seed", seed, "N", "shards: of --shuffle", .initial = "0"),
+    TEXT("shard", shard, "I/N|slurm/N|mpi",
+         "shards: write share I of N of the archives, from 0; the last one also writes the index",
+         .note = "all"),
+    SIZE("memory", memory, "SIZE", "shards: limit on members of compressed archives",
+         .initial = "256M"),
+    {.name = NULL}};
+
+const struct command command_export = {
+    .name = "export",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5... --what WHAT [OPTIONS]",
+    .summary = "write tables, a folder per cluster, or shards to train on",
+    .about =
+        "Tables are written to standard output or to -o FILE, which is not replaced without "
+        "--force. A tree is a directory with one folder per cluster, the largest cluster "
+        "first; a folder holds a link to each of its images, or a copy, the nearest to the "
+        "centre first. Shards are tar archives to train on (WebDataset): each image as it is, with "
+        "its path, clusters and, with --feature, row. Several files are taken as merge would join "
+        "them.",
+    .examples = "  clpipe export photos.h5 --what labels > labels.csv\n"
+                "  clpipe export photos.h5 --what features --format npy -o features.npy\n"
+                "  clpipe export photos.h5 --what clusters -o clusters.csv\n"
+                "  clpipe export photos.h5 --what tree --to sorted\n"
+                "  clpipe export photos.h5 --what shards --selection train --shuffle --to shards",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .joins = 1,
+    .threads = true,
+    .group = {{"What to write", rows}},
+    .run = run_export};

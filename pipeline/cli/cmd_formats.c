@@ -63,7 +63,7 @@ static void report_format(struct json *json, const struct format *format)
     json_close_object(json);
 }
 
-enum status command_formats(const struct options *options, struct error *err)
+static enum status run_formats(const struct options *options, struct error *err)
 {
     struct json *json = &options->call->json;
     const struct format *format;
@@ -73,3 +73,11 @@ enum status command_formats(const struct options *options, struct error *err)
     json_close_array(json);
     return json_owns_stdout(options) ? STATUS_OK : print_table(err);
 }
+
+const struct command command_formats = {.name = "formats",
+                                        .goal = GOAL_MACHINE,
+                                        .arguments = "[OPTIONS]",
+                                        .summary = "list the image formats that this build reads",
+                                        .operand_name = "",
+                                        .ranks_apart = true,
+                                        .run = run_formats};

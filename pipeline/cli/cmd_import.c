@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -62,7 +63,7 @@ static void tell(const struct importing_report *report, const char *name,
     json_close_object(json);
 }
 
-enum status command_import(const struct options *options, struct error *err)
+static enum status run_import(const struct options *options, struct error *err)
 {
     struct importing_report report;
     const char *equals = strchr(options->operand[1], '=');
@@ -90,3 +91,36 @@ enum status command_import(const struct options *options, struct error *err)
     free(name);
     return status;
 }
+
+static const struct option rows[] = {
+    TEXT("paths", paths, "LIST",
+         "match rows to images by path: a file with the path of each row, one per line or "
+         "separated by NUL; - is standard input",
+         .note = "row i is image i"),
+    FLAG("allow-missing", allow_missing,
+         "accept images whose path is not in LIST; their rows are NaN"),
+    FLAG("force", force,
+         "replace an imported feature of the same name; clusterings and neighbours made from it "
+         "are removed"),
+    {.name = NULL}};
+
+const struct command command_import = {
+    .name = "import",
+    .goal = GOAL_STEPS,
+    .arguments = "F.h5 NAME=MATRIX [OPTIONS]",
+    .summary = "add rows that were computed elsewhere as a feature",
+    .about =
+        "Stores the rows of MATRIX (FILE.npy, or FILE.h5:/dataset of any HDF5 file) as the feature "
+        "NAME of the clpipe file, so that other commands use them like its own features. Row i "
+        "belongs to image i, or with --paths to the image of path i: relative to its source, with "
+        "the source in front, or absolute. Values are stored as float32.",
+    .examples = "  clpipe import photos.h5 clip=clip.npy\n"
+                "  clpipe import photos.h5 clip=clip.npy --paths clip.txt --allow-missing\n"
+                "  clpipe import photos.h5 dino=embeddings.h5:/dino/vectors\n"
+                "  clpipe cluster photos.h5 --feature clip -k 24 --metric cosine",
+    .operand_name = "F.h5 or NAME=MATRIX",
+    .min_operands = 2,
+    .max_operands = 2,
+    .computes = true,
+    .group = {{"Rows", rows}, {GROUP_CARRIED}},
+    .run = run_import};

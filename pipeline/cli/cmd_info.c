@@ -5,6 +5,7 @@
 #include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/remedy.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
@@ -561,7 +562,7 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
     return status;
 }
 
-enum status command_info(const struct options *options, struct error *err)
+static enum status run_info(const struct options *options, struct error *err)
 {
     struct overview overview = {0};
     struct stat st;
@@ -608,3 +609,22 @@ enum status command_info(const struct options *options, struct error *err)
     unfinished_clear(&overview.unfinished);
     return status;
 }
+
+static const struct option rows[] = {
+    FLAG("failures", failures,
+         "list every file that failed: path, reason and message, separated by tabs"),
+    FLAG("digest", digest,
+         "print the identity of the contents: a SHA-256 that runs, dates, thumbnails and what "
+         "other programs have added do not change"),
+    {.name = NULL}};
+
+const struct command command_info = {.name = "info",
+                                     .goal = GOAL_RESULTS,
+                                     .arguments = "F.h5 [OPTIONS]",
+                                     .summary =
+                                         "show the contents of a file, and what failed and why",
+                                     .operand_name = "F.h5",
+                                     .min_operands = 1,
+                                     .max_operands = 1,
+                                     .group = {{"What to print", rows}},
+                                     .run = run_info};

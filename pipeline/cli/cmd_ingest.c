@@ -10,7 +10,7 @@
 #include "decode/isolate.h"
 #include <string.h>
 
-enum status command_ingest(const struct options *options, struct error *err)
+enum status run_ingest(const struct options *options, struct error *err)
 {
     struct ingest_plan plan = {0};
     struct ingest_report report;

@@ -3,6 +3,7 @@
 #include "base/process.h"
 #include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -47,7 +48,7 @@ static void report(const struct listfile_summary *list, const struct options *op
     json_close_object(json);
 }
 
-enum status command_list(const struct options *options, struct error *err)
+static enum status run_list(const struct options *options, struct error *err)
 {
     struct listfile_summary list;
     struct walk *walk = NULL;
@@ -83,3 +84,29 @@ enum status command_list(const struct options *options, struct error *err)
         report(&list, options);
     return status;
 }
+
+static const struct option rows[] = {
+    OUTPUT("output", output, "FILE", "file to write; required", .letter = 'o'),
+    WALK_ROWS,
+    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
+    FLAG("force", force, "replace an existing file"),
+    {.name = NULL}};
+
+const struct command command_list = {
+    .name = "list",
+    .goal = GOAL_STEPS,
+    .arguments = "SOURCE... -o LIST [OPTIONS]",
+    .summary = "list the files of sources once, for many ingests",
+    .about =
+        "Walks the sources, looks into archives, and writes the paths, sizes and times of all "
+        "files, and "
+        "the places of members, to LIST. A command that is given @LIST walks nothing: so each of "
+        "many shards begins at once. Paths are relative to the directory in which list runs; use "
+        "LIST there. A file that has changed since is a failure.",
+    .examples = "  clpipe list photos 'shard-{0000..0999}.tar' -o all.list\n"
+                "  clpipe ingest @all.list -o 'part-{shard}.h5' --shard slurm/64",
+    .operand_name = "SOURCE",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .group = {{"What to list", rows}},
+    .run = run_list};

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
@@ -44,7 +45,7 @@ static void tell(const struct merge_report *report, double seconds, const struct
     json_close_object(json);
 }
 
-enum status command_merge(const struct options *options, struct error *err)
+static enum status run_merge(const struct options *options, struct error *err)
 {
     struct merge_report report;
     const int64_t start = clock_now();
@@ -75,3 +76,32 @@ enum status command_merge(const struct options *options, struct error *err)
         tell(&report, clock_seconds_since(start), options);
     return status;
 }
+
+static const struct option rows[] = {
+    OUTPUT_ROW(NULL, NULL, "file to write; required"),
+    FLAG("copy", copy,
+         "copy all rows, so that the file needs its parts no longer and can be updated"),
+    FLAG("compress", compress,
+         "with --copy: store features compressed, as those of compressed parts always are"),
+    FLAG("force", force, "replace an existing -o FILE"),
+    {.name = NULL}};
+
+const struct command command_merge = {
+    .name = "merge",
+    .goal = GOAL_STEPS,
+    .arguments = "A.h5 B.h5... -o ALL.h5 [OPTIONS]",
+    .summary = "join the results of several ingests to one",
+    .about =
+        "Takes all shards of an ingest (ingest --shard), in any order, or ingests of different "
+        "sources, whose rows follow each other as the files are given. ALL.h5 has the rows, the "
+        "failures and the identity of one ingest of everything, and every command takes it. It "
+        "refers to the rows of its parts by relative paths (HDF5 virtual datasets) and holds "
+        "their sizes and digests, which are checked before they are read; with --copy it holds "
+        "the rows themselves. Clusterings, imported features and neighbours are not merged.",
+    .examples = "  clpipe merge shards/*.h5 -o all.h5\n"
+                "  clpipe merge 2023.h5 2024.h5 -o photos.h5 --copy",
+    .operand_name = "FILE",
+    .min_operands = 2,
+    .max_operands = 65535,
+    .group = {{"Merging", rows}, {GROUP_CARRIED}},
+    .run = run_merge};

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
@@ -250,7 +251,7 @@ static enum status try_cases(struct probe *probe, struct error *err)
     return status;
 }
 
-enum status command_ndrange(const struct options *options, struct error *err)
+static enum status run_ndrange(const struct options *options, struct error *err)
 {
     struct probe probe = {.options = options};
     enum status status = read_sizes(&probe, err);
@@ -280,3 +281,30 @@ enum status command_ndrange(const struct options *options, struct error *err)
     free(probe.expected);
     return status;
 }
+
+static const struct option rows[] = {
+    TEXT("local", local_size, "AxB", "work-group size of the cases that set one",
+         .initial = "16x16"),
+    TEXT("image", image, "IN", "image to blur with a 3x3 box in each case; needs --out"),
+    TEXT("out", out_prefix, "PREFIX", "write the blurred images as PREFIX_0.bmp to PREFIX_3.bmp"),
+    {.name = NULL}};
+
+const struct command command_ndrange = {
+    .name = "ndrange",
+    .goal = GOAL_MACHINE,
+    .arguments = "[WxH] [OPTIONS]",
+    .summary = "show how a device runs ranges that work-groups do not divide",
+    .about = "Launches a range of W x H work-items (default: 638x478) in four cases: compiled as "
+             "OpenCL C 1.2 and as 2.0 (or 3.0), each with a work-group size chosen by the driver "
+             "and with the size of --local. Prints what the work-items at the corners see, or why "
+             "the launch was refused. With --image, each case blurs the interior of an image, and "
+             "the result is compared with plain C. Exits with 1 if one differs.",
+    .examples = "  clpipe ndrange\n"
+                "  clpipe ndrange 1000x700 --local 32x8\n"
+                "  clpipe ndrange --image photo.jpg --out blurred",
+    .operand_name = "",
+    .max_operands = 1,
+    .computes = true,
+    .ranks_apart = true,
+    .group = {{"Range", rows}},
+    .run = run_ndrange};

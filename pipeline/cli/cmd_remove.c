@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
@@ -83,7 +84,7 @@ static void report_removed(const struct objects *objects, const bool *remove,
     json_close_object(json);
 }
 
-enum status command_remove(const struct options *options, struct error *err)
+static enum status run_remove(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
     struct workdir *lock = NULL;
@@ -115,7 +116,7 @@ enum status command_remove(const struct options *options, struct error *err)
 
 /* --- rename ---------------------------------------------------------------------------------- */
 
-enum status command_rename(const struct options *options, struct error *err)
+static enum status run_rename(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
     struct workdir *lock = NULL;
@@ -147,3 +148,40 @@ enum status command_rename(const struct options *options, struct error *err)
     workdir_release(&lock);
     return status;
 }
+
+static const struct option rows[] = {
+    FLAG("force", force, "also remove the clusterings and neighbours made from a removed feature"),
+    {.name = NULL}};
+
+const struct command command_remove = {
+    .name = "remove",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [NAME...] [OPTIONS]",
+    .summary = "remove clusterings, imported features and the like from a file",
+    .about =
+        "NAME is clusters/NAME, features/NAME, neighbours/NAME or selections/NAME, or the last "
+        "part of it where that is unambiguous. Without NAME, lists what can be removed. Features "
+        "that clpipe "
+        "computed belong to the file and stay. The file is replaced by a new copy.",
+    .examples = "  clpipe remove photos.h5\n"
+                "  clpipe remove photos.h5 clusters/kmeans\n"
+                "  clpipe remove photos.h5 features/clip --force",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .group = {{"What to remove", rows}, {GROUP_CARRIED}},
+    .run = run_remove};
+
+const struct command command_rename = {
+    .name = "rename",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 OLD NEW [OPTIONS]",
+    .summary = "rename a clustering",
+    .about =
+        "The clustering /clusters/OLD becomes /clusters/NEW. The file is replaced by a new copy.",
+    .examples = "  clpipe rename photos.h5 kmeans by-colour",
+    .operand_name = "F.h5, OLD or NEW",
+    .min_operands = 3,
+    .max_operands = 3,
+    .group = {{GROUP_CARRIED}},
+    .run = run_rename};

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "file/repair.h"
@@ -88,7 +89,7 @@ static enum status look(void *answer, void (*line)(const char *line, void *conte
     return store_repair(&repairing->report, &repairing->config, err);
 }
 
-enum status command_repair(const struct options *options, struct error *err)
+static enum status run_repair(const struct options *options, struct error *err)
 {
     struct transcript findings;
     char host[128] = "";
@@ -125,3 +126,26 @@ enum status command_repair(const struct options *options, struct error *err)
     tell(report, options);
     return report->whole ? STATUS_OK : STATUS_PARTIAL;
 }
+
+static const struct option rows[] = {
+    OUTPUT_ROW(NULL, "F.h5 itself", "file to write; F.h5 is not changed"),
+    FLAG("dry-run", dry_run, "report what can be recovered, and write nothing"),
+    {.name = NULL}};
+
+const struct command command_repair = {
+    .name = "repair",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [OPTIONS]",
+    .summary = "recover the intact rows of a damaged or unfinished file",
+    .about = "Checks F.h5 like verify and writes a new file with the intact rows; the old file is "
+             "kept as F.h5.damaged. If F.h5 is missing or unreadable, the new file is made from "
+             "the finished work in F.h5.partial. To restore the missing rows, run the command "
+             "that made the file again. Exits with 1 if a problem was found.",
+    .examples = "  clpipe repair photos.h5 --dry-run\n"
+                "  clpipe repair photos.h5\n"
+                "  clpipe repair photos.h5 -o saved.h5",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 1,
+    .group = {{"What to write", rows}, {GROUP_CARRIED}},
+    .run = run_repair};

@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "cli/call.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/report_step.h"
 #include "cli/summary.h"
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void print_counts(const struct pages_counts *counts, const struct options
                      format_number_of(images, sizeof images, counts->without_thumbnail, "image"));
 }
 
-enum status command_report(const struct options *options, struct error *err)
+static enum status run_report(const struct options *options, struct error *err)
 {
     struct pages_counts counts = {0};
     char *fallback = NULL;
@@ -41,3 +42,32 @@ enum status command_report(const struct options *options, struct error *err)
     free(fallback);
     return status;
 }
+
+static const struct option rows[] = {
+    TEXT("output", output, "DIR",
+         "directory to write; may be new, empty or an earlier report, which is replaced",
+         .letter = 'o', .note = "F-report beside F.h5"),
+    TEXT("name", name, "NAME", "clustering to show, if the file has several",
+         .note = "kmeans, or the only one"),
+    FLAG("link-originals", link_originals,
+         "show and link the image files themselves, where they are as they were read; the pages "
+         "then contain their absolute paths"),
+    {.name = NULL}};
+
+const struct command command_report = {
+    .name = "report",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [-o DIR] [OPTIONS]",
+    .summary = "write pages that show the images, for a browser",
+    .about =
+        "Writes a directory of static pages with thumbnails: the clusters, a map of all images, "
+        "similar images, duplicates, and the files that failed. Open DIR/index.html; no "
+        "server or network is needed. The pages name no user, host or absolute path.",
+    .examples = "  clpipe report photos.h5\n"
+                "  clpipe report photos.h5 --name fine -o fine-report",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 1,
+    .computes = true,
+    .group = {{"What to write", rows}},
+    .run = run_report};

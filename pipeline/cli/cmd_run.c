@@ -121,7 +121,7 @@ static enum status finish(const struct options *options, const struct ingest_pla
     return status == STATUS_OK ? ingest_verdict(report, options) : status;
 }
 
-enum status command_run(const struct options *options, struct error *err)
+enum status run_run(const struct options *options, struct error *err)
 {
     struct ingest_plan plan = {0};
     struct ingest_report report;

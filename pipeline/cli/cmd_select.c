@@ -122,7 +122,7 @@ static enum status write_list(const struct selection *selection, const char *fil
     return status == STATUS_OK ? sink_close(&list, true, err) : status;
 }
 
-enum status command_select(const struct options *options, struct error *err)
+enum status run_select(const struct options *options, struct error *err)
 {
     struct select_config config = {.file = options->operand[0],
                                    .name = options->name,

@@ -145,7 +145,7 @@ out:
     return status;
 }
 
-enum status command_self_test(const struct options *options, struct error *err)
+static enum status run_self_test(const struct options *options, struct error *err)
 {
     const struct compute *compute = &options->call->compute;
     struct transcript transcript;
@@ -168,3 +168,16 @@ enum status command_self_test(const struct options *options, struct error *err)
         summary_line(options, "all results are correct");
     return status == STATUS_OK ? compute_verdict(wrong, "wrong value") : status;
 }
+
+const struct command command_self_test = {
+    .name = "self-test",
+    .goal = GOAL_MACHINE,
+    .arguments = "[OPTIONS]",
+    .summary = "check the results of a device against plain C",
+    .about = "Runs every histogram variant that the device supports and the other kernels on "
+             "synthetic images, and a small k-means, and compares the results bit by bit. Exits "
+             "with 1 if one differs.",
+    .operand_name = "",
+    .computes = true,
+    .ranks_apart = true,
+    .run = run_self_test};

@@ -9,6 +9,7 @@
 #include "cli/clean.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/describe.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -549,7 +550,7 @@ static enum status store(struct similar *similar, struct error *err)
     return STATUS_OK;
 }
 
-enum status command_similar(const struct options *options, struct error *err)
+static enum status run_similar(const struct options *options, struct error *err)
 {
     struct similar similar = {.options = options,
                               .json = &options->call->json,
@@ -604,3 +605,59 @@ enum status command_similar(const struct options *options, struct error *err)
     free(similar.scores);
     return status;
 }
+
+static const struct option rows[] = {
+    NUMBER("neighbours", neighbours, "N",
+           "number of neighbours of each; where there are fewer the row is -1 and the distance NaN",
+           .letter = 'n', .initial = "20", .min = 1, .max = 65536),
+    TEXT("feature", feature, "NAME",
+         "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]...",
+         .note = "the preset's, or the only one"),
+    CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance",
+           .note = "hellinger for l1 histograms, else euclidean"),
+    TEXT("class", class_name, "NAME",
+         "instead of a picture: rank by the score of a class of the network that the file has"),
+    TEXT("vector", vector, "Q.npy",
+         "instead of a picture: rank by a vector of the feature's values"),
+    FLAG("all", all,
+         "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"),
+    ONNXRUNTIME_ROW,
+    FLAG("diffuse", diffuse,
+         "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored "
+         "by --all if they are as many; adds the column score"),
+    NUMBER("expand", expand, "N",
+           "compare every image by the mean of itself and its N nearest; not with --diffuse",
+           .initial = "0", .max = 1000),
+    CHOICE("format", format, "csv|tsv|jsonl|npy",
+           "table format; npy: the rows alone, a line for each PICTURE", .initial = "csv",
+           .note = "the extension of -o, else csv, on a terminal a table to read"),
+    TABLE_ROW,
+    FLAG("force", force, "replace neighbours that are stored already, or an existing -o FILE"),
+    {.name = NULL}};
+
+const struct command command_similar = {
+    .name = "similar",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5... PICTURE|row:N... | --class C | --all [OPTIONS]",
+    .summary = "find the images most similar to a picture, or to every image",
+    .about =
+        "PICTURE is an image of the file (its path as export lists it, or any path that leads to "
+        "it), or any other picture, which is decoded and described exactly as those of the file "
+        "were; row:N is image N. The nearest images are exact, in the order of their distance, "
+        "and of their row where it is equal; an image is never its own neighbour. With --all the "
+        "neighbours of every image are stored in the file, which is replaced by a new copy. Of "
+        "several "
+        "pictures those that cannot be compared are named, and the exit status is 1. "
+        "Several files before PICTURE are taken as merge would join them.",
+    .examples = "  clpipe similar photos.h5 holiday/beach.jpg\n"
+                "  clpipe similar photos.h5 row:17 ~/new.png -n 5 -o similar.csv\n"
+                "  clpipe similar photos.h5 --class castle\n"
+                "  clpipe similar photos.h5 --all --feature clip --metric cosine",
+    .operand_name = "F.h5 or PICTURE",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .joins = 1,
+    .joins_first = true,
+    .computes = true,
+    .group = {{"Neighbours", rows}, {GROUP_CARRIED}},
+    .run = run_similar};

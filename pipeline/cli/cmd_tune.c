@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
@@ -187,7 +188,7 @@ static enum status check_options(const struct options *options, struct error *er
     return compute_check_specs(options->features.text, options->features.count, options, err);
 }
 
-enum status command_tune(const struct options *options, struct error *err)
+static enum status run_tune(const struct options *options, struct error *err)
 {
     const struct compute *compute = &options->call->compute;
     struct table table = {.wrong = 0};
@@ -212,3 +213,35 @@ enum status command_tune(const struct options *options, struct error *err)
     }
     return status;
 }
+
+static const struct option rows[] = {
+    LIST("feature", features, "SPEC",
+         "feature to measure, repeatable; the result applies to all features of its kind",
+         .note = "one of each kind"),
+    SIZE("bytes", bytes, "SIZE", "size of the pixels in one launch", .note = "the size of a slot"),
+    NUMBER("rounds", rounds, "N",
+           "number of launches, of which the median counts; limited to 2 seconds, but at least 3",
+           .initial = "9", .min = 1, .max = 1000),
+    FLAG("show", show, "print the kernels that ingest uses on the device; measure nothing"),
+    FLAG("forget", forget, "discard the stored results of the device; measure nothing"),
+    {.name = NULL}};
+
+const struct command command_tune = {
+    .name = "tune",
+    .goal = GOAL_MACHINE,
+    .arguments = "[OPTIONS]",
+    .summary = "find the fastest histogram kernels of a device",
+    .about = "Computes histograms of synthetic images (constant, natural and random; large and "
+             "small) with every variant that the device supports, with several numbers of "
+             "work-groups and private copies and several tile sizes. The fastest for each kind of "
+             "feature is stored until the driver or clpipe's kernels change; run and ingest use "
+             "it unless --histogram-variant selects another. This affects speed, never results. A "
+             "variant that counts wrong is never used, and the exit status is 1.",
+    .examples = "  clpipe tune --device all\n"
+                "  clpipe tune --feature rgb:bins=8x8x8\n"
+                "  clpipe tune --show",
+    .operand_name = "",
+    .computes = true,
+    .ranks_apart = true,
+    .group = {{"What to measure", rows}},
+    .run = run_tune};

@@ -41,7 +41,7 @@ static enum status read_all(void *answer, void (*line)(const char *line, void *c
     return status;
 }
 
-enum status command_verify(const struct options *options, struct error *err)
+static enum status run_verify(const struct options *options, struct error *err)
 {
     struct verdict verdict = {.count = 0};
     struct json *json = &options->call->json;
@@ -72,3 +72,14 @@ enum status command_verify(const struct options *options, struct error *err)
                                    : "clpipe repair recovers the intact rows");
     return verdict.count == 0 ? STATUS_OK : STATUS_PARTIAL;
 }
+
+const struct command command_verify = {
+    .name = "verify",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [OPTIONS]",
+    .summary = "check a file for damage and inconsistencies",
+    .about = "Prints a line for each check that fails, and exits with 1 if one does.",
+    .operand_name = "F.h5",
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_verify};

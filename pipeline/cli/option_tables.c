@@ -1,8 +1,6 @@
 /* option_tables.c: every option of every command, with its default and its help. */
-#include "cli/options.h"
+#include "cli/option_rows.h"
 
-#define AT(field) offsetof(struct options, field)
-#define VARIANTS  "auto, private, local, replicated, packed, partial, staged, global"
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
@@ -45,15 +43,7 @@ const struct option_group group_compute = {"Device and machine", compute_rows};
             "time is left, exit status 4); the same command resumes"        \
     }
 
-#define ONNXRUNTIME_ROW                                                                            \
-    {                                                                                              \
-        "onnxruntime", 0, OPTION_TEXT, AT(onnxruntime), "PATH", NULL,                              \
-            "$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the system", 0, 0,                   \
-            "library of ONNX Runtime, or a directory with it, such as that of the Python package onnxruntime, " \
-            "for features net:model=FILE.onnx"                                                     \
-    }
-
-static const struct option ingest_rows[] = {
+const struct option ingest_rows[] = {
     {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "those of --preset", 0, 0,
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND "
@@ -121,24 +111,8 @@ static const struct option ingest_rows[] = {
      "array; mpi: the launcher's ranks take one each, and their files are merged as the output. {shard} "
      "in the name of the output becomes I; with it mpi merges nothing"},
     END};
-const struct option_group group_ingest = {"Features and updates", ingest_rows};
 
-/* What is taken of the sources. */
-#define WALK_ROWS                                                                                  \
-    {"follow-symlinks", 0, OPTION_FLAG, AT(follow_symlinks), NULL, NULL, NULL, 0, 0,               \
-     "follow symbolic links to directories"},                                                      \
-    {"archives", 0, OPTION_FLAG, AT(archives), NULL, NULL, NULL, 0, 0,                             \
-     "read the images in tar and zip archives below directories; an archive that is a SOURCE is always " \
-     "opened"},                                                                                    \
-    {"hidden", 0, OPTION_FLAG, AT(hidden), NULL, NULL, NULL, 0, 0,                                 \
-     "include names that begin with a dot"},                                                       \
-    {"include", 0, OPTION_LIST, AT(include), "GLOB", NULL, NULL, 0, 0,                             \
-     "read only files that match, repeatable; a pattern without / is matched against the file "    \
-     "name"},                                                                                      \
-    {"exclude", 0, OPTION_LIST, AT(exclude), "GLOB", NULL, NULL, 0, 0,                             \
-     "skip files that match, repeatable"}
-
-static const struct option image_rows[] = {
+const struct option image_rows[] = {
     {"alpha", 0, OPTION_CHOICE, AT(alpha), "white|black|drop", "white", NULL, 0, 0,
      "background of transparent pixels; drop: ignore transparency"},
     {"icc", 0, OPTION_CHOICE, AT(icc), "ignore|apply", "ignore", NULL, 0, 0,
@@ -158,41 +132,10 @@ static const struct option image_rows[] = {
     {"limit", 0, OPTION_NUMBER, AT(limit), "N", NULL, "all", 1, 0, "read only the first N files"},
     MAX_TIME_ROW,
     END};
-const struct option_group group_images = {"Images", image_rows};
 
-static const struct option list_rows[] = {
-    {"output", 'o', OPTION_OUTPUT, AT(output), "FILE", NULL, NULL, 0, 0, "file to write; required"},
-    WALK_ROWS,
-    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
-     "limit on clpipe's own host buffers"},
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
-    END};
-const struct option_group group_list = {"What to list", list_rows};
 
-#define OUTPUT_ROW(initial, note, help)                                                            \
-    {                                                                                              \
-        "output", 'o', OPTION_OUTPUT, AT(output), "F.h5", initial, note, 0, 0, help                 \
-    }
 
-#define TABLE_ROW                                                                                  \
-    {                                                                                              \
-        "output", 'o', OPTION_TEXT, AT(output), "FILE", NULL, "standard output", 0, 0,             \
-            "file to write; - is standard output"                                                  \
-    }
-
-static const struct option codebook_rows[] = {
-    OUTPUT_ROW(NULL, NULL, "HDF5 file to write; required"),
-    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, NULL, 0, 0,
-     "feature to learn a codebook for, repeatable; required, or --preset"},
-    {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best", NULL, "none", 0, 0,
-     "all features of a preset that learn"},
-    {"sample", 0, OPTION_NUMBER, AT(sample), "N", "512", NULL, 1, 10000000,
-     "number of images to learn from"},
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
-    END};
-const struct option_group group_codebook = {"Codebooks", codebook_rows};
-
-static const struct option tuning_rows[] = {
+const struct option tuning_rows[] = {
     {"slot-size", 0, OPTION_SIZE, AT(slot_size), "SIZE", NULL, "chosen for the device", 0, 0,
      "size of a staging buffer"},
     {"slots", 0, OPTION_NUMBER, AT(slots), "N", NULL, "chosen for the device", 2, 64,
@@ -205,20 +148,16 @@ static const struct option tuning_rows[] = {
      "entropy code on; auto: a GPU with memory of its own from the entropy code on, other devices "
      "from coefficients on, a CPU nothing"},
     END};
-const struct option_group group_tuning = {"Tuning and tests (affect speed, never results)",
-                                          tuning_rows};
 
-static const struct option ingest_output_rows[] = {
+const struct option ingest_output_rows[] = {
     OUTPUT_ROW(NULL, NULL, "HDF5 file to write or update; required unless --dry-run is given"),
     END};
-const struct option_group group_ingest_output = {"Result", ingest_output_rows};
 
-static const struct option run_output_rows[] = {
+const struct option run_output_rows[] = {
     OUTPUT_ROW("clpipe.h5", NULL, "HDF5 file to write or update"),
     {"no-report", 0, OPTION_FLAG, AT(no_report), NULL, NULL, NULL, 0, 0,
      "make no thumbnails, and no pages in F-report beside the file"},
     END};
-const struct option_group group_run_output = {"Result", run_output_rows};
 
 #define NAME_ROW                                                                                   \
     {                                                                                              \
@@ -297,21 +236,7 @@ const struct option_group group_run_output = {"Result", run_output_rows};
             "resume; 0: never"                                                                     \
     }
 
-#define VERIFY_INPUT_ROW                                                                           \
-    {                                                                                              \
-        "verify-input", 0, OPTION_FLAG, AT(verify_input), NULL, NULL, NULL, 0, 0,                  \
-            "read all rows to see whether a result is there already; otherwise size, modification " \
-            "time and a sample vouch for them"                                                     \
-    }
-
-#define PATHS_ROW                                                                                  \
-    {                                                                                              \
-        "paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, NULL, 0, 0,                              \
-            "paths of the rows of a .npy or HDF5 matrix, stored with the result: a file with the " \
-            "path of each row, one per line or separated by NUL; - is standard input"              \
-    }
-
-static const struct option cluster_rows[] = {
+const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
      "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
      "stores the quality measures of all"},
@@ -331,9 +256,8 @@ static const struct option cluster_rows[] = {
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace an existing result of the same name"},
     END};
-const struct option_group group_cluster = {"Clustering", cluster_rows};
 
-static const struct option cluster_run_rows[] = {
+const struct option cluster_run_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", "10",
      "10; for fewer than 50 images a fifth of their number; for an existing file, what it has", 1,
      INT32_MAX,
@@ -347,97 +271,13 @@ static const struct option cluster_run_rows[] = {
     {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
      "replace a clustering of the same name made with other options"},
     END};
-const struct option_group group_cluster_run = {"Clustering", cluster_run_rows};
 
-static const struct option assign_rows[] = {
-    {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one in C.h5", 0, 0,
-     "clustering in C.h5; the labels get the same name"},
-    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the one that was clustered", 0, 0,
-     "feature of INPUT, if it is a clpipe file"},
-    PATHS_ROW,
-    OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
-               "write the labels to a separate file; required for .npy and other HDF5 files"),
-    VERIFY_INPUT_ROW,
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
-     "replace an existing result of the same name"},
-    END};
-const struct option_group group_assign = {"Labels", assign_rows};
 
-static const struct option import_rows[] = {
-    {"paths", 0, OPTION_TEXT, AT(paths), "LIST", NULL, "row i is image i", 0, 0,
-     "match rows to images by path: a file with the path of each row, one per line or separated by "
-     "NUL; - is standard input"},
-    {"allow-missing", 0, OPTION_FLAG, AT(allow_missing), NULL, NULL, NULL, 0, 0,
-     "accept images whose path is not in LIST; their rows are NaN"},
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
-     "replace an imported feature of the same name; clusterings and neighbours made from it are "
-     "removed"},
-    END};
-const struct option_group group_import = {"Rows", import_rows};
 
-static const struct option merge_rows[] = {
-    OUTPUT_ROW(NULL, NULL, "file to write; required"),
-    {"copy", 0, OPTION_FLAG, AT(copy), NULL, NULL, NULL, 0, 0,
-     "copy all rows, so that the file needs its parts no longer and can be updated"},
-    {"compress", 0, OPTION_FLAG, AT(compress), NULL, NULL, NULL, 0, 0,
-     "with --copy: store features compressed, as those of compressed parts always are"},
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing -o FILE"},
-    END};
-const struct option_group group_merge = {"Merging", merge_rows};
 
-static const struct option similar_rows[] = {
-    {"neighbours", 'n', OPTION_NUMBER, AT(neighbours), "N", "20", NULL, 1, 65536,
-     "number of neighbours of each; where there are fewer the row is -1 and the distance NaN"},
-    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the only one", 0, 0,
-     "feature to compare, if the file has several, or several joined: NAME[:W]+NAME[:W]..."},
-    {"metric", 0, OPTION_CHOICE, AT(metric), "euclidean|cosine|hellinger", NULL,
-     "hellinger for l1 histograms, else euclidean", 0, 0, "distance"},
-    {"class", 0, OPTION_TEXT, AT(class_name), "NAME", NULL, NULL, 0, 0,
-     "instead of a picture: rank by the score of a class of the network that the file has"},
-    {"vector", 0, OPTION_TEXT, AT(vector), "Q.npy", NULL, NULL, 0, 0,
-     "instead of a picture: rank by a vector of the feature's values"},
-    {"all", 0, OPTION_FLAG, AT(all), NULL, NULL, NULL, 0, 0,
-     "find the neighbours of every image and store them in the file, as /neighbours/FEATURE"},
-    ONNXRUNTIME_ROW,
-    {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
-     "rank by diffusion on the graph of the 15 nearest neighbours of every image, those stored by "
-     "--all if they are as many; adds the column score"},
-    {"expand", 0, OPTION_NUMBER, AT(expand), "N", "0", NULL, 0, 1000,
-     "compare every image by the mean of itself and its N nearest; not with --diffuse"},
-    {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
-     "the extension of -o, else csv, on a terminal a table to read", 0, 0,
-     "table format; npy: the rows alone, a line for each PICTURE"},
-    TABLE_ROW,
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
-     "replace neighbours that are stored already, or an existing -o FILE"},
-    END};
-const struct option_group group_similar = {"Neighbours", similar_rows};
 
-static const struct option evaluate_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "NAME[:W]+...", NULL, "each of the file, and its preset", 0, 0,
-     "feature to measure, or several joined with weights; repeatable"},
-    {"metric", 0, OPTION_LIST, AT(metrics), "euclidean|cosine|hellinger", NULL,
-     "hellinger for l1 histograms, else euclidean", 0, 0, "distance; repeatable"},
-    {"name", 0, OPTION_LIST, AT(names), "NAME", NULL, "all of the file", 0, 0,
-     "clustering to measure; repeatable"},
-    {"classes", 0, OPTION_TEXT, AT(classes), "FILE.csv|cls", NULL, "the folders", 0, 0,
-     "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; images that are not listed are left out"},
-    {"pca", 0, OPTION_NUMBER, AT(pca), "N", "0", NULL, 0, 256,
-     "rank by the first N principal components of the rows, as cluster --pca does"},
-    {"whiten", 0, OPTION_REAL, AT(whiten), "X", "0", NULL, 0, 0,
-     "divide each component by its variance to the power of X/2, 0 to 1; with --pca"},
-    {"center", 0, OPTION_FLAG, AT(center), NULL, NULL, NULL, 0, 0,
-     "subtract the mean of the rows and divide them by their length; --pca does so"},
-    {"diffuse", 0, OPTION_FLAG, AT(diffuse), NULL, NULL, NULL, 0, 0,
-     "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"},
-    {"expand", 0, OPTION_NUMBER, AT(expand), "N", "0", NULL, 0, 1000,
-     "rank by the mean of each row and its N nearest, as similar --expand does"},
-    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
-     "limit on clpipe's own host buffers"},
-    END};
-const struct option_group group_evaluate = {"What to measure", evaluate_rows};
 
-static const struct option select_rows[] = {
+const struct option select_rows[] = {
     {"method", 0, OPTION_CHOICE, AT(method), "balanced|nearest|diverse|random", "balanced", NULL, 0, 0,
      "how to choose"},
     {"name", 0, OPTION_TEXT, AT(name), "NAME", "selection", NULL, 0, 0, "name of the selection"},
@@ -465,148 +305,17 @@ static const struct option select_rows[] = {
     {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "1G", NULL, 0, 0,
      "limit on rows that are compared"},
     END};
-const struct option_group group_select = {"What to choose", select_rows};
 
-static const struct option remove_rows[] = {
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0,
-     "also remove the clusterings and neighbours made from a removed feature"},
-    END};
-const struct option_group group_remove = {"What to remove", remove_rows};
 
-static const struct option carried_rows[] = {
+const struct option carried_rows[] = {
     {"drop-references", 0, OPTION_FLAG, AT(drop_references), NULL, NULL, NULL, 0, 0,
      "leave out what cannot be carried: references between objects, and virtual datasets"},
     END};
-const struct option_group group_carried = {"Data of other programs", carried_rows};
 
-static const struct option info_rows[] = {
-    {"failures", 0, OPTION_FLAG, AT(failures), NULL, NULL, NULL, 0, 0,
-     "list every file that failed: path, reason and message, separated by tabs"},
-    {"digest", 0, OPTION_FLAG, AT(digest), NULL, NULL, NULL, 0, 0,
-     "print the identity of the contents: a SHA-256 that runs, dates, thumbnails and what other "
-     "programs have added do not change"},
-    END};
-const struct option_group group_info = {"What to print", info_rows};
 
-static const struct option repair_rows[] = {
-    OUTPUT_ROW(NULL, "F.h5 itself", "file to write; F.h5 is not changed"),
-    {"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL, NULL, NULL, 0, 0,
-     "report what can be recovered, and write nothing"},
-    END};
-const struct option_group group_repair = {"What to write", repair_rows};
 
-static const struct option export_rows[] = {
-    {"what", 0, OPTION_CHOICE, AT(what),
-     "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards", NULL, NULL, 0, 0,
-     "table to write, tree or shards; required. centroids, clusters and sweep are of one clustering: its "
-     "centroids, a line for each cluster, and the measures of each k of -k A:B"},
-    {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl|npy", "csv",
-     "the extension of -o, else csv", 0, 0,
-     "table format; npy only for features, labels and centroids"},
-    {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the only one", 0, 0,
-     "feature to export, if the file has several"},
-    {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "the only one", 0, 0,
-     "clustering or selection to export, if the file has several"},
-    TABLE_ROW,
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace an existing file"},
-    {"absolute-paths", 0, OPTION_FLAG, AT(absolute_paths), NULL, NULL, NULL, 0, 0,
-     "write the absolute path of each image in the column path, and absolute symbolic links in a "
-     "tree"},
-    {"to", 0, OPTION_TEXT, AT(to), "DIR", NULL, NULL, 0, 0,
-     "tree, shards: directory to create; may exist if it is empty, or holds an earlier tree, which is "
-     "replaced, or shards of the same, which are completed; required"},
-    {"link", 0, OPTION_CHOICE, AT(link), "symlink|hard|copy", "symlink", NULL, 0, 0,
-     "tree: how each image appears in its folder; symbolic links are relative"},
-    {"selection", 0, OPTION_TEXT, AT(selection), "NAME", NULL, "all images", 0, 0,
-     "shards: images of this selection, in its order"},
-    {"samples", 0, OPTION_NUMBER, AT(samples), "N", "0", "any number", 0, 0,
-     "shards: images of an archive at most"},
-    {"shard-bytes", 0, OPTION_SIZE, AT(shard_bytes), "SIZE", "1G", NULL, 0, 0,
-     "shards: bytes of pictures in an archive at most"},
-    {"shuffle", 0, OPTION_FLAG, AT(shuffle), NULL, NULL, NULL, 0, 0,
-     "shards: images in an order that --seed draws"},
-    {"seed", 0, OPTION_NUMBER, AT(seed), "N", "0", NULL, 0, 0, "shards: of --shuffle"},
-    {"shard", 0, OPTION_TEXT, AT(shard), "I/N|slurm/N|mpi", NULL, "all", 0, 0,
-     "shards: write share I of N of the archives, from 0; the last one also writes the index"},
-    {"memory", 0, OPTION_SIZE, AT(memory), "SIZE", "256M", NULL, 0, 0,
-     "shards: limit on members of compressed archives"},
-    END};
-const struct option_group group_export = {"What to write", export_rows};
 
-static const struct option report_rows[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), "DIR", NULL, "F-report beside F.h5", 0, 0,
-     "directory to write; may be new, empty or an earlier report, which is replaced"},
-    {"name", 0, OPTION_TEXT, AT(name), "NAME", NULL, "kmeans, or the only one", 0, 0,
-     "clustering to show, if the file has several"},
-    {"link-originals", 0, OPTION_FLAG, AT(link_originals), NULL, NULL, NULL, 0, 0,
-     "show and link the image files themselves, where they are as they were read; the pages then "
-     "contain their absolute paths"},
-    END};
-const struct option_group group_report = {"What to write", report_rows};
 
-static const struct option duplicates_rows[] = {
-    {"near", 0, OPTION_NUMBER, AT(near), "X", NULL, "104, or 40 with --no-compare", 0, 128,
-     "largest number of bits, of 256, in which the codes of near pictures may differ; 0: only the "
-     "same bytes and the same pixels"},
-    {"no-compare", 0, OPTION_FLAG, AT(no_compare), NULL, NULL, NULL, 0, 0,
-     "decode no picture: near ones by their codes alone, and none by pixels; of these only copies of "
-     "the same bytes get into lists"},
-    {"keep", 0, OPTION_CHOICE, AT(keep), "best|first|newest", NULL, NULL, 0, 0,
-     "say which image of each group to keep: the one with the most pixels (then the most bytes, then "
-     "the first), the first, or the last modified; others are told apart by the files as they are now: "
-     "0 may go, nothing is not proven"},
-    {"to-list", 0, OPTION_OUTPUT, AT(to_list), "FILE", NULL, NULL, 0, 0,
-     "write the absolute paths of all other images to FILE, each ended by NUL (for xargs -0), as far as "
-     "each is proven to be another file than what is kept and a copy of it; --keep says which, default "
-     "best"},
-    {"to-list-members", 0, OPTION_OUTPUT, AT(to_list_members), "FILE", NULL, NULL, 0, 0,
-     "the same for members of archives, which are never in the list of files"},
-    {"check", 0, OPTION_TEXT, AT(check), "LIST", NULL, NULL, 0, 0,
-     "prove again that everything in LIST can be removed at once: print what must stay and why, and exit "
-     "with 1 if there is such; --to-list writes what can still go"},
-    {"format", 0, OPTION_CHOICE, AT(format), "csv|tsv|jsonl", "csv", "the extension of -o, else csv; "
-     "a summary on a terminal", 0, 0, "table of all groups: group,row,path,kind,distance"},
-    TABLE_ROW,
-    {"force", 0, OPTION_FLAG, AT(force), NULL, NULL, NULL, 0, 0, "replace existing files"},
-    END};
-const struct option_group group_duplicates = {"Duplicates", duplicates_rows};
 
-static const struct option ndrange_rows[] = {
-    {"local", 0, OPTION_TEXT, AT(local_size), "AxB", "16x16", NULL, 0, 0,
-     "work-group size of the cases that set one"},
-    {"image", 0, OPTION_TEXT, AT(image), "IN", NULL, NULL, 0, 0,
-     "image to blur with a 3x3 box in each case; needs --out"},
-    {"out", 0, OPTION_TEXT, AT(out_prefix), "PREFIX", NULL, NULL, 0, 0,
-     "write the blurred images as PREFIX_0.bmp to PREFIX_3.bmp"},
-    END};
-const struct option_group group_ndrange = {"Range", ndrange_rows};
 
-static const struct option bench_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL,
-     "rgb:bins=256, gray:bins=256, rgb:bins=8x8x8, hsv", 0, 0, "feature to compute, repeatable"},
-    {"variant", 0, OPTION_TEXT, AT(variant), "NAME", NULL, "all that the device supports", 0, 0,
-     "measure only this kernel (" VARIANTS "); auto: the one that ingest uses"},
-    {"fill", 0, OPTION_TEXT, AT(fill), "constant|two|natural|random|sorted|all", NULL,
-     "constant, natural and random", 0, 0, "content of the synthetic images"},
-    {"shape", 0, OPTION_TEXT, AT(shape), "large|512x384|224x224|all", NULL, "large", 0, 0,
-     "size of the synthetic images; large: one that fills the buffer"},
-    {"bytes", 0, OPTION_SIZE, AT(bytes), "SIZE", NULL, "64M on CPU devices, 1G on others", 0, 0,
-     "size of the pixels in one launch"},
-    {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,
-     "number of launches, of which the median is shown; limited to 2 seconds, but at least 3"},
-    END};
-const struct option_group group_bench = {"What to measure", bench_rows};
 
-static const struct option tune_rows[] = {
-    {"feature", 0, OPTION_LIST, AT(features), "SPEC", NULL, "one of each kind", 0, 0,
-     "feature to measure, repeatable; the result applies to all features of its kind"},
-    {"bytes", 0, OPTION_SIZE, AT(bytes), "SIZE", NULL, "the size of a slot", 0, 0,
-     "size of the pixels in one launch"},
-    {"rounds", 0, OPTION_NUMBER, AT(rounds), "N", "9", NULL, 1, 1000,
-     "number of launches, of which the median counts; limited to 2 seconds, but at least 3"},
-    {"show", 0, OPTION_FLAG, AT(show), NULL, NULL, NULL, 0, 0,
-     "print the kernels that ingest uses on the device; measure nothing"},
-    {"forget", 0, OPTION_FLAG, AT(forget), NULL, NULL, NULL, 0, 0,
-     "discard the stored results of the device; measure nothing"},
-    END};
-const struct option_group group_tune = {"What to measure", tune_rows};

@@ -75,10 +75,10 @@ const struct command *command_find(const char *name, const char **nearest)
 {
     unsigned cost = NAME_LONGEST;
     *nearest = NULL;
-    for (const struct command *command = commands; command->name; command++) {
-        if (strcmp(command->name, name) == 0)
-            return command;
-        consider(nearest, &cost, name, command->name);
+    for (unsigned i = 0; commands[i]; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+        consider(nearest, &cost, name, commands[i]->name);
     }
     return NULL;
 }
@@ -86,10 +86,10 @@ const struct command *command_find(const char *name, const char **nearest)
 const struct option_group *option_group_at(const struct command *command, unsigned i)
 {
     unsigned own = 0;
-    while (own < OPTION_GROUPS && command->group[own])
+    while (own < OPTION_GROUPS && command->group[own].row)
         own++;
     if (i < own)
-        return command->group[i];
+        return &command->group[i];
     return i == own ? &group_compute : i == own + 1 ? &group_general : NULL;
 }
 
@@ -171,10 +171,10 @@ static enum status unknown_option(const struct command *command, const char *typ
     if (nearest)
         return misuse(err, command, "unknown option --%s (did you mean --%s?)", shown, nearest);
     /* It may be another command's. */
-    for (const struct command *other = commands; other->name; other++)
-        if (option_find(other, typed, length))
+    for (unsigned i = 0; commands[i]; i++)
+        if (option_find(commands[i], typed, length))
             return misuse(err, command, "--%s is an option of clpipe %s, not of clpipe %s", shown,
-                          other->name, command->name);
+                          commands[i]->name, command->name);
     return misuse(err, command, "unknown option --%s", shown);
 }
 
@@ -276,7 +276,7 @@ static enum status set_value(struct options *options, const struct option *row, 
                              const char *text, struct error *err)
 {
     const struct command *command = options->command;
-    void *place = (char *)options + row->offset;
+    void *place = (char *)options + row->at;
     char shown[120];
     path_for_message(shown, sizeof shown, text);
     if (!text[0])
@@ -390,7 +390,7 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
 {
     const struct option *row = option_find(options->command, name, strlen(name));
     assert(row && row->type == OPTION_CHOICE);
-    int index = *(const int *)((const char *)options + row->offset);
+    int index = *(const int *)((const char *)options + row->at);
     const char *word = row->value;
     for (int i = 0; i < index; i++)
         word += strcspn(word, "|") + 1;
@@ -417,7 +417,7 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     if (row->type == OPTION_FLAG) {
         if (text[length])
             return misuse(err, options->command, "%s takes no value", typed);
-        *(bool *)((char *)options + row->offset) = true;
+        *(bool *)((char *)options + row->at) = true;
         return STATUS_OK;
     }
     if (text[length])
@@ -450,7 +450,7 @@ static enum status parse_short(struct options *options, int argc, char *const *a
         if (status != STATUS_OK)
             return status;
         if (row->type == OPTION_FLAG) {
-            *(bool *)((char *)options + row->offset) = true;
+            *(bool *)((char *)options + row->at) = true;
             continue;
         }
         char typed[3] = {'-', row->letter, 0};
@@ -507,7 +507,7 @@ enum status options_parse(struct options *out, const struct command *command, in
     for (unsigned i = 0; (group = option_group_at(command, i)); i++)
         for (const struct option *row = group->row; row->name; row++) {
             if (row->type == OPTION_CHOICE)
-                *(int *)((char *)out + row->offset) = -1;
+                *(int *)((char *)out + row->at) = -1;
             /* A list's default holds only while nothing was given: its reader applies it. */
             if (row->initial && row->type != OPTION_LIST) {
                 enum status status = set_value(out, row, row->name, row->initial, NULL);

@@ -171,7 +171,7 @@ struct option {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     enum option_type type;
-    size_t offset;       /* in struct options */
+    size_t at;           /* in struct options */
     const char *value;   /* the value's name in help; of a choice its words, "a|b|c" */
     const char *initial; /* the default, as it would be typed; NULL: none */
     const char *note;    /* how help tells a default that depends; NULL: initial is shown */
@@ -187,9 +187,14 @@ struct option_group {
 
 #define OPTION_GROUPS 6
 
+#define GOAL_JOB     "All in one step"
+#define GOAL_STEPS   "Step by step"
+#define GOAL_RESULTS "Results"
+#define GOAL_MACHINE "This machine"
+
 struct command {
     const char *name;
-    const char *goal;      /* "Get features and clusters": commands of one goal follow each other */
+    const char *goal;      /* GOAL_...: commands of one goal follow each other */
     const char *arguments; /* "SOURCE... -o F.h5 [OPTIONS]" */
     const char *summary;   /* one line for the list of commands */
     const char *about;     /* paragraphs of the command's own help, a line each */
@@ -205,20 +210,14 @@ struct command {
     /* Several processes that a launcher has started: share the work, or may each do what they are for.
      * Else they would do the same work several times, and are refused. */
     bool ranks_share, ranks_apart;
-    const struct option_group *const group[OPTION_GROUPS]; /* its own, ended by NULL */
+    const struct option_group group[OPTION_GROUPS]; /* its own; behind them rows are NULL */
     enum status (*run)(const struct options *options, struct error *err);
 };
 
-/* All commands, ended by a row whose name is NULL. */
-extern const struct command commands[];
+/* All commands, ended by NULL. */
+extern const struct command *const commands[];
 /* Groups that every command takes. */
-extern const struct option_group group_general, group_compute, group_repair;
-/* Groups of single commands. */
-extern const struct option_group group_ingest, group_images, group_codebook, group_list, group_merge, group_tuning, group_ingest_output, group_run_output,
-    group_cluster, group_cluster_run, group_assign, group_import, group_remove, group_carried, group_similar,
-    group_evaluate, group_info, group_export, group_ndrange,
-    group_bench, group_tune, group_duplicates, group_select;
-extern const struct option_group group_report;
+extern const struct option_group group_general, group_compute;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);

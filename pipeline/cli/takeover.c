@@ -255,7 +255,7 @@ static bool differs(char theirs[64], char mine[64], const struct takeover *t, co
 {
     const struct options *o = &t->options;
     const struct option *row = option_find(o->command, name, strlen(name));
-    const void *value = (const char *)o + row->offset;
+    const void *value = (const char *)o + row->at;
     const char *word = parameters_member(t->parameters, key);
     uint64_t number;
     double real;

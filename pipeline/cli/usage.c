@@ -110,8 +110,8 @@ enum status usage_command(const struct command *command, struct error *err)
         text += length;
         text += strspn(text, "\n");
     }
-    for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
-        describe_group(&sink, command->group[i]);
+    for (unsigned i = 0; i < OPTION_GROUPS && command->group[i].row; i++)
+        describe_group(&sink, &command->group[i]);
     const struct option *threads = command->threads ? option_find(command, "threads", 7) : NULL;
     if (threads) {
         sink_text(&sink, "\nMachine\n");
@@ -178,7 +178,8 @@ enum status usage_json(struct error *err)
     json_open_object(&json, NULL);
     json_string(&json, "version", CLPIPE_VERSION);
     json_open_array(&json, "commands");
-    for (const struct command *command = commands; command->name; command++) {
+    for (unsigned c = 0; commands[c]; c++) {
+        const struct command *command = commands[c];
         json_open_object(&json, NULL);
         json_string(&json, "name", command->name);
         json_string(&json, "arguments", command->arguments);
@@ -186,8 +187,8 @@ enum status usage_json(struct error *err)
         if (command->about)
             json_string(&json, "about", command->about);
         json_open_array(&json, "groups");
-        for (unsigned i = 0; i < OPTION_GROUPS && command->group[i]; i++)
-            list_group(&json, command->group[i]);
+        for (unsigned i = 0; i < OPTION_GROUPS && command->group[i].row; i++)
+            list_group(&json, &command->group[i]);
         json_close_array(&json);
         json_close_object(&json);
     }
@@ -221,7 +222,8 @@ enum status usage_program(struct error *err)
     sink_text(&sink, "clpipe: extract features from images and cluster them with OpenCL\n"
                      "\nusage: clpipe COMMAND [ARGUMENTS] [OPTIONS]\n");
     const char *goal = "";
-    for (const struct command *command = commands; command->name; command++) {
+    for (unsigned c = 0; commands[c]; c++) {
+        const struct command *command = commands[c];
         if (strcmp(goal, command->goal) != 0)
             sink_printf(&sink, "\n%s\n", command->goal);
         goal = command->goal;
@@ -244,9 +246,9 @@ void usage_short(void)
 {
     char names[400];
     size_t used = 0;
-    for (const struct command *command = commands; command->name; command++)
+    for (unsigned i = 0; commands[i]; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                                 command->name);
+                                 commands[i]->name);
     log_message(LOG_ERROR, "no command given");
     log_message(
         LOG_INFO,
