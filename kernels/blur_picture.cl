@@ -1,10 +1,9 @@
-/* blur_picture: the 3x3 box blur of one picture, a work-item a pixel.
+/* blur_picture: the 3x3 box blur of one picture, one work-item per pixel.
  *
- * The blurred picture is the interior: two columns and two rows less, each channel the sum of nine
- * divided by 9, rounded down. A two-dimensional range of exactly that size covers it; a larger one
- * is guarded. Nine loads a channel: what it is for is to show what a device makes of ranges
- * (`clpipe devices --ndrange`). Pictures of an ingest go through blur_slot.
- */
+ * The blurred picture is the interior: two columns and two rows smaller, each channel the sum of
+ * nine values divided by 9, rounded down. A two-dimensional range of exactly that size covers it; a
+ * larger one is guarded. It issues nine loads per channel, as it exists to show how a device
+ * handles ranges (`clpipe devices --ndrange`). Ingest uses blur_slot. */
 __kernel void blur_picture(__global const uchar *pixels, __global uchar *blurred, uint width,
                            uint height)
 {

@@ -1,20 +1,19 @@
-/* blur_slot: the 3x3 box blur of all pictures in a slot, one launch.
+/* blur_slot: the 3x3 box blur of all pictures in a slot in one launch.
  *
- * A pixel's neighbours are 3 bytes away in its row, for every channel alike, so a row of interleaved
- * RGB blurs as a row of bytes. A work-item takes a block of BLUR_BLOCK_BYTES by BLUR_BLOCK_ROWS: it
- * slides down, keeps the sums across of two rows, and adds each new row's once, so every row is
- * loaded three times in all. Sums reach 2,295 and are divided in 16 bits. The range has as many
- * work-items as there are blocks in the slot, whatever the sizes of the pictures; the part that a
- * block belongs to is found by bisection. Bound by the three unaligned loads.
+ * A pixel's neighbours are 3 bytes away in its row for every channel, so a row of interleaved RGB
+ * is blurred as a row of bytes. A work-item takes a block of BLUR_BLOCK_BYTES by BLUR_BLOCK_ROWS:
+ * it slides down, keeps the horizontal sums of two rows and adds that of each new row, so every row
+ * is loaded three times in all. Sums reach 2,295 and are divided in 16 bits. The range has one
+ * work-item per block in the slot, whatever the sizes of the pictures; each bisects for the part
+ * that its block belongs to. Bound by the three unaligned loads.
  *
- * Where the device takes non-uniform work-groups the range is exact; elsewhere it is rounded up, and
- * the work-items past the end do nothing.
- */
+ * If the device takes non-uniform work-groups, the range is exact; otherwise it is rounded up and
+ * the work-items past the end do nothing. */
 #include "blur_part.h"
 #include "find_part.h"
 
-/* Sixteen bytes at any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10
- * has none. */
+/* Sixteen bytes at any address. In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind
+ * 21.10 does not support. */
 struct __attribute__((packed)) sixteen {
     uchar16 bytes;
 };
@@ -24,13 +23,13 @@ static inline ushort16 load(__global const uchar *in)
     return convert_ushort16(((__global const struct sixteen *)in)->bytes);
 }
 
-/* Sums across of the pixels around 16 bytes of a row. */
+/* Horizontal sums around 16 bytes of a row. */
 static inline ushort16 across(__global const uchar *in)
 {
     return load(in) + load(in + 3) + load(in + 6);
 }
 
-/* The columns at the right that are no whole block. */
+/* The columns at the right that do not fill a block. */
 static inline void blur_bytes(__global uchar *out, __global const uchar *in, uint bytes, uint rows,
                               uint stride)
 {

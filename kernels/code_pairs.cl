@@ -1,17 +1,17 @@
-/* code_pairs: all pairs of codes of a band of rows with all later columns, within a distance.
+/* code_pairs: all pairs of codes within a distance, between a band of rows and all later columns.
  *
- * A code's bits are 64 and -64 in 8-bit integers, in two groups: those that mirroring leaves and those that
- * it inverts, each filled up to whole words; what fills them is 0 in rows. If E and O are the two products
- * of a pair over 64^2, its distance to the code or its mirror image is (256 - E - |O|) / 2. One sign bit
- * that is clear tells that some pair of a work-item's is near enough.
+ * A code's bits become 64 and -64 in 8-bit integers, in two groups: those that mirroring preserves
+ * and those that it inverts, each padded to whole words; the padding is 0 in rows. If E and O are
+ * the two products of a pair over 64^2, its distance to the code or its mirror image is (256 - E -
+ * |O|) / 2. One clear sign bit shows that some pair of the work-item is near enough.
  *
- * NVIDIA: by tensor cores (mma.m16n8k32 of signed bytes). A warp keeps 16 * PAIR_TILES rows in registers,
- * as operands, and passes over the columns, 8 at a time, whose words are read one turn ahead. 64 and -64
- * differ in the sign alone, so a shift and one logical operation make four operand bytes of a word. Which
- * bit of a word becomes which byte is of no matter while rows and columns agree. Elsewhere, -D PLAIN: a
- * work-item takes row after row and counts bits.
+ * NVIDIA: tensor cores (mma.m16n8k32 of signed bytes). A warp keeps 16 * PAIR_TILES rows in
+ * registers as operands and walks the columns, 8 at a time, reading their words one iteration
+ * ahead. 64 and -64 differ only in the sign bits, so a shift and one logical operation turn a word
+ * into four operand bytes. Which bit becomes which byte does not matter as long as rows and columns
+ * agree. Elsewhere, -D PLAIN: a work-item takes row after row and counts bits.
  *
- * Pairs past `room` are counted and not written. */
+ * Pairs past `room` are counted but not written. */
 #include "code_pairs_shape.h"
 
 static void put(__global uint *found, uint room, uint row, uint column, uint distance,
@@ -60,18 +60,18 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
 #define TILES PAIR_TILES
 #define SQUARE 4096 /* product of two equal bits */
 
-/* Of bits 7 - s, 15 - s, 23 - s and 31 - s of a word shifted left by s: 64 for 0, -64 for 1. */
+/* Maps bits 7 - s, 15 - s, 23 - s and 31 - s of a word shifted left by s: 0 to 64, 1 to -64. */
 static uint expand(uint shifted)
 {
     uint bytes;
-    /* (shifted & 0x80808080) ^ 0x40404040, which compilers make two instructions of */
+    /* (shifted & 0x80808080) ^ 0x40404040, for which compilers emit two instructions */
     __asm__("lop3.b32 %0, %1, %2, %3, 0x6a;"
             : "=r"(bytes)
             : "r"(shifted), "r"(0x80808080u), "r"(0x40404040u));
     return bytes;
 }
 
-/* The same of a row's word, `used` bits of which are a code's. */
+/* The same for a row's word, `used` bits of which belong to the code. */
 static uint expand_row(uint word, uint shift, int used)
 {
     const uint bits = used >= 32 ? 0xffffffffu : used <= 0 ? 0 : (1u << used) - 1;
@@ -86,7 +86,7 @@ static void multiply(int *sum, const uint *a, uint b0, uint b1)
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* The same, but sums begin at 0. */
+/* The same, with sums starting at 0. */
 static void multiply_first(int *sum, const uint *a, uint b0, uint b1)
 {
     __asm__ volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, "
@@ -122,7 +122,7 @@ code_pairs(__global const uint *codes, uint count, uint first_row, uint first_co
         }
     }
     const int least = (PAIR_BITS - 2 * (int)limit) * SQUARE;
-    /* From the first columns that are not before all of the rows. */
+    /* Starts at the first columns that are not before all of the rows. */
     const uint first = max(begin, rows / 8 * 8);
     __global const uint *other = codes + (ulong)(first + group) * PAIR_WORDS;
 #pragma unroll

@@ -1,15 +1,14 @@
-/* code_slot: the words of the perceptual codes of all images in a slot, one launch.
+/* code_slot: the words of the perceptual codes of all images in a slot in one launch.
  *
- * A work-item adds up the samples of RUN cells that lie side by side as stored and writes their
- * words: no two work-items have the same cell of a part, so there are no atomics. Places of samples are
- * computed for each column and row; orientation decides which cell they belong to. Every image costs
- * the same 8,192 samples, whatever its size. They are four to a cell across and two down in the upright
- * image, since those of a row mostly share cache lines: bound by memory.
- */
+ * A work-item adds up the samples of RUN adjacent cells of the stored image and writes their words.
+ * No two work-items share a cell of a part, so there are no atomics. The positions of samples are
+ * computed for each column and row; the orientation decides which cell they belong to. Every image
+ * costs the same 8,192 samples, whatever its size: in the upright image, four per cell across and
+ * two down, since those of a row mostly share cache lines. Bound by memory. */
 #include "code_part.h"
 
 #define CELLS  32
-#define ACROSS 4 /* samples of a cell of the upright image */
+#define ACROSS 4 /* samples across a cell of the upright image */
 #define DOWN   2
 #ifdef CPU
 #define RUN CODE_RUN_CPU
@@ -17,7 +16,7 @@
 #define RUN CODE_RUN
 #endif
 
-/* Where sample `k` of `samples` of an axis of `size` pixels lies; both as stored. */
+/* Position of sample `k` of `samples` along an axis of `size` pixels; both as stored. */
 static inline uint place(uint k, uint samples, uint size, uint backwards)
 {
     const uint upright = backwards ? samples - 1 - k : k;
@@ -48,7 +47,7 @@ __kernel void code_slot(__global const uchar *pixels, __global const struct code
     __global const uchar *first = pixels + part.offset + at[0];
     __global const uchar *second = pixels + part.offset + (usual ? at[1] : at[0]);
     if (usual && first == second && CELLS % part.width == 0) {
-        /* 32 columns, or a divisor of that: all samples of a cell are of one pixel. */
+        /* 32 columns, or a divisor of 32: all samples of a cell hit one pixel. */
         __global uint *out = words + part.words + row * CELLS;
         __global const uchar *p = first + 3 * column;
         for (uint c = 0; part.width == CELLS && c < RUN; c++, p += 3)

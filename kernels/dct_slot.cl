@@ -1,10 +1,9 @@
-/* dct_slot: the lowest frequencies of each 8x8 block of all pictures in a slot, one launch.
+/* dct_slot: the lowest frequencies of each 8x8 block of all pictures in a slot in one launch.
  *
- * A work-item takes a block, row by row from the outside to the middle: the sum of two opposite rows
- * serves the even frequencies, the difference the odd ones. Each frequency down has a vector of the
- * eight columns; the frequencies across are inner products with it. All sums are below 2^31; docs/features.md has the
- * formula.
- */
+ * A work-item takes a block, row by row from the outside to the middle: the sum of two opposite
+ * rows contributes to the even frequencies, the difference to the odd ones. Each vertical frequency
+ * has a vector of the eight columns; the horizontal frequencies are inner products with it. All
+ * sums are below 2^31; docs/features.md has the formula. */
 #include "descriptor_place.h"
 
 #define SIDE 8

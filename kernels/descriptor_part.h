@@ -1,4 +1,4 @@
-/* descriptor_part.h: what the host and the kernels of descriptors both read. */
+/* descriptor_part.h: data shared by the host and the descriptor kernels. */
 #ifndef CLPIPE_KERNELS_DESCRIPTOR_PART_H
 #define CLPIPE_KERNELS_DESCRIPTOR_PART_H
 
@@ -9,21 +9,21 @@
 #define DESCRIPTOR_U32 uint32_t
 #endif
 
-/* A whole upright RGB picture, rows of 3 * width bytes. */
+/* A whole, upright RGB picture: rows of 3 * width bytes. */
 struct descriptor_part {
-    DESCRIPTOR_U32 offset; /* of the first pixel, bytes */
-    DESCRIPTOR_U32 width, height; /* 0: nothing to do (the picture was given up, or is no whole one) */
-    DESCRIPTOR_U32 out;           /* of the first descriptor in the other buffer, bytes */
-    DESCRIPTOR_U32 scratch;       /* pixels of the parts before */
-    DESCRIPTOR_U32 first[2];      /* number of the part's first item in the slot, of each kernel */
+    DESCRIPTOR_U32 offset; /* byte offset of the first pixel */
+    DESCRIPTOR_U32 width, height; /* 0: nothing to do (abandoned, or not a whole picture) */
+    DESCRIPTOR_U32 out;           /* byte offset of the first descriptor in the output buffer */
+    DESCRIPTOR_U32 scratch;       /* pixels in all earlier parts */
+    DESCRIPTOR_U32 first[2];      /* index of the part's first work-item in the slot, per kernel */
 };
 
-/* Descriptors of a picture, and the row of words that they are added to. */
+/* The descriptors of one picture, and the output row they are counted in. */
 struct words_part {
-    DESCRIPTOR_U32 offset; /* of the first descriptor, bytes */
-    DESCRIPTOR_U32 number; /* of descriptors; 0: nothing to do */
-    DESCRIPTOR_U32 words;  /* number of the first word */
-    DESCRIPTOR_U32 first[2]; /* number of the part's first item in the slot, of each kernel */
+    DESCRIPTOR_U32 offset; /* byte offset of the first descriptor */
+    DESCRIPTOR_U32 number; /* descriptors; 0: nothing to do */
+    DESCRIPTOR_U32 words;  /* index of the row's first word */
+    DESCRIPTOR_U32 first[2]; /* index of the part's first work-item in the slot, per kernel */
 };
 
 #endif

@@ -1,11 +1,12 @@
-/* descriptor_place.h: what the kernels of descriptors share: parts, squares, roots. */
+/* descriptor_place.h: helpers shared by the descriptor kernels. */
 #ifndef CLPIPE_KERNELS_DESCRIPTOR_PLACE_H
 #define CLPIPE_KERNELS_DESCRIPTOR_PLACE_H
 
 #include "descriptor_part.h"
 #include "find_part.h"
 
-/* Squares of `side` pixels every `step`: how many across, or down, and where they begin. */
+/* Number of squares of `side` pixels at intervals of `step` along one axis, and the offset of the
+ * first one. */
 static inline uint squares(uint size, uint side, uint step)
 {
     return size < side ? 0 : (size - side) / step + 1;
@@ -16,12 +17,12 @@ static inline uint margin(uint size, uint side, uint step)
     return (size - side - (size - side) / step * step) / 2;
 }
 
-/* floor(sqrt(q)) of integers below 2^16. sqrt may miss by 3 ulp; half a unit keeps it from the next
- * integer. */
+/* floor(sqrt(q)) of an integer below 2^16. sqrt may be off by 3 ulp; adding one half keeps that
+ * from reaching the next integer. */
 #define ROOT(q) sqrt((q) + 0.5f)
 
-/* Bytes at any address. As OpenCL C 2.0, vstore takes a generic pointer, and Oclgrind 21.10 has none;
- * nor has it what compilers make of / and % by the same number. */
+/* Unaligned vectors. In OpenCL C 2.0 vstore takes a generic pointer, which Oclgrind 21.10 does not
+ * support; nor does it support the instruction compilers emit for / and % by the same divisor. */
 struct __attribute__((packed)) sixteen_bytes {
     uchar16 bytes;
 };

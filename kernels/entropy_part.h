@@ -1,4 +1,4 @@
-/* entropy_part.h: what the host and jpeg_entropy both read. */
+/* entropy_part.h: data shared by the host and jpeg_entropy. */
 #ifndef CLPIPE_KERNELS_ENTROPY_PART_H
 #define CLPIPE_KERNELS_ENTROPY_PART_H
 
@@ -15,18 +15,18 @@
 
 #define JPEG_STREAM_SLOTS  6
 #define JPEG_STREAM_TABLES 4
-#define JPEG_BLOCKS_AT     384 /* bytes of the quantization tables before the first block */
+#define JPEG_BLOCKS_AT     384 /* bytes of quantization tables before the first block */
 
-/* The bits of a verdict; 0: proven. */
-#define JPEG_NOT_SYNCHRONISED 1 /* in the rounds that there are */
+/* Bits of a verdict; 0: the coefficients are proven correct. */
+#define JPEG_NOT_SYNCHRONISED 1 /* within the rounds allowed */
 #define JPEG_NO_CODE          2
-#define JPEG_BEYOND_BLOCK     4  /* a run leads behind the block's last coefficient */
-#define JPEG_TOO_SHORT        8  /* fewer blocks than there should be */
-#define JPEG_BITS_WRONG       16 /* a segment's last block ends behind it, or a byte before its end */
-#define JPEG_LINK_WRONG       32 /* a work-item ended elsewhere than the next one began */
-#define JPEG_MEAN_TOO_LARGE   64 /* for 16 bits */
+#define JPEG_BEYOND_BLOCK     4  /* a run passes the last coefficient of a block */
+#define JPEG_TOO_SHORT        8  /* fewer blocks than the header announces */
+#define JPEG_BITS_WRONG       16 /* a segment's last block ends past its data, or 8 bits early */
+#define JPEG_LINK_WRONG       32 /* a work-item ended where the next one did not begin */
+#define JPEG_MEAN_TOO_LARGE   64 /* a DC value does not fit 16 bits */
 
-/* part/stream.h describes these two. */
+/* part/stream.h describes both structs. */
 struct jpeg_stream_slot {
     JPEG_U32 dc, ac, component, first, row, column;
 };
@@ -40,11 +40,11 @@ struct jpeg_stream {
     JPEG_U8 table[JPEG_STREAM_TABLES][272];
 };
 
-/* A part in a slot: bytes, of multiples of 16. */
+/* A part in a slot. Offsets are in bytes, multiples of 16. */
 struct jpeg_stream_part {
     JPEG_U32 offset, out;
-    JPEG_U32 sixteens; /* to copy, of a part that is no stream; of a stream 1, 0: given up */
-    JPEG_U32 verdict;  /* index of its word */
+    JPEG_U32 sixteens; /* 16-byte vectors to copy; for a stream 1, or 0 if abandoned */
+    JPEG_U32 verdict;  /* index of its verdict */
 };
 
 #endif

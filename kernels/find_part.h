@@ -1,9 +1,9 @@
-/* find_part.h: which part of a slot a work-item or a group belongs to. */
+/* find_part.h: finds the part of a slot that a work-item or work-group belongs to. */
 #ifndef CLPIPE_KERNELS_FIND_PART_H
 #define CLPIPE_KERNELS_FIND_PART_H
 
-/* The last part whose first item, the member `first`, is `item` or before: parts without items come
- * before it. By bisection. */
+/* Bisects for the last part whose member `first` does not exceed `item`. Parts without items have
+ * the same `first` as the next part and so are never found. */
 #define FIND_PART(found, parts, count, item, first)                                                \
     uint found = 0;                                                                                \
     for (uint high_ = (count); high_ - found > 1;) {                                               \

@@ -1,13 +1,12 @@
-/* fisher_sums: adds up the projected descriptors of each word, and their squares, for all pictures in a
- * slot, one launch.
+/* fisher_sums: sums the projected descriptors of each word, and their squares, for all pictures in
+ * a slot in one launch.
  *
- * The words of a row are the number of descriptors of each of WORDS words; the sums of their PROJECTED
- * values, word by word; the sums of the values' squares. Sums are modulo 2^32.
+ * A row consists of the number of descriptors of each of WORDS words, the sums of their PROJECTED
+ * values, word by word, and the sums of the values' squares. Sums are modulo 2^32.
  *
- * On CPUs a work-item takes all descriptors of a picture and is alone with its row. Elsewhere
- * (CHUNK descriptors each) a work-group takes a chunk, an item one of their columns, and adds atomically
- * without waiting for the result: neighbouring items add to neighbouring words.
- */
+ * On CPUs a work-item takes all descriptors of a picture and owns its row. Elsewhere a work-group
+ * takes a chunk of CHUNK descriptors and each work-item one of their columns; it adds atomically
+ * without waiting for the result, and neighbouring work-items add to neighbouring words. */
 #include "descriptor_part.h"
 #include "find_part.h"
 
@@ -17,7 +16,7 @@
 
 #define RECORD (PROJECTED + 2)
 
-/* As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+/* In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind 21.10 does not support. */
 struct __attribute__((packed, aligned(4))) sixteen_words {
     uint16 words;
 };

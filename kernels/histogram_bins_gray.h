@@ -1,4 +1,4 @@
-/* histogram_bins_gray.h: GRAY, a histogram of luma (histogram_bins_rgb.h says what a kind defines). */
+/* histogram_bins_gray.h: GRAY, a histogram of luma (histogram_bins_rgb.h defines the interface). */
 #ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_GRAY_H
 #define CLPIPE_KERNELS_HISTOGRAM_BINS_GRAY_H
 

@@ -1,8 +1,9 @@
-/* histogram_bins_lab.h: LAB, a joint histogram of L*, a* and b* (histogram_bins_rgb.h says what a kind defines). */
+/* histogram_bins_lab.h: LAB, a joint histogram of L*, a* and b* (histogram_bins_rgb.h defines the
+ * interface). */
 #ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_LAB_H
 #define CLPIPE_KERNELS_HISTOGRAM_BINS_LAB_H
 
-/* floor(4095 * linear + 1/2) of sRGB. */
+/* floor(4095 * linear + 1/2) of each sRGB value. */
 __constant ushort lab_linear[256] = {
     0, 1, 2, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 18, 20, 21, 23, 25, 27, 29, 31, 33, 35, 37,
     40, 42, 45, 48, 50, 53, 56, 59, 62, 66, 69, 72, 76, 79, 83, 87, 91, 95, 99, 103, 107, 112,
@@ -21,9 +22,9 @@ __constant ushort lab_linear[256] = {
     3774, 3809, 3844, 3879, 3915, 3950, 3986, 4022, 4059, 4095,
 };
 
-/* floor(1024 cbrt(t / 4096)), above 36 / 4096, else the line that CIE has there. The root is found by
- * halving the exponent's third in the bits of a float, and a step of Halley's method; it is wrong by
- * less than one, and its cube tells. */
+/* floor(1024 cbrt(t / 4096)) above 36 / 4096, else CIE's linear segment. The estimate divides the
+ * float's bits, hence its exponent, by three and takes one step of Halley's method; it is off by
+ * less than one, which comparing cubes corrects. */
 static inline int lab_root(int t)
 {
     const float x = (float)t;

@@ -1,20 +1,19 @@
-/* histogram_bins_rgb.h: RGB, a histogram of each channel, and RGB_JOINT, one over all three.
+/* histogram_bins_rgb.h: RGB, one histogram per channel, and RGB_JOINT, one over all three.
  *
- * A feature kind's header says for KIND which bin a pixel falls into, with 8-bit r, g and b and the
- * bins n0, n1 and n2 of its spec, by the formulas of docs/features.md. Either
+ * The header of a feature kind defines, for KIND, the bin of a pixel with 8-bit r, g and b, given
+ * the bin counts n0, n1 and n2 of its spec, by the formulas of docs/features.md. Either
  *
  *   #define FORM_KIND SINGLE
  *   #define BIN_KIND(r, g, b, n0, n1, n2)    the one bin of a pixel
  *
- * or, where values of 0 to 255 are counted in one or more channels with n0 bins each, value v in bin
- * v * n0 >> 8 (kernels then may count values first and fold them to bins later):
+ * or, if values of 0 to 255 are counted in one or more channels of n0 bins each, value v in bin v *
+ * n0 >> 8 (kernels may then count values first and fold them into bins later):
  *
  *   #define FORM_KIND     CHANNELS
- *   #define CHANNELS_KIND how many
+ *   #define CHANNELS_KIND the number of channels
  *   #define VALUES_KIND(DO, x, y, r, g, b)   DO(x, y, c, v) for each channel c and its value v
  *
- * The host puts the headers of a pass's kinds before the kernel.
- */
+ * The host prepends the headers of all kinds in the pass to the kernel. */
 #ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_RGB_H
 #define CLPIPE_KERNELS_HISTOGRAM_BINS_RGB_H
 

@@ -1,9 +1,8 @@
-/* histogram_global: every work-item adds straight to the picture's counters in global memory.
+/* histogram_global: every work-item adds directly to the picture's counters in global memory.
  *
- * The baseline, and the way out for tables that no local memory holds (a joint histogram of 16384
- * bins is 64 KiB). Bound by global atomics: good for wide, well-spread histograms, bad for pictures
- * of one colour, where every addition meets the same word. One work-group a tile.
- */
+ * The baseline, and the fallback for tables that do not fit local memory (a joint histogram of
+ * 16384 bins takes 64 KiB). Bound by global atomics: good for wide, well-spread histograms, bad for
+ * pictures of one colour, where every addition hits the same word. One work-group per tile. */
 #include "histogram_bins.h"
 
 #ifndef GROUP

@@ -1,21 +1,20 @@
-/* histogram_group.h: how a work-group walks the pixels of a tile, shared by the kernels that keep
+/* histogram_group.h: how a work-group walks the pixels of a tile; shared by the kernels that keep
  * the table of the pass in local memory.
  *
- * The kernel defines, before it includes this:
+ * The kernel defines before including this:
  *
  *   INLINE void add(__local uint *table, uint copy, uint counter)
- *       one more in counter 0 to PASS_BINS - 1, in the work-item's copy of the table
+ *       increments counter 0 to PASS_BINS - 1 in the work-item's copy of the table
  *
- * Pixels of three bytes lie across words and across what a cache line holds. A work-item takes
- * sixteen of them at a time, 48 bytes, as three 16-byte vectors that it loads before it counts any:
- * every line is used whole by neighbouring work-items while it is in the first-level cache, and
- * several loads are under way at any time (measured on an H200: 0.97 of what reading alone gives,
- * where one 4-byte word at a time gave 0.89). Pixels before the first multiple of 16 bytes and after
- * the last whole sixteen are read byte by byte.
- */
+ * 3-byte pixels straddle words and cache lines. A work-item takes sixteen of them at a time, 48
+ * bytes, as three 16-byte vectors, and loads all three before it counts any: neighbouring
+ * work-items use up every line while it is in the L1 cache, and several loads are always in flight
+ * (measured on an H200: 0.97 of the bandwidth of reading alone; one 4-byte word at a time gave
+ * 0.89). Pixels before the first multiple of 16 bytes and after the last whole sixteen are read
+ * byte by byte. */
 #include "histogram_bins.h"
 
-#define LANES 32 /* work-items that share a row, at most */
+#define LANES 32 /* maximum number of work-items that share a row */
 
 #define ADD(t, n0, c, v) add(table, copy, (t) + (c) * (n0) + ((v) * (n0) >> 8));
 #define COUNT_CHANNELS(KIND, t, r, g, b, n0, n1, n2) VALUES_##KIND(ADD, t, n0, r, g, b)
@@ -39,7 +38,7 @@ INLINE void count_four(__local uint *table, uint copy, uint w0, uint w1, uint w2
     count_pixel(table, copy, w2 >> 8, w2 >> 16, w2 >> 24);
 }
 
-/* Pixels before the first whose address is a multiple of 16: 3 * 11 is 1 modulo 16. */
+/* Pixels before the first one at a multiple of 16 bytes: 3 * 11 is 1 modulo 16. */
 INLINE uint pixels_to_alignment(uint at)
 {
     return (16u - (at & 15u)) * 11u & 15u;
@@ -66,8 +65,8 @@ INLINE void count_run(__local uint *table, uint copy, __global const uchar *pixe
         count_pixel(table, copy, p[3 * x], p[3 * x + 1], p[3 * x + 2]);
 }
 
-/* Work-items for a row that is cut into so many pieces: a power of two, so that no row is shared
- * by two groups of them. */
+/* Work-items for a row of `pieces` pieces: a power of two, so that no row is split between two sets
+ * of work-items. */
 INLINE uint lanes_for(uint pieces)
 {
     uint lanes = 4;
@@ -76,12 +75,12 @@ INLINE uint lanes_for(uint pieces)
     return min(lanes, (uint)GROUP);
 }
 
-/* All pixels of a tile; every work-item of the group calls it. */
+/* Counts all pixels of a tile. Every work-item of the group calls it. */
 INLINE void count_tile(__local uint *table, uint copy, __global const uchar *pixels,
                               const struct histogram_tile tile)
 {
     const uint item = (uint)get_local_id(0);
-    /* One long row is everybody's, by a stride that the compiler knows. */
+    /* A single long row is shared by all, with a stride known at compile time. */
     if (tile.rows == 1)
         count_run(table, copy, pixels, tile.offset, tile.width, item, GROUP);
     const uint lanes = lanes_for(tile.width / 16u), rows = tile.rows == 1 ? 0 : tile.rows;
@@ -90,7 +89,7 @@ INLINE void count_tile(__local uint *table, uint copy, __global const uchar *pix
                   item & (lanes - 1), lanes);
 }
 
-/* Adds a finished counter to the picture's: a tile that is all of its cell has it to itself. */
+/* Adds a finished counter to the picture's. A tile that covers its whole cell stores it. */
 INLINE void merge(__global uint *out, uint sum, bool whole_cell)
 {
     if (whole_cell)
@@ -99,8 +98,8 @@ INLINE void merge(__global uint *out, uint sum, bool whole_cell)
         atomic_add(out, sum);
 }
 
-/* That for each counter of a feature, where the work-group has one table: at the end of a kernel,
- * whose names are `tile`, `table`, `counters` and `item`. */
+/* Merges each counter of a feature at the end of a kernel that has one table per work-group and the
+ * variables `tile`, `table`, `counters` and `item`. */
 #define MERGE_TABLE(i, KIND, n0, n1, n2, n, o, t)                                                  \
     for (uint bin = item; bin < (n); bin += GROUP)                                                 \
         merge(counters + tile.counters + (o) + tile.cell * (n) + bin, table[(t) + bin],            \

@@ -1,15 +1,15 @@
-/* histogram_local: the textbook's way: one table a work-group in local memory.
+/* histogram_local: the textbook approach: one table per work-group in local memory.
  *
  * Five steps: clear the table, barrier, count into it with local atomics, barrier, add it to the
- * picture's counters. It takes the least local memory, so that many groups run at a time and large
- * joint tables fit. What limits it: work-items that increment the same counter or the same bank wait
- * for each other: random bytes lose half of a GPU's rate to banks, and a picture of one colour most
- * of it on devices that do not combine equal increments in hardware.
+ * picture's counters. It needs the least local memory, so many groups run at a time and large joint
+ * tables fit. Its limit: work-items that increment the same counter or the same bank wait for each
+ * other. Random bytes lose half of a GPU's rate to bank conflicts; a picture of one colour loses
+ * most of it on devices that do not combine equal increments in hardware.
  *
- * The NDRange is exactly `count` groups, so no work-item returns early: PoCL 3.1 miscompiles a return before
- * a barrier even where a whole group takes it (measured: pixels counted into other features' tables).
- * Source: V. Podlozhnyuk, "Histogram calculation in CUDA" (2007), and every OpenCL textbook since.
- */
+ * The NDRange has exactly `count` groups, so no work-item returns early: PoCL 3.1 miscompiles a
+ * return before a barrier even if a whole group takes it (measured: pixels counted in other
+ * features' tables). Source: V. Podlozhnyuk, "Histogram calculation in CUDA" (2007), and every
+ * OpenCL textbook since. */
 #ifndef GROUP
 #error "the host defines GROUP, the work-group size"
 #endif

@@ -2,31 +2,30 @@
  *
  * The fastest way to count on a GPU is 32 interleaved copies of the table (histogram_replicated): a
  * lane always increments in its own bank, whatever the pixels are. For three channels of 256
- * counters that takes 96 KiB, twice what OpenCL gives on most devices. Here one 32-bit word holds
- * two of them: of value v below 128 and of v + 128, of one channel. Each byte adds 1 to the word of
- * its lower seven bits and, where the eighth is set, 2^14 as well: the lower 14 bits count both
- * values, the upper 18 the larger one. So the address and what is added are both a mask away from
- * the shifted pixels, and counting a byte takes a shift, two such masks and one local atomic.
+ * counters that takes 96 KiB, twice what OpenCL offers on most devices. Here one 32-bit word holds
+ * two of them, for values v below 128 and v + 128 of one channel. Each byte adds 1 to the word of
+ * its lower seven bits and, if the eighth is set, 2^14 as well: the lower 14 bits count both
+ * values, the upper 18 the larger one. Address and addend are thus each one mask away from the
+ * shifted pixels, and counting a byte takes a shift, two such masks and one local atomic.
  *
- * No channel needs code of its own, so bytes are counted as they lie: each work-item reads 16 of
- * them beside its neighbours' (pixels of 3 bytes never coalesce like that), vector i begins with
- * channel i mod 3, and the channel is in the bits that are put into the address with the copy.
+ * All channels run the same code, so bytes are counted as they lie: each work-item reads 16 of them
+ * next to its neighbours' (3-byte pixels never coalesce like that), vector i begins with channel i
+ * mod 3, and the channel is or'ed into the address together with the copy.
  *
- * The lower field must not pass 16,383. A copy is shared by the work-items whose number is the same
- * modulo 32, and gets at most (GROUP / 32) * 16 / 3 bytes of a channel from each GROUP vectors; with
- * 1,024 work-items 507,904 pixels fit. The host makes tiles of one row no longer than that, so the
- * copies are added up once, at the end; rectangles are counted in chunks of rows.
+ * The lower field must not exceed 16,383. Work-items whose indices are equal modulo 32 share a
+ * copy, which gets at most (GROUP / 32) * 16 / 3 bytes of a channel from each GROUP vectors; with
+ * 1,024 work-items 507,904 pixels fit. The host makes single-row tiles no longer than that, so the
+ * copies are summed once, at the end; rectangles are counted in chunks of rows.
  *
- * What limits it: reading, and the steps of a tile in which nothing is read: to clear 48 KiB, to wait
- * for the first pixels, to add up. Other work-groups read meanwhile. For that the loads of FLIGHT
- * vectors must be straight code: where one is behind a branch, its value is copied and the copy
- * waited for. What is under way needs lines of the first-level cache, of which tables leave little;
- * on NVIDIA loads give theirs back (no_allocate). docs/performance.md has the shares of reading.
+ * Its limits: reading, and the phases of a tile that read nothing: clearing 48 KiB, waiting for the
+ * first pixels, summing. Other work-groups read meanwhile. For that the loads of FLIGHT vectors
+ * must be straight-line code: behind a branch, a value is copied and the copy waited for. Loads in
+ * flight need lines of the L1 cache, of which the tables leave few; on NVIDIA loads do not allocate
+ * there (no_allocate). docs/performance.md has the measured rates.
  *
- * Replication is that of J. Gomez-Luna et al. (2013); counters narrower than a word are as old as
- * V. Podlozhnyuk's byte counters in "Histogram calculation in CUDA" (2007); the upper half counted
- * in both fields is ours.
- */
+ * Replication follows J. Gomez-Luna et al. (2013); counters narrower than a word go back to V.
+ * Podlozhnyuk's byte counters in "Histogram calculation in CUDA" (2007); counting the upper half in
+ * both fields is new here. */
 #ifndef GROUP
 #error "the host defines GROUP, a multiple of 128"
 #endif
@@ -37,16 +36,16 @@
 #include "histogram_bins.h"
 
 #define COPIES 32
-#define VALUES 128          /* of a channel that have a word */
-#define ROWS   (3 * VALUES) /* words of a copy */
-#define QUADS  (COPIES / 4) /* 16-byte vectors of a word's copies */
+#define VALUES 128          /* values of a channel that have a word */
+#define ROWS   (3 * VALUES) /* words per copy */
+#define QUADS  (COPIES / 4) /* 16-byte vectors of one word's copies */
 
-#define CHANNEL 16384u /* bytes of a channel's words */
+#define CHANNEL 16384u /* bytes per channel */
 #define BOTH    16383u /* the lower field */
-#define UPPER   16384u /* one in the upper field */
+#define UPPER   16384u /* one, in the upper field */
 
-/* Vectors a work-item loads before it counts one, a multiple of 3. Six take 40 registers, of which
- * NVIDIA's multiprocessors have enough for three work-groups of 512, but for one of 1,024. */
+/* Vectors a work-item loads before it counts one, a multiple of 3. Six take 40 registers; NVIDIA's
+ * multiprocessors have enough for three work-groups of 512, but only for one of 1,024. */
 #if defined NO_ALLOCATE && GROUP <= 512
 #define FLIGHT 6
 #else
@@ -66,8 +65,9 @@ INLINE uint4 load(__global const uint4 *p)
 #endif
 }
 
-/* A byte in bits 7 to 14. `copy`: where the work-item's copy of the channel begins. `one` is 1, which
- * the compiler must not know: from a register it is or'ed in with the mask, in one instruction. */
+/* Counts a byte in bits 7 to 14. `copy`: where the work-item's copy of the channel begins. `one` is
+ * 1, but the compiler must not know: from a register it is or'ed in with the mask in one
+ * instruction. */
 INLINE void count_byte(__local uchar *table, uint byte, uint copy, uint one)
 {
     atomic_add((__local uint *)(table + ((byte & 0x3f80u) | copy)), (byte & UPPER) | one);
@@ -93,12 +93,12 @@ INLINE void count_pixel(__local uchar *table, uint lane, uint one, __global cons
     count_byte(table, (uint)p[2] << 7, lane | 2u * CHANNEL, one);
 }
 
-/* A row of pixels: up to 15 before the first at a multiple of 16 bytes, whole vectors of whole
- * pixels, and up to 15 more. */
+/* A row of pixels: up to 15 before the first multiple of 16 bytes, whole vectors of whole pixels,
+ * and up to 15 more. */
 struct row {
     uint head;
     uint vectors;
-    uint tail; /* the first pixel of it */
+    uint tail; /* its first pixel */
 };
 
 INLINE struct row divide(uint at, uint width)
@@ -110,7 +110,7 @@ INLINE struct row divide(uint at, uint width)
     return row;
 }
 
-/* The copies of the channels of a vector's bytes 0, 1 and 2; byte 3 has that of byte 0 and so on.
+/* Copies for the channels of bytes 0, 1 and 2 of a vector; byte 3 uses that of byte 0, and so on.
  * Vector i begins with channel i mod 3. */
 struct copies {
     uint a, b, c;
@@ -126,7 +126,7 @@ INLINE struct copies copies_of(uint vector, uint lane)
     return u;
 }
 
-/* Those of `step` vectors further on, a power of two, which is 1 or 2 modulo 3. */
+/* The copies for a vector `step` further on; step is a power of two, hence 1 or 2 modulo 3. */
 INLINE struct copies further(struct copies u, uint step)
 {
     const bool by_one = step % 3u == 1u;
@@ -137,7 +137,7 @@ INLINE struct copies further(struct copies u, uint step)
     return v;
 }
 
-/* Vectors [0, end), of which the work-item takes every GROUP'th. */
+/* Counts vectors [0, end), of which the work-item takes every GROUP-th. */
 INLINE void count_long(__local uchar *table, uint lane, uint one, __global const uint4 *vectors,
                        uint item, uint end)
 {
@@ -169,7 +169,8 @@ INLINE void count_long(__local uchar *table, uint lane, uint one, __global const
 }
 
 #if GRID
-/* `width` pixels at byte `at`, shared by `step` work-items, of which this is number `index`. */
+/* Counts `width` pixels at byte `at`, shared by `step` work-items, of which this is number
+ * `index`. */
 INLINE void count_row(__local uchar *table, uint lane, uint one, __global const uchar *pixels,
                       uint at, uint width, uint index, uint step)
 {
@@ -187,7 +188,7 @@ INLINE void count_row(__local uchar *table, uint lane, uint one, __global const 
         count_pixel(table, lane, one, p + 3u * x);
 }
 
-/* Work-items for a row of so many vectors: a power of two. */
+/* Work-items for a row of `vectors` vectors: a power of two. */
 INLINE uint lanes_for(uint vectors)
 {
     uint lanes = 4;
@@ -196,9 +197,9 @@ INLINE uint lanes_for(uint vectors)
     return lanes;
 }
 
-/* Rows that cannot pass a field. In one row a lane gets so many vectors, with at most 6 bytes of a
- * channel each, and its share of up to 15 pixels at either end; 32 / lanes rows share the copies.
- * No work-item is left over where all can have a row. */
+/* Number of rows that cannot overflow a field. In one row a lane gets so many vectors, with at most
+ * 6 bytes of a channel each, and its share of up to 15 pixels at either end; 32 / lanes rows share
+ * the copies. No work-item idles while there are rows. */
 INLINE uint rows_for(uint vectors, uint lanes)
 {
     const uint each = 6u * ((vectors + lanes - 1u) / lanes) + 2u * ((14u + lanes) / lanes);
@@ -208,8 +209,8 @@ INLINE uint rows_for(uint vectors, uint lanes)
 
 #endif
 
-/* Adds what was counted of values v and v + 128 to the picture's. A tile that is all of its cell has
- * the counters to itself, but with fewer bins values share one. */
+/* Adds the counts of values v and v + 128 to the picture's. A tile that covers its whole cell owns
+ * the counters, but with fewer bins values share one. */
 INLINE void merge(__global uint *out, uint v, uint bins, uint low, uint high, bool whole)
 {
     const uint a = v * bins >> 8, b = (v + VALUES) * bins >> 8;
@@ -228,7 +229,7 @@ INLINE void merge(__global uint *out, uint v, uint bins, uint low, uint high, bo
     merge(counters + tile.counters + (o) + tile.cell * (n) + row / VALUES * (n0), row % VALUES, n0,   \
           both - upper, upper, whole);
 
-/* The sums of the copies; the table is all 0 again. */
+/* Sums the copies and clears the table. */
 INLINE void take(__local uint4 *quads, uint item, const struct histogram_tile tile, bool whole,
                  __global uint *counters)
 {
@@ -236,7 +237,7 @@ INLINE void take(__local uint4 *quads, uint item, const struct histogram_tile ti
         uint both = 0, upper = 0;
 #pragma unroll 2
         for (uint q = 0; q < QUADS; q++) {
-            /* Neighbours begin at different banks. */
+            /* Neighbours start at different banks. */
             __local uint4 *at = quads + row * QUADS + (q + row) % QUADS;
             const uint4 w = *at, l = w & BOTH, h = w >> 14;
             both += l.x + l.y + l.z + l.w;
@@ -263,8 +264,8 @@ histogram_packed(__global const uchar *pixels, __global const struct histogram_t
         quads[q] = (uint4)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    /* One long row. The tile is read anew behind it, so that nothing is kept for later meanwhile:
-     * every register is a work-item less that can wait for memory. */
+    /* One long row. The tile is read again afterwards so that nothing is kept live: every register
+     * costs a work-item that could hide memory latency. */
     {
         const struct histogram_tile tile = tiles[first + get_group_id(0)];
         const uint width = tile.rows == 1 ? tile.width : 0;

@@ -1,19 +1,18 @@
-/* histogram_partial: a bucket for each work-group in global memory, and a second kernel that adds up
- * the buckets of a cell: no global atomics at all, and no counters to clear beforehand.
+/* histogram_partial: a bucket per work-group in global memory, and a second kernel that sums the
+ * buckets of a cell: no global atomics at all, and no counters to clear beforehand.
  *
- * The first kernel is histogram_replicated up to its end: tables in local memory, cleared 16 bytes at
- * a time, counted into with local atomics, their copies summed. Then the group stores its counters,
- * all of them, in a bucket of its own. The second kernel finds the first tile of each cell, which
- * says how many follow, and adds their buckets: a row of work-items takes neighbouring counters of
- * one bucket, so that reads coalesce, several rows share the buckets of a large picture, and a sum
- * through local memory ends it.
+ * The first kernel equals histogram_replicated except for its end: tables in local memory, cleared
+ * 16 bytes at a time, counted into with local atomics, their copies summed. Then the group stores
+ * all its counters in its own bucket. The second kernel finds the first tile of each cell, which
+ * says how many follow, and sums their buckets: a row of work-items takes neighbouring counters of
+ * one bucket, so that reads coalesce; several rows share the buckets of a large picture, and their
+ * sums are combined in local memory.
  *
- * What limits it: what limits histogram_replicated, and a table written and read again for each tile,
- * which is little for pictures that are tiles of 190,000 pixels and much for small ones with large
- * tables. It wins where global atomics are slow. It needs PASS_BINS words of device memory a tile.
- * Source: R. Shams, R. A. Kennedy, "Efficient histogram algorithms for NVIDIA CUDA compatible
- * devices" (2007), and NVIDIA's histogram256 sample.
- */
+ * Its limits: those of histogram_replicated, and a table written and read again for each tile,
+ * which is little for pictures cut into tiles of 190,000 pixels and much for small ones with large
+ * tables. It wins where global atomics are slow. It needs PASS_BINS words of device memory per
+ * tile. Source: R. Shams, R. A. Kennedy, "Efficient histogram algorithms for NVIDIA CUDA compatible
+ * devices" (2007), and NVIDIA's histogram256 sample. */
 #ifndef GROUP
 #error "the host defines GROUP, the work-group size"
 #endif
@@ -24,7 +23,7 @@
 #include "histogram_bins.h"
 
 #define QUADS       ((PASS_BINS * COPIES + 3) / 4)
-#define SLICES_MOST 16u /* that share the buckets of a cell */
+#define SLICES_MOST 16u /* rows of work-items that share the buckets of a cell */
 
 INLINE void add(__local uint *table, uint copy, uint counter)
 {
@@ -56,12 +55,12 @@ histogram_partial(__global const uchar *pixels, __global const struct histogram_
     }
 }
 
-/* Where counter `bin` of the pass lies among the picture's. */
+/* Offset of counter `bin` of the pass in the picture's counters. */
 #define PLACE(i, KIND, n0, n1, n2, n, o, t)                                                        \
     if (bin >= (t) && bin - (t) < (n))                                                             \
         place = (o) + tile.cell * (n) + bin - (t);
 
-/* Groups (x, y): x takes every so many'th row of counters, y every so many'th tile. */
+/* Groups (x, y): x strides over rows of counters, y over tiles. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 histogram_reduce(__global const uint *buckets, __global const struct histogram_tile *tiles,
                  uint first, uint count, __global uint *counters)
@@ -77,7 +76,7 @@ histogram_reduce(__global const uint *buckets, __global const struct histogram_t
         const uint end = tile.cell_tiles ? PASS_BINS : 0;
         for (uint base = (uint)get_group_id(0) * width; base < end;
              base += (uint)get_num_groups(0) * width) {
-            const uint bin = base + (item & (width - 1)); /* a power of two */
+            const uint bin = base + (item & (width - 1)); /* width is a power of two */
             uint sum = 0;
             for (uint i = slice; i < tile.cell_tiles && bin < PASS_BINS; i += slices)
                 sum += buckets[(size_t)(t + i) * PASS_BINS + bin];

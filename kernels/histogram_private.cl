@@ -1,39 +1,39 @@
-/* histogram_private: one work-item counts one tile in tables of its own, for CPU devices.
+/* histogram_private: one work-item counts one tile in private tables, for CPU devices.
  *
- * A CPU has few, strong threads and a first-level cache that holds a whole table, so the fastest
- * histogram is the sequential one: no barriers and no atomics while counting. Five things limit it:
+ * A CPU has few, strong threads and an L1 cache that holds a whole table, so the fastest histogram
+ * is the sequential one: no barriers and no atomics while counting. Five things limit it:
  *
- * - Stores: one counter a byte and one store a cycle is the bound that nothing here passes.
+ * - Stores: one counter per byte and one store per cycle is the bound that nothing here beats.
  * - Instructions around each store. Pixels are read eight at a time as three 64-bit words, and the
- *   words are shifted in place by 16, so that a byte costs one and a half instructions to extract
- *   (both low bytes of a register can be addressed) beside the increment. Compilers rewrite that
- *   into a shift and a mask for each byte unless KEEP hides where the word comes from, where the
- *   driver takes that.
+ *   words are shifted in place by 16, so that extracting a byte costs one and a half instructions
+ *   (both low bytes of a register can be addressed) besides the increment. Compilers rewrite that
+ *   into a shift and a mask for each byte unless KEEP hides where the word comes from, if the
+ *   driver accepts that.
  * - Store-to-load forwarding: two equal neighbours increment the same word, and the second waits
- *   for the first. SUB sub-tables that take turns break that chain.
+ *   for the first. SUB sub-tables used in turn break that chain.
  * - False dependencies: loads wait for older stores whose addresses are equal in the low 12 bits.
- *   Sub-tables are PITCH counters apart and not 256, or a grey picture has nothing else.
- * - Waiting for pixels, which are in no cache of the core's own: slots are larger. The hardware
- *   fetches ahead no further than to the end of a page, so the kernel does (FETCH).
+ *   Sub-tables are therefore PITCH counters apart, not 256; otherwise a grey picture hits nothing
+ *   else.
+ * - Waiting for pixels, as slots are larger than a core's private caches. The hardware prefetcher
+ *   stops at the end of a page, so the kernel prefetches itself (FETCH).
  *
- * Where a pixel falls into one bin (joint histograms, hsv), the bins of 16 pixels are evaluated first, in a
- * loop that compilers turn into vector instructions, and then counted one by one.
+ * If a pixel falls into one bin (joint histograms, hsv), the bins of 16 pixels are computed first,
+ * in a loop that compilers vectorise, and then counted one by one.
  *
- * Channel and grey tables always have 256 counters and are folded to the bins asked for at the end:
- * (v * B) >> 8 once a tile instead of once a pixel. A tile that is all of its cell stores its
- * counters; where several tiles share a cell, each adds its own with atomics.
+ * Channel and grey tables always have 256 counters and are folded into the requested bins at the
+ * end: (v * B) >> 8 once per tile instead of once per pixel. A tile that covers its whole cell
+ * stores its counters; if several tiles share a cell, each adds its own with atomics.
  *
- * Work-group size 1, one work-item a tile. The technique of several sub-tables is that of
- * J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013), turned to
- * the other end: replication for one thread.
- */
+ * Work-group size 1, one work-item per tile. Several sub-tables are the technique of J. Gomez-Luna
+ * et al., "An optimised approach to histogram computation on GPU" (2013), applied to a single
+ * thread. */
 #include "histogram_bins.h"
 
 #define SUB   4
 #define PITCH 272
 
-/* -D EXTENSIONS: the driver is known to take inline assembly and this builtin; PoCL's prefetch() does
- * nothing. What is fetched may lie behind the pixels. */
+/* -D EXTENSIONS: the driver is known to accept inline assembly and this builtin; PoCL's prefetch()
+ * does nothing. The prefetched address may lie past the pixels. */
 #if defined EXTENSIONS && defined __x86_64__
 #define KEEP(w)  __asm__("" : "+r"(w));
 #define AHEAD    2048 /* bytes */
@@ -43,7 +43,7 @@
 #define FETCH(p)
 #endif
 
-/* Channels have sub-tables, and so have few bins; many bins collide seldom and cost cache. */
+/* Channels have sub-tables, and so do few bins; many bins rarely collide and cost cache. */
 #define WORDS_CHANNELS(KIND, n) (SUB * CHANNELS_##KIND * PITCH)
 #define SINGLE_SUB(n)           ((n) <= 1024 ? SUB : 1)
 #define SINGLE_PITCH(n)         ((n) + 16)
@@ -54,7 +54,7 @@
     VALUES_##KIND(ADD, h, CHANNELS_##KIND, r, g, b)
 #define COUNT_SINGLE(KIND, h, r, g, b, n0, n1, n2, n) h[BIN_##KIND(r, g, b, n0, n1, n2)]++;
 
-/* BLOCK pixels at p: of the forms that take them together. */
+/* Counts BLOCK pixels at p, for the forms that take them together. */
 #define BLOCK 16
 #define BLOCK_CHANNELS(KIND, h, n0, n1, n2, n)
 #define BLOCK_SINGLE(KIND, h, n0, n1, n2, n)                                                       \
@@ -65,7 +65,7 @@
         for (uint i = 0; i < BLOCK; i++)                                                           \
             h[i % SINGLE_SUB(n) * SINGLE_PITCH(n) + bin[i]]++;                                     \
     }
-/* And one pixel of a block, of the others. */
+/* Counts one pixel of a block, for the other forms. */
 #define REST_CHANNELS COUNT_CHANNELS
 #define REST_SINGLE(KIND, h, r, g, b, n0, n1, n2, n)
 
@@ -78,7 +78,7 @@ static inline void merge(__global uint *out, uint count, bool whole_cell)
         atomic_add(out, count);
 }
 
-/* Sub-tables `step` counters apart, folded to `bins`. */
+/* Folds sub-tables, `step` counters apart, into `bins`. */
 static inline void merge_channel(__global uint *out, const uint *h, uint step, uint bins,
                                  bool whole_cell)
 {

@@ -1,19 +1,19 @@
-/* histogram_replicated: COPIES tables a work-group in local memory, interleaved.
+/* histogram_replicated: COPIES interleaved tables per work-group in local memory.
  *
  * Counter `bin` of copy c is word bin * COPIES + c, and a work-item uses copy local_id mod COPIES.
- * Neighbouring work-items, which see neighbouring and therefore similar pixels, so increment
- * different words in different banks, and a picture of one colour does not serialise on one counter.
- * With 32 copies and 32 banks a work-item always hits its own bank, whatever the pixels are; with
- * one counter a pixel, instead of one a byte, 4 to 16 copies are as good, and leave more work-groups
- * room beside them. The host takes the most, up to 16, that half of the local memory holds.
+ * Neighbouring work-items, which see neighbouring and therefore similar pixels, thus increment
+ * different words in different banks, and a picture of one colour does not serialise on one
+ * counter. With 32 copies and 32 banks a work-item always hits its own bank, whatever the pixels
+ * are; with one counter per pixel instead of one per byte, 4 to 16 copies are as good and leave
+ * room for more work-groups. The host uses as many as half of the local memory holds, up to 16.
  *
- * Three phases: clear, count with local atomics, then sum the copies (each work-item begins at
- * another one, so that this meets fewer bank conflicts) and give them to the picture's counters.
+ * Three phases: clear, count with local atomics, then sum the copies (each work-item starts at a
+ * different one to avoid bank conflicts) and add them to the picture's counters.
  *
- * What limits it: reading, for one counter a pixel and tables of a few KiB; joint tables of many
- * thousand bins leave room for one copy only, and then the bank conflicts of histogram_local.
- * Replication: J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013).
- */
+ * Its limits: reading, for one counter per pixel and tables of a few KiB; joint tables of many
+ * thousand bins leave room for one copy only, with the bank conflicts of histogram_local.
+ * Replication: J. Gomez-Luna et al., "An optimised approach to histogram computation on GPU"
+ * (2013). */
 #ifndef GROUP
 #error "the host defines GROUP, the work-group size"
 #endif

@@ -1,18 +1,17 @@
-/* histogram_staged: pixels come through local memory by asynchronous copies, two blocks in turn.
+/* histogram_staged: pixels pass through local memory by asynchronous copies, double-buffered.
  *
- * The group asks for a block of pixels (async_work_group_copy) into one half of a stage, and counts
- * the other half meanwhile; wait_group_events and a barrier hand the halves over. Rows of a grid cell
- * arrive packed, one copy a row on one event, so that counting sees consecutive pixels at an aligned
- * address whatever the picture's rows are like; a long row is copied 16 bytes at a time where its
- * address allows. The finished table goes the other way by the same means if the tile is all of its
+ * The group starts copying a block of pixels (async_work_group_copy) into one half of a stage and
+ * meanwhile counts the other half; wait_group_events and a barrier swap the halves. Rows of a grid
+ * cell arrive packed, one copy per row on one event, so that counting sees consecutive pixels at an
+ * aligned address whatever the layout of the picture; a long row is copied 16 bytes at a time if
+ * its address allows. The finished table is copied out the same way if the tile covers its whole
  * cell; otherwise it is added with atomics.
  *
- * What limits it: on devices that have a copy engine beside the cores (DSPs, accelerators), neither
- * reading nor addresses; that is what the functions are for. GPUs and CPUs copy with the work-items
- * themselves, so it costs a store and a load a pixel more than histogram_local, and the stage takes
- * local memory that would have held copies of the table.
- * Source: the OpenCL specification, 6.12.10; double buffering as on the Cell's local stores.
- */
+ * Its limits: on devices with a copy engine beside the cores (DSPs, accelerators), neither reading
+ * nor addressing; that is what these functions are for. GPUs and CPUs copy with the work-items
+ * themselves, so it costs one more store and load per pixel than histogram_local, and the stage
+ * takes local memory that could have held copies of the table. Source: the OpenCL specification,
+ * 6.12.10; double buffering as on the Cell's local stores. */
 #ifndef GROUP
 #error "the host defines GROUP, the work-group size"
 #endif
@@ -27,15 +26,15 @@ INLINE void add(__local uint *table, uint copy, uint counter)
 
 #include "histogram_group.h"
 
-#define BLOCK   (16 * GROUP) /* pixels a half of the stage holds */
-#define VECTORS (3 * GROUP)  /* of 16 bytes; that is the same */
+#define BLOCK   (16 * GROUP) /* pixels in half of the stage */
+#define VECTORS (3 * GROUP)  /* the same in 16-byte vectors */
 
-/* How a tile is cut: pieces of a row of at most BLOCK pixels, or as many rows a block as fit. */
+/* How a tile is cut: pieces of a row of at most BLOCK pixels, or as many rows as fit a block. */
 struct cutting {
     uint width, rows; /* of a block */
 };
 
-/* Where a block begins: pixel x of row y; past the last one y is tile.rows. */
+/* Where a block begins: pixel x of row y; after the last one, y is tile.rows. */
 struct cursor {
     uint y, x;
 };
@@ -66,7 +65,7 @@ INLINE uint block_pixels(struct cursor at, const struct histogram_tile tile, con
     return min(c.rows, tile.rows - at.y) * min(c.width, tile.width - at.x);
 }
 
-/* Begins to copy a block. */
+/* Starts copying a block. */
 INLINE event_t fetch(__local uint4 *half_stage, __global const uchar *pixels, struct cursor at,
                      const struct histogram_tile tile, const struct cutting c)
 {

@@ -1,4 +1,4 @@
-/* histogram_tile.h: what the host and the histogram kernels both read. */
+/* histogram_tile.h: data shared by the host and the histogram kernels. */
 #ifndef CLPIPE_KERNELS_HISTOGRAM_TILE_H
 #define CLPIPE_KERNELS_HISTOGRAM_TILE_H
 
@@ -9,17 +9,17 @@
 #define HISTOGRAM_U32 uint32_t
 #endif
 
-/* A rectangle of interleaved RGB pixels, all of one picture and one grid cell. Where a feature has a
- * border, offset is that of the first pixel's first neighbour. */
+/* A rectangle of interleaved RGB pixels of one picture and one grid cell. For features with a
+ * border, `offset` is that of the first pixel's upper left neighbour. */
 struct histogram_tile {
-    HISTOGRAM_U32 offset;      /* of the first pixel, bytes into the slot */
-    HISTOGRAM_U32 stride;      /* bytes from row to row */
-    HISTOGRAM_U32 width;       /* pixels a row */
-    HISTOGRAM_U32 rows;        /* 0: nothing to count (the picture was given up) */
-    HISTOGRAM_U32 counters;    /* of the picture: index of its first counter */
-    HISTOGRAM_U32 cell;        /* number of the grid cell */
-    HISTOGRAM_U32 cell_tiles;  /* in the first tile of a cell: how many it has; in the others 0 */
-    HISTOGRAM_U32 starts_cell; /* 1 in the tile that has the first pixel of its cell */
+    HISTOGRAM_U32 offset;      /* byte offset of the first pixel in the slot */
+    HISTOGRAM_U32 stride;      /* bytes between rows */
+    HISTOGRAM_U32 width;       /* pixels per row */
+    HISTOGRAM_U32 rows;        /* 0: nothing to count (picture abandoned) */
+    HISTOGRAM_U32 counters;    /* index of the picture's first counter */
+    HISTOGRAM_U32 cell;        /* index of the grid cell */
+    HISTOGRAM_U32 cell_tiles;  /* in the first tile of a cell: its number of tiles; otherwise 0 */
+    HISTOGRAM_U32 starts_cell; /* 1 in the tile that contains the first pixel of its cell */
 };
 
 #endif

@@ -1,31 +1,31 @@
-/* jpeg_entropy: the Huffman codes of all JPEG streams in a slot to coefficients, one launch.
+/* jpeg_entropy: decodes the Huffman codes of all JPEG streams in a slot to coefficients in one
+ * launch.
  *
- * A group decodes one picture: Klein and Wiseman, "Parallel Huffman decoding with applications to JPEG
- * files" (The Computer Journal 46, 2003); Weissenberger and Schmidt, "Accelerating JPEG decompression
- * on GPUs" (HiPC 2021). Each work-item takes an equal share of the bits.
+ * A group decodes one picture: Klein and Wiseman, "Parallel Huffman decoding with applications to
+ * JPEG files" (The Computer Journal 46, 2003); Weissenberger and Schmidt, "Accelerating JPEG
+ * decompression on GPUs" (HiPC 2021). Each work-item takes an equal share of the bits.
  *
  *   tables   of FIRST_BITS bits, in local memory; longer codes are rare
  *   guess    a work-item decodes its share as if a block of an MCU's first slot began there. Huffman
- *            codes synchronise: most end in the state that the next share really begins with
+ *            codes synchronise: most end in the state in which the next share really begins
  *   repair   a work-item that began in another state than its predecessor ended in decodes again, until
  *            all links agree
- *   scan     sums of the blocks, and of the DC differences, before each share
- *   write    all decode once more, with known places: a block is collected in local memory and stored
- *            by eight vectors; one that two shares have in common is stored value by value
+ *   scan     prefix sums of the blocks, and of the DC differences, over the shares
+ *   write    all decode once more, with known positions: a block is collected in local memory and stored
+ *            as eight vectors; a block that spans two shares is stored value by value
  *   verdict  does every work-item end where the next one began, and is there nothing that libjpeg might
  *            complain about?
  *
- * The first work-item begins in the true state. So if all links hold in the writing pass, induction
- * makes the result that of sequential decoding, however the states were found. What is refused is
- * decoded by the host. part/stream.c is the reference.
+ * The first work-item begins in the true state. So if all links hold in the write pass, the result
+ * is by induction that of sequential decoding, however the states were found. The host decodes
+ * whatever is refused. part/stream.c is the reference.
  *
- * A segment is what lies between restart markers. Its first bit and its blocks are known, so counts and
- * sums begin anew there; a work-item goes through as many segments as its share touches.
+ * A segment lies between two restart markers. Its first bit and its blocks are known, so counts and
+ * sums restart there; a work-item goes through as many segments as its share touches.
  *
- * No work-item waits for another group, each pass ends with its bits, and every store is guarded by the
- * number of blocks, so hostile streams cost no more than large ones. Bound by the latency of the
- * writing pass.
- */
+ * No work-item waits for another group, each pass ends with its bits, and every store is guarded by
+ * the number of blocks, so hostile streams cost no more than large ones. Bound by the latency of
+ * the write pass. */
 #include "entropy_part.h"
 
 #ifndef LANES
@@ -33,17 +33,17 @@
 #endif
 
 #define FIRST_BITS 10
-#define ROUNDS     12 /* of repair: of 1,820 photographs none needed more */
+#define ROUNDS     12 /* of repair: none of 1,820 photographs needed more */
 #define STAGE      36 /* words of local memory for a block, padded against bank conflicts */
 
-/* Bits. No block, of at most 64 * 31 bits, fills a share. Twice as many work-items with half the share
- * needed more rounds than there are for 4 % of some photographs. */
+/* In bits. No block, of at most 64 * 31 bits, fills a share. With twice as many work-items and half
+ * the share, 4 % of some photographs needed more rounds than allowed. */
 #define SHARE_LEAST (LANES > 256 ? 4096u : 2048u)
 
 #define TABLES JPEG_STREAM_TABLES
 #define SLOTS  JPEG_STREAM_SLOTS
 
-/* Of a count of blocks: it begins at a segment inside the share instead of with the share. */
+/* Flags a count of blocks that starts at a segment inside the share instead of at the share. */
 #define ANEW 0x80000000u
 
 /* A slot of an MCU in one word: the first entries of its tables, the next slot, the component. */
@@ -61,7 +61,7 @@ __constant uchar natural_order[64] = {
 
 struct picture {
     ushort first[TABLES << FIRST_BITS]; /* entries by the next bits; 0: a longer code */
-    uint limit[TABLES][17];  /* codes of that length or less, as 16 bits, are below */
+    uint limit[TABLES][17];  /* codes up to that length, as 16 bits, are below */
     int offset[TABLES][17];  /* from a code of that length to its symbol */
     uchar symbol[TABLES][256];
     uchar natural[64];
@@ -72,8 +72,8 @@ struct picture {
 
 /* --- codes ----------------------------------------------------------------------------------- */
 
-/* An entry: bits of code and value together (5), of the value (4), coefficients that it advances (7):
- * 64 is the end of a block. */
+/* An entry: bits of code and value together (5), bits of the value (4), coefficients to advance (7;
+ * 64: end of block). */
 INLINE uint make_entry(uint symbol, uint length, bool dc)
 {
     const uint bits = symbol & 15, run = symbol >> 4;
@@ -85,7 +85,7 @@ INLINE uint make_entry(uint symbol, uint length, bool dc)
 #define ENTRY_BITS(entry)    ((entry) >> 5 & 15)
 #define ENTRY_ADVANCE(entry) ((entry) >> 9)
 
-/* The entry of a code of more than FIRST_BITS bits: comparisons that do not depend on each other. */
+/* The entry of a code longer than FIRST_BITS, by independent comparisons. */
 INLINE uint long_entry(__local const struct picture *picture, uint window, uint base, bool dc,
                        uint *wrong)
 {
@@ -102,14 +102,14 @@ INLINE uint long_entry(__local const struct picture *picture, uint window, uint 
     return make_entry(picture->symbol[table][at & 255], length, dc);
 }
 
-/* The value behind a code: its bits, those with a leading 0 are negative. */
+/* The value that follows a code: bits with a leading 0 are negative. */
 INLINE int value_of(uint window, uint entry)
 {
     const uint bits = ENTRY_BITS(entry), left = window << (ENTRY_TOTAL(entry) - bits);
     return (int)(left >> 1 >> (31 - bits)) + ((int)left < 0 ? 0 : 1 - (1 << bits));
 }
 
-/* --- the window on the bits: two words, and the next one ------------------------------------- */
+/* --- a window on the bits: two words, and the next one --------------------------------------- */
 
 struct window {
     uint high, low, next;
@@ -130,14 +130,14 @@ INLINE struct window open_window(__global const uint *words, uint bit)
     return window;
 }
 
-/* The 32 bits from `bit` on. */
+/* The 32 bits starting at `bit`. */
 INLINE uint look(const struct window *window, uint bit)
 {
     const uint shift = bit & 31;
     return window->high << shift | window->low >> 1 >> (31 - shift);
 }
 
-/* From bit to bit `to`, at most 31 further. */
+/* Moves from bit `bit` to bit `to`, at most 31 further. */
 INLINE void move_window(struct window *window, __global const uint *words, uint bit, uint to)
 {
     if ((bit ^ to) & 32) {
@@ -149,15 +149,15 @@ INLINE void move_window(struct window *window, __global const uint *words, uint 
 
 /* --- guess and repair ------------------------------------------------------------------------ */
 
-/* Where a work-item is: the bit, and slot << 8 | zigzag index; blocks and sums of DC differences since
- * it began, or since the last segment began. */
+/* Decoder state: the bit, and slot << 8 | zigzag index; blocks and sums of DC differences since the
+ * share, or the last segment, began. */
 struct place {
     uint bit, state;
     uint blocks;
     int sum[3];
 };
 
-/* The segment of a bit. */
+/* The segment that contains a bit. */
 INLINE uint find_segment(__global const uint *borders, uint segments, uint bit)
 {
     uint found = 0;
@@ -171,7 +171,7 @@ INLINE uint find_segment(__global const uint *borders, uint segments, uint bit)
     return found;
 }
 
-/* Decodes the symbols that begin before `end`. */
+/* Decodes the symbols that begin before bit `end`. */
 INLINE void walk(struct place *place, __local const struct picture *picture,
                  __global const uint *words, __global const uint *borders, uint segments,
                  uint interval, uint slots, uint end)
@@ -229,9 +229,9 @@ INLINE void walk(struct place *place, __local const struct picture *picture,
 
 /* --- write ----------------------------------------------------------------------------------- */
 
-/* Stores the blocks of a share that begins at `place`, whose count and sums are those of all before
- * it, and ends before bit `end`; it was found to end at `last`. stage: local memory for one block, all
- * zero. Returns the bits of a verdict. */
+/* Stores the blocks of a share that begins at `place`, with the counts and sums of all blocks
+ * before it, and ends before bit `end`; repair found it to end at `last`. stage: local memory for
+ * one block, all zero. Returns the bits of a verdict. */
 INLINE uint write_share(struct place place, const struct place *last, uint end,
                         __local const struct picture *picture, __global const uint *words,
                         __global const uint *borders, uint segments, uint interval, uint blocks,
@@ -241,7 +241,7 @@ INLINE uint write_share(struct place place, const struct place *last, uint end,
     uint wrong = 0;
     int sum0 = (short)place.sum[0], sum1 = (short)place.sum[1], sum2 = (short)place.sum[2];
     __local short *staged = (__local short *)stage;
-    const uint whole = min(last->blocks, blocks); /* blocks from there on are not this share's alone */
+    const uint whole = min(last->blocks, blocks); /* later blocks are shared with the next share */
     uint segment = find_segment(borders, segments, bit);
     const uint mcu = block / slots;
     uint y = mcu / mcus_across, x = mcu - y * mcus_across;
@@ -341,7 +341,7 @@ jpeg_entropy(__global const uchar *in, __global const struct jpeg_stream_part *p
     __local uint end_bit[LANES], end_state[LANES], end_blocks[LANES], end_sum[3][LANES];
     __local uint4 stage[LANES * STAGE / 4];
     const uint lane = (uint)get_local_id(0), group = (uint)get_group_id(0);
-    /* Large pictures have the first list: they begin first. */
+    /* Large pictures are in the first list, so that they start first. */
     const uint entry = group < large ? group : list_entries + group - large;
     __global const struct jpeg_stream_part *part = parts + entry;
     __global const struct jpeg_stream *stream =
@@ -454,7 +454,7 @@ jpeg_entropy(__global const uchar *in, __global const struct jpeg_stream_part *p
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    /* Scan: what begins anew in a share forgets what comes before. */
+    /* Scan: a share with a restart ignores what comes before it. */
     end_blocks[lane] = place.blocks;
     for (uint i = 0; i < 3; i++)
         end_sum[i][lane] = (uint)place.sum[i];
@@ -476,7 +476,7 @@ jpeg_entropy(__global const uchar *in, __global const struct jpeg_stream_part *p
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    /* Write. A block that two shares have in common is cleared before. */
+    /* Write. A block shared by two shares is cleared first. */
     struct place last = place;
     last.blocks = end_blocks[lane] & ~ANEW;
     place.bit = start_bit;
@@ -502,7 +502,7 @@ jpeg_entropy(__global const uchar *in, __global const struct jpeg_stream_part *p
     if (writes) {
         wrong |= write_share(place, &last, end, &picture, words, borders, segments, interval, blocks,
                              slots, mcus_across, coefficients, stage + lane * (STAGE / 4));
-        /* Blocks that are left belong to the next share. */
+        /* The remaining blocks belong to the next share. */
         if (lane + 1 == shares && last.blocks < blocks)
             wrong |= JPEG_TOO_SHORT;
     }
@@ -517,7 +517,7 @@ jpeg_entropy(__global const uchar *in, __global const struct jpeg_stream_part *p
         verdicts[part->verdict] = picture.verdict;
 }
 
-/* Parts that are no streams go on as they are: a group copies one. */
+/* Copies a part that is not a stream; one group per part. */
 __kernel __attribute__((reqd_work_group_size(LANES, 1, 1))) void
 jpeg_copy(__global const uchar *in, __global const struct jpeg_stream_part *parts,
           uint first_entry, __global uchar *out)

@@ -1,13 +1,13 @@
-/* jpeg_idct: the blocks of all JPEG pictures in a slot, from coefficients to samples, one launch.
+/* jpeg_idct: turns the blocks of all JPEG pictures in a slot from coefficients into samples in one
+ * launch.
  *
  * A work-item takes a block: 64 products with the quantization table, eight transforms of columns,
- * eight of rows, 64 samples into its component's plane. The transform is Loeffler, Ligtenberg and
- * Moschytz's in libjpeg's fixed point, arranged like that library's SIMD code: sums of two inputs in
- * 16 bits, products in 32, results saturated to 16, so that coefficients of any size give the same
- * samples (part/dct.c is the reference, and has the references). A group works on one picture, which
- * all its work-items find by the same bisection. Bound by reading the coefficients: a work-item reads
- * its own 128 bytes, a line of the cache.
- */
+ * eight of rows, 64 samples stored in the component's plane. The transform is that of Loeffler,
+ * Ligtenberg and Moschytz in libjpeg's fixed point, arranged like that library's SIMD code: sums of
+ * two inputs in 16 bits, products in 32, results saturated to 16, so that coefficients of any size
+ * give the same samples (part/dct.c is the reference, and lists the sources). A group works on one
+ * picture, which all its work-items find by the same bisection. Bound by reading the coefficients:
+ * a work-item reads its own 128 bytes, one cache line. */
 #include "find_part.h"
 #include "jpeg_part.h"
 
@@ -32,14 +32,14 @@ static inline int wrap(int v)
     return (int)(short)v;
 }
 
-/* One by one, and stored so: Oclgrind 21.10 clamps vectors between scalars wrongly and takes what is
- * loaded from private memory as vectors for uninitialised. */
+/* One scalar at a time, and stored that way: Oclgrind 21.10 clamps vectors between scalars
+ * incorrectly and reports vectors loaded from private memory as uninitialised. */
 static inline uchar sample(int v)
 {
     return (uchar)(clamp(v, -128, 127) + 128);
 }
 
-/* Eight values, `step` apart, in place; `shift` bits are rounded away. */
+/* Transforms eight values, `step` apart, in place; rounds away `shift` bits. */
 static inline void transform(int *v, uint step, int shift)
 {
     const int in0 = v[0], in1 = v[step], in2 = v[2 * step], in3 = v[3 * step];
@@ -67,7 +67,7 @@ static inline void transform(int *v, uint step, int shift)
     }
 }
 
-/* Coefficients to samples, in place. */
+/* Turns coefficients into samples, in place. */
 static inline void idct(int *v, bool flat)
 {
 #pragma unroll

@@ -1,18 +1,17 @@
-/* jpeg_pixels: from planes of samples to rows of RGB, all pictures in a slot, one launch.
+/* jpeg_pixels: turns planes of samples into rows of RGB for all pictures in a slot in one launch.
  *
- * A work-item takes eight pixels of a row. Chrominance of half the columns, or of half the columns
- * and rows, goes through libjpeg's triangle filter (jdsample.c): three quarters of the nearest sample
- * and a quarter of the next, the outermost ones repeated, in the library's roundings. Then its
- * integer colour equations (jdcolor.c). part/dct.c is the reference. Pictures that are pixels already
- * are copied, sixteen bytes a work-item, so that histograms find all of a slot in one buffer. A group
- * works on one picture. Its pixels are consecutive, but rows begin anywhere: they are collected in local
- * memory and stored sixteen bytes at a time.
- */
+ * A work-item takes eight pixels of a row. Chroma subsampled across, or across and down, goes
+ * through libjpeg's triangle filter (jdsample.c): three quarters of the nearest sample and a
+ * quarter of the next, with the outermost ones repeated and the library's rounding, followed by its
+ * integer colour equations (jdcolor.c). part/dct.c is the reference. Pictures that are pixels
+ * already are copied, sixteen bytes per work-item, so that histograms find the whole slot in one
+ * buffer. A group works on one picture. Its pixels are consecutive, but rows begin anywhere: they
+ * are collected in local memory and stored sixteen bytes at a time. */
 #include "find_part.h"
 #include "jpeg_part.h"
 
-#define SPAN  8                       /* pixels of a work-item */
-#define STAGE (3 * SPAN * JPEG_GROUP) /* bytes of a group */
+#define SPAN  8                       /* pixels per work-item */
+#define STAGE (3 * SPAN * JPEG_GROUP) /* bytes per group */
 
 /* SPAN samples at an address that is a multiple of SPAN. */
 static inline void load(int *out, __global const uchar *in)
@@ -28,7 +27,7 @@ static inline void load(int *out, __global const uchar *in)
     out[7] = eight.s7;
 }
 
-/* Chrominance under SPAN pixels from x, a multiple of SPAN; y is the pixel's row. */
+/* Chroma for SPAN pixels from x, a multiple of SPAN; y is the row of pixels. */
 static inline void upsample(int *out, __global const uchar *plane, size_t stride, uint x, uint y,
                             uint across, uint down, uint width, uint height)
 {
@@ -41,8 +40,8 @@ static inline void upsample(int *out, __global const uchar *plane, size_t stride
                        : y & 1   ? min(near_y + 1, height - 1)
                                  : near_y - min(near_y, 1u);
     __global const uchar *near = plane + near_y * stride, *far = plane + far_y * stride;
-    /* Sums of the two rows for the samples under the pixels and one at either side: 4 of each, or of
-     * 1 row only. */
+    /* The samples under the pixels and one on either side: weighted sums of two rows (3 : 1), or
+     * those of a single row. */
     int sum[SPAN / 2 + 2];
     const int first = (int)(x / 2) - 1;
     for (int i = 0; i < SPAN / 2 + 2; i++) {
@@ -57,7 +56,7 @@ static inline void upsample(int *out, __global const uchar *plane, size_t stride
     }
 }
 
-/* The pixels of a span to local memory; `in` has three values for each. */
+/* Stores the pixels of a span in local memory; `in` has three values for each. */
 static inline void stage(__local uchar *out, const int *first, const int *second, const int *third,
                          uint count, uint kind, bool words)
 {
@@ -108,7 +107,7 @@ jpeg_pixels(__global const uchar *slot, __global const struct jpeg_part *parts, 
             ((__global const uchar16 *)(slot + part->offset))[item];
     const uint spans = max((width + SPAN - 1) / SPAN, 1u);
     const uint items = draws ? spans * height : 0;
-    /* The group's bytes of the picture, and the sixteen that they begin in. */
+    /* The group's bytes of the picture, and the 16-byte vector that they begin in. */
     const uint first_y = first_item / spans, first_x = (first_item - first_y * spans) * SPAN;
     const uint begin = 3 * (first_y * width + first_x), base = begin & ~15u;
     const uint last_item = max(min(first_item + JPEG_GROUP, items), 1u) - 1;

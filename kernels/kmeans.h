@@ -1,59 +1,61 @@
-/* kmeans.h: what the k-means kernels and their host code agree on. docs/clustering.md gives the
- * definitions and derives the bounds. */
+/* kmeans.h: constants shared by the k-means kernels and their host code. docs/clustering.md gives
+ * the definitions and derives the bounds. */
 #ifndef CLPIPE_KMEANS_H
 #define CLPIPE_KMEANS_H
 
-/* The canonical distance of two rows has this many partial sums: lane l adds up the columns l, l +
- * 16, l + 32, ... Rows are padded with zeros to a multiple of it, which changes nothing. */
+/* The canonical distance of two rows has this many partial sums: lane l adds up columns l, l + 16,
+ * l + 32, ... Rows are zero-padded to a multiple of it, which does not change the sums. */
 #define KMEANS_LANES 16
 
-/* Sums over rows (of seeding weights, of distances) are pairwise within blocks of this many rows,
- * and the blocks' sums are added in order. A power of two. */
+/* Sums over rows (of seeding weights, of distances) are pairwise within blocks of this many rows;
+ * the sums of the blocks are added in order. A power of two. */
 #define KMEANS_BLOCK_ROWS 256
 
-/* The filter adds up this many columns before it adds that partial sum to the score, which keeps
- * the bound on its rounding errors small. */
+/* The filter accumulates this many columns in a partial sum before adding it to the score, which
+ * keeps the bound on its rounding errors small. */
 #define KMEANS_FILTER_COLUMNS 128
 
-/* The float16 filter takes rows in blocks of this many columns, and panels of this many centroids. */
+/* The float16 filter takes blocks of this many columns of a row and panels of this many
+ * centroids. */
 #define KMEANS_HALF_COLUMNS 32
 #define KMEANS_HALF_PANEL   128
 
-/* Its work-group: work-items, and the rows that they take; and the start of places without a centroid:
- * far, and finite, so that its lowest bits may be any. */
+/* Its work-group: work-items, and rows they score. FAR: where the score of a lane without a
+ * centroid starts: far away, but finite, so that its lowest bits may be anything. */
 #define KMEANS_HALF_ITEMS 128
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
-/* What it does (assign_half, list_half), the centroids that an undecided row has room for, and the
- * work-items that round one row. */
+/* Modes of assign_half and list_half, centroid slots of an undecided row, and work-items that round
+ * one row. */
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1
 #define KMEANS_HALF_LIST   2
 #define KMEANS_HALF_SLOTS  8
 #define KMEANS_HALF_SHARES 8
 
-/* The update on the device: work-items of a group that scans, and entries that a work-item adds up
- * at a time. */
+/* The update on the device: work-items in a group that scans, and entries a work-item sums at a
+ * time. */
 #define KMEANS_SCAN_ITEMS 256
 #define KMEANS_MOVES_SPAN 32
 
-/* Rows that a work-item of count_moves and place_moves takes at most, and at a time. A bit of 32
- * stands for each; a group's fit into 16 bits. */
+/* Maximum number of rows per work-item of count_moves and place_moves, and rows in flight. Each row
+ * has a bit of 32; a group's rows fit 16 bits. */
 #define KMEANS_MOVES_EACH 32
 #define KMEANS_MOVES_STEP 4
 
-/* Rows that a work-item of shift_bounds and split_rows takes (32 at most): on CPUs many, so that the
- * counters are touched seldom. */
+/* Rows per work-item of shift_bounds and split_rows (at most 32): many on CPUs, so that the
+ * counters are rarely touched. */
 #define KMEANS_SPLIT_CPU   32
 #define KMEANS_SPLIT_TILED 8
 
-/* Ways of pruning that shift_bounds weighs up at most, and the work-group of own_lengths. */
+/* Maximum number of pruning thresholds that shift_bounds compares, and the work-group of
+ * own_lengths. */
 #define KMEANS_CANDIDATES 16
 #define KMEANS_OWN_ITEMS  128
 
-/* What is planned of a pass, 32-bit values: a threshold for each candidate (float), how many
- * centroids moved at all, and what shift_bounds counts. */
+/* Layout of the plan of a pass, in 32-bit values: a threshold for each candidate (float), the
+ * number of centroids that moved at all, and the counts of shift_bounds. */
 #define KMEANS_PLAN_MOVED KMEANS_CANDIDATES
 #define KMEANS_PLAN_FOUND (KMEANS_CANDIDATES + 1)
 #define KMEANS_PLAN       (KMEANS_PLAN_FOUND + KMEANS_CANDIDATES + 2)
@@ -61,11 +63,11 @@
 /* Shifts that a group of KMEANS_SCAN_ITEMS ranks. */
 #define KMEANS_RANKED 16
 
-/* Candidates of one round of seeding, at most; also the places of their panel. */
+/* Maximum number of candidates per round of seeding; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 
-/* Commands after a search do nothing while it has left rows without a label, as counts[unless] tells;
- * KMEANS_ALWAYS: it has not. */
+/* Commands after a search do nothing if it left rows without a label, counted in counts[unless].
+ * KMEANS_ALWAYS: they run regardless. */
 #define KMEANS_ALWAYS 0xffffffffu
 #ifdef __OPENCL_VERSION__
 static inline uint rows_now(uint rows, __global const uint *counts, uint unless)
@@ -73,8 +75,8 @@ static inline uint rows_now(uint rows, __global const uint *counts, uint unless)
     return unless != KMEANS_ALWAYS && counts[unless] > 0 ? 0 : rows;
 }
 
-/* In a group of KMEANS_SCAN_ITEMS: sums[i] becomes what the work-items up to i have in `mine`
- * (Hillis and Steele, 1986). */
+/* Inclusive scan over a group of KMEANS_SCAN_ITEMS: sums[i] becomes the sum of `mine` over
+ * work-items 0 to i (Hillis and Steele, 1986). */
 static inline __attribute__((always_inline)) void scan_sums(__local uint *sums, uint lid, uint mine)
 {
     sums[lid] = mine;
@@ -88,11 +90,11 @@ static inline __attribute__((always_inline)) void scan_sums(__local uint *sums, 
 }
 #endif
 
-/* Values that move_centroids gives of each cluster; which of them is the squared length. */
+/* Values that move_centroids returns for each cluster, and which of them is the squared length. */
 #define KMEANS_FACTS        4
 #define KMEANS_FACTS_SQUARE 2
 
-/* Entries of the update: a row of the tile, and whether it leaves the cluster. */
+/* An entry of the update is a row of the tile, with this bit set if the row leaves the cluster. */
 #define KMEANS_ENTRY_LEAVES 0x80000000u
 
 #endif

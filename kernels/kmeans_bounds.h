@@ -1,23 +1,23 @@
-/* kmeans_bounds.h: bounds on a row's distances, from its scores. docs/clustering.md derives them.
+/* kmeans_bounds.h: bounds on a row's distances, derived from its scores (docs/clustering.md).
  *
- * A distance here is a length in units of 2^R, R being the data's exponent: rows are less than 1 in
- * every column, so neither lengths nor their squares overflow, and what float32 loses of tiny ones
- * is covered by additions that are small in these units. */
+ * Distances are lengths in units of 2^R, R being the exponent of the data: every value of a row is
+ * below 1, so neither lengths nor their squares overflow, and small additive terms cover what
+ * float32 loses of tiny ones. */
 #ifndef CLPIPE_KMEANS_BOUNDS_H
 #define CLPIPE_KMEANS_BOUNDS_H
 
 #include "kmeans.h"
 
-/* Stands for every longer distance, so that shifts can be taken from it. */
+/* Stands for any longer distance, so that shifts can be subtracted from it. */
 #define FARTHEST 0x1p60f
 
-/* What bounds need of data and filter:
- *   x  squared distances for one unit of a score
- *   y  a row's norm, squared, times this is not above the square of its length
- *   z  what rounding to zero can take from a square
+/* What the bounds need to know of data and filter:
+ *   x  squared distance per unit of score
+ *   y  a squared norm times this is at most the row's squared length
+ *   z  the most that flushing to zero can take from a square
  *   w  the same for a length */
 
-/* An upper bound on the distance of a row, from an upper bound on its score. */
+/* Upper bound on the distance of a row, given an upper bound on its score. */
 static inline float near_bound(float limit, float norm, float4 bounds)
 {
     const float square = norm * norm;
@@ -26,7 +26,7 @@ static inline float near_bound(float limit, float norm, float4 bounds)
     return most < INFINITY ? sqrt(fmax(most, 0.0f)) * (1.0f + 0x1p-19f) : INFINITY;
 }
 
-/* A lower bound on the distance of a row, from a lower bound on its score. */
+/* Lower bound on the distance of a row, given a lower bound on its score. */
 static inline float far_bound(float score, float norm, float4 bounds)
 {
     /* Lanes without a centroid. */
@@ -38,9 +38,9 @@ static inline float far_bound(float score, float norm, float4 bounds)
     return least > 0.0f ? fmin(sqrt(least) * (1.0f - 0x1p-19f), FARTHEST) : 0.0f;
 }
 
-/* A lower bound on the distance to any centroid but the own one, `label`, after a search among some:
- * centroid `id` has the least score, `best`, and `second` is the next; `far` is a lower bound for the
- * centroids that were not searched. */
+/* Lower bound on the distance to any centroid other than the row's own, `label`, after a search
+ * among some: centroid `id` has the lowest score, `best`, and `second` is the next; `far` is a
+ * lower bound for the centroids not searched. */
 static inline float far_among_some(float far, float best, float second, int id, int label,
                                    float norm, float4 bounds)
 {
@@ -48,8 +48,8 @@ static inline float far_among_some(float far, float best, float second, int id, 
     return id == label ? rest : fmin(rest, far_bound(best, norm, bounds));
 }
 
-/* A row's label after such a search; -1 where it is undecided. near is what length_bound found for
- * the own centroid, or less. near and far follow. */
+/* The row's label after such a search; -1 if undecided. *near is at most the result of length_bound
+ * for the row's own centroid. Updates *near and *far. */
 static inline int label_among_some(float *near, float *far, float best, float second, int id,
                                    int label, float limit, float norm, float4 bounds)
 {
@@ -70,15 +70,15 @@ static inline int label_among_some(float *near, float *far, float best, float se
     return id;
 }
 
-/* Not below the length of the difference whose float32 sum of squares, in these units, is `total`;
- * but for bounds.w, if both sides may have values that are rounded to zero. */
+/* Upper bound on the length of a difference whose float32 sum of squares, in these units, is
+ * `total`; up to bounds.w if both operands may have values flushed to zero. */
 static inline float length_bound(float total, float growth, float tiny)
 {
     return sqrt(fma(total, growth, tiny)) * (1.0f + 0x1p-19f);
 }
 
-/* One of KMEANS_LANES parts of the sum of squares of row - from, in these units: columns lane, lane +
- * KMEANS_LANES, ... */
+/* One of KMEANS_LANES partial sums of the squares of row - from, in these units: columns lane, lane
+ * + KMEANS_LANES, ... */
 static inline float difference_part(__global const float *row, __global const float *from,
                                     uint stride, uint lane, float half_scale)
 {
@@ -108,7 +108,7 @@ static inline float difference_squares(__global const float *row, __global const
             value = value * half_scale * half_scale;
             sum = fma(value, value, sum);
         }
-        /* By way of memory, as in kmeans_exact.cl. */
+        /* Goes through memory, as in kmeans_exact.cl. */
         float lane[16];
         vstore16(sum, 0, lane);
         float part = 0.0f;

@@ -1,12 +1,11 @@
-/* kmeans_exact.cl: the canonical distance and what is decided by it, on devices with float64.
+/* kmeans_exact.cl: the canonical distance and the decisions based on it, on devices with float64.
  * pipeline/cluster/canonical.c gives the same bits.
  *
  * -D GROUP=n      work-items of a group (1 on CPUs, where a work-item's vectors do the work)
  * -D SPAN=1|16    lanes of a panel that a work-item scores at once
  *
- * What the filter has as options is here an argument: these kernels see few rows, and each variant
- * takes seconds to build.
- */
+ * What are options of the filter are arguments here: these kernels see few rows, and each variant
+ * takes seconds to build. */
 #include "kmeans.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -28,7 +27,7 @@ typedef float span;
 #error "SPAN is 1 or 16"
 #endif
 
-/* Independent chains, so that one need not wait for the other. */
+/* Independent chains, to hide latency. */
 #define CHAINS 8
 
 static double canonical(__global const float *x, __global const float *c,
@@ -39,7 +38,7 @@ static double canonical(__global const float *x, __global const float *c,
         double16 t = convert_double16(vload16(0, x + j)) - convert_double16(vload16(0, c + j));
         sum = fma(t, t, sum);
     }
-    /* By way of memory: Oclgrind's check for uninitialised values does not survive halved vectors. */
+    /* Goes through memory: Oclgrind's check for uninitialised values fails on halved vectors. */
     double lane[KMEANS_LANES];
     vstore16(sum, 0, lane);
 #pragma unroll
@@ -50,8 +49,8 @@ static double canonical(__global const float *x, __global const float *c,
     return lane[0];
 }
 
-/* The scores of one row against SPAN lanes, as in the filter; the order of the sum is another, which
- * the bound allows. */
+/* Scores one row against SPAN lanes, as the filter does; it sums in another order, which the bound
+ * allows for. */
 static span lane_scores(__global const float *row, float norm,
                         __global const float *centre, __global const float *lanes, uint width,
                         uint columns)
@@ -65,7 +64,7 @@ static span lane_scores(__global const float *row, float norm,
 #pragma unroll
         for (int i = 0; i < CHAINS; i++)
             sum[i] = (span)(0.0f);
-        /* Rows are padded with zeros, but panels are not padded: the tail goes one by one. */
+        /* Rows are zero-padded but panels are not: the tail goes one column at a time. */
         uint j = from;
         for (; j + CHAINS <= to; j += CHAINS)
 #pragma unroll
@@ -86,8 +85,9 @@ static span lane_scores(__global const float *row, float norm,
     return score;
 }
 
-/* Decides the rows that the filter left undecided: every centroid whose score is not above the row's
- * limit is evaluated; ties go to the lowest index. Such a row has no bounds. A group to a row. */
+/* Decides the rows that the filter left undecided: every centroid whose score does not exceed the
+ * row's limit is evaluated; ties go to the lowest index. Such a row gets no bounds. A group per
+ * row. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 assign_exact(__global const float *restrict x, __global const float *restrict panels,
              __global const int *restrict ids, __global const float *restrict centroids,
@@ -139,8 +139,8 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
 #if GROUP > 1
 #include "kmeans_lanes.h"
 
-/* canonical() by KMEANS_LANES work-items, of which the first one's lanes[lid] becomes the distance.
- * Every work-item of the group calls it: those without a row go along with the last one's. */
+/* canonical() by KMEANS_LANES work-items; lanes[lid] of the first one becomes the distance. Every
+ * work-item of the group calls it: those without a row repeat the last one. */
 static void lane_distance(__local double *lanes, __global const float *x, __global const float *c,
                           uint stride, uint lid)
 {
@@ -153,8 +153,8 @@ static void lane_distance(__local double *lanes, __global const float *x, __glob
 }
 #endif
 
-/* The canonical distance of each row to its centroid: a work-item to a row on CPUs, to a lane of it
- * on GPUs, so that neighbours read neighbours. */
+/* The canonical distance of each row to its centroid: a work-item per row on CPUs, per lane of a
+ * row on GPUs, so that neighbours read neighbouring columns. */
 #if GROUP == 1
 __kernel void label_distances(__global const float *restrict x,
                               __global const float *restrict centroids,
@@ -183,7 +183,7 @@ label_distances(__global const float *restrict x, __global const float *restrict
 }
 #endif
 
-/* The canonical distance of each row to the nearest centroid but its own. */
+/* The canonical distance of each row to the nearest centroid other than its own. */
 #if GROUP == 1
 __kernel void other_distances(__global const float *restrict x,
                               __global const float *restrict centroids,
@@ -223,8 +223,8 @@ other_distances(__global const float *restrict x, __global const float *restrict
 #endif
 
 /* Seeding: for each block of rows and each candidate, the sum of weights if that candidate were
- * taken: weight[i] * min(distances[i], distance to the candidate). Bits of `mask` stay set only
- * where the candidate is nearer. A group to a block. */
+ * chosen: weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
+ * candidate is not nearer. A group per block. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 seed_exact(__global const float *restrict x, __global const float *restrict candidates,
            __global uint *mask, __global const double *restrict distances,
@@ -265,8 +265,8 @@ seed_exact(__global const float *restrict x, __global const float *restrict cand
     }
 }
 
-/* Seeding: takes one candidate: rows that it is nearer to (all rows, if first) get its distance, and
- * the threshold that the filter's scores are compared with. */
+/* Seeding: chooses one candidate. Rows that it is nearer to (all rows, if first) get its distance,
+ * and the threshold that the filter's scores are compared with. */
 __kernel void seed_commit(__global const float *restrict x,
                           __global const float *restrict candidates,
                           __global const uint *restrict mask, __global const float *restrict centre,

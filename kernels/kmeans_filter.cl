@@ -1,18 +1,17 @@
-/* kmeans_filter.cl: which centroid is nearest, almost always, in float32. For devices whose local
- * memory is not on the chip (CPUs); kmeans_filter_tiled.cl is its twin for the others.
+/* kmeans_filter.cl: finds the nearest centroid, almost always, in float32. For devices without
+ * on-chip local memory (CPUs); kmeans_filter_tiled.cl is its twin for the others.
  *
- * Centroids come in panels of WIDTH lanes: row 0 holds where a score starts, rows 1..columns hold
- * the factors of the columns, the last row the factor of the row's norm. So a score is one chain of
- * fma, 16 centroids wide, and a work-item keeps POINTS x VECTORS of them in registers while it walks
- * down a panel. The factors are made so that a score is a lower bound on the squared distance less
- * what all centroids have in common, and at most 2 * (offset + slope * norm) below it. A row whose
- * best score plus that width stays below its second score is decided; the others are listed, to be
- * decided by the canonical distance.
+ * Centroids come in panels of WIDTH lanes: row 0 holds the start of each score, rows 1..columns
+ * hold the factors of the columns, the last row the factor of the row's norm. A score is thus one
+ * chain of fma, 16 centroids wide, and a work-item keeps POINTS x VECTORS of them in registers
+ * while it walks down a panel. The factors are such that a score is a lower bound on the squared
+ * distance less a term common to all centroids, and at most 2 * (offset + slope * norm) below it. A
+ * row whose best score plus that width is below its second score is decided; the others are listed,
+ * for the canonical distance to decide.
  *
- * -D POINTS=n     rows a work-item
- * -D VECTORS=n    vectors of 16 lanes a panel: WIDTH is 16 * VECTORS
- * -D CENTRED=0|1  a centre is taken off each row first (data with a large common offset)
- */
+ * -D POINTS=n     rows per work-item
+ * -D VECTORS=n    vectors of 16 lanes per panel: WIDTH is 16 * VECTORS
+ * -D CENTRED=0|1  subtract a centre from each row first (data with a large common offset) */
 #include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -29,7 +28,7 @@
 #define VALUE(row, centre, j) ((row)[j])
 #endif
 
-/* Adds columns [from, to) of POINTS rows to `sum`; `panel` points at the factors of column `from`.
+/* Adds columns [from, to) of POINTS rows to `sum`; `panel` points to the factors of column `from`.
  */
 static void add_columns(float16 sum[POINTS][VECTORS], __global const float *const row[POINTS],
                         __global const float *centre, __global const float *panel, uint from,
@@ -80,7 +79,7 @@ static void panel_scores(float16 score[POINTS][VECTORS], __global const float *c
     }
 }
 
-/* The best of 16 lanes, where it was, and the second. */
+/* Reduces 16 lanes to the best score, its lane, and the second score. */
 static void reduce_lanes(float *best, float *second, int *where, float16 bests, float16 seconds,
                          int16 vectors)
 {
@@ -101,12 +100,12 @@ static void reduce_lanes(float *best, float *second, int *where, float16 bests, 
     }
 }
 
-/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... Undecided rows go to
- * `flagged` (their number is counts[flagged_count]), with `upper` the score above which no centroid
- * can be the nearest; the others get their label and its bounds.
+/* Assigns `count` rows: those listed in `rows` if use_rows, else 0, 1, ... Undecided rows are
+ * appended to `flagged` (counts[flagged_count] is their number), with `upper` the score above which
+ * no centroid can be the nearest; the others get their labels and bounds.
  *
- * With some, the panels hold some of the centroids, and `far` is not above the distance to any of
- * the rest but the row's own, which is found first. */
+ * With `some`, the panels hold some of the centroids, and `far` is a lower bound on the distances
+ * to the others except the row's own centroid, whose distance is computed first. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 assign_filter(__global const float *restrict x, __global const float *restrict panels,
               __global const int *restrict ids, __global const float *restrict slope,
@@ -186,7 +185,7 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
 }
 
 #if VECTORS == 1
-/* Seeding: bit i of mask is set where candidate i may be nearer than the row's threshold. */
+/* Seeding: sets bit i of mask if candidate i may be nearer than the row's threshold. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 seed_filter(__global const float *restrict x, __global const float *restrict panel,
             __global const float *restrict norms, __global const float *restrict centre,

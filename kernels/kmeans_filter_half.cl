@@ -1,28 +1,27 @@
-/* kmeans_filter_half.cl: the first filter on NVIDIA GPUs: scores by tensor cores, with rows and
- * centroids rounded to float16 and sums in float32.
+/* kmeans_filter_half.cl: the first filter on NVIDIA GPUs: tensor cores compute the scores, with
+ * rows and centroids rounded to float16 and sums in float32.
  *
- * For a row that it leaves undecided it lists the centroids that may be the nearest, and the canonical
- * distance decides; so its rounding shows in speed only. Rows with too many such centroids go to the
- * float32 filter (kmeans_filter_tiled.cl). The bound is derived in docs/clustering.md; it takes a
- * tensor core's sum of n terms to be within n * 2^-22 of the sum of their magnitudes, whatever the
- * order and the rounding inside.
+ * For each row that it leaves undecided it lists the centroids that may be the nearest, and the
+ * canonical distance decides; its rounding thus affects speed only. Rows with too many such
+ * centroids go to the float32 filter (kmeans_filter_tiled.cl). The bound is derived in
+ * docs/clustering.md; it assumes that a tensor core's sum of n terms is within n * 2^-22 of the sum
+ * of their magnitudes, whatever the order and the rounding inside.
  *
- * A work-group of 4 warps scores TILE_ROWS rows against panels of TILE_LANES centroids, by tiles of
- * mma.m16n8k16. Operands come to local memory by cp.async, STAGES - 1 stages ahead; 16-byte pieces
- * are swapped within a row so that neither these stores nor ldmatrix meet in a bank. Sums begin at
- * the centroids' starts, so they end as scores. Best and second score of a row stay in registers
- * over all panels; which of a work-item's 16 centroids of a span a score is of stands in its lowest
- * 4 bits, and so goes with it through min and max.
+ * A work-group of 4 warps scores TILE_ROWS rows against panels of TILE_LANES centroids, in tiles of
+ * mma.m16n8k16. cp.async copies operands to local memory STAGES - 1 stages ahead; 16-byte pieces
+ * are swizzled within a row so that neither these stores nor ldmatrix cause bank conflicts. Sums
+ * begin at the centroids' start values, so they end as scores. A row's best and second score stay
+ * in registers over all panels; the lowest 4 bits of a score tell which of the work-item's 16
+ * centroids of a span it belongs to, and so pass through min and max with it.
  *
- * Where rows have few columns a warp has 32 of them, in registers, and scores them against every
- * span of 64 lanes. A compute unit then has room for three or four groups instead of two, and one's
- * products are under way while another's scores are folded, which takes as long. Longer rows pass
- * through local memory too, for each panel, a block of DEPTH columns at a time; then a warp has 64
- * rows and one span of the panel.
+ * If rows have few columns, a warp keeps 32 of them in registers and scores them against every span
+ * of 64 lanes. A compute unit then has room for three or four groups instead of two, and one group
+ * multiplies while another folds its scores, which takes as long. Longer rows pass through local
+ * memory too, for each panel, a block of DEPTH columns at a time; then a warp has 64 rows and one
+ * span of the panel.
  *
- * -D KEEP=n   rows have n blocks of columns and stay in registers; 0: there is no room for them
- * -D PLAIN    the same searches, a work-item to a row, for tests where there are no tensor cores
- */
+ * -D KEEP=n   rows have n blocks of columns and stay in registers; 0: they do not fit
+ * -D PLAIN    the same searches with a work-item per row, for tests without tensor cores */
 #include "kmeans_bounds.h"
 #include "kmeans_lanes.h"
 
@@ -43,11 +42,11 @@
 #define MEMORY_BYTES (STAGES * STAGE_BYTES)
 #endif
 
-/* Arrays that functions are handed are registers only where those are inline. */
+/* Arrays passed to functions stay in registers only if the functions are inlined. */
 #define INLINE static inline __attribute__((always_inline))
 
 #ifdef PLAIN
-#define RESTRICT /* Oclgrind 21.10 does not know what clang makes of it in inline functions */
+#define RESTRICT /* Oclgrind 21.10 does not support what clang makes of it in inline functions */
 #else
 #define RESTRICT restrict
 #include "kmeans_mma.h"
@@ -55,8 +54,8 @@
 
 /* --- rounding -------------------------------------------------------------------------------- */
 
-/* Values less the centre, scaled into (-1, 1) by two powers of two. Rows are padded with zeros to a
- * multiple of 16 columns, those of float16 to one of DEPTH. */
+/* Values less the centre, scaled into (-1, 1) by two powers of two. Rows are zero-padded to a
+ * multiple of 16 columns, float16 rows to one of DEPTH. */
 static float8 scaled_values(__global const float *row, __global const float *centre, uint stride,
                             uint j, float scale, float scale_again)
 {
@@ -64,8 +63,8 @@ static float8 scaled_values(__global const float *row, __global const float *cen
                       : (float8)(0.0f);
 }
 
-/* Rounds a tile's rows, and finds their norms as row_norms (kmeans_rows.cl) does: KMEANS_HALF_SHARES
- * work-items to a row. */
+/* Rounds a tile's rows and computes their norms as row_norms (kmeans_rows.cl) does:
+ * KMEANS_HALF_SHARES work-items per row. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 round_rows(__global const float *restrict x, __global const float *restrict centre,
            __global half *restrict out, __global float *restrict norms, uint rows, uint stride,
@@ -92,15 +91,15 @@ round_rows(__global const float *restrict x, __global const float *restrict cent
     norms[row] = length_bound(total, growth, tiny);
 }
 
-/* Lays centroids out in panels: dimension 0 is pieces of 8 columns, dimension 1 is lanes. Lane l has
- * centroid ids[l] if use_ids, else l; there are at most `used` of them, the other lanes get none, as
- * do those of id -1. squares[c * square_step + square_from] is the squared length of centroid c less
- * the centre, to be multiplied by square_scale.
+/* Lays out centroids in panels: dimension 0 is pieces of 8 columns, dimension 1 is lanes. Lane l
+ * gets centroid ids[l] if use_ids, else l; at most `used` lanes have one, the other lanes and those
+ * of id -1 have none. squares[c * square_step + square_from] times square_scale is the squared
+ * length of centroid c less the centre.
  *
- * lanes: of each lane where its sum starts, the square less the offset, and the slope, both divided
- * by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's, by
- * centroid, as docs/clustering.md derives them: sums of the terms given, which are the same for all
- * centroids, times the centroid's length or its square. */
+ * lanes: for each lane the start of its sum (the square less the offset) and the slope, both
+ * divided by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's,
+ * per centroid, as docs/clustering.md derives them: sums of the given terms, which are the same for
+ * all centroids, times the centroid's length or its square. */
 __kernel void lay_out(__global const float *restrict x, __global const float *restrict centre,
                       __global const double *restrict squares, __global const int *restrict ids,
                       __global half *restrict out, __global float2 *restrict lanes,
@@ -138,7 +137,7 @@ __kernel void lay_out(__global const float *restrict x, __global const float *re
 /* --- scores ---------------------------------------------------------------------------------- */
 
 #ifdef PLAIN
-/* The sum of the products begins at `start`. */
+/* The products are added to `start`. */
 static float plain_score(__global const half *row, __global const half *centroid, uint columns,
                          float start)
 {
@@ -150,18 +149,19 @@ static float plain_score(__global const half *row, __global const half *centroid
 }
 #endif
 
-/* Searches rows: those of the tile, or with use_rows the counts[rows_count] of the list `rows`, at
- * most most_rows. centroids: times -1; lanes, slope and offset: see lay_out.
+/* Searches rows: those of the tile or, with use_rows, the counts[rows_count] rows of list `rows`,
+ * at most most_rows. centroids: negated; lanes, slope and offset: see lay_out.
  *
- * mode KMEANS_HALF_ALL: the panels are of all centroids. Label and bounds are written, or the row is
- * put on the list `flagged` and `upper` tells what the best centroid's score cannot exceed.
+ * mode KMEANS_HALF_ALL: the panels hold all centroids. Writes label and bounds, or appends the row
+ * to `flagged` with `upper` an upper bound on the best centroid's score.
  *
- * mode KMEANS_HALF_SOME: they are of some: see far_among_some. Where the label may not stand
- * `flagged` gets the row and `found` in its place the outcome of the search, for settle_rows.
+ * mode KMEANS_HALF_SOME: they hold some (see far_among_some). If the label may change, the row is
+ * appended to `flagged` and the outcome of the search stored at its place in `found`, for
+ * settle_rows.
  *
- * list (KMEANS_HALF_LIST): of the row in place p of the list, slots[p * KMEANS_HALF_SLOTS...] get the
- * centroids whose scores do not exceed `upper`, and taken[p] (zero before) their number, which may be
- * larger than the room. */
+ * list (KMEANS_HALF_LIST): for the row at place p of the list, slots[p * KMEANS_HALF_SLOTS...] get
+ * the centroids whose scores do not exceed `upper`, and taken[p] (zeroed beforehand) their number,
+ * which may exceed the slots. */
 #define PARAMETERS                                                                                 \
     __global const half *RESTRICT x, __global const half *RESTRICT centroids,                      \
         __global const float2 *RESTRICT lanes, __global const float *RESTRICT slope,               \
@@ -183,7 +183,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     const uint count = use_rows ? min(counts[rows_count], most_rows) : most_rows;
     if (first >= count)
         return;
-    /* For lists several groups may share the panels. */
+    /* Several groups may share the panels of a list. */
     const ulong shares = get_num_groups(1), share = get_group_id(1);
     const uint from_panel = (uint)(panel_count * share / shares);
     const uint to_panel = (uint)(panel_count * (share + 1) / shares);
@@ -217,9 +217,9 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     const uint warp_row = KEEP > 0 ? warp * 32 : (warp & 1) * 64;
     const uint stages = (uint)(size_t)memory;
 
-    /* What is brought next, and its stage. */
+    /* The piece to copy next, and its stage. */
     const uint piece = lid & (PIECES - 1), brought = lid / PIECES; /* rows brought + BROUGHT i */
-    const uint row_to = place(brought, piece); /* BROUGHT rows further the swap is the same */
+    const uint row_to = place(brought, piece); /* the swizzle repeats every BROUGHT rows */
     uint to = stages, brought_steps = 0;
     __global const half *from_lane =
         centroids + ((size_t)from_panel * TILE_LANES + brought) * columns + piece * 8;
@@ -245,7 +245,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
 #else
     const uint warp_lane = (warp >> 1) * SPAN;
     const uint blocks = columns / DEPTH, steps = blocks * (to_panel - from_panel);
-    /* Each work-item brings 4 pieces of the rows and 4 of the centroids a stage. */
+    /* Each work-item copies 4 pieces of the rows and 4 of the centroids per stage. */
     __global const half *row_from[4];
 #pragma unroll
     for (uint i = 0; i < 4; i++) {
@@ -277,7 +277,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
         COMMIT();
     }
 #if KEEP > 0
-    /* The warp's rows, as mma takes them. */
+    /* The warp's rows as mma operands. */
     uint a[KEEP * 2][ROW_TILES][4];
 #pragma unroll
     for (uint i = 0; i < ROWS_EACH; i++) {
@@ -292,7 +292,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     }
 #endif
 
-    /* Of the work-item's rows; for a list `best` is what scores must not exceed. */
+    /* For the work-item's rows; for a list, `best` is the largest score to list. */
     float best[ROWS_EACH], second[ROWS_EACH];
     uint where[ROWS_EACH]; /* the first lane of the span */
 #pragma unroll
@@ -304,8 +304,9 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
             best[i] = at < count ? upper[rows[at]] / unit : -INFINITY;
     }
 
-    /* The tile's largest norm stands for all of its rows: then a lane's start holds for all. Norms
-     * are not negative, so they are in order as their bits are. The last stage is not in use yet. */
+    /* The tile's largest norm stands for all of its rows, so that a lane has one start for all.
+     * Norms are not negative, so their bits compare as they do. The last stage is not in use
+     * yet. */
     __local uint *largest = (__local uint *)(memory + (STAGES - 1) * STAGE_BYTES);
     const uint mine = min(first + lid, count - 1), row = use_rows ? rows[mine] : mine;
     const float length = norms[row];
@@ -385,7 +386,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
             }
             stage = NEXT_STAGE(stage);
         }
-        /* While the scores are folded these are on their way. */
+        /* In flight while the scores are folded. */
         FIND_STARTS(panel + 1 < to_panel ? panel + 1 : panel)
         const uint l = panel * TILE_LANES + warp_lane;
         if (list)
@@ -397,7 +398,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     if (list)
         return;
 
-    /* A row's scores are with 4 neighbouring work-items, of 2 warps where spans are shared out. */
+    /* 4 neighbouring work-items hold a row's scores, in 2 warps if spans are shared out. */
     __asm__ volatile("cp.async.wait_group 0;");
     barrier(CLK_LOCAL_MEM_FENCE);
     __local float *fold_best = (__local float *)memory;
@@ -458,8 +459,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void assign_half(PAR
     search(ARGUMENTS, false, memory);
 }
 
-/* A kernel of its own: a choice of mode between the products of one span and those of the next
- * keeps the compiler from mixing them. */
+/* A separate kernel: a choice of mode between the products of one span and those of the next would
+ * keep the compiler from interleaving them. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAMETERS)
 {
     __local uchar memory[MEMORY_BYTES] __attribute__((aligned(128)));
@@ -468,9 +469,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAM
 
 /* --- undecided rows -------------------------------------------------------------------------- */
 
-/* Second part of a search among some, where the distance to the own centroid is needed: of the
- * counts[rows_count] rows listed, with what was found. With found_any 0 there was nothing to search.
- * Rows that stay undecided go to `flagged`. */
+/* Second part of a search among some, which needs the distance to the own centroid, for the
+ * counts[rows_count] rows listed, given `found`. found_any 0: there was nothing to search. Rows
+ * that stay undecided are appended to `flagged`. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 settle_rows(__global const float *restrict x, __global const float *restrict centroids,
             __global const float *restrict norms, __global const uint *restrict rows,
@@ -514,7 +515,7 @@ settle_rows(__global const float *restrict x, __global const float *restrict cen
 
 #define FLIGHT 8
 
-/* One lane of the canonical distance; FLIGHT columns are on their way at a time. */
+/* One lane of the canonical distance; FLIGHT columns are in flight at a time. */
 static double lane_sum(__global const float *row, __global const float *centroid, uint stride,
                        uint lane)
 {
@@ -536,9 +537,9 @@ static double lane_sum(__global const float *row, __global const float *centroid
     return sum;
 }
 
-/* Decides undecided rows by the canonical distance, of the centroids in their slots: KMEANS_LANES
- * work-items to a row. Those with too many centroids, or beyond the room for slots, go to `left`.
- * length_scale is 2^-R: see kmeans_bounds.h. */
+/* Decides undecided rows by the canonical distance to the centroids in their slots: KMEANS_LANES
+ * work-items per row. Rows with too many centroids, or without slots, go to `left`. length_scale is
+ * 2^-R: see kmeans_bounds.h. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 decide_rows(__global const float *restrict x, __global const float *restrict centroids,
             __global const float *restrict norms, __global const uint *restrict rows,

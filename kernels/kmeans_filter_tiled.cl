@@ -1,11 +1,11 @@
-/* kmeans_filter_tiled.cl: the filter of kmeans_filter.cl for devices with local memory on the chip
+/* kmeans_filter_tiled.cl: the filter of kmeans_filter.cl for devices with on-chip local memory
  * (GPUs).
  *
  * A work-group of 16 x 16 scores TILE rows against one panel of TILE centroids at a time. Both are
- * brought through local memory DEPTH columns at a time; a work-item keeps an 8 x 8 square of scores
- * in registers, rows 8 * ty..., centroids 4 * tx... and 64 + 4 * tx..., so that its reads of local
- * memory are vectors of 4 without bank conflicts. After each panel a work-item folds its square into
- * the best and second score of its 8 rows; at the end the 16 work-items of a row are folded. */
+ * copied to local memory DEPTH columns at a time; a work-item keeps an 8 x 8 square of scores in
+ * registers, rows 8 * ty..., centroids 4 * tx... and 64 + 4 * tx..., so that it reads local memory
+ * in vectors of 4 without bank conflicts. After each panel a work-item folds its square into the
+ * best and second score of its 8 rows; at the end the 16 work-items of a row are folded. */
 #include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -15,11 +15,11 @@
 #define SIDE  16
 #define ITEMS (SIDE * SIDE)
 #define EACH  (TILE / SIDE)
-/* Rows of the local tile of x: 16 bytes more than a power of two spreads the banks. */
+/* Floats per column of the local tile of x: 16 bytes more than a power of two spreads the banks. */
 #define PITCH (TILE + 4)
 
-/* Brings columns [from, from + DEPTH) of the group's rows and of a panel to local memory. Rows are
- * padded with zeros to a multiple of 16 columns; the panel is not. */
+/* Copies columns [from, from + DEPTH) of the group's rows and of a panel to local memory. Rows are
+ * zero-padded to a multiple of 16 columns; the panel is not. */
 static void load_tiles(__local float *xs, __local float *cs, __global const float *x,
                        __global const float *centre, __global const float *panel,
                        __local const uint *at, uint stride, uint columns, uint from,
@@ -34,13 +34,13 @@ static void load_tiles(__local float *xs, __local float *cs, __global const floa
     }
 }
 
-/* Which lane of a panel the work-item's c-th score belongs to. */
+/* The lane of the panel that the work-item's c-th score belongs to. */
 static uint lane_of(uint tx, uint c)
 {
     return 4 * tx + (c & 3) + (c & 4) * 16;
 }
 
-/* Folds the 16 work-items of each row; work-item tx = i holds the outcome of row 8 * ty + i. */
+/* Folds the 16 work-items of each row; work-item tx = i gets the result of row 8 * ty + i. */
 static void fold_items(float *best, float *second, uint *where, const float bests[EACH],
                        const float seconds[EACH], const uint wheres[EACH], __local float *fold_best,
                        __local float *fold_second, __local uint *fold_where, uint lid)
@@ -71,8 +71,8 @@ static void fold_items(float *best, float *second, uint *where, const float best
     }
 }
 
-/* As assign_filter of kmeans_filter.cl, but own_lengths has found the distances to the own centroids
- * already. */
+/* Like assign_filter of kmeans_filter.cl, but own_lengths has already computed the distances to the
+ * own centroids. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 assign_filter(__global const float *restrict x, __global const float *restrict panels,
               __global const int *restrict ids, __global const float *restrict slope,
@@ -179,7 +179,8 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
     }
 }
 
-/* As seed_filter of kmeans_filter.cl: a work-item for each of 16 rows and 16 candidates. */
+/* Like seed_filter of kmeans_filter.cl, with one work-item for each of 16 rows and 16
+ * candidates. */
 #define SEED_DEPTH 64
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void

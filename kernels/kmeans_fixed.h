@@ -1,16 +1,16 @@
-/* kmeans_fixed.h: float32 values as fixed point, for kernels that sum rows.
+/* kmeans_fixed.h: converts float32 values to fixed point, for kernels that sum rows.
  *
  * -D WEIGHTED=0|1   whether they are multiplied by weights
- * -D DOUBLES=0|1    by float64, on devices that have it and keep subnormal float32 values: fewer
- *                   instructions (without weights) */
+ * -D DOUBLES=0|1    through float64, on devices that have it and keep subnormal float32 values:
+ *                   fewer instructions (without weights) */
 #ifndef CLPIPE_KMEANS_FIXED_H
 #define CLPIPE_KMEANS_FIXED_H
 
 #if DOUBLES
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
-/* What fixed_point gives, `unit` being 2^scale. The product is exact. Below 2^51 so is the sum with a
- * half, and beyond 2^24 values are integers already, which rounding that sum does not change. */
+/* The result of fixed_point, `unit` being 2^scale. The product is exact. Below 2^51 so is adding
+ * one half; beyond 2^24 values are integers already, which rounding that sum leaves unchanged. */
 static inline long fixed_point_double(int bits, double unit)
 {
     const double value = convert_double(as_float(bits)) * unit;
@@ -24,7 +24,8 @@ static inline double unit_of(int scale)
 #endif
 
 #if !WEIGHTED
-/* The bits of float32 values as fixed point: canonical_fixed() of the host, without branches. */
+/* Converts the bits of a float32 value to fixed point without branches, as canonical_fixed() does
+ * on the host. */
 static inline long fixed_point(int bits, int scale)
 {
     int exponent = (bits >> 23) & 255;
@@ -34,7 +35,7 @@ static inline long fixed_point(int bits, int scale)
     long magnitude = fraction;
     long left = clamp(shift, 0, 63);
     long right = clamp(-shift, 0, 26);
-    /* Half a unit of the places shifted out; 0 where none are. */
+    /* Half a unit of the last place kept; 0 if nothing is shifted out. */
     long round = (1L << right) >> 1;
     long value = ((magnitude << left) + round) >> right;
     /* All ones for negative numbers. */
@@ -42,9 +43,9 @@ static inline long fixed_point(int bits, int scale)
     return (value ^ sign) - sign;
 }
 #else
-/* The bits of float32 values times a weight, given by its own bits, as fixed point, without
- * branches: canonical_fixed() of the host. The product of two fractions has 48 bits, and
- * so is exact. */
+/* Converts a float32 value times a weight, both given by their bits, to fixed point without
+ * branches, as canonical_fixed() does on the host. The product of two fractions has 48 bits, so it
+ * is exact. */
 static inline long fixed_point_weighted(int bits, int weight, int scale)
 {
     const int weight_exponent = weight >> 23;

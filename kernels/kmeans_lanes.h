@@ -1,11 +1,11 @@
-/* kmeans_lanes.h: sums of KMEANS_LANES float64 lanes that lie with neighbouring work-items. */
+/* kmeans_lanes.h: sums KMEANS_LANES float64 lanes held by neighbouring work-items. */
 #ifndef CLPIPE_KMEANS_LANES_H
 #define CLPIPE_KMEANS_LANES_H
 
 #include "kmeans.h"
 
-/* Adds lanes[lid] of each KMEANS_LANES work-items in the order of the canonical distance; the sum is
- * that of the first of them. Every work-item of the group calls it. */
+/* Adds lanes[lid] of each KMEANS_LANES work-items in the order of the canonical distance and leaves
+ * the sum with the first of them. Every work-item of the group calls it. */
 static void fold_lanes(__local double *lanes, double mine, uint lid)
 {
     const uint lane = lid % KMEANS_LANES;

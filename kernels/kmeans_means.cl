@@ -1,12 +1,12 @@
-/* kmeans_means.cl: new centroids from the clusters' sums, and their layout for the filter, on devices
- * with float64. pipeline/cluster/update.c gives the same bits for the centroids, their moves and the
- * inertia; pipeline/cluster/filter.c lays out what these kernels lay out elsewhere. */
+/* kmeans_means.cl: computes new centroids from the sums of the clusters and lays them out for the
+ * filter, on devices with float64. pipeline/cluster/update.c gives the same bits for the centroids,
+ * their moves and the inertia; pipeline/cluster/filter.c lays out centroids for other devices. */
 #include "kmeans_lanes.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
-/* Adds the lanes as canonical() does; all work-items of the group get the sum. */
+/* Adds the lanes as canonical() does; every work-item of the group gets the sum. */
 static double add_lanes(__local double *lanes, double mine, uint lid)
 {
     fold_lanes(lanes, mine, lid);
@@ -15,16 +15,15 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
     return sum;
 }
 
-/* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows; while any cluster has
- * none (counts[k + 2]) all stay, since the host gives it one first. weight_unit: what the weights of
- * clusters are counted in; 0: rows have none. shifts: how far it has moved, in
- * lengths times shift_scale, rounded up. facts: KMEANS_FACTS values of each cluster:
+/* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows. While any cluster
+ * is empty (counts[k + 2]) all stay, since the host first gives it a row. weight_unit: unit of the
+ * clusters' weights; 0: rows have no weights. shifts: how far it has moved, as a length times
+ * shift_scale, rounded up. facts: KMEANS_FACTS values per cluster:
  *
  *   0  the rows' inertia about the old centroid, less that about the columns' means
  *   1  the canonical distance from the old centroid to the new one
- *   2  the new one's squared length less the centre
- *   3  its largest value less the centre
- */
+ *   2  the squared length of the new one less the centre
+ *   3  the largest value of the new one less the centre */
 __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
 move_centroids(__global const long *restrict totals, __global const long *restrict counts,
                __global const long *restrict weights, double weight_unit,
@@ -82,7 +81,7 @@ move_centroids(__global const long *restrict totals, __global const long *restri
     }
 }
 
-/* Panels as the filter reads them: dimension 0 is lanes, dimension 1 is rows of a panel. */
+/* Lays out panels for the filter: dimension 0 is lanes, dimension 1 is rows of a panel. */
 __kernel void lay_out_panels(__global const float *restrict centroids,
                              __global const float *restrict centre,
                              __global const int *restrict ids,
@@ -106,10 +105,10 @@ __kernel void lay_out_panels(__global const float *restrict centroids,
         const double shifted =
             (double)centroids[(size_t)id * stride + j] - (double)centre[j];
         value = (float)(-2.0 * shifted * scale * scale);
-        /* A device might flush what is less. */
+        /* A device might flush smaller values. */
         value = fabs(value) < FLT_MIN ? 0.0f : value;
     }
-    /* Without %, which beside / becomes what Oclgrind 21.10 does not know. */
+    /* Without %: next to / it becomes an instruction that Oclgrind 21.10 does not support. */
     const uint panel = lane / width;
     panels[((size_t)panel * (columns + 2) + row) * width + (lane - panel * width)] = value;
 }

@@ -1,20 +1,20 @@
-/* kmeans_mma.h: what kmeans_filter_half.cl does by tensor cores: bringing pieces of rows to local
- * memory, multiplying, and folding the scores of the 64 lanes that a warp scores at a time, a span.
- * TILE_ROWS, TILE_LANES, DEPTH, ITEMS, INLINE and KEEP: see there. */
+/* kmeans_mma.h: the tensor core part of kmeans_filter_half.cl: copies pieces of rows to local
+ * memory, multiplies, and folds the scores of a span, the 64 lanes that a warp scores at a time.
+ * TILE_ROWS, TILE_LANES, DEPTH, ITEMS, INLINE and KEEP are defined there. */
 #ifndef CLPIPE_KMEANS_MMA_H
 #define CLPIPE_KMEANS_MMA_H
 
 #include "kmeans.h"
 
 #define SPAN    64
-#define PIECES  (DEPTH / 8)      /* 16-byte pieces of a row of a stage */
-#define BROUGHT (ITEMS / PIECES) /* rows that the work-items bring a piece each of */
+#define PIECES  (DEPTH / 8)      /* 16-byte pieces per row of a stage */
+#define BROUGHT (ITEMS / PIECES) /* rows of which the work-items copy one piece each */
 #if KEEP > 0
-#define ROW_TILES   2 /* of a warp, 16 rows each */
-#define SHARERS     4 /* work-items that have scores of a row */
+#define ROW_TILES   2 /* per warp, 16 rows each */
+#define SHARERS     4 /* work-items that share the scores of a row */
 #define STAGE_LANES (KEEP > 2 ? SPAN : TILE_LANES)
 #define SIDE_BYTES  (STAGE_LANES * DEPTH * 2)
-#define STAGE_BYTES (KEEP * SIDE_BYTES + STAGE_LANES * 8) /* and what lay_out makes of lanes */
+#define STAGE_BYTES (KEEP * SIDE_BYTES + STAGE_LANES * 8) /* and lay_out's values for its lanes */
 #define STAGES      2
 #else
 #define ROW_TILES   4
@@ -25,7 +25,7 @@
 #endif
 #define ROWS_EACH (ROW_TILES * 2) /* rows of which a work-item has scores */
 
-/* Where piece `piece` of row `row` of one side of a stage lies, bytes. */
+/* Byte offset of piece `piece` of row `row` in one side of a stage. */
 static uint place(uint row, uint piece)
 {
     return row * (DEPTH * 2) + ((piece ^ (row >> 1 & 3)) << 4);
@@ -51,7 +51,7 @@ static __attribute__((unused)) void multiply(float *sum, const uint *a, uint b0,
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* The same, but the sum begins at `start` for every row. */
+/* The same, with the sum starting at `start` for every row. */
 static __attribute__((unused)) void multiply_first(float *sum, const uint *a, uint b0, uint b1, const float *start)
 {
     __asm__ volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
@@ -61,7 +61,7 @@ static __attribute__((unused)) void multiply_first(float *sum, const uint *a, ui
                        "f"(start[1]));
 }
 
-/* The largest bits in the warp. */
+/* Maximum of the bits over the warp. */
 static __attribute__((unused)) uint largest_in_warp(uint bits)
 {
     uint largest;
@@ -69,27 +69,28 @@ static __attribute__((unused)) uint largest_in_warp(uint bits)
     return largest;
 }
 
-/* Where row i of a work-item's lies among the warp's. */
+/* Index in the warp of the work-item's i-th row. */
 static uint row_in_warp(uint i, uint lane)
 {
     return (i >> 1) * 16 + (i & 1) * 8 + (lane >> 2);
 }
 
-/* Where lane `code` of a work-item's lies among the span's. */
+/* Index in the span of the work-item's lane `code`. */
 static uint lane_in_span(uint code, uint lane)
 {
     return (code >> 1) * 8 + (lane & 3) * 2 + (code & 1);
 }
 
-/* Two tiles of 8 centroids come at once: matrices 0, 1 of the first, 2, 3 of the second. This is
- * the lane whose 8 columns the work-item points to; bit 3 of its own number says which 8. */
+/* Two tiles of 8 centroids are loaded at once: matrices 0 and 1 of the first, 2 and 3 of the
+ * second. Returns the lane whose 8 columns the work-item addresses; bit 3 of its own index selects
+ * which 8. */
 static uint lane_of_matrices(uint lane)
 {
     return (lane & 7) + (lane >> 4) * 8;
 }
 
 #if KEEP > 0
-/* Where the sums of a span begin; of_lanes: of its lanes, two at a time, what lay_out made. */
+/* Start values of a span's sums; of_lanes: what lay_out computed for its lanes, two per vector. */
 static void find_starts(float *start, __local const float4 *of_lanes, float longest, uint lane)
 {
 #pragma unroll
@@ -100,7 +101,7 @@ static void find_starts(float *start, __local const float4 *of_lanes, float long
     }
 }
 
-/* Scores the warp's rows, a, against a span whose columns lie at `from`. */
+/* Scores the warp's rows, a, against the span whose columns begin at `from`. */
 INLINE void score_span(float (*sum)[SPAN / 8][4], uint (*a)[ROW_TILES][4], uint from,
                        const float *start, uint lane)
 {
@@ -124,7 +125,7 @@ INLINE void score_span(float (*sum)[SPAN / 8][4], uint (*a)[ROW_TILES][4], uint 
 }
 #endif
 
-/* Folds the scores of a span that begins at lane `from`. */
+/* Folds the scores of the span that begins at lane `from`. */
 INLINE void fold_scores(float (*sum)[SPAN / 8][4], uint from, float *best, float *second,
                         uint *where)
 {
@@ -144,8 +145,8 @@ INLINE void fold_scores(float (*sum)[SPAN / 8][4], uint from, float *best, float
     }
 }
 
-/* Lists the centroids of a span whose scores do not exceed `most`; ids: of its lanes; first_place:
- * that of the warp's first row on the list. */
+/* Appends the centroids of a span whose scores are at most `most` to the slots of their rows. ids:
+ * of the span's lanes; first_place: list index of the warp's first row. */
 INLINE void list_scores(float (*sum)[SPAN / 8][4], __global const int *ids, uint lane,
                         uint first_place, const float *most, __global int *slots,
                         __global uint *taken)

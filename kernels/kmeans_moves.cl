@@ -1,37 +1,36 @@
 /* kmeans_moves.cl: exact sums of the rows of each cluster, in 64-bit fixed point, on devices with
- * 64-bit atomics: the rows that changed their cluster are counted by cluster, given places by a scan,
- * put in order, and summed. They join the new one and leave the old one.
+ * 64-bit atomics. Rows that changed their cluster are counted by cluster, given places by a scan,
+ * put in order, and added to the new cluster and subtracted from the old one.
  *
- * What is added atomically is integers, so the order in which that happens changes nothing. A
- * work-item keeps the sum of one column while entries are of one cluster: there are about as many
- * atomic additions as clusters and spans of entries, not one for each row.
+ * Atomic additions are of integers, so their order does not matter. A work-item keeps the sum of
+ * one column while entries belong to one cluster: the number of atomic additions is about that of
+ * clusters and spans of entries, not that of rows.
  *
- * Counting and placing are as sparing: a work-group has a table of the clusters in local memory,
- * and what goes to global memory is a sum for each cluster that its rows join or leave, neighbours
- * together. Where there are more clusters than a group has rows, or than local memory holds, the
- * table has no bins and every row counts in global memory.
+ * Counting and placing save atomics, too: a work-group has a table of the clusters in local memory
+ * and adds to global memory one sum for each cluster that its rows join or leave, neighbouring
+ * clusters together. If there are more clusters than a group has rows, or than local memory holds,
+ * the table has no bins and every row counts in global memory.
  *
- * -D WEIGHTED=0|1  whether a row's values count as often as its weight says. Those of weight 0 change
- *                  no sum and no count
- * -D DOUBLES=0|1   see kmeans_fixed.h
- */
+ * -D WEIGHTED=0|1  whether a row's values are multiplied by its weight; rows of weight 0 change no
+ *                  sum and no count
+ * -D DOUBLES=0|1   see kmeans_fixed.h */
 #include "kmeans.h"
 
 #include "kmeans_fixed.h"
 
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 
-/* Row j of a work-item, of `each` (a multiple of KMEANS_MOVES_STEP, KMEANS_MOVES_EACH at most). */
+/* Index of a work-item's j-th row of `each` (a multiple of KMEANS_MOVES_STEP, at most
+ * KMEANS_MOVES_EACH). */
 static uint row_of(uint j, uint each)
 {
     const uint size = (uint)get_local_size(0);
     return ((uint)get_group_id(0) * each + j) * size + (uint)get_local_id(0);
 }
 
-/* Counts the group's rows that changed their cluster, labels against `kept`, in a table of `bins`
- * (k, or 0 for none): a bin's lower half is who joins, the upper one who leaves. Gives those of
- * this work-item's rows, a bit each. PoCL 3.1 needs it inline, as kernels/histogram_bins.h tells.
- */
+/* Counts the group's rows whose cluster changed, comparing labels with `kept`, in a table of `bins`
+ * (k, or 0 for none): the lower half of a bin counts joins, the upper half leaves. Returns a bit
+ * for each such row of the work-item. PoCL 3.1 needs it inlined: see kernels/histogram_bins.h. */
 static inline __attribute__((always_inline)) uint find_moves(__global const int *labels,
                                                              __global const int *kept,
                                                              __global const float *weights,
@@ -69,7 +68,7 @@ static inline __attribute__((always_inline)) uint find_moves(__global const int 
     return moved;
 }
 
-/* How many rows of the tile come to each cluster, and leave it. */
+/* Counts the rows of the tile that join and leave each cluster. */
 __kernel void count_moves(__global const int *restrict labels, __global const int *restrict kept,
                           __global const float *restrict weights, __global uint *joins, __global uint *leaves,
                           __global const uint *restrict left_counts, uint unless, uint rows,
@@ -94,9 +93,9 @@ __kernel void count_moves(__global const int *restrict labels, __global const in
     }
 }
 
-/* One group: cursors[c] becomes where cluster c's entries begin, counts[k] their number, which
- * counts[k + 1] adds up; counts[c] follows, and counts[k + 2], how many of these are zero. joins and
- * leaves are zero again. */
+/* One group: cursors[c] becomes where cluster c's entries begin and counts[k] their total, which is
+ * added to counts[k + 1]; updates the cluster sizes counts[c] and counts[k + 2], the number of
+ * empty clusters; clears joins and leaves. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
            __global long *counts, uint k)
@@ -131,8 +130,8 @@ scan_moves(__global uint *joins, __global uint *leaves, __global uint *cursors,
     }
 }
 
-/* Puts the entries in order of clusters, owners[i] is entry i's; `kept` follows. A bin takes places
- * of its cluster for all that it has counted, and becomes where the next entry goes. */
+/* Puts the entries in order of clusters; owners[i] is the cluster of entry i. Updates `kept`. A bin
+ * reserves places in its cluster for all that it has counted, then holds the next place. */
 __kernel void place_moves(__global const int *restrict labels, __global int *kept,
                           __global const float *restrict weights, __global uint *cursors, __global uint *entries, __global int *owners,
                           __global const uint *restrict left_counts, uint unless, uint rows,
@@ -169,11 +168,11 @@ __kernel void place_moves(__global const int *restrict labels, __global int *kep
     }
 }
 
-/* Values that are on their way at a time. */
+/* Values in flight at a time. */
 #define FLIGHT 8
 
-/* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 takes spans of
- * entries in turn. WEIGHTED: the weights themselves are one column more, of ones. */
+/* Adds the entries' rows to their clusters: dimension 0 is columns, dimension 1 strides over spans
+ * of entries. WEIGHTED: the weights are one more column, of ones. */
 __kernel void sum_moves(__global const int *restrict x, __global const int *restrict scales,
                         __global const uint *restrict entries, __global const int *restrict owners,
                         __global const int *restrict row_weights,
@@ -232,8 +231,8 @@ __kernel void sum_moves(__global const int *restrict x, __global const int *rest
     }
 }
 
-/* sums[i] becomes own[i] and what has arrived from another device, for `count` values from `from`
- * on. */
+/* sums[i] becomes own[i] plus the value that arrived from another device, for `count` values
+ * starting at `from`. */
 __kernel void add_sums(__global long *sums, __global const long *own,
                        __global const long *restrict arrived, ulong from, ulong count)
 {

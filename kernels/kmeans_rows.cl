@@ -1,8 +1,8 @@
-/* kmeans_rows.cl: what is done to each row outside the distance kernels, without float64: norms, and
- * what the bounds of a tile's rows say about the current centroids.
+/* kmeans_rows.cl: per-row work outside the distance kernels, without float64: norms, and what the
+ * bounds of a tile's rows say about the current centroids.
  *
- * -D TILED=0|1   groups have many work-items and share counters in local memory; otherwise one
- */
+ * -D TILED=0|1   1: groups have many work-items and share counters in local memory; 0: groups of
+ *                one */
 #include "kmeans_bounds.h"
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -23,20 +23,22 @@
 #define SHARED_BARRIER()
 #endif
 
-/* Not above the distances of centroids that `lower` was not above, once they have moved by `most`. */
+/* A lower bound on the distances that `lower` bounded, after the centroids moved by up to
+ * `most`. */
 static float lower_after(float lower, float most)
 {
     return most > 0.0f ? fma(lower, 1.0f - 0x1p-22f, -most - 0x1p-100f) : lower;
 }
 
-/* True where a row is to be searched in full: others may be nearer by these bounds, even if its own
- * distance has not grown since its bound was `upper`. A guess: whatever it says, labels are the same. */
+/* True if a row is to be searched in full: by these bounds another centroid may be nearer even if
+ * the distance to its own has not grown since its bound was `upper`. A heuristic that never changes
+ * labels. */
 static bool search_in_full(float lower, float upper, float threshold)
 {
     return !(lower - upper > threshold);
 }
 
-/* norms[i] is an upper bound on the length of row i less the centre, times half * half, which is a
+/* norms[i] is an upper bound on the length of row i less the centre, times half_scale squared, a
  * power of two that brings the data's largest value below 1. */
 __kernel void row_norms(__global const float *restrict x, __global const float *restrict centre,
                         __global float *norms, uint count, uint stride, float half_scale,
@@ -48,8 +50,8 @@ __kernel void row_norms(__global const float *restrict x, __global const float *
             difference_squares(x + (size_t)i * stride, centre, stride, half_scale), growth, tiny);
 }
 
-/* Rows of x, in the order of the list, from row `to` of `out` on: dimension 0 is 16 columns each,
- * dimension 1 is the list. */
+/* Copies the listed rows of x, in order, to `out` starting at row `to`: dimension 0 is 16 columns
+ * each, dimension 1 is the list. */
 __kernel void gather_rows(__global const float *restrict x, __global const uint *restrict rows,
                           __global float *restrict out, uint to, uint stride)
 {
@@ -60,9 +62,9 @@ __kernel void gather_rows(__global const float *restrict x, __global const uint 
 }
 
 #if TILED
-/* Plans a pass by shifts that are on the device: threshold j is the shift of rank ranks[j] (0: the
- * largest; 0 from rank k on), and the counts of shift_bounds are zero. A group ranks KMEANS_RANKED of k
- * shifts among all of them, each work-item against some of these. Shifts are not negative. */
+/* Plans a pass from shifts on the device: threshold j is the shift of rank ranks[j] (0: the
+ * largest; rank k and beyond: 0); clears the counts of shift_bounds. A group ranks KMEANS_RANKED of
+ * the k shifts among all of them, each work-item against a share. Shifts are not negative. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 rank_shifts(__global const float *restrict shift, __global uint *plan, uint k, uint candidates,
             uint16 ranks)
@@ -111,8 +113,8 @@ rank_shifts(__global const float *restrict shift, __global uint *plan, uint k, u
         plan[KMEANS_PLAN_FOUND + lid] = 0;
 }
 
-/* One group: ids of the k centroids that have moved by more than `threshold`, ascending, and -1 in
- * what is left of `room` places. */
+/* One group: lists the ids of the k centroids that have moved by more than `threshold`, ascending,
+ * and fills the rest of `room` places with -1. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_SCAN_ITEMS, 1, 1))) void
 list_moved(__global const float *restrict shift, __global int *ids, uint k, uint room,
             float threshold)
@@ -134,13 +136,13 @@ list_moved(__global const float *restrict shift, __global int *ids, uint k, uint
 }
 #endif
 
-/* A row keeps two bounds on its distances: `upper` is not below that to its own centroid, `lower` not
- * above that to any other. Centroids have moved by at most shift[]: upper follows here, and found[j]
- * becomes how many rows would have to be searched in full first at threshold j of the plan (ascending:
- * how far the centroids may have moved that are not scored one by one). found[candidates] is of rows
- * that none does it to, found[candidates + 1] those of them that the last one leaves undecided until
- * their own distance is known. `found` is the plan's part of that name. A group takes SPLIT_ROWS rows
- * for each work-item, neighbours neighbouring rows. */
+/* A row keeps two bounds on its distances: `upper` for its own centroid, `lower` for all others.
+ * Centroids have moved by at most shift[]. Updates `upper`, and adds to found[j] the rows for which
+ * threshold j of the plan (ascending: the largest shift of a centroid that is not scored one by
+ * one) is the first that requires a full search; to found[candidates] the rows for which none does,
+ * and to found[candidates + 1] those of them that the last one leaves undecided until their own
+ * distance is known. `found` is that part of the plan. A group takes SPLIT_ROWS rows per work-item;
+ * neighbouring work-items take neighbouring rows. */
 __kernel void shift_bounds(__global const int *restrict labels, __global float *upper,
                          __global const float *restrict lower, __global const float *restrict shift,
                          __global const uint *restrict left_counts, uint unless,
@@ -174,9 +176,9 @@ __kernel void shift_bounds(__global const int *restrict labels, __global float *
 }
 
 /* Splits rows by what is left to do: a search among all centroids (list full), a search among those
- * that moved by more than `threshold` (list partial; or, where there are none, only the distance to
- * the own centroid, if that may be enough), or nothing, as where no centroid has moved far enough:
- * `most` is how far one may have. The order within the lists does not matter. */
+ * that moved by more than `threshold` (list partial; if there are none, only the distance to the
+ * own centroid, if that may be enough), or nothing. `most` is the largest shift. The order within
+ * the lists does not matter. */
 __kernel void split_rows(__global const int *restrict labels, __global const float *restrict upper,
                          __global float *lower, __global const float *restrict shift,
                          __global uint *full, __global uint *partial, __global uint *counts,
@@ -217,8 +219,8 @@ __kernel void split_rows(__global const int *restrict labels, __global const flo
     }
 }
 
-/* Brings `upper` down to what the distance to the own centroid is now, for the counts[1] rows listed:
- * KMEANS_LANES work-items to each. */
+/* Lowers `upper` to the current distance to the own centroid for the counts[1] rows listed:
+ * KMEANS_LANES work-items per row. */
 __kernel __attribute__((reqd_work_group_size(KMEANS_OWN_ITEMS, 1, 1))) void
 own_lengths(__global const float *restrict x, __global const float *restrict centroids,
             __global const int *restrict labels, __global float *upper,

@@ -1,11 +1,10 @@
 /* ndrange_probe: what the work-items at the four corners of a two-dimensional range see.
  *
- * corners has eight words for each corner, the top left one, then top right, bottom left, bottom
- * right: the global id, the size of the work-item's own group (smaller at the edges, where the device
- * takes non-uniform ones), the size that the host asked for or the driver chose, and two zeros.
- * OpenCL C 1.2 does not have get_enqueued_local_size: zeros there, too. In a range of one column or
- * row a work-item is several corners.
- */
+ * corners has eight words per corner, in the order top left, top right, bottom left, bottom right:
+ * the global id, the size of the work-item's own group (smaller at the edges if the device takes
+ * non-uniform groups), the size that the host requested or the driver chose, and two zeros. OpenCL
+ * C 1.2 lacks get_enqueued_local_size: zeros there, too. In a range of one column or row a
+ * work-item is several corners. */
 static void see(__global uint *corner)
 {
     corner[0] = (uint)get_global_id(0);

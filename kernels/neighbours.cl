@@ -1,18 +1,17 @@
-/* neighbours: counts features whose bins depend on a pixel and the eight around it.
+/* neighbours: counts features whose bins depend on a pixel and its eight neighbours.
  *
- * A kind's header (neighbours_lbp.h says what is in it) finds the bin, and for some the weight, of a
- * pixel from planes: a value of each pixel, such as its luma, that its three channels are turned into
- * once. Only the planes that the features of the pass need are made.
+ * A kind's header (neighbours_planes.h defines the interface) finds the bin, and for some kinds the
+ * weight, of a pixel from planes: one value per pixel, such as its luma, computed once from its
+ * three channels. Only the planes needed by the features of the pass are computed.
  *
- * On CPUs (GROUP is 1) a work-item counts a tile in tables of its own, by rows of up to STRETCH
- * pixels. It keeps three rows of each plane; the loops over a row are simple ones that compilers turn
- * into vector instructions, except the last, which increments. They take whole vectors: what lies
- * behind the last pixel is a value of an earlier row or 0, and is not counted. Elsewhere a work-group counts a tile
- * in local memory, a work-item a pixel: each makes the nine values itself, from loads that the
- * first-level cache serves.
+ * On CPUs (GROUP is 1) a work-item counts a tile in private tables, in rows of up to STRETCH
+ * pixels. It keeps three rows of each plane; the loops over a row are simple ones that compilers
+ * vectorise, except the last, which increments. They take whole vectors: values past the last pixel
+ * come from an earlier row or are 0, and are not counted. Elsewhere a work-group counts a tile in
+ * local memory, one work-item per pixel, which computes the nine values itself from loads that the
+ * L1 cache serves.
  *
- * A tile that is all of its cell stores its words; others add theirs with atomics.
- */
+ * A tile that covers its whole cell stores its words; others add theirs with atomics. */
 #include "histogram_bins.h"
 #include "neighbours_planes.h"
 
@@ -21,9 +20,9 @@
 #endif
 
 #define STRETCH 256
-#define SUB     4 /* tables that take turns, so that equal neighbours wait less for each other */
+#define SUB     4 /* tables used in turn, so that equal neighbours rarely wait for each other */
 
-/* Is the plane needed by a kind of the pass? */
+/* Does a kind of the pass need the plane? */
 #define NEED(i, KIND, n0, n1, n2, n, o, t) | PLANES_##KIND
 enum { NEEDED = 0 FEATURES(NEED) };
 
@@ -32,13 +31,15 @@ enum { NEEDED = 0 FEATURES(NEED) };
 #define WIDTH (STRETCH + 2)
 #define LANES 16u
 
-/* Its turns do not depend on each other: the compiler need not prove it. */
+/* Iterations are independent; the compiler need not prove it. */
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 
-/* Bins have 16 bits, though they are computed with integers: the compiler would take half as many. */
+/* Bins have 16 bits though they are computed as int, for which the compiler would choose half the
+ * width. */
 #define WHOLE_VECTORS _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 
-/* At any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+/* At any address. In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind 21.10 does not
+ * support. */
 struct __attribute__((packed)) sixteen_pixels {
     uchar16 first, second, third;
 };
@@ -52,7 +53,7 @@ static inline void store(short *row, short16 values)
     ((struct sixteen_values *)row)->values = values;
 }
 
-/* LANES values of each plane that is needed. */
+/* Computes LANES values of each plane needed. */
 INLINE void fill_vectors(short (*rows)[WIDTH], __global const uchar *in, uint x)
 {
     const struct sixteen_pixels all = *(__global const struct sixteen_pixels *)(in + 3 * x);
@@ -68,7 +69,7 @@ INLINE void fill_vectors(short (*rows)[WIDTH], __global const uchar *in, uint x)
         store(rows[PLANE_YELLOW_BLUE] + x, as_short16(r + g - b - b));
 }
 
-/* A row of each plane that is needed. */
+/* Computes a row of each plane needed. */
 INLINE void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width)
 {
     for (uint x = 0; width >= LANES && x < width; x += LANES)
@@ -85,7 +86,7 @@ INLINE void fill_rows(short (*rows)[WIDTH], __global const uchar *in, uint width
     }
 }
 
-/* Bins, or weights, of a row: four of them. */
+/* Four bins, or weights, of a row. */
 struct four {
     ushort4 values;
 };
@@ -95,7 +96,7 @@ INLINE ulong load_four(const ushort *at)
     return as_ulong(((const struct four *)at)->values);
 }
 
-/* Adds 1, or a weight, to one of SUB tables of `size` for each bin of a row. */
+/* For each bin of a row, adds 1 or a weight to one of SUB tables of `size`. */
 INLINE void increment(uint *table, uint size, const ushort *bins, const ushort *weights, uint width,
                       int weighted)
 {

@@ -1,10 +1,11 @@
-/* neighbours_directions.h: the borders between directions of gradients, for the kernel
+/* neighbours_directions.h: the borders between gradient directions, for the kernel
  *
- * Direction k of n is centred on the angle 360 k / n degrees (x to the right, y down). Of eight, the
- * borders of the upper half, from 22.5 degrees on, are lines through these points; of eighteen, those
- * of a quarter are tangents times 65536. Both are so close to the true borders that every gradient
- * of luma (components up to 1,020 for 8 directions, 255 for 18) lies on the same side of both. A
- * gradient on a border belongs to the direction behind it. All whole numbers. */
+ * Direction k of n is centred on the angle 360 k / n degrees (x to the right, y down). For eight
+ * directions, the borders in the upper half, starting at 22.5 degrees, are the lines through these
+ * points; for eighteen, those in a quadrant are tangents times 65536. Both are so close to the true
+ * borders that every gradient of luma (components up to 1,020 for 8 directions, 255 for 18) falls
+ * on the same side. A gradient on a border belongs to the next direction. All arithmetic is on
+ * integers. */
 #ifndef CLPIPE_KERNELS_NEIGHBOURS_DIRECTIONS_H
 #define CLPIPE_KERNELS_NEIGHBOURS_DIRECTIONS_H
 

@@ -1,13 +1,13 @@
-/* neighbours_gradients.h: HOG, GRADIENT and COLEDGE, histograms of gradients of luma
- * (neighbours_planes.h says what a kind defines). */
+/* neighbours_gradients.h: HOG, GRADIENT and COLEDGE, histograms of luma gradients
+ * (neighbours_planes.h defines the interface). */
 #ifndef CLPIPE_KERNELS_NEIGHBOURS_GRADIENTS_H
 #define CLPIPE_KERNELS_NEIGHBOURS_GRADIENTS_H
 
 #include "neighbours_planes.h"
 
-/* floor(sqrt(gx gx + gy gy)) of components up to 255. The reciprocal root comes from halving the
- * exponent in the bits of a float and a step of Newton's method, since compilers make no vector
- * instructions of calls; so the root is too small, by less than one, and the next square tells. */
+/* floor(sqrt(gx gx + gy gy)) for components up to 255. The reciprocal root is found by halving the
+ * exponent in the bits of a float and one Newton step, since compilers do not vectorise calls; the
+ * root is therefore too small by less than one, which the next square corrects. */
 static inline uint magnitude(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;
@@ -15,11 +15,11 @@ static inline uint magnitude(int gx, int gy)
     float y = as_float(0x5f375a86u - (as_uint(x) >> 1));
     y *= 1.5f - 0.5f * x * y * y;
     const int root = (int)(x * y);
-    const int next = n - 2 * root - root * root; /* positive: (root + 1) squared is at most n */
+    const int next = n - 2 * root - root * root; /* negative if (root + 1) squared is at most n */
     return (uint)root + ((uint)-next >> 31);
 }
 
-/* Five magnitudes, each from twice the one before, in 8 directions; 40: flat. */
+/* Five magnitudes, each starting at twice the previous one, in 8 directions; 40: flat. */
 static inline uint gradient_bin(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;
@@ -28,7 +28,7 @@ static inline uint gradient_bin(int gx, int gy)
     return (uint)choose(-at_least((int)k, 1), (int)(8 * (k - 1) + direction_8(gx, gy)), 40);
 }
 
-/* Flat; two magnitudes in 4 directions without sign. */
+/* Flat, or two magnitudes in 4 unsigned directions. */
 static inline uint coledge_bin(int gx, int gy, uint zone)
 {
     const int n = gx * gx + gy * gy;

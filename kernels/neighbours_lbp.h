@@ -1,11 +1,12 @@
 /* neighbours_lbp.h: LBP, uniform local binary patterns of luma, and OPLBP, of luma and two opponent
- * colours (neighbours_planes.h says what a kind defines). Codes are counted, and folded to classes. */
+ * colours (neighbours_planes.h defines the interface). Codes are counted, then folded into
+ * classes. */
 #ifndef CLPIPE_KERNELS_NEIGHBOURS_LBP_H
 #define CLPIPE_KERNELS_NEIGHBOURS_LBP_H
 
 #include "neighbours_planes.h"
 
-/* Bit 7 is the neighbour above to the left; the others follow clockwise. */
+/* Bit 7 is the upper left neighbour; the others follow clockwise. */
 static inline uint lbp_code(const short *above, const short *here, const short *below)
 {
     const short c = here[1];
@@ -14,7 +15,8 @@ static inline uint lbp_code(const short *above, const short *here, const short *
                   (below[0] >= c) << 1 | (here[0] >= c));
 }
 
-/* One run of ones in the circle: by its length and its lowest bit; no run; nothing but ones; others. */
+/* A single circular run of ones: by its length and lowest bit; no ones: 56; all ones: 57; others:
+ * 58. */
 static inline uint lbp_class(uint code)
 {
     const uint starts = code & ~(code << 1 | code >> 7) & 255u;
@@ -27,7 +29,7 @@ static inline uint lbp_class(uint code)
     return runs > 1 ? 58 : runs == 1 ? 8 * (ones - 1) + lowest : ones == 0 ? 56 : 57;
 }
 
-/* Tables of 256 codes for each channel become ones of 59 classes, side by side. */
+/* Folds one table of 256 codes per channel into one of 59 classes, side by side. */
 static inline void lbp_fold(uint *table, uint channels)
 {
     uint classes[3 * 59] = {0};

@@ -1,5 +1,5 @@
-/* net_layer: the layers of a network of 8-bit integers (docs/networks.md), one value a work-item, for
- * any shape. The kernels for large layers of GPUs make the same values. */
+/* net_layer: the layers of an 8-bit integer network (docs/networks.md), one value per work-item,
+ * for any shape. The kernels for large layers on GPUs compute the same values. */
 #include "net_part.h"
 
 #define KIND_ADD      1
@@ -17,18 +17,19 @@ static inline long requantise(int sum, int mul, uint shift)
     return ((long)sum * mul + (1l << (shift - 1))) >> shift;
 }
 
-/* Sets the value's picture, and its number among the `count` of it, or returns. Here and below without
- * remainders: Oclgrind does not know the instruction that they bring beside a quotient. */
+/* Sets the value's picture and its index among the `count` values of a picture, or returns. Avoids
+ * remainders, here and below: next to a quotient they become an instruction that Oclgrind does not
+ * support. */
 #define FIND_VALUE(count)                                                                          \
     const uint picture = (uint)(get_global_id(0) / (count));                                       \
     const uint value = (uint)(get_global_id(0) - (size_t)picture * (count));                       \
     if (picture >= pictures)                                                                       \
         return;
 
-/* Tensor of the work-item's picture. */
+/* A tensor of the work-item's picture. */
 #define TENSOR(place, bytes) (work + (size_t)(place)*batch + (size_t)picture * (bytes))
 
-/* Copies pictures, NET_TAKEN pixels a work-item; those that were given up are black. */
+/* Copies pictures, NET_TAKEN pixels per work-item; abandoned pictures become black. */
 __kernel void net_take(__global const uchar *pixels, __global const struct net_part *parts,
                        __global const struct net_shape *shapes, uint layer, uint first,
                        uint pictures, uint batch, __global uchar *work)
@@ -82,7 +83,7 @@ __kernel void net_convolution(__global const struct net_shape *shapes, uint laye
                                 ((__global const uint *)(model + s.shifts))[n]));
 }
 
-/* The largest value, or the mean, of a window. */
+/* The maximum, or the mean, of a window. */
 __kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint pictures,
                        uint batch, __global uchar *work, __global const uchar *model)
 {
@@ -116,7 +117,7 @@ __kernel void net_pool(__global const struct net_shape *shapes, uint layer, uint
     *out = limit(&s, toward_zero - (above < toward_zero * below));
 }
 
-/* Sums over the picture, one channel a work-item. */
+/* Sums over the picture, one channel per work-item. */
 __kernel void net_sum(__global const struct net_shape *shapes, uint layer, uint pictures,
                       uint batch, __global uchar *work, __global const uchar *model)
 {
@@ -129,7 +130,7 @@ __kernel void net_sum(__global const struct net_shape *shapes, uint layer, uint 
     ((__global int *)TENSOR(s.place, s.bytes))[value] = sum;
 }
 
-/* Layers that make each value of the values in its place. */
+/* Elementwise layers: each value depends on the values at the same place. */
 __kernel void net_each(__global const struct net_shape *shapes, uint layer, uint pictures,
                        uint batch, __global uchar *work, __global const uchar *model)
 {
@@ -151,7 +152,7 @@ __kernel void net_each(__global const struct net_shape *shapes, uint layer, uint
                     s.shift);
 }
 
-/* The values of an output as the words of rows: of a sum as they are. */
+/* Stores the values of an output as the words of rows; sums as they are. */
 __kernel void net_give(__global const struct net_shape *shapes, uint layer, uint first,
                        uint pictures, uint batch, __global const uchar *work,
                        __global const struct net_part *parts, uint wide, __global uint *words)

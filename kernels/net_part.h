@@ -1,4 +1,4 @@
-/* net_part.h: what the host and the kernels of networks both read. */
+/* net_part.h: data shared by the host and the network kernels. */
 #ifndef CLPIPE_KERNELS_NET_PART_H
 #define CLPIPE_KERNELS_NET_PART_H
 
@@ -14,40 +14,40 @@
 #endif
 
 #define NET_NO_WORDS 0xffffffffu
-#define NET_TAKEN    4 /* pixels of a work-item that copies a picture */
+#define NET_TAKEN    4 /* pixels that a work-item of net_take copies */
 
-/* A picture in a slot, and where its words go. */
+/* A picture in a slot, and where its output goes. */
 struct net_part {
-    NET_U32 offset; /* of the first pixel, bytes */
-    NET_U32 words;  /* index of the first one; NET_NO_WORDS: it was given up */
+    NET_U32 offset; /* byte offset of the first pixel */
+    NET_U32 words;  /* index of its first word; NET_NO_WORDS: picture abandoned */
 };
 
 /* A layer (pipeline/net/model.h) for `batch` pictures. Tensor t of picture p begins at byte
  * place[t] * batch + p * bytes[t] of the workspace; a pixel has `pitch` bytes. */
 struct net_shape {
     NET_U32 kind;
-    NET_U32 place, bytes, height, width, channels, pitch; /* what it makes */
+    NET_U32 place, bytes, height, width, channels, pitch; /* of the output */
     NET_U32 place_a, bytes_a, height_a, width_a, channels_a, pitch_a, zero_a;
     NET_U32 place_b, bytes_b, zero_b;
     NET_U32 kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left, groups;
     NET_U32 zero, low, high;
     NET_I32 mul_a, mul_b;
     NET_U32 shift, counts_padding;
-    NET_U32 weights, bias, mul, shifts; /* bytes from the begin of the model; tables: weights */
+    NET_U32 weights, bias, mul, shifts; /* byte offsets in the model; tables: weights */
 };
 
-/* A launch of net_tensor: one convolution, and the addition behind it, if there is one. */
+/* A launch of net_tensor: one convolution, and the addition that follows it, if any. */
 struct net_tile {
-    NET_U64 place, place_a, place_b;     /* bytes from the begin of the workspace */
-    NET_U32 weights, tails, parameters;  /* from that of the packed arrays */
+    NET_U64 place, place_a, place_b;     /* byte offsets in the workspace */
+    NET_U32 weights, tails, parameters;  /* and in the packed arrays */
     NET_U32 rows;                        /* WINDOW: pixels, PIXELS: lines, DEPTHWISE: pictures */
     NET_U32 height, width, pitch;        /* of the output */
     NET_U32 height_a, width_a, pitch_a;
     NET_U32 kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
-    NET_U32 chunks, full, tail; /* of 8 * NT channels; of 64 input channels; bytes behind these */
-    NET_U32 zero;               /* four times that of the input */
+    NET_U32 chunks, full, tail; /* of 8 * NT channels; of 64 input channels; bytes left over */
+    NET_U32 zero;               /* the zero point of the input in each of 4 bytes */
     NET_I32 low, high;
-    NET_I32 mul_a, mul_b, added, shift, sum_low, sum_high; /* of the addition: a is the convolution */
+    NET_I32 mul_a, mul_b, added, shift, sum_low, sum_high; /* the addition: a is the convolution */
 };
 
 #endif

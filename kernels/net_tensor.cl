@@ -1,15 +1,17 @@
-/* net_tensor: convolutions of a network of 8-bit integers (docs/networks.md) by tensor cores and products of
- * four bytes. The values are those of net_layer.cl.
+/* net_tensor: convolutions of an 8-bit integer network (docs/networks.md) by tensor cores and
+ * 4-byte dot products. Gives the same values as net_layer.cl.
  *
- * One program is one kernel for one shape; PIXELS, WINDOW or DEPTHWISE says which:
- * - WINDOW: rows, which are the output pixels of all pictures, times channels. A warp makes 16 * MT rows of
- *   8 * NT channels, TURNS times. The order of k is free while both factors agree, so lane t of four takes bytes 16 t to
- *   16 t + 15 of 64 channels: one load of 16 bytes, straight from the tensor, is part of two products. The
- *   order of channels is free, too: lane t has 2 * NT neighbours. TAPS 1: of 1 x 1 with stride 1.
- *   TAIL: what channels % 64 leaves: 0: none, 1: up to 32, 2: more. ADDS: the layer behind, an addition.
- * - PIXELS: the same for pixels of 4 bytes, eight taps a product; a warp makes a row of a picture.
- * - DEPTHWISE: a work-item makes 4 channels of OX by OY pixels; words of a pixel's 4 channels are turned
- *   into words of one channel's 4 pixels.
+ * One program is one kernel for one shape; PIXELS, WINDOW or DEPTHWISE selects which:
+ * - WINDOW: rows, the output pixels of all pictures, times channels. A warp computes 16 * MT rows
+ *   of 8 * NT channels, TURNS times. The order of k is free as long as both operands agree, so lane
+ *   t of four takes bytes 16 t to 16 t + 15 of 64 channels: one 16-byte load, straight from the
+ *   tensor, feeds two products. The order of channels is free, too: lane t has 2 * NT adjacent
+ *   ones. TAPS 1: 1 x 1 with stride 1. TAIL: the remainder channels % 64: 0: none, 1: up to 32, 2:
+ *   more. ADDS: fuses the following addition.
+ * - PIXELS: the same for pixels of 4 bytes, eight taps per product; a warp computes a row of a
+ *   picture.
+ * - DEPTHWISE: a work-item computes 4 channels of OX by OY pixels; words of one pixel's 4 channels
+ *   are transposed into words of one channel's 4 pixels.
  * LIMITS: low and high are not 0 and 255. SHIFTS: sums are shifted before they are multiplied.
  *
  * -D EMULATE: without NVIDIA's instructions; the lanes exchange operands through local memory. */
@@ -18,7 +20,7 @@
 #ifdef EMULATE
 
 #define ONE_BY_ONE _Pragma("unroll 1")
-#define UNROLL     ONE_BY_ONE /* barriers in unrolled loops take minutes to compile */
+#define UNROLL     ONE_BY_ONE /* unrolling loops with barriers takes minutes to compile */
 #define LANES_MEET barrier(CLK_LOCAL_MEM_FENCE)
 
 static inline int multiply_high(int a, int b, int c)
@@ -114,7 +116,7 @@ static __attribute__((unused)) void multiply(int *sum, uint a0, uint a1, uint a2
 
 #endif
 
-/* A requantised sum before it is cut to a byte. p: bias, multiplier, what is added, shifts. */
+/* A requantised sum before clamping to a byte. p: bias, multiplier, addend, shifts. */
 static inline int requantise(int sum, int4 p)
 {
 #if SHIFTS
@@ -133,7 +135,7 @@ static inline uint pack_limited(int a, int b, int c, int d, int low, int high)
 #endif
 }
 
-/* The layer behind: of four values of this one and four of the other. */
+/* The following addition: adds four values of the other tensor to four of this layer. */
 static __attribute__((unused)) uint add_word(uint q, uint other, const __private struct net_tile *s)
 {
 #define ADDED(i)                                                                                   \
@@ -155,12 +157,12 @@ static __attribute__((unused)) void store(__global uchar *out, __global const uc
 
 #ifdef WINDOW
 
-#define ROWS   (2 * MT)    /* of a lane */
-#define WORDS  (NT / 2)    /* of a lane's row; pieces of 16 bytes of a warp's */
-#define PITCH  (WORDS | 1) /* pieces of a row in local memory */
+#define ROWS   (2 * MT)    /* per lane */
+#define WORDS  (NT / 2)    /* per row of a lane; 16-byte pieces per row of a warp */
+#define PITCH  (WORDS | 1) /* pieces per row in local memory */
 #define DIRECT (NT == 8)   /* a lane has whole pieces */
 
-/* Places of the inputs of a lane's rows at a tap. */
+/* Addresses of the inputs of a lane's rows at one tap. */
 struct taps {
     __global const uchar *at[ROWS];
     bool inside[ROWS];
@@ -206,7 +208,7 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
     __local uint4 stage[WARPS][16 * MT * PITCH];
     __local uint *mine = (__local uint *)stage[warp];
 #endif
-    /* Of a chunk the first channels of the four lanes, the second ... */
+    /* The first channels of a chunk for each of the four lanes, then the second, ... */
     __global const int4 *q = (__global const int4 *)(constants + s.parameters) + channel + t;
     ONE_BY_ONE
     for (uint turn = 0; turn < TURNS; turn++) {
@@ -327,7 +329,7 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
 
 #ifdef PIXELS
 
-/* KERNEL: taps across. weights: of each eight taps, NT tiles of two words for each lane. */
+/* KERNEL: taps across. weights: for each eight taps, NT tiles of two words per lane. */
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, 1, 1))) void
 net_pixels(struct net_tile s, __global const uchar *restrict constants, __global uchar *work)
 {
@@ -405,7 +407,7 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
 #endif
 #define TURNED (KERNEL == 3 && STRIDE == 1 ? 1 : KERNEL == 3 ? OX : OX + 1)
 
-/* Words of four pixels to those of four channels. */
+/* Transposes words of four pixels into words of four channels. */
 static inline void turn(uint *out, const uint *in)
 {
     const uint p = permute(in[0], in[1], 0x5140), q = permute(in[2], in[3], 0x5140);
@@ -416,7 +418,7 @@ static inline void turn(uint *out, const uint *in)
     out[3] = permute(r, s, 0x7632);
 }
 
-/* Adds row `r` of the input to the sums that it has a part in. */
+/* Adds row `r` of the input to the sums that it contributes to. */
 static inline void add_row(int (*sum)[OX][4], const uint *in, uint4 (*w)[NW], int r)
 {
     uint d[TURNED][4];
@@ -456,7 +458,7 @@ static inline void add_row(int (*sum)[OX][4], const uint *in, uint4 (*w)[NW], in
     }
 }
 
-/* weights: of 4 channels, a row of the window, NW words: a component to a channel. */
+/* weights: for 4 channels and each row of the window, NW words, one component per channel. */
 __kernel __attribute__((reqd_work_group_size(32 * WARPS, 1, 1))) void
 net_depthwise(struct net_tile s, __global const uchar *restrict constants, __global uchar *work)
 {

@@ -1,7 +1,7 @@
-/* patch_slot: the pixels of 6x6 squares of all pictures in a slot as rows of 108 bytes, one launch.
+/* patch_slot: stores 6x6 squares of pixels of all pictures in a slot as rows of 108 bytes in one
+ * launch.
  *
- * A work-item copies a square: six rows of 18 bytes.
- */
+ * A work-item copies one square: six rows of 18 bytes. */
 #include "descriptor_place.h"
 
 #define SIDE 6

@@ -1,9 +1,8 @@
-/* read_bandwidth: reads a buffer once and keeps nothing: what the memory gives, for histograms to be
+/* read_bandwidth: reads a buffer once and keeps nothing; the memory bandwidth that histograms are
  * compared with. Work-items read runs of SPAN 16-byte vectors (CPU devices: 256, a stream for each
- * core; GPUs: 1, neighbours read neighbouring vectors), FLIGHT of them independently of each other,
- * so that enough loads are under way. The words are combined so that no load can be left out; `sink`
- * is written where the combination meets `never`.
- */
+ * core; GPUs: 1, neighbours read neighbouring vectors), FLIGHT of them independently, so that
+ * enough loads are in flight. The words are combined so that no load can be optimised away; `sink`
+ * is written if the combination equals `never`. */
 __kernel void read_bandwidth(__global const uint4 *vectors, ulong count, uint never,
                              __global uint *sink)
 {

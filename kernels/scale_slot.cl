@@ -1,23 +1,22 @@
-/* scale_slot: scales all pictures of a slot (pipeline/part/scale.h), one launch.
+/* scale_slot: scales all pictures of a slot (pipeline/part/scale.h) in one launch.
  *
- * Where both axes shrink, a scaled pixel is the mean over the rectangle of the picture that it covers,
- * each pixel weighted by the area that they share. In units of 1 / full_width pixels across and 1 / full_height down
- * everything has whole numbers: column i covers [i * full_width, (i + 1) * full_width), scaled
- * column x covers [x * width, (x + 1) * width). The weights of a scaled pixel add up to
- * width * height, and the quotient is rounded to the nearest, halves up. Up to AREA_MOST pixels, sums
- * fit 32 bits. Pixels go where they are in the upright picture.
+ * If both axes shrink, a scaled pixel is the mean over the rectangle of the picture that it covers,
+ * each pixel weighted by the overlapping area. In units of 1 / full_width pixels across and 1 /
+ * full_height down everything is an integer: column i covers [i * full_width, (i + 1) *
+ * full_width), scaled column x covers [x * width, (x + 1) * width). The weights of a scaled pixel
+ * add up to width * height, and the quotient is rounded to the nearest, halves up. Up to AREA_MOST
+ * pixels, sums fit 32 bits. Pixels are stored where they belong in the upright picture.
  *
- * On CPUs (-D CPU) a work-item takes two scaled rows, a stretch of columns at a time: it adds up rows,
- * sixteen bytes at once, of which all but the first and the last count as whole; then columns, of both
- * rows at once; then it divides. The first loop is bound by its loads, the second by its additions. Elsewhere a
- * work-item takes a scaled pixel, bound by its loads.
- */
+ * On CPUs (-D CPU) a work-item takes two scaled rows, a stretch of columns at a time: it sums rows,
+ * sixteen bytes at once, with equal weight for all but the first and last; then columns, of both
+ * rows at once; then it divides. The first loop is bound by its loads, the second by its additions.
+ * Elsewhere a work-item takes a scaled pixel, bound by its loads. */
 #include "find_part.h"
 #include "scale_part.h"
 
-#define AREA_MOST 16777215u /* 2^24 - 1: times 255, and half of it, it is below 2^32 */
+#define AREA_MOST 16777215u /* 2^24 - 1: 255.5 times this is below 2^32 */
 
-/* The weight of pixel i of `size` in pixel x of `scaled`, along an axis. */
+/* Weight of pixel i of `size` in pixel x of `scaled`, along an axis. */
 static inline ulong weight(uint x, uint scaled, uint i, uint size)
 {
     if (scaled > size) {
@@ -29,7 +28,7 @@ static inline ulong weight(uint x, uint scaled, uint i, uint size)
            max((ulong)x * size, (ulong)i * scaled);
 }
 
-/* The pixels that have one, from the first to behind the last. */
+/* Pixels with a weight: the first, and one past the last. */
 static inline uint2 reach(uint x, uint scaled, uint size)
 {
     if (scaled > size) {
@@ -46,7 +45,7 @@ static inline ulong sum_of_weights(uint scaled, uint size)
     return scaled > size ? 2 * (ulong)scaled : size;
 }
 
-/* Pixel (x, y) of the scaled picture, in 64 bits: any size. */
+/* Computes pixel (x, y) of the scaled picture in 64 bits, for any size. */
 static inline void scale_pixel(__global uchar *out, __global const uchar *pixels,
                                const __private struct scale_part *part, uint x, uint y)
 {
@@ -87,16 +86,16 @@ static inline bool is_small(const __private struct scale_part *part)
 
 #define STRETCH 512 /* columns of the picture */
 #define WHOLE   256 /* rows of 255 whose sum fits 16 bits */
-/* Sums of a row, with what add_columns reads behind the last, and what divide takes too many. */
+/* Sums of a row, plus what add_columns reads and divide writes past the end. */
 #define ROW (3 * STRETCH + 16)
 
-/* Sixteen bytes at any address. As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10
- * has none. */
+/* Sixteen bytes at any address. In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind
+ * 21.10 does not support. */
 struct __attribute__((packed)) sixteen {
     uchar16 bytes;
 };
 
-/* Four words at any address of a multiple of 4. */
+/* Four words at any multiple of 4 bytes. */
 struct __attribute__((packed)) four {
     uint4 words;
 };
@@ -106,8 +105,8 @@ static inline ushort16 load(__global const uchar *in)
     return convert_ushort16(((__global const struct sixteen *)in)->bytes);
 }
 
-/* Sums of `bytes` columns of bytes: one row times `first`, `whole` rows times `scale`, one times
- * `last`, `stride` bytes apart. */
+/* Sums of `bytes` columns of bytes: one row times `first`, `whole` rows times `scale`, one row
+ * times `last`; rows are `stride` bytes apart. */
 static inline void add_rows(__private uint *sums, __global const uchar *in, uint bytes, uint stride,
                             uint first, uint whole, uint scale, uint last)
 {
@@ -135,7 +134,7 @@ static inline void add_rows(__private uint *sums, __global const uchar *in, uint
     }
 }
 
-/* The words at `i` of two rows of sums. */
+/* The words at index `i` of two rows of sums. */
 static inline uint8 load_pair(const __private uint *sums, uint i)
 {
     return (uint8)(((const __private struct four *)(sums + i))->words,
@@ -143,8 +142,8 @@ static inline uint8 load_pair(const __private uint *sums, uint i)
 }
 
 /* Scaled columns [x, end) of two rows whose sums begin at column `base`; adds half of the area. A
- * scaled column has the rest of its first column, at least `least` whole ones, and what is left of two
- * more: without a branch that depends on where it lies. */
+ * scaled column takes the rest of its first column, at least `least` whole ones, and parts of two
+ * more, so that no branch depends on its position. */
 static inline void add_columns(__private uint *out, const __private uint *sums, uint x, uint end,
                                uint base, uint width, uint scaled, uint half_area)
 {
@@ -177,9 +176,10 @@ static inline void divide(__private uchar *out, const __private uint *sums, uint
     const float inverse = 2.0f / (float)area;
     for (uint i = 0; i < count; i += 16) {
         const uint16 sum = *(const __private uint16 *)(sums + i);
-        /* By one wrong at most, since the area is larger than 4. Signed: vectors have no other. */
+        /* Off by at most one, since the area is larger than 4. Signed, as vectors only convert
+         * signed integers. */
         uint16 mean = as_uint16(convert_int16(convert_float16(as_int16(sum >> 1)) * inverse));
-        /* By signs: Oclgrind computes vectors of comparisons wrong. */
+        /* Uses signs: Oclgrind gets vector comparisons wrong. */
         const uint16 rest = sum - mean * area;
         mean += 1 ^ (rest - area) >> 31;
         mean -= rest >> 31;
@@ -187,7 +187,7 @@ static inline void divide(__private uchar *out, const __private uint *sums, uint
     }
 }
 
-/* A row of a picture that is not larger than it has to be. */
+/* Copies a row of a picture that need not shrink. */
 static inline void copy_row(__global uchar *out, __global const uchar *in, uint width, int column)
 {
     uint i = 0;
@@ -203,7 +203,7 @@ static inline void copy_row(__global uchar *out, __global const uchar *in, uint 
     }
 }
 
-/* Adds up what scaled row y covers of the columns [base, behind). */
+/* Sums what scaled row y covers of the columns [base, behind). */
 static inline void add_row(__private uint *sums, __global const uchar *pixels,
                            const __private struct scale_part *part, uint y, uint base, uint behind)
 {
@@ -219,7 +219,7 @@ static inline void add_row(__private uint *sums, __global const uchar *pixels,
         sums[3 * (behind - base) + i] = 0;
 }
 
-/* The means of scaled columns [x, end) of a row. */
+/* Stores the means of scaled columns [x, end) of a row. */
 static inline void write_row(__global uchar *out, __private uint *means, int column, uint x, uint end,
                              uint area)
 {
@@ -245,7 +245,7 @@ static inline void write_row(__global uchar *out, __private uint *means, int col
     }
 }
 
-/* Row y of the window and the one below, if there is one. */
+/* Row y of the window and the row below, if any. */
 static inline void scale_rows(__global uchar *out, __global const uchar *pixels,
                               const __private struct scale_part *part, uint y)
 {
@@ -269,10 +269,10 @@ static inline void scale_rows(__global uchar *out, __global const uchar *pixels,
 
 #else
 
-/* The rounded quotient of a sum, already half of the area larger. */
+/* The rounded quotient of a sum that already includes half the area. */
 static inline uint mean_of(uint sum, uint area, float inverse)
 {
-    uint mean = (uint)((float)sum * inverse); /* by one wrong at most: it is below 256 */
+    uint mean = (uint)((float)sum * inverse); /* off by at most one, as it is below 256 */
     const int rest = (int)(sum - mean * area);
     mean += (uint)(rest >= (int)area);
     mean -= (uint)(rest < 0);

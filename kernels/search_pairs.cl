@@ -1,15 +1,15 @@
-/* search_pairs.cl: the nearest rows of many rows: 8-bit codes, exact products of them by tensor cores,
- * lists of the pairs that these leave in doubt, and the canonical distance, which decides.
+/* search_pairs.cl: finds the nearest rows of many rows: 8-bit codes, their exact products by tensor
+ * cores, lists of the pairs that these leave in doubt, and the canonical distance, which decides.
  *
- * A row's place among the codes is its position. Facts of a position: scale, error (longer by
- * SEARCH_SLACK), square (less by it), and error^2 - square. With p = 2 scale_x scale_y (q_x . q_y) the
- * squared distance of the codes of x and y is square_x + square_y - p, and y is in doubt for x unless
- * that exceeds (reach_x + error_y)^2; reach_x has the error of x in it. docs/search.md derives it.
+ * A row's index among the codes is its position. Facts of a position: scale, error (rounded up by
+ * SEARCH_SLACK), square (rounded down by it), and error^2 - square. With p = 2 scale_x scale_y (q_x
+ * . q_y) the squared distance of the codes of x and y is square_x + square_y - p, and y is in doubt
+ * for x unless that exceeds (reach_x + error_y)^2; reach_x includes the error of x. docs/search.md
+ * derives it.
  *
- * -D KEPT=n  rows have n blocks of columns and stay in registers, so that only lanes pass through local
- *            memory; 0: there are too many for that
- * -D PLAIN   products without tensor cores, a work-item to a row, for tests
- */
+ * -D KEPT=n  rows have n blocks of columns and stay in registers, so that only lanes pass through
+ *            local memory; 0: too many blocks for that
+ * -D PLAIN   products without tensor cores, a work-item per row, for tests */
 #include "kmeans_lanes.h"
 #include "search.h"
 
@@ -20,7 +20,8 @@
 
 /* --- codes ------------------------------------------------------------------------------------ */
 
-/* A work-group to a row: row first + group of the block, at position (row * step) % block_rows. */
+/* A work-group per row: row first + group of the block goes to position (row * step) %
+ * block_rows. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_ENCODE_ITEMS, 1, 1))) void
 encode_rows(__global const float *values, __global const float *centre, __global char *codes,
             __global float4 *facts, __global uint *ids, uint first, uint block_rows, uint block_first,
@@ -78,12 +79,12 @@ encode_rows(__global const float *values, __global const float *centre, __global
     }
     if (lid > 0)
         return;
-    /* The second term is for the rounding of z and e. */
+    /* The second term covers the rounding of z and e. */
     const double error = sqrt(parts[0]) * (1 + 0x1p-30) + sqrt(lengths[0]) * 0x1p-48;
     const float longer = wild ? SEARCH_FAR : convert_float_rtp(error) * (1 + 2 * SEARCH_SLACK);
     const float less =
         (float)((double)scale * (double)scale * (double)squares[0]) * (1 - SEARCH_SLACK);
-    /* One by one: Oclgrind 21.10 takes vectors put together for uninitialised. */
+    /* One by one: Oclgrind 21.10 reports assembled vectors as uninitialised. */
     __global float *of_row = (__global float *)(facts + position);
     of_row[0] = scale;
     of_row[1] = longer;
@@ -95,7 +96,7 @@ encode_rows(__global const float *values, __global const float *centre, __global
 /* --- the filter ------------------------------------------------------------------------------- */
 
 #ifdef PLAIN
-#define RESTRICT /* Oclgrind 21.10 does not know what clang makes of it in inline functions */
+#define RESTRICT /* Oclgrind 21.10 does not support what clang makes of it in inline functions */
 #define MEMORY_BYTES 1
 #else
 #define RESTRICT  restrict
@@ -108,12 +109,12 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #if KEPT > 8
 #error "KEPT is at most 8"
 #endif
-/* Lanes that a warp scores at a time, 16 of its rows each, and rows of a work-item. A stage has as many
- * bytes either way, with 8 blocks. */
+/* Lanes that a warp scores at a time, its parts of 16 rows, and rows of a work-item. A stage has
+ * the same size either way, with 8 blocks. */
 #define GROUP_LANES     (KEPT > 0 ? 32 : SPAN)
 #define ROW_PARTS       (KEPT > 0 ? 2 : 4)
 #define GROUP_ROWS_EACH (ROW_PARTS * 2)
-/* Two stages: codes, and with KEPT the lanes' facts and reaches behind them. */
+/* Two stages: codes and, with KEPT, the lanes' facts and reaches after them. */
 #undef STAGES
 #undef STAGE_BYTES
 #define STAGES 2
@@ -125,12 +126,13 @@ encode_rows(__global const float *values, __global const float *centre, __global
 #define STAGE_BYTES (2 * SIDE_BYTES)
 #endif
 #define MEMORY_BYTES (STAGES * STAGE_BYTES)
-/* Pairs in doubt of a work-group, which all its work-items put on the rows' lists once there are QUEUE / 2.
- * On its own a work-item would wait for each place on a list, and the group for the work-item. */
+/* Pairs in doubt found by a work-group; once there are QUEUE / 2, all its work-items append them to
+ * the rows' lists. Appending one by one, a work-item would wait for each place on a list, and the
+ * group for the work-item. */
 #define QUEUE 1024
 struct queue {
     uint slot[QUEUE], position[QUEUE], product[QUEUE];
-    uint taken, seen[2]; /* seen: taken, before each other barrier */
+    uint taken, seen[2]; /* seen: `taken` before alternate barriers */
 };
 
 static void multiply_codes(int *sum, const uint *a, uint b0, uint b1)
@@ -150,7 +152,7 @@ static void multiply_first_codes(int *sum, const uint *a, uint b0, uint b1)
 }
 #endif
 
-/* Puts a pair on the list of the row in place `slot`. */
+/* Appends a pair to the list of the row in place `slot`. */
 static void list_pair(__global uint *counts, __global uint2 *found, uint capacity, uint slot,
                       uint position, int product)
 {
@@ -176,7 +178,7 @@ static void queue_pair(__local struct queue *queue, __global uint *counts, __glo
     queue->product[at] = (uint)product;
 }
 
-/* All work-items come here, behind a barrier, and leave an empty queue behind one. */
+/* Empties the queue. Every work-item calls it after a barrier; it ends with a barrier. */
 static void list_queue(__local struct queue *queue, __global uint *counts, __global uint2 *found,
                        uint capacity, uint lid)
 {
@@ -191,22 +193,22 @@ static void list_queue(__local struct queue *queue, __global uint *counts, __glo
 }
 #endif
 
-/* p: of codes whose product that is. */
+/* p for codes with that product. */
 static float scaled(int product, float of_query, float of_lane)
 {
     return (float)product * (2 * of_query * of_lane);
 }
 
 #ifdef PLAIN
-/* Whether x is in doubt for y, as a lane's facts and reach have it; p: of both. */
+/* Is x in doubt for y, given y's facts and reach as a lane? p: of the pair. */
 static bool in_doubt_for(float4 of_y, float reach_y, float4 of_x, float p)
 {
     return p + (2 * reach_y * of_x.y + of_x.w) >= of_y.z - reach_y * reach_y - SEARCH_SLACK_LEAST;
 }
 #endif
 
-/* A work-item to a span of SEARCH_SPAN lanes: the largest scale, error and error^2 - square there. With
- * the largest product of a row with any of them these tell that no lane of the span is in doubt. */
+/* A work-item per span of SEARCH_SPAN lanes: its largest scale, error and error^2 - square. With a
+ * row's largest product with any of them these can show that no lane of the span is in doubt. */
 __kernel void bound_spans(__global const float4 *facts, __global float4 *spans, uint count)
 {
     const uint span = (uint)get_global_id(0);
@@ -226,8 +228,9 @@ __kernel void bound_spans(__global const float4 *facts, __global float4 *spans, 
     out[3] = 0.0f;
 }
 
-/* A work-item to a span of lanes that are searched for themselves: the longest reach there, and the least
- * square - reach^2: with these the largest product of a row tells that it is in doubt for none of them. */
+/* A work-item per span of lanes that are themselves queries: the longest reach and the least square
+ * - reach^2. With a row's largest product these can show that the row is in doubt for none of
+ * them. */
 __kernel void bound_reaches(__global const float4 *facts, __global const float *reaches,
                             __global float2 *sides, uint count)
 {
@@ -246,18 +249,18 @@ __kernel void bound_reaches(__global const float4 *facts, __global const float *
     out[1] = least;
 }
 
-/* Where the row of that number is in a block, or SEARCH_NONE. */
+/* The position of a row in a block, or SEARCH_NONE. */
 static uint position_of(uint row, uint block_first, uint block_rows, ulong step)
 {
     return row - block_first < block_rows ? (uint)((ulong)(row - block_first) * step % block_rows)
                                           : SEARCH_NONE;
 }
 
-/* Compares the rows at positions query_list[0..query_count) with `lanes` lanes from first_lane on, whole
- * panels, and lists the pairs in doubt, with the product of their codes. ALL_ROWS: queries and lanes are
- * the same rows, all of them, query_list[i] is i, and first_lane is counted from a work-group's own rows,
- * from the last of the all_lanes lanes on to the first; BOTH_WAYS: a pair is also listed for its lane,
- * whose place on the list is its position. */
+/* Compares the rows at positions query_list[0..query_count) with `lanes` lanes from first_lane on,
+ * whole panels, and lists the pairs in doubt with the product of their codes. ALL_ROWS: queries and
+ * lanes are the same rows, all of them, query_list[i] is i, and first_lane is counted from a
+ * work-group's own rows, wrapping around after all_lanes lanes; BOTH_WAYS: a pair is also listed
+ * for its lane, whose place on the list is its position. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_ITEMS, 1, 1))) void
 filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *RESTRICT query_facts,
              __global const float *RESTRICT reaches, __global const uint *RESTRICT query_ids,
@@ -323,7 +326,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
 #define NEXT_STAGE(stage)                                                                          \
     ((stage) + STAGE_BYTES == stages + STAGES * STAGE_BYTES ? stages : (stage) + STAGE_BYTES)
 #define COMMIT() __asm__ volatile("cp.async.commit_group;")
-/* A barrier, and more of them where all see that the queue is half full. */
+/* A barrier, and more of them if all see that the queue is half full. */
 #define LIST_IF_MANY(turn)                                                                         \
     if (lid == 0)                                                                                  \
         queue.seen[turn] = queue.taken;                                                            \
@@ -393,8 +396,8 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
         BRING()
         COMMIT();
     }
-    /* Of the work-item's rows: twice the scale, twice the reach, what p must reach, the error, and
-     * error^2 - square. */
+    /* For the work-item's rows: twice the scale, twice the reach, the lower limit of p, the error,
+     * and error^2 - square. */
     float scale[GROUP_ROWS_EACH], reach[GROUP_ROWS_EACH], least[GROUP_ROWS_EACH];
     float error[GROUP_ROWS_EACH], start[GROUP_ROWS_EACH];
     uint own[GROUP_ROWS_EACH];
@@ -416,7 +419,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
     uint stage = stages;
     const uint frag_lane = lane_of_matrices(lane), frag_quarter = lane >> 3 & 1;
 #if KEPT > 0
-    /* The warp's rows, as mma takes them. */
+    /* The warp's rows as mma operands. */
     uint a[KEPT * 2][ROW_PARTS][4];
 #pragma unroll
     for (uint i = 0; i < GROUP_ROWS_EACH; i++) {
@@ -518,7 +521,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
             if (!(rows_in_doubt >> i & 1))
                 continue;
             const uint slot = first + warp_row + row_in_warp(i, lane);
-            uint hits = 0; /* for the row; for its lanes, from bit GROUP_LANES / 4 on */
+            uint hits = 0; /* of the row; of its lanes from bit GROUP_LANES / 4 on */
 #pragma unroll
             for (uint n = 0; n < GROUP_LANES / 8; n++)
 #pragma unroll
@@ -560,7 +563,7 @@ filter_pairs(__global const uchar *RESTRICT queries, __global const float4 *REST
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
-/* No shorter than the distance of the two rows of a listed pair, in the codes' unit. */
+/* Upper bound on the distance of a listed pair, in the codes' unit. */
 static float longest(float4 of_query, float4 of_lane, float p)
 {
     if (of_query.y >= SEARCH_FAR || of_lane.y >= SEARCH_FAR)
@@ -570,9 +573,9 @@ static float longest(float4 of_query, float4 of_lane, float p)
     return (sqrt(square) + of_query.y + of_lane.y) * (1 + 2 * SEARCH_SLACK);
 }
 
-/* A work-group to a row: its reach becomes that of the n-th shortest of the lengths that the listed
- * pairs have at most, or a little more, and what is out of reach leaves the list. lost[slot]: more
- * pairs were found than there was room for. */
+/* A work-group per row: its reach becomes the n-th smallest of the upper bounds of the listed
+ * pairs, or slightly more, and pairs out of reach leave the list. lost[slot]: more pairs were found
+ * than fit. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_SHRINK_ITEMS, 1, 1))) void
 shrink_lists(__global const float4 *query_facts, __global float *reaches,
              __global const uint *query_list, __global const float4 *facts, __global uint *counts,
@@ -613,7 +616,7 @@ shrink_lists(__global const float4 *query_facts, __global float *reaches,
         else
             low = middle + 1;
     }
-    /* Before what all have read is written. */
+    /* All have read before anything is overwritten. */
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     const float length = as_float(high);
     if (count >= n && length < SEARCH_FAR)
@@ -640,8 +643,8 @@ static bool before(double a, uint row_a, double b, uint row_b)
     return a < b || (a == b && row_a < row_b);
 }
 
-/* A work-group to a row: the canonical distances of its list, of which the n first, in order, and
- * those in `squared` and `rows` so far, are left there; the list is empty then. */
+/* A work-group per row: the canonical distances of its list; keeps the n smallest of these and of
+ * those so far in `squared` and `rows`, in order, and empties the list. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_EXACT_ITEMS, 1, 1))) void
 decide_lists(__global const float *query_values, __global const uint *query_ids, uint query_first,
              __global const float4 *query_facts, __global float *reaches,
@@ -688,7 +691,7 @@ decide_lists(__global const float *query_values, __global const uint *query_ids,
         const double mine = distances[i];
         const uint row = candidates[i];
         uint rank = 0;
-        /* Places without a row, which are all alike, stay behind in their order. */
+        /* Places without a row, all alike, stay at the end in their order. */
         for (uint other = 0; other < n + count && rank < n; other++)
             rank += before(distances[other], candidates[other], mine, row) ||
                     (row == SEARCH_NONE && candidates[other] == SEARCH_NONE && other < i);

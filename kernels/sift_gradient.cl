@@ -1,9 +1,8 @@
-/* sift_gradient: the gradients of all pictures in a slot, each split along the two of 8 directions that
- * it lies between: a byte for each direction, 8 of them for a pixel and channel. One launch.
+/* sift_gradient: the gradients of all pictures in a slot, each split between the two nearest of 8
+ * directions: one byte per direction, 8 per pixel and channel. One launch.
  *
- * A work-item takes GRADIENT_RUN pixels of a row and a channel. CHANNELS is 1, grey, or 3, grey and two
- * opponent colours; planes of channels follow each other.
- */
+ * A work-item takes GRADIENT_RUN pixels of a row and a channel. CHANNELS is 1, grey, or 3, grey and
+ * two opponent colours; the planes of the channels follow each other. */
 #include "descriptor_place.h"
 #include "sift_shape.h"
 

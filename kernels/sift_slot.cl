@@ -1,18 +1,17 @@
-/* sift_slot: 4x4 cells of gradients in 8 directions, and the roots of their shares, of all pictures in
- * a slot, one launch.
+/* sift_slot: 4x4 cells of gradients in 8 directions, and the roots of their shares, for all
+ * pictures in a slot in one launch.
  *
- * A cell weighs gradients by their distance from its centre, falling linearly to 0 at the next centres,
- * across and down alike. A work-group takes SIFT_TILE descriptors side by side: it first adds up the
- * columns that they cover, for each of the four rows of cells, in local memory, then each descriptor
- * its cells along these rows.
+ * A cell weights gradients by their distance from its centre, falling linearly to 0 at the next
+ * centres, in both directions. A work-group takes SIFT_TILE adjacent descriptors: it first sums the
+ * columns that they cover, for each of the four rows of cells, in local memory, then for each
+ * descriptor its cells along these rows.
  *
- * Between two centres, `bin` pixels apart, pixel t weighs bin - t for the first and t for the second.
- * With A = sum of v[t] and S = sum of (t + 1) v[t] these are bin A + A - S and S - A, and going from
- * the last pixel to the first S is the sum of the running A: no multiplications. Sums of columns are
- * below 2^16 and those of a descriptor below 2^29.
+ * Between two centres, `bin` pixels apart, pixel t has weight bin - t for the first and t for the
+ * second. With A = sum of v[t] and S = sum of (t + 1) v[t] the sums are bin A + A - S and S - A;
+ * going from the last pixel to the first, S is the sum of the running A: no multiplications. Sums
+ * of columns are below 2^16 and those of a descriptor below 2^29.
  *
- * CHANNELS and BINS, a list of bin sizes, STEP, and BIN_MOST, the largest bin, come from the host.
- */
+ * The host defines CHANNELS, BINS (a list of bin sizes), STEP, and BIN_MOST, the largest bin. */
 #include "descriptor_place.h"
 #include "sift_shape.h"
 
@@ -22,8 +21,8 @@
 
 #define COLUMNS_MOST ((SIFT_TILE - 1) * STEP + 5 * BIN_MOST - 1)
 
-/* 4 rows of cells of one column: gradients of `height` rows, `pitch` apart, from row `top` on, the first
- * centre's. */
+/* 4 rows of cells of one column: sums gradients of `height` rows, `pitch` apart; `top` is the row
+ * of the first centre. */
 static inline void add_column(__private ushort8 *cells, __global const uchar8 *column, size_t pitch, int top,
                               int height, int bin)
 {
@@ -38,7 +37,7 @@ static inline void add_column(__private ushort8 *cells, __global const uchar8 *c
             a += convert_ushort8(*p);
             s += a;
         }
-        /* The running sums stopped at pixel t + 1: t + 1 more of each. */
+        /* The running sums stopped at pixel t + 1: adds t + 1 more of each. */
         s += a * (ushort)max(t + 1, 0);
         const ushort8 second = s - a;
         if (segment >= 0)
@@ -47,15 +46,15 @@ static inline void add_column(__private ushort8 *cells, __global const uchar8 *c
     }
 }
 
-/* 4 cells of one row of them. */
+/* 4 cells of one row of cells. */
 static inline void add_row(__private uint8 *cells, __local const ushort8 *row, int bin)
 {
     uint8 upper = 0;
     for (int segment = -1; segment < 4; segment++) {
         __local const ushort8 *p = row + (segment + 1) * bin;
         uint8 a = 0, s = 0;
-        /* The row begins bin - 1 pixels before the first centre: pixel 0 of that segment weighs
-         * nothing, and is not there. */
+        /* The row begins bin - 1 pixels before the first centre: pixel 0 of that segment has weight
+         * 0 and is absent. */
         for (int t = bin - 1; t >= (segment < 0 ? 1 : 0); t--) {
             a += convert_uint8(p[t - 1]);
             s += a;
@@ -83,7 +82,7 @@ static inline void store_roots(__global uchar *to, __private const uint8 *cells)
     for (int i = 0; i < 16; i++)
         sums += cells[i];
     const uint all = add_up(sums);
-    const int shift = 16 - (int)clz(all); /* brings the sum into 2^15 to 2^16 - 1 */
+    const int shift = 16 - (int)clz(all); /* scales the sum into [2^15, 2^16) */
     const uint right = (uint)max(shift, 0), left = (uint)max(-shift, 0) & 31;
     const uint inverse = all > 0 ? (65025u << 15) / (all >> right << left) : 0;
     for (int i = 0; i < 16; i++) {
@@ -103,7 +102,7 @@ __kernel void sift_slot(__global const uchar *pixels, __global const struct desc
     FIND_PART(found, parts, count, item, first[1])
     const struct descriptor_part part = parts[found];
 
-    /* Which tile of which bins. */
+    /* The tile, and its bin size. */
     uint index = item - part.first[1], before = 0, across = 0, tiles = 1;
     int bin = 0;
     for (uint i = 0; i < sizeof bins / sizeof *bins; i++) {

@@ -1,17 +1,18 @@
-/* thumbnail_slot: the pixels of thumbnails from coefficients, of all pictures of a slot, one launch.
+/* thumbnail_slot: computes the pixels of thumbnails from coefficients for all pictures in a slot in
+ * one launch.
  *
- * A work-item makes a pixel of a thumbnail: the mean of a box of pixels of the reduced picture, of which
- * each block of coefficients has `side` x `side`, made of its lowest frequencies. Pixels that several boxes
- * share are computed again: what that takes is little beside the picture's entropy code. All is as in
- * part/shrink.h, to the bit: sums in 64 bits, since hostile coefficients are large, and floating point
- * without contractions, times reciprocals that the host has made.
- */
+ * A work-item computes one pixel of a thumbnail: the mean of a box of pixels of the reduced
+ * picture, which has `side` x `side` pixels for each block of coefficients, computed from its
+ * lowest frequencies. Pixels shared by several boxes are computed again, which costs little next to
+ * the picture's entropy code. The result equals that of part/shrink.h bit for bit: sums in 64 bits,
+ * since hostile coefficients are large, and floating point without contraction, times reciprocals
+ * computed by the host. */
 #pragma OPENCL FP_CONTRACT OFF
 
 #include "find_part.h"
 #include "thumbnail_part.h"
 
-#define UNIT       16u /* of a row or column: their weights */
+#define UNIT       16u /* total weight of a row or column */
 #define BLOCK      64u
 #define TABLES     3u
 #define WHOLE_MOST 15u /* columns of a box whose sum fits 16 bits */
@@ -32,7 +33,7 @@ static inline int clamp_sample(long value)
     return (int)clamp(value, 0L, 255L);
 }
 
-/* Pixel (x, y) of a component, reduced. */
+/* Pixel (x, y) of a reduced component. */
 static inline int sample(__global const ushort *tables, const __private struct thumbnail_part *part,
                          uint component, uint x, uint y)
 {
@@ -77,14 +78,15 @@ static inline void add_pixel(__private int *sum, __global const ushort *tables,
     sum[2] += weight * (ycc ? clamp(first + ((116130 * cb + 32768) >> 16), 0, 255) : third);
 }
 
-/* Where box `box` of `to` over `from` rows or columns begins, in units: of whole ones from 2 for each on. */
+/* Where box `box` of `to` over `from` rows or columns begins, in units; at whole rows or columns if
+ * there are 2 or more per box. */
 static inline uint box_begin(uint from, uint to, uint box)
 {
     const uint at = (uint)((ulong)box * from * UNIT / to);
     return from / to >= 2 ? (at + UNIT / 2) / UNIT * UNIT : at;
 }
 
-/* What [from, to) shares with row or column i. */
+/* Overlap of [from, to) with row or column i, in units. */
 static inline uint shared(uint from, uint to, uint i)
 {
     return min(to, (i + 1) * UNIT) - max(from, i * UNIT);
@@ -107,7 +109,7 @@ __kernel void thumbnail_slot(__global const uchar *in, __global const struct thu
     const uint right = box_begin(part.columns, part.to_width, x + 1);
     const uint top = box_begin(part.lines, part.to_height, y);
     const uint bottom = box_begin(part.lines, part.to_height, y + 1);
-    /* Whole rows count once each, so that sums are smaller. */
+    /* Whole rows have weight 1, which keeps sums small. */
     const uint unit = part.lines / part.to_height >= 2 ? UNIT : 1;
     int sum[3] = {0, 0, 0};
     for (uint j = top / UNIT; j * UNIT < bottom; j++) {

@@ -1,19 +1,19 @@
-/* words_assign: projects all descriptors of a slot and finds their nearest words, one launch.
+/* words_assign: projects all descriptors of a slot and finds their nearest words in one launch.
  *
- * A work-item takes ROWS descriptors of a part. Both products, of descriptors and the projection and of
- * projected values and words, are made in float32: all terms are integers and all sums, in any order,
- * below 2^24 (features/codebook.h), so they are exact, fused or not. The matrices are transposed, so 16
- * outputs of one input are a vector; a block of them stays in registers for all inputs. The distance to
- * a word is its squared length - 2 p w, without the descriptor's own; each lane keeps the first
- * of its least ones, and the lanes are compared last, equal ones by their words.
+ * A work-item takes ROWS descriptors of a part. Both products, of descriptors and projection and of
+ * projected values and words, are computed in float32: all terms are integers and all sums, in any
+ * order, below 2^24 (features/codebook.h), so they are exact, fused or not. The matrices are
+ * transposed, so 16 outputs of one input are a vector; a block of them stays in registers for all
+ * inputs. The distance to a word is its squared length - 2 p w, leaving out the descriptor's own
+ * length; each lane keeps the first of its minima, and the lanes are compared last, ties going to
+ * the lower word.
  *
- * For words=K the item counts them in the part's row. For fisher=K it stores the projected values and
- * the word, which fisher_sums adds up: records of PROJECTED + 2 bytes, numbered as the bytes of
- * descriptors are.
+ * For words=K the work-item counts them in the part's row. For fisher=K it stores the projected
+ * values and the word, for fisher_sums to add up: records of PROJECTED + 2 bytes, numbered like the
+ * bytes of descriptors.
  *
- * `codebook`: the offsets, PROJECTED; the matrix, COLUMNS x PROJECTED; the squared lengths of words,
- * PADDED, of those that are none FLT_MAX; - 2 times the words, PROJECTED x PADDED.
- */
+ * `codebook`: the offsets, PROJECTED; the matrix, COLUMNS x PROJECTED; the squared lengths of
+ * words, PADDED, FLT_MAX for padding; -2 times the words, PROJECTED x PADDED. */
 #include "descriptor_part.h"
 #include "find_part.h"
 
@@ -29,8 +29,8 @@
 #define WHOLE  (WIDE < 4 ? WIDE : 4)
 #define PADDED ((WIDE + WHOLE - 1) / WHOLE * WHOLE * 16)
 
-/* Vectors of outputs that stay in registers. Where an item has several descriptors, these are enough
- * for one: CPUs have 16 or 32 registers, of half a vector or a whole one. */
+/* Vectors of outputs that stay in registers. With several descriptors per work-item, these suffice
+ * for one of them: CPUs have 16 or 32 registers, of half a vector or a whole one. */
 #define BLOCK   (ROWS > 1 ? 1 : ACROSS < 4 ? ACROSS : 4)
 #define BLOCK_W (ROWS > 1 ? 1 : WHOLE)
 
@@ -38,7 +38,7 @@
 #error projected values are not whole blocks
 #endif
 
-/* As OpenCL C 2.0, vload16 takes a generic pointer, and Oclgrind 21.10 has none. */
+/* In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind 21.10 does not support. */
 struct __attribute__((packed, aligned(4))) sixteen_floats {
     float16 values;
 };
@@ -83,7 +83,7 @@ __kernel void words_assign(__global const uchar *descriptors,
     __global const float *matrix = codebook + PROJECTED;
     __global const float *lengths = matrix + COLUMNS * PROJECTED;
     __global const float *words = lengths + PADDED;
-    __global const uchar *row[ROWS]; /* those beyond the last repeat it */
+    __global const uchar *row[ROWS]; /* those past the last repeat it */
     for (uint r = 0; r < ROWS; r++)
         row[r] = descriptors + part.offset + COLUMNS * (size_t)(begin + min(r, own - 1));
 
