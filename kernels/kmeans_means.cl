@@ -23,7 +23,7 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
  *   0  the rows' inertia about the old centroid, less that about the columns' means
  *   1  the canonical distance from the old centroid to the new one
  *   2  the squared length of the new one less the centre
- *   3  the largest value of the new one less the centre */
+ *   3  the largest absolute value of the new one less the centre */
 __kernel __attribute__((reqd_work_group_size(KMEANS_LANES, 1, 1))) void
 move_centroids(__global const long *restrict totals, __global const long *restrict counts,
                __global const long *restrict weights, double weight_unit,

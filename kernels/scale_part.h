@@ -22,8 +22,7 @@ struct scale_part {
     SCALE_U32 left, top;     /* of the window in it */
     SCALE_U32 scaled_width;  /* of the window */
     SCALE_U32 scaled_height; /* 0: nothing to do (picture abandoned) */
-    SCALE_U32 first;         /* index of the part's first scaled pixel or pair of rows in the
-                              * slot */
+    SCALE_U32 first;         /* index of the part's first scaled pixel or pair of rows */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* agreement.c: purity, normalised mutual information and the adjusted Rand index.
  *
- * Rows are put in the order of their classes, so that one class's counts are at hand at a time: the
- * table of clusters and classes, which may be as large as the data, is never made. */
+ * Rows are sorted by class, so that only one class's counts are needed at a time: the table of
+ * clusters and classes, which may be as large as the data, is never built. */
 #include "cluster/sweep.h"
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ struct table {
     uint64_t *class_begin; /* class_count + 1 */
     int32_t *labels;       /* n, in the order of classes, then rows */
     uint64_t *sizes;       /* k: of clusters */
-    uint64_t *counts;      /* k: of one class */
-    uint64_t *most;        /* k: of a cluster's rows in one class */
+    uint64_t *counts;      /* k: in one class */
+    uint64_t *most;        /* k: most of a cluster's rows in one class */
 };
 
 static void sort_by_class(struct table *table, const int32_t *labels, const uint32_t *classes,
@@ -75,7 +75,7 @@ static void derive(struct cluster_agreement *out, const struct sums *sums,
     const double entropy = (sums->cluster_entropy + sums->class_entropy) / 2;
     const double mutual = sums->mutual > 0 ? sums->mutual : 0;
     out->nmi = entropy > 0 ? fmin(mutual / entropy, 1) : 1;
-    /* Pairs of rows: together in both, in the clusters alone, in the classes alone, in neither. */
+    /* Pairs of rows: together in both, only in the clusters, only in the classes, in neither. */
     const double both = sums->pairs - rows, clusters = sums->cluster_pairs - sums->pairs,
                  classes = sums->class_pairs - sums->pairs,
                  neither = rows * rows - sums->cluster_pairs - sums->class_pairs + sums->pairs;

@@ -1,9 +1,9 @@
-/* assign.c: the choice of a way for each pass, and what all ways have in common. */
+/* assign.c: chooses an assigner for each pass; code shared by all of them. */
 #include "cluster/assign.h"
 #include <math.h>
 #include <string.h>
 
-/* The first usable one is taken; the last always is. */
+/* The first usable one is chosen; the last always is. */
 static const struct assigner *const table[ASSIGNERS] = {&assigner_float16, &assigner_float32};
 
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err)
@@ -126,7 +126,7 @@ enum status assign_tile(struct assign *assign, struct tile *tile, bool increment
     bool left;
     if (assign_begin_tile(assign, tile, incremental, err) != STATUS_OK)
         return err->status;
-    /* Nothing has been counted where float32 searches all rows. */
+    /* If float32 searches all rows, nothing has been counted. */
     if (((incremental || assign->assigner->in_one_wait)) &&
         counters_read(&assign->counters, err) != STATUS_OK)
         return err->status;

@@ -1,8 +1,8 @@
-/* assigner_float16.c: float16 on tensor cores (kmeans_filter_half.cl), on NVIDIA GPUs. For a row that it
- * leaves undecided it lists the centroids that may be its nearest, for the canonical distance; rows with
- * too many of them go to the float32 filter.
+/* assigner_float16.c: float16 on tensor cores (kmeans_filter_half.cl), on NVIDIA GPUs. For a row
+ * that it leaves undecided it lists the centroids that may be its nearest, for the canonical
+ * distance to decide; rows with too many of them go to the float32 filter.
  *
- * Scores mean what they mean in filter.h, with larger bounds. The names follow docs/clustering.md. */
+ * Scores mean the same as in filter.h, with larger bounds. Names follow docs/clustering.md. */
 #include "cluster/assign.h"
 #include "kmeans.h"
 #include <float.h>
@@ -10,46 +10,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Roundoff of a value on its way to float16 (and from the subtraction of the centre before it). */
+/* Relative rounding error of a value converted to float16 (including the subtraction of the
+ * centre). */
 #define U_HALF (0x1p-11 + 0x1p-23)
-/* What the least float16 numbers lose. */
+/* Absolute error of the smallest float16 numbers. */
 #define ETA_HALF 0x1p-25
-/* Of one term in a tensor core's sum, relative to the sum of magnitudes. */
+/* Error per term of a tensor core's sum, relative to the sum of magnitudes. */
 #define U_TENSOR 0x1p-22
-/* Of a score's float32 steps, and of its lowest 4 bits. */
+/* Error of a score's float32 steps and of overwriting its lowest 4 bits. */
 #define U_SCORE (48 * 0x1p-24)
 #define MARGIN  1.02
-/* Shorter rows keep no tensor core busy; longer ones have no useful bound. */
+/* Shorter rows do not keep tensor cores busy; longer ones have no useful bound. */
 #define COLUMNS_MIN   16u
 #define COLUMNS_MAX   65536u
 #define CENTROIDS_MIN 32u
-/* Of lists, for each row at most. */
+/* Maximum size of the lists, per row. */
 #define LISTS_BYTES 24u
 
-/* Blocks of columns of a row that registers have room for beside the scores. */
+/* Maximum number of column blocks of a row that fit in registers next to the scores. */
 #define KEEP_MAX 4
 
-/* How far centroids may lie beyond the rows, as a power of two, for starts that float32 holds. */
+/* Largest power of two by which centroids may lie beyond the rows; otherwise starts overflow
+ * float32. */
 #define SPREAD_MAX 40
 
-/* Groups of a compute unit for the kernels that take rows in turn. */
+/* Groups per compute unit for kernels that stride over rows. */
 #define GROUPS_UNIT 16
-/* Groups of a launch that lists centroids, most of which find no rows. */
+/* Groups of a launch that lists centroids; most find no rows. */
 #define GROUPS_LIST 16384
 
-/* This few rows do not fill a GPU: the float32 filter would take as long as for more. */
+/* So few rows do not fill a GPU: the float32 filter would take as long for more. */
 #define FEW_ROWS 2048
 
-/* Centroids as the kernel reads them, in panels of KMEANS_HALF_PANEL. */
+/* Centroids laid out for the kernel, in panels of KMEANS_HALF_PANEL. */
 struct half_panels {
-    cl_mem values;  /* places x columns float16 */
-    cl_mem starts;  /* places x (start, slope) */
-    cl_mem ids;     /* places: which centroid */
+    cl_mem values;  /* lanes x columns float16 */
+    cl_mem starts;  /* lanes x (start, slope) */
+    cl_mem ids;     /* per lane: its centroid */
     uint32_t count; /* panels */
 };
 
-/* What begin_tile is still to lay out of the pass' centroids: while the first tile's rows are split,
- * there is time. */
+/* What begin_tile has yet to lay out for this pass: it does so while the first tile's rows are
+ * split. */
 enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
 
 struct tensor {
@@ -63,11 +65,11 @@ struct tensor {
     cl_mem squares;       /* k: of the centroids */
     cl_mem slope, offset; /* k */
     int32_t *host_ids;    /* k: of `some` */
-    /* Of the largest tile: */
+    /* For the largest tile: */
     cl_mem flagged;  /* undecided rows */
-    cl_mem outcomes; /* of searches among some, 16 bytes a row; after that, slots */
-    cl_mem taken;    /* of the slots that undecided rows have */
-    uint32_t room;   /* rows that there are slots for */
+    cl_mem outcomes; /* of searches among some, 16 bytes per row; later reused for slots */
+    cl_mem taken;    /* slots in use of undecided rows */
+    uint32_t room;   /* rows with slots */
 };
 
 static enum status open_panels(struct half_panels *panels, struct tensor *tensor, struct error *err)
@@ -86,7 +88,7 @@ static uint32_t columns_of(const struct data *data)
     return (data->dimension + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS * KMEANS_HALF_COLUMNS;
 }
 
-/* Blocks of columns that the kernels keep in registers; 0: rows are too long. */
+/* Column blocks that the kernels keep in registers; 0: rows are too long. */
 static uint32_t keep(uint32_t columns)
 {
     const uint32_t blocks = (columns + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS;
@@ -101,8 +103,8 @@ static enum status open_tile(void *state, struct tile *tile, struct error *err)
     return lane_hold(&tile->held, tensor->filter->lane, &wanted, 1, "rounded rows", err);
 }
 
-/* Whether the device can, the rows are resident, there is memory for their copy, and they and the
- * centroids are as many as it takes. */
+/* Whether the device supports it, the rows are resident, there is memory for their float16 copy,
+ * and there are enough rows and centroids. */
 static bool possible(const struct filter *filter)
 {
     const struct data *data = filter->data;
@@ -137,7 +139,7 @@ static enum status open_buffers(struct tensor *tensor, struct error *err)
 {
     struct lane *lane = tensor->filter->lane;
     const size_t k = tensor->filter->capacity, rows = tensor->filter->data->tile_rows;
-    /* A quarter of the rows, so that few groups find nothing to do. */
+    /* A quarter of the rows, so that few groups idle. */
     tensor->room = (uint32_t)(rows / 4);
     const struct lane_wanted wanted[] = {
         HOST(tensor->host_ids, k),
@@ -153,7 +155,7 @@ static enum status open_buffers(struct tensor *tensor, struct error *err)
                          (tensor->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
                          err) != STATUS_OK)
         return err->status;
-    /* Place i of `all` is centroid i. */
+    /* Lane i of `all` is centroid i. */
     for (size_t i = 0; i < k; i++)
         tensor->host_ids[i] = (int32_t)i;
     return lane_write(lane, "centroid ids", tensor->all.ids, 0, k * sizeof *tensor->host_ids,
@@ -182,7 +184,7 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
         open_panels(&tensor->some, tensor, err) != STATUS_OK ||
         open_buffers(tensor, err) != STATUS_OK)
         return err->status;
-    /* The rows' copies stay with the tiles, for all filters. */
+    /* The rows' copies stay with the tiles, shared by all filters. */
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (!data->tiles[i].float16 && open_tile(tensor, &data->tiles[i], err) != STATUS_OK)
             return err->status;
@@ -191,8 +193,8 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-/* Slope and offset, as sums of multiples of a centroid's length and its square, in scores' units.
- */
+/* Slope and offset, as linear combinations of a centroid's length and its square, in units of
+ * scores. */
 struct half_bound {
     cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
 };
@@ -221,8 +223,8 @@ static void split_scale(cl_float scale[2], int exponent)
     scale[1] = (cl_float)ldexp(1.0, exponent - exponent / 2);
 }
 
-/* The tensor cores' sums are in units of this: twice what rows and centroids are scaled by to each
- * other, a power of two. */
+/* The unit of the tensor cores' sums: twice the scale between rows and centroids, a power of
+ * two. */
 static double score_unit(const struct filter *filter)
 {
     return ldexp(2.0, filter->row_exponent - filter->exponent);
@@ -262,7 +264,7 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
 static bool usable(void *state)
 {
     const struct filter *filter = ((struct tensor *)state)->filter;
-    /* Differences from the centre are taken in float32. */
+    /* Differences from the centre are computed in float32. */
     return filter->exponent - filter->row_exponent <= SPREAD_MAX &&
            filter->exponent < FLT_MAX_EXP - 1;
 }
@@ -275,7 +277,8 @@ static enum status begin_pass(void *state, bool *incremental, struct error *err)
     return STATUS_OK;
 }
 
-/* The numbers of `count` centroids that have moved, or of fewer, and -1, to where those are laid out. */
+/* Writes the indices of `count` centroids that have moved, padded with -1, to where those are laid
+ * out. */
 static enum status send_ids(struct tensor *tensor, const uint8_t *moved, uint32_t count,
                             struct error *err)
 {
@@ -314,7 +317,7 @@ static enum status lay_out_due(struct tensor *tensor, struct error *err)
 
 /* --- searching ------------------------------------------------------------------------------- */
 
-/* Makes the tile's rounded rows, and its norms, if it has none yet. */
+/* Computes the tile's rounded rows and their norms, if it has none yet. */
 static enum status round_rows(struct tensor *tensor, struct tile *tile, struct error *err)
 {
     struct filter *filter = tensor->filter;
@@ -335,12 +338,12 @@ static enum status round_rows(struct tensor *tensor, struct tile *tile, struct e
     return status;
 }
 
-/* What a launch of assign_half or list_half is about. */
+/* Parameters of a launch of assign_half or list_half. */
 struct launch {
     const char *tag;
     const struct half_panels *panels;
     cl_mem rows;                   /* NULL: all */
-    cl_uint rows_count, most_rows; /* rows_count: the counter of the list */
+    cl_uint rows_count, most_rows; /* rows_count: the list's counter */
     cl_uint mode;
     cl_mem upper;
     cl_uint flagged_count;
@@ -356,7 +359,7 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
     const cl_uint use_rows = job->rows ? 1 : 0;
     const size_t local[2] = {KMEANS_HALF_ITEMS, 1};
     const size_t groups = ((size_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS;
-    /* Lists are of few rows: then groups share the panels. */
+    /* Lists hold few rows, so groups share the panels. */
     const size_t shares = job->mode == KMEANS_HALF_LIST ? GROUPS_LIST / groups : 1;
     const size_t most = shares < job->panels->count ? shares : job->panels->count;
     const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
@@ -377,7 +380,7 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
     return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
 }
 
-/* A kernel whose groups take listed rows in turn, at most `rows` of them. */
+/* Launches a kernel whose groups stride over listed rows, at most `rows`. */
 static enum status launch_listed(struct tensor *tensor, const char *tag, cl_kernel kernel,
                                  uint64_t rows, struct error *err)
 {
@@ -388,8 +391,8 @@ static enum status launch_listed(struct tensor *tensor, const char *tag, cl_kern
                        KMEANS_OWN_ITEMS, err);
 }
 
-/* Searches rows (NULL: all of the tile) among all centroids: assign->limits gets the scores that their
- * best ones do not exceed, undecided rows are flagged. */
+/* Searches rows (NULL: the whole tile) among all centroids: stores upper bounds on the best scores
+ * in assign->limits and flags undecided rows. */
 static enum status search_all(struct tensor *tensor, struct tile *tile, cl_mem rows,
                               struct error *err)
 {
@@ -404,8 +407,8 @@ static enum status search_all(struct tensor *tensor, struct tile *tile, cl_mem r
     return launch(tensor, tile, &job, err);
 }
 
-/* Decides flagged rows by the canonical distance; assign->moved becomes those with too many centroids to
- * choose from. */
+/* Decides flagged rows by the canonical distance; those with too many candidate centroids go to
+ * assign->moved. */
 static enum status decide(struct tensor *tensor, struct tile *tile, struct error *err)
 {
     struct filter *filter = tensor->filter;
@@ -433,8 +436,8 @@ static enum status decide(struct tensor *tensor, struct tile *tile, struct error
     return launch_listed(tensor, "decide", tensor->decide, tile->rows, err);
 }
 
-/* Searches the rows of assign->moved among the centroids that have moved (there may be none), as
- * label_among_some (kmeans_bounds.h). Undecided ones are added to assign->all. */
+/* Searches the rows of assign->moved among the centroids that have moved (there may be none), like
+ * label_among_some (kmeans_bounds.h). Appends undecided rows to assign->all. */
 static enum status search_moved(struct tensor *tensor, struct tile *tile, struct error *err)
 {
     struct filter *filter = tensor->filter;

@@ -1,5 +1,5 @@
-/* assigner_float32.c: the float32 filter on any device; what it leaves undecided the canonical
- * distance decides. Its state is the filter's, which seeding shares. */
+/* assigner_float32.c: the float32 filter on any device; the canonical distance decides the rows
+ * that it leaves. It uses the state of the filter, which seeding shares. */
 #include "cluster/assign.h"
 #include <math.h>
 
@@ -30,7 +30,7 @@ static bool usable(void *state)
 static enum status begin_pass(void *state, bool *incremental, struct error *err)
 {
     struct assign *assign = state;
-    /* Which centroids have moved must be known to the host. */
+    /* The host must know which centroids have moved. */
     *incremental = *incremental && !assign->prune.moved_on_device;
     return filter_lay_out(assign->filter, assign->exact->centroids,
                           *incremental ? assign->prune.moved : NULL, err);
@@ -38,14 +38,14 @@ static enum status begin_pass(void *state, bool *incremental, struct error *err)
 
 /* --- searches -------------------------------------------------------------------------------- */
 
-/* `count` rows (NULL: all of the tile) among `panels`; those left undecided are added to a list. */
+/* Searches `count` rows (NULL: the whole tile) among `panels`; appends undecided rows to a list. */
 struct search {
     const struct panels *panels;
     cl_mem rows;
     cl_uint count;
     cl_mem undecided;
     unsigned counter; /* of that list */
-    cl_uint some;     /* the panels are of some centroids, even none: see label_among_some */
+    cl_uint some;     /* the panels hold some centroids, or none: see label_among_some */
 };
 
 static enum status launch_search(struct assign *assign, struct tile *tile,
@@ -100,7 +100,7 @@ enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows
 
 /* --- a tile ---------------------------------------------------------------------------------- */
 
-/* Decides what bounds and the centroids that have moved can; the other rows are in assign->all. */
+/* Decides what the bounds and the moved centroids allow; the other rows are in assign->all. */
 static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
 {
     struct assign *assign = state;

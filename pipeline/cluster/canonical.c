@@ -15,8 +15,8 @@ double canonical_lane_sum(double lanes[KMEANS_LANES])
     return lanes[0];
 }
 
-/* fma() is a library call that may take a hundred instructions where the compiler may not use the
- * processor's own; so the same source is compiled for both where that is a question. */
+/* fma() is a library call of up to a hundred instructions if the compiler may not use the
+ * processor's own; so the same source is compiled both ways if that is not known. */
 static inline __attribute__((always_inline)) double distance_body(const float *x, const float *c,
                                                                   uint32_t stride)
 {
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) double distance_body(const float *x
 
 #if defined(__x86_64__)
 
-/* The compilers at -O2 do not keep lanes in registers by themselves. */
+/* At -O2 compilers do not keep the lanes in registers by themselves. */
 __attribute__((target("avx2,fma"))) static double distance_avx2(const float *x, const float *c,
                                                                 uint32_t stride)
 {
@@ -141,7 +141,7 @@ uint32_t canonical_nearest(double *distance, const float *x, const float *centro
     return nearest;
 }
 
-/* The product is exact, and so is what ldexp makes of it; round() takes halves away from zero. */
+/* The product is exact, and so is ldexp of it; round() rounds halves away from zero. */
 int64_t canonical_fixed(float x, float weight, int scale)
 {
     return (int64_t)round(ldexp((double)x * (double)weight, scale));

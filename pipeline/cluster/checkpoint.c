@@ -1,4 +1,4 @@
-/* checkpoint.c: one description of the state, by which it is written and read. */
+/* checkpoint.c: reads and writes the state through a single description of it. */
 #include "cluster/checkpoint.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Saving the state takes at most 1/SHARE of the time. */
+/* Saving the state takes at most 1/SHARE of the run time. */
 #define SHARE 50
 
-/* The file: this, the state, and a murmur3 of both. */
+/* The file consists of this, the state, and a murmur3 of both. */
 struct header {
     char magic[8];
     uint32_t version, order;
@@ -32,7 +32,7 @@ struct header {
 
 /* --- both directions ------------------------------------------------------------------------- */
 
-/* Bytes that are written to the end of `data`, or taken from its place `at` on. */
+/* Appends bytes to `data`, or reads them from position `at`. */
 struct codec {
     bool reading;
     char *data;
@@ -64,7 +64,7 @@ static void transfer(struct codec *codec, void *value, size_t bytes)
     codec->size += bytes;
 }
 
-/* Room for `count` values where they are to be read, never more than the file holds. */
+/* When reading, allocates `count` values, but never more than the file holds. */
 static void *make_room(struct codec *codec, void *old, size_t count, size_t each, size_t room)
 {
     if (!codec->reading || codec->failed || count == 0)
@@ -75,7 +75,7 @@ static void *make_room(struct codec *codec, void *old, size_t count, size_t each
     return new ? new : old;
 }
 
-/* The history's room is a power of two: see fit.c. */
+/* The history's capacity is a power of two: see fit.c. */
 static void transfer_progress(struct codec *codec, struct cluster_outcome *out)
 {
     transfer(codec, &out->iterations, sizeof out->iterations);
@@ -183,7 +183,7 @@ static enum status read_file(struct checkpoint *checkpoint, int fd, struct error
     return STATUS_OK;
 }
 
-/* What is wrong with what was read, or NULL. */
+/* Returns what is wrong with the file's contents, or NULL. */
 static const char *judge(struct checkpoint *checkpoint)
 {
     struct header header;

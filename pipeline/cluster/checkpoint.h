@@ -1,16 +1,16 @@
-/* checkpoint.h: the state of k-means in a file, so that a run that was killed can be resumed, to
- * the same bits.
+/* checkpoint.h: saves the state of k-means in a file, so that a killed run can resume with
+ * bit-identical results.
  *
- * Three parts, from the outside in; each belongs to the code that changes it, which points to it
- * before that and reads it back, in this order, after a start:
+ * The state has three nested parts. Each belongs to the code that changes it, which points the
+ * checkpoint to its variables and, after a restart, reads them back in this order:
  *
- *     values   a sweep's values of k that are done, and the best outcome so far
- *     runs     the restarts for one k that are done, and the best outcome so far
- *     run      one restart: some of its first centroids, or the centroids after some iterations
+ *   values   the completed values of k of a sweep, and the best outcome so far
+ *   runs     the completed restarts for one k, and the best outcome so far
+ *   run      one restart: some of its first centroids, or the centroids after some iterations
  *
- * Of an outcome the centroids are kept: labels and all that follows from them is found again by one
- * assignment. The file is native to the machine's byte order. It is written under a temporary name
- * and renamed; one that is damaged, or of other rows or options, is not used (a notice). */
+ * An outcome is saved as its centroids; one assignment restores labels and the rest. The file uses
+ * the machine's byte order. It is written under a temporary name and renamed. A file that is
+ * damaged, or belongs to other rows or options, is ignored with a notice. */
 #ifndef CLPIPE_CLUSTER_CHECKPOINT_H
 #define CLPIPE_CLUSTER_CHECKPOINT_H
 
@@ -18,18 +18,18 @@
 #include "cluster/comm.h"
 
 enum checkpoint_stage {
-    CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, maybe none */
-    CHECKPOINT_ITERATING /* outcome->iterations are done, maybe all */
+    CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, possibly none */
+    CHECKPOINT_ITERATING /* outcome->iterations are done, possibly all */
 };
 
 struct checkpoint_values {
     struct cluster_sweep *sweep; /* NULL: not a sweep */
     struct cluster_outcome *best;
-    uint32_t done; /* the last ones of sweep->values */
+    uint32_t done; /* values completed, from the end of sweep->values */
 };
 
 struct checkpoint_runs {
-    struct cluster_outcome *best; /* where done > 0 */
+    struct cluster_outcome *best; /* if done > 0 */
     uint32_t done;
 };
 
@@ -38,52 +38,52 @@ struct checkpoint_run {
     uint32_t seeds;                  /* k, once iterating */
     struct cluster_outcome *outcome; /* k, iterations, converged, history */
     float *centroids;                /* k x stride */
-    /* Of mini-batches, else NULL: what the iterations so far came to. */
+    /* Mini-batch only, else NULL: the sums of the iterations so far. */
     uint64_t *counts; /* k */
     int64_t *sums;    /* k x stride */
-    int64_t *weights; /* k, where rows have weights */
+    int64_t *weights; /* k, if rows have weights */
 };
 
-/* Zeroed: nothing is kept, and all calls succeed without an effect. */
+/* Zeroed: keeps nothing, and all calls succeed without effect. */
 struct checkpoint {
-    const struct checkpoint_config *config; /* NULL where nothing is written */
+    const struct checkpoint_config *config; /* NULL: nothing is written */
     uint8_t identity[32];
     uint32_t dimension, stride;
     struct checkpoint_values values;
     struct checkpoint_runs runs;
     struct checkpoint_run run;
     uint64_t made;    /* iterations so far, over all restarts and values of k */
-    uint64_t resumed; /* those of them that the file held */
-    int64_t next;     /* clock_now() when the state is to be kept again */
-    char *loaded;     /* what the file held, of which `at` bytes were read back */
+    uint64_t resumed; /* those of them found in the file */
+    int64_t next;     /* clock_now() at which to save again */
+    char *loaded;     /* the file's contents, `at` bytes of which were read back */
     size_t size, at;
 };
 
-/* Reads the file, if there is one, once the rows were read in order. `extra` are bytes that shape
- * the result beside rows and options. config may be NULL. All ranks call it and get the state that
- * rank 0 has read; rank 0 alone writes. */
+/* Reads the file, if it exists, after all rows were read in order. `extra` are bytes that affect
+ * the result besides rows and options. config may be NULL. A collective call: all ranks get the
+ * state that rank 0 read; only rank 0 writes. */
 enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
                             const struct checkpoint_config *config, uint32_t dimension,
                             uint32_t stride, const void *extra, size_t extra_size,
                             struct error *err);
-/* Frees it; the file stays as it is. */
+/* Frees the memory; leaves the file. */
 void checkpoint_close(struct checkpoint *checkpoint);
 
-/* Take up what the file held: the part's `done`, `seeds` or outcome->iterations says what that was.
- * Best outcomes get memory for centroids and histories, the run's for its history. STATUS_FAILED:
- * out of memory, or the file makes no sense. */
+/* Restore the state from the file: the part's `done`, `seeds` or outcome->iterations tells what
+ * there was. They allocate the centroids and history of best outcomes, and the history of the
+ * run's. STATUS_FAILED: out of memory, or invalid contents. */
 enum status checkpoint_take_values(struct checkpoint *checkpoint, struct error *err);
 enum status checkpoint_take_runs(struct checkpoint *checkpoint, struct error *err);
 enum status checkpoint_take_run(struct checkpoint *checkpoint, struct error *err);
 
-/* Whether it is time to keep the state. */
+/* Whether it is time to save. */
 bool checkpoint_due(const struct checkpoint *checkpoint);
-/* Writes the file, unless there is something in it that was not read back yet. Where that fails a
- * notice says so, and the run continues. */
+/* Writes the file, unless it holds state that was not read back yet. A failure is reported as a
+ * notice, and the run continues. */
 void checkpoint_save(struct checkpoint *checkpoint);
-/* The same after STATUS_INTERRUPTED; *err says that the same command resumes from there. */
+/* The same after STATUS_INTERRUPTED; appends to *err that the same command resumes. */
 void checkpoint_save_interrupted(struct checkpoint *checkpoint, struct error *err);
-/* The same where the run did not get as far as checkpoint_open: what there is stays. */
+/* The same for a run that ended before checkpoint_open: leaves the file as it is. */
 void checkpoint_untouched(const struct checkpoint_config *config, struct error *err);
 
 #endif

@@ -78,13 +78,13 @@ enum status cluster_run(struct cluster_outcome *out, const struct cluster_device
 /* --- labelling ------------------------------------------------------------------------------- */
 
 struct labelling {
-    int32_t *labels; /* of all rows; NULL in processes but the first */
+    int32_t *labels; /* of all rows; NULL except in the first process */
     float *distances;
     const struct cluster_config *config;
     const float *centroids;
 };
 
-/* Those of the rank's rows: their place among all, or memory of their own. */
+/* Labels and distances of the rank's rows: their place among all, or separate memory. */
 struct own_labels {
     int32_t *labels;
     float *distances;

@@ -1,4 +1,4 @@
-/* comm.c: one rank has nothing to exchange; several use their implementation. */
+/* comm.c: a single rank exchanges nothing; several call their implementation. */
 #include "cluster/comm.h"
 #include <stdlib.h>
 #include <string.h>

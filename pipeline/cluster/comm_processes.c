@@ -1,17 +1,17 @@
 /* comm_processes.c: collective calls between processes.
  *
- * Each call begins with a gate, where all ranks meet and learn whether one of them has failed; what
- * follows the gate cannot fail on some ranks alone, so nobody waits there for one that does not come.
- * A rank that fails comes to the gate that the others come to next, and tells why. One may wait for
- * a message of the rank before it instead: that one sends a message that there will be none.
+ * Each call begins with a gate, where all ranks meet and learn whether one of them has failed. What
+ * follows the gate cannot fail on some ranks only, so no rank waits there for another that does not
+ * come. A rank that fails goes to the next gate and reports why. Another rank may instead be
+ * waiting for a message from it: it sends one that says there will be none.
  *
- * MPI's own waiting takes a whole core. Ranks wait for each other in gates, which look, make way for
- * others, and sleep; what follows takes no longer than its data.
+ * MPI's own waiting busies a whole core. Ranks wait for each other in gates, which poll, yield and
+ * sleep; what follows takes no longer than its data.
  *
- * Where ranks work apart for hours (an ingest), those at work take part in gates that let nobody
- * through: comm_processes_watch begins one, looks later whether all have, and begins the next. A rank
- * that has come to a real gate repeats it until all others have come there, too. So a failure, or the
- * wish to stop, reaches all of them without a message that might cross another. */
+ * When ranks work independently for hours (an ingest), the busy ones take part in gates that let no
+ * rank through: comm_processes_watch begins one, checks later whether all have joined, and begins
+ * the next. A rank at a real gate repeats it until all others have come there, too. So a failure or
+ * a stop request reaches all ranks without a message that might cross another. */
 #include "cluster/comm_processes.h"
 #include "base/clock.h"
 #include <assert.h>
@@ -22,14 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a wait looks without sleeping, and how long it then sleeps at most. */
+/* How long a wait polls without sleeping, and the longest sleep after that. */
 #define SPIN_NS      1000000
 #define SLEEP_MAX_NS 1000000
 
 enum { TAG_DATA = 1, TAG_NONE, TAG_COUNT };
 
-/* What a rank brings to a gate; the largest holds for all: it is there, at work elsewhere, asked to stop
- * (a cause follows), or has failed: lower ranks bring more. */
+/* What a rank brings to a gate; the maximum holds for all: arrived, working elsewhere, asked to
+ * stop (plus the cause), or failed: lower ranks bring more. */
 enum { GATE_ARRIVED, GATE_WORKING, GATE_STOPPING, GATE_FAILED = GATE_STOPPING + STOP_ERROR };
 
 struct sending {
@@ -44,12 +44,12 @@ struct process {
     void *group;
     struct error error; /* what ended all calls */
     bool lost;          /* MPI has failed */
-    bool told;          /* that the rank before has failed */
+    bool told;          /* by the previous rank, that it has failed */
     uint64_t sent, received;
-    struct sending *sendings; /* to the next rank, which it may not have taken yet */
-    struct stop *stop;        /* of comm_processes_share_stop, or NULL */
-    bool stopping;            /* all know of it */
-    void *watching;           /* the gate that was begun at work, or NULL; it reads and writes: */
+    struct sending *sendings; /* to the next rank, possibly not yet received */
+    struct stop *stop;        /* from comm_processes_share_stop, or NULL */
+    bool stopping;            /* all ranks know of it */
+    void *watching;           /* the gate begun while working, or NULL; it reads and writes: */
     int64_t brought;
 };
 
@@ -58,8 +58,8 @@ static struct process *process_of(struct comm *comm)
     return (struct process *)comm;
 }
 
-/* Nothing more is exchanged: where this rank cannot do what the others wait for, and after an error of
- * MPI, whose state is not defined then. */
+/* Ends all exchange: this rank cannot do what the others wait for, or MPI has failed, which leaves
+ * its state undefined. */
 static enum status lose(struct process *process, const struct error *err)
 {
     process->error = *err;
@@ -116,7 +116,7 @@ static enum status wait_request(struct process *process, void *request, struct e
     return STATUS_OK;
 }
 
-/* Begins a gate that decides by the largest of what ranks bring: process->brought becomes that. */
+/* Begins a gate that takes the maximum of what ranks bring, in process->brought. */
 static enum status begin_gate(struct process *process, int64_t own, struct error *err)
 {
     const enum stop_cause cause =
@@ -128,7 +128,7 @@ static enum status begin_gate(struct process *process, int64_t own, struct error
                  err);
 }
 
-/* Waits for the end of the one that was begun. */
+/* Waits for the gate that was begun to end. */
 static enum status end_gate(struct process *process, struct error *err)
 {
     void *request = process->watching;
@@ -155,7 +155,7 @@ static enum status begin_send(struct process *process, const void *data, size_t 
                  err);
 }
 
-/* Frees what has been sent; all: waits for the rest. */
+/* Frees completed sends; all: waits for the rest. */
 static enum status settle(struct process *process, bool all, struct error *err)
 {
     for (struct sending **at = &process->sendings, *sending; (sending = *at);) {
@@ -187,7 +187,7 @@ static enum status find_message(struct process *process, struct mpi_message *mes
     }
 }
 
-/* Takes messages that were sent, but not received any more. */
+/* Receives messages that were sent but are no longer wanted. */
 static enum status drain(struct process *process, struct error *err)
 {
     const struct comm *comm = &process->comm;
@@ -230,7 +230,7 @@ static void name_rank(struct error *err, uint32_t rank)
     error_subject(err, subject);
 }
 
-/* The end of all ranks' calls: the one that was first among those that failed tells why. */
+/* Ends all ranks' calls: the first of the failed ranks provides the error. */
 static enum status take_failure(struct process *process, const struct error *own, struct error *err)
 {
     const struct comm *comm = &process->comm;
@@ -246,7 +246,7 @@ static enum status take_failure(struct process *process, const struct error *own
     return err->status;
 }
 
-/* What a gate that has ended says to one that failed by `own`, or to others. */
+/* Handles a completed gate, for a rank that failed with `own`, or for others. */
 static enum status take_gate(struct process *process, const struct error *own, struct error *err)
 {
     if (process->brought >= GATE_FAILED)
@@ -259,7 +259,7 @@ static enum status take_gate(struct process *process, const struct error *own, s
     return STATUS_OK;
 }
 
-/* own: what this rank has failed by; NULL: it has not, or knows only that another one has. */
+/* own: this rank's failure; NULL: it has not failed, or only knows that another one has. */
 static enum status gate(struct process *process, const struct error *own, struct error *err)
 {
     const struct comm *comm = &process->comm;
@@ -451,7 +451,7 @@ void comm_processes_close(struct comm **comm)
     if (!process)
         return;
     *comm = NULL;
-    /* What MPI still reads stays. */
+    /* Buffers that MPI still reads are not freed. */
     if (process->lost || settle(process, true, &ignored) != STATUS_OK)
         return;
     if (process->group)

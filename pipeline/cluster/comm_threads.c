@@ -1,9 +1,9 @@
 /* comm_threads.c: collective calls between threads, by barriers around reads of each other's
  * memory.
  *
- * A call posts where its data is, waits for all ranks, reads or combines, and waits again, so that
- * no data is freed while another rank reads it. Between the two waits no rank runs anything else: a rank
- * fails before the first wait of a call or after the second one, never in between. */
+ * A call publishes where its data is, waits for all ranks, reads or combines, and waits again, so
+ * that no data is freed while another rank reads it. Between the two waits ranks run nothing else:
+ * a rank fails before the first wait of a call or after the second, never in between. */
 #include "cluster/comm_threads.h"
 #include "base/clock.h"
 #include <pthread.h>
@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a rank looks for the others before it sleeps: they come within less where nothing is in
- * their way, and being woken takes a good part of an iteration. */
+/* How long a rank spins before it sleeps: the others usually arrive sooner, and waking up takes a
+ * good part of an iteration. */
 #define SPIN_NS 200000
 
 struct parcel {
-    void *data; /* NULL: none is under way */
+    void *data; /* NULL: none pending */
     size_t bytes;
 };
 
@@ -32,15 +32,15 @@ struct team {
     void *context;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Under `lock`: */
+    /* Guarded by `lock`: */
     uint32_t arrived;
-    _Atomic uint64_t generation; /* of the barrier; counts up; read without `lock`, too */
+    _Atomic uint64_t generation; /* of the barrier; also read without `lock` */
     uint32_t failed_rank;
-    struct error error;     /* of the rank that failed first */
-    struct parcel *parcels; /* one for each receiver */
+    struct error error;     /* of the first rank that failed */
+    struct parcel *parcels; /* one per receiver */
     /* Written by each rank before a barrier, read by others until the next one. */
     struct post *posts;
-    const void **given; /* the same, of visits */
+    const void **given; /* the same for visits */
 };
 
 struct member {
@@ -55,7 +55,7 @@ static struct team *team_of(struct comm *comm)
     return ((struct member *)comm)->team;
 }
 
-/* Under `lock`. */
+/* Requires `lock`. */
 static bool has_failed(struct error *err, const struct team *team)
 {
     if (team->error.status == STATUS_OK)
@@ -64,7 +64,7 @@ static bool has_failed(struct error *err, const struct team *team)
     return true;
 }
 
-/* Until all ranks have come, or for a while; other threads go first where cores are few. */
+/* Spins until all ranks have arrived, or for a while; yields if cores are few. */
 static void spin(struct team *team, uint64_t generation)
 {
     const int64_t end = clock_now() + SPIN_NS;
@@ -103,7 +103,7 @@ static enum status post(struct comm *comm, const void *in, void *out, struct err
     return wait_for_all(team, err);
 }
 
-/* Each rank adds up its part of the values, for all. */
+/* Each rank sums its part of the values, for all. */
 static enum status sum(struct comm *comm, int64_t *sums, const int64_t *values, size_t count,
                        struct error *err)
 {

@@ -4,10 +4,10 @@
 
 #include "cluster/comm.h"
 
-/* Runs `main` once for each rank, rank 0 on the calling thread, and returns when all have returned.
- * One that does not return STATUS_OK has failed, which ends the others' calls of comm.h; the first
- * that did so is *failed (0 where none has). The result and *err are rank 0's, or those of the one
- * that failed first where rank 0 has none. */
+/* Runs `main` once per rank, rank 0 on the calling thread, and returns when all have returned. A
+ * rank that does not return STATUS_OK has failed, which ends the other ranks' comm.h calls; *failed
+ * is the first of these (0 if none). Returns rank 0's status and *err or, if rank 0 has none, those
+ * of the first that failed. */
 enum status comm_run_threads(uint32_t *failed, uint32_t ranks,
                              enum status (*main)(void *context, struct comm *comm,
                                                  struct error *err),

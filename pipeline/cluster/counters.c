@@ -1,4 +1,4 @@
-/* counters.c: two sets of counters in turn. */
+/* counters.c: two sets of counters used in turn. */
 #include "cluster/counters.h"
 
 enum status counters_open(struct counters *counters, struct mailbox *mailbox, struct error *err)

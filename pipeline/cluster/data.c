@@ -10,33 +10,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiply-adds of a tile in one iteration on a CPU: a second of a slow one, so that a stop
- * is noticed in time. */
+/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, so that a stop is noticed
+ * in time. */
 #define TILE_WORK (1ull << 34)
 
-/* Of a slot where rows are loaded once: larger ones take longer to pin than they gain. */
+/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains. */
 #define LOAD_BYTES (48u << 20)
 
-/* Many times what a system reads ahead, and a small part of the memory that it keeps files in. */
+/* Many times the system's read-ahead, and a small part of the page cache. */
 #define SPAN_BYTES (256u << 20)
 
-/* A slot is where the reader writes rows. */
+/* A buffer that the reader fills with rows. */
 struct slot {
-    cl_mem host_buffer; /* what `host` is mapped from */
+    cl_mem host_buffer; /* `host` is mapped from it */
     float *host;        /* while the reader may write */
-    cl_mem device;      /* where the rows are computed on: host_buffer itself on zero-copy lanes */
+    cl_mem device;      /* the rows for the kernels: host_buffer itself on zero-copy lanes */
     cl_event uploaded;
 };
 
-/* What a pass over streamed data needs; resident data has it only while it is loaded. */
+/* State of a pass over streamed data; resident data has it only while loading. */
 struct stream {
     struct slot slots[DATA_SLOTS];
     size_t slot_bytes;
     struct reader *reader;
-    uint32_t requested;          /* tiles asked for in this pass */
+    uint32_t requested;          /* tiles requested in this pass */
     uint32_t staged[DATA_SLOTS]; /* slots taken from the reader, oldest first */
     unsigned staged_count;
-    uint32_t order[DATA_SLOTS]; /* slots in the order of their requests, oldest first */
+    uint32_t order[DATA_SLOTS]; /* slots in order of their requests, oldest first */
     unsigned outstanding;
 };
 
@@ -60,7 +60,7 @@ static uint32_t whole_blocks(uint64_t rows, uint64_t most)
     return rows < KMEANS_BLOCK_ROWS ? KMEANS_BLOCK_ROWS : (uint32_t)rows;
 }
 
-/* Decides what stays on the device, and the tiles. Row numbers within a tile have 31 bits. */
+/* Decides what stays on the device, and the tiles. Row indices within a tile have 31 bits. */
 static enum status plan(struct data *data, const struct cluster_config *config, size_t *slot_rows,
                         struct error *err)
 {
@@ -72,7 +72,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (on_device > device->global_memory)
         on_device = device->global_memory;
     uint64_t need;
-    /* Beside the row itself: labels, bounds, norms, lists, and what seeding keeps. */
+    /* Besides the row itself: labels, bounds, norms, lists, and what seeding keeps. */
     data->resident =
         !__builtin_mul_overflow(data->share.rows, row + 64, &need) && need <= on_device;
     data->spare = data->resident ? on_device - need : 0;
@@ -90,7 +90,7 @@ static enum status plan(struct data *data, const struct cluster_config *config, 
     if (data->resident && staging > LOAD_BYTES)
         staging = LOAD_BYTES;
     *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
-    /* Whole pieces of the digest, which is computed as rows are read. */
+    /* Whole pieces of the digest, which is computed while rows are read. */
     const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
     if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
         *slot_rows -= *slot_rows % piece;
@@ -128,7 +128,7 @@ static enum status open_tile(struct data *data, uint32_t i, struct error *err)
         SHARED(tile->x, tile_bytes(data, tile))};
     if (lane_hold(&tile->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
             STATUS_OK ||
-        /* A row that has had no bounds yet has a near one that decides. */
+        /* Rows start without bounds: a lower bound of 0 decides nothing. */
         ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
                          OCL_NO_WAITS, NULL, err) != STATUS_OK)
         return err->status;
@@ -184,7 +184,7 @@ static void close_stream(struct data *data)
     data->stream = NULL;
 }
 
-/* Slots of `rows` rows; with device twins where rows are computed on from there. */
+/* Slots of `rows` rows; with device twins if kernels read rows from there. */
 static enum status open_stream(struct data *data, size_t rows, bool twins, struct error *err)
 {
     struct stream *stream = data->stream = calloc(1, sizeof *stream);
@@ -221,7 +221,7 @@ static enum status wait_upload(struct data *data, struct slot *slot, struct erro
     return status;
 }
 
-/* Takes what was read from the reader, unless a stop was asked for, and tells of it. */
+/* Takes a filled request from the reader, unless a stop was requested, and reports progress. */
 static enum status take_fill(const struct data *data, struct reader *reader, struct fill *fill,
                              struct error *err)
 {
@@ -229,7 +229,7 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     if (reader_take(reader, fill, err) != STATUS_OK ||
         lane_check_stop(data->lane, err) != STATUS_OK)
         return err->status;
-    /* Rank 0 tells for all. */
+    /* Rank 0 reports for all. */
     uint64_t done = fill->first - data->share.first + fill->rows;
     if (data->comm->size > 1)
         done = (uint64_t)((double)done / (double)data->share.rows * (double)data->rows);
@@ -238,7 +238,7 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     return STATUS_OK;
 }
 
-/* Reads all rows through the slots; copies them to the tiles where those are resident and not
+/* Reads all rows through the slots; copies them to the tiles if those are resident and not
  * mapped. */
 static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
                                       struct error *err)
@@ -278,7 +278,7 @@ static enum status load_through_slots(struct data *data, size_t slot_rows, struc
     return STATUS_OK;
 }
 
-/* Reads all rows straight into the mapped tiles. */
+/* Reads all rows directly into the mapped tiles. */
 static enum status load_in_place(struct data *data, size_t slot_rows, struct reader *reader,
                                  struct error *err)
 {
@@ -337,7 +337,7 @@ static enum status open_stats(struct column_stats *stats, const struct data *dat
                              data->share.rows, err);
 }
 
-/* The first of all rows, from which statistics count. */
+/* Shares the first row, the origin of the statistics. */
 static enum status share_origin(struct data *data, struct error *err)
 {
     const size_t bytes = data->dimension * sizeof(float);
@@ -359,7 +359,7 @@ static enum status share_origin(struct data *data, struct error *err)
     return status;
 }
 
-/* Statistics of the rank's rows become those of all rows. */
+/* Merges the ranks' statistics into those of all rows. */
 static enum status join_stats(struct column_stats *stats, struct data *data, struct error *err)
 {
     struct comm *comm = data->comm;
@@ -377,7 +377,7 @@ static enum status join_stats(struct column_stats *stats, struct data *data, str
                                : status;
 }
 
-/* Each process knows the pieces of its rows: the sum of the states is that of all. */
+/* Each process digests the pieces of its rows; the sum of these states is that of all rows. */
 static enum status join_reading(struct data *data, struct error *err)
 {
     struct row_tree *tree = data->comm->apart ? data->config->reading : NULL;
@@ -470,7 +470,7 @@ void data_close(struct data *data)
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* The tile that comes after `before` others of the pass. */
+/* The tile that follows `before` others in the pass. */
 static struct tile *tile_after(struct data *data, uint32_t before)
 {
     if (!data->backwards)
@@ -499,7 +499,7 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
     struct stream *stream = data->stream;
     stream->requested = 0;
     stream->staged_count = stream->outstanding = 0;
-    /* A CPU computes for longer than one thread reads, and its caches are wanted for that. */
+    /* A CPU computes for longer than one thread reads, and should keep its caches for that. */
     const bool alone = !data->lane->tiled && data->transform.metric == METRIC_EUCLIDEAN;
     if (reader_open(&stream->reader, data->source, &data->transform,
                     alone ? NULL : data->lane->workers, NULL, DATA_SLOTS, err) != STATUS_OK)
@@ -520,7 +520,7 @@ enum status data_begin_at_either_end(struct data *data, struct error *err)
     return begin(data, !data->resident && !data->backwards, err);
 }
 
-/* Takes one filled slot from the reader and sends it on its way to the device. */
+/* Takes one filled slot from the reader and uploads it to the device. */
 static enum status stage(struct data *data, struct error *err)
 {
     struct stream *stream = data->stream;
@@ -541,7 +541,7 @@ static enum status stage(struct data *data, struct error *err)
     return ocl_flush(data->lane->upload, err);
 }
 
-/* Gives the slot of streamed data back to the reader. */
+/* Returns a slot of streamed data to the reader. */
 static enum status release_tile(struct data *data, struct error *err)
 {
     struct stream *stream = data->stream;
@@ -584,7 +584,7 @@ enum status data_end(struct data *data, enum status status)
     data->tile = NULL;
     if (data->resident || !data->stream)
         return status;
-    /* After an error slots may be in any state: all are the host's again for the next pass. */
+    /* After an error slots may be in any state: all return to the host for the next pass. */
     struct stream *stream = data->stream;
     struct error ignored = ERROR_INIT;
     reader_close(&stream->reader);
@@ -601,9 +601,9 @@ struct tile *data_tile_of(struct data *data, uint64_t row)
     return &data->tiles[(row - data->share.first) / data->tile_rows];
 }
 
-/* Rows of resident data. All reads that were begun have ended on return, so that `out` may go: the
- * queue is in order. Each blocks where lane_read does: those that do not take NVIDIA's driver several
- * times as long. */
+/* Reads rows of resident data. All reads have ended on return, as the queue is in order, so `out`
+ * may be freed. Each read blocks if lane_read does: NVIDIA's driver takes several times as long for
+ * non-blocking ones. */
 static enum status read_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                              struct error *err)
 {

@@ -7,12 +7,13 @@
 #include <string.h>
 
 #define GROUP 256
-/* sum_moves: columns of a group, and groups for each compute unit. */
+/* sum_moves: columns per group, and groups per compute unit. */
 #define COLUMNS     64
 #define GROUPS_UNIT 32
-/* count_moves, place_moves: groups for each compute unit, while there are rows for them. */
+/* count_moves, place_moves: groups per compute unit, as long as there are rows for them. */
 #define ROW_GROUPS_UNIT 4
-/* The device ranks shifts by comparing each with all; the host sorts more than this sooner. */
+/* The device ranks shifts by comparing each with all; beyond this many, sorting on the host is
+ * faster. */
 #define RANK_MOST (1u << 17)
 
 static enum status open_kernels(struct device_update *device, struct error *err)
@@ -120,7 +121,7 @@ static size_t bytes_of_sums(const struct device_update *device)
     return (size_t)device->update->k * device->update->data->stride * sizeof(cl_long);
 }
 
-/* Counts and weights of update->own. */
+/* Writes counts and weights of update->own. */
 static enum status write_counts(struct device_update *device, struct error *err)
 {
     const struct update *update = device->update;
@@ -167,7 +168,7 @@ enum status device_update_reset(struct device_update *device, struct error *err)
 
 /* --- a pass ---------------------------------------------------------------------------------- */
 
-/* Not looked at where rows have none. */
+/* The kernel ignores this buffer if rows have no weights. */
 static cl_mem row_weights_of(const struct device_update *device, const struct tile *tile)
 {
     return tile->weights ? tile->weights : device->scales;
@@ -185,7 +186,7 @@ static enum status launch_sum(struct device_update *device, struct tile *tile, s
                  OCL_ARG(device->counts.buffer), OCL_ARG(device->totals), OCL_ARG(weights),
                  OCL_ARG(stride), OCL_ARG(update->k), OCL_ARGS_END) != STATUS_OK)
         return err->status;
-    /* The weights are summed up like a column more. */
+    /* The weights are summed like one more column. */
     const size_t columns = (stride + weighted + COLUMNS - 1) / COLUMNS, local[2] = {COLUMNS, 1};
     const size_t spans = (2 * (size_t)tile->rows + KMEANS_MOVES_SPAN - 1) / KMEANS_MOVES_SPAN;
     size_t workers = update->lane->device->compute_units * GROUPS_UNIT / columns + 1;
@@ -193,15 +194,15 @@ static enum status launch_sum(struct device_update *device, struct tile *tile, s
     return lane_launch_2d(update->lane, "sum moves", device->sum, global, local, err);
 }
 
-/* How a tile's rows are dealt out to the groups of count_moves and place_moves. */
+/* How a tile's rows are divided among the groups of count_moves and place_moves. */
 struct deal {
-    cl_uint each; /* rows of a work-item */
-    cl_uint bins; /* of a group's table */
-    size_t bytes; /* of the table; some even where it has no bins */
+    cl_uint each; /* rows per work-item */
+    cl_uint bins; /* in a group's table */
+    size_t bytes; /* of the table; not 0 even without bins */
 };
 
-/* A table is cleared and looked through whether or not a row moves: it has no more bins than the
- * group has rows. */
+/* A table is cleared and scanned whether or not a row moves, so it has no more bins than the group
+ * has rows. */
 static struct deal deal_rows(const struct device_update *device, const struct tile *tile)
 {
     const struct update *update = device->update;
@@ -261,7 +262,7 @@ enum status device_update_centroids(struct device_update *device, struct prune *
     const cl_mem counts = device->meets ? device->all_counts : device->counts.buffer;
     const cl_mem weights = update->own.weights ? device->weights.buffer : counts;
     const cl_double weight_unit =
-        update->own.weights ? ldexp(1.0, -data->weights.scale) : 0; /* 0: rows have none */
+        update->own.weights ? ldexp(1.0, -data->weights.scale) : 0; /* 0: rows have no weights */
     if (LANE_RUN(update->lane, "move centroids", device->centroids, (uint64_t)k * KMEANS_LANES,
                  KMEANS_LANES, err, OCL_ARG(sums), OCL_ARG(counts), OCL_ARG(weights),
                  OCL_ARG(weight_unit), OCL_ARG(device->units), OCL_ARG(device->means),
@@ -326,10 +327,10 @@ enum status device_update_join(struct device_update *device, struct error *err)
 struct piece {
     struct device_update *device;
     size_t from, count;  /* values */
-    struct prune *prune; /* of the last one: centroids move then; else NULL */
+    struct prune *prune; /* of the last piece, after which centroids move; else NULL */
 };
 
-/* The sums of all become what the rank has and what has arrived; or what they are and what has arrived. */
+/* Adds what has arrived to the rank's own sums (first) or to the sums so far. */
 static enum status add(const struct piece *piece, bool first, struct error *err)
 {
     const struct device_update *device = piece->device;
@@ -340,7 +341,7 @@ static enum status add(const struct piece *piece, bool first, struct error *err)
                     OCL_ARG(count));
 }
 
-/* Waits for all that was enqueued. */
+/* Waits for everything enqueued. */
 static enum status finish(const struct piece *piece, struct error *err)
 {
     struct device_update *device = piece->device;
@@ -352,7 +353,7 @@ static enum status finish(const struct piece *piece, struct error *err)
                : err->status;
 }
 
-/* Adds the other ranks' sums, of which nothing is read any more on return. */
+/* Adds the other ranks' sums; no longer reads them on return. */
 static enum status add_others(void *context, const void *const *all, struct error *err)
 {
     const struct piece *piece = context;

@@ -1,4 +1,4 @@
-/* engine.c: opens the parts of k-means in their order, and runs restarts. */
+/* engine.c: opens the parts of k-means in order, and runs restarts. */
 #include "cluster/engine.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -27,7 +27,7 @@ static enum status open_outcome(struct cluster_outcome *out, const struct cluste
     return error_memory(err, bytes + n * 8, "the outcome");
 }
 
-/* Of the rank's rows. */
+/* For the rank's rows. */
 static enum status open_own_outcome(struct cluster_outcome *out, const struct engine *engine,
                                     struct error *err)
 {
@@ -49,7 +49,7 @@ enum status engine_open(struct engine *engine, const struct rank *rank,
         return error_set(err, STATUS_FAILED, "k is %u, but there %s only %s; choose a smaller k", k,
                          source->rows == 1 ? "is" : "are",
                          format_number_of(rows, sizeof rows, source->rows, "row"));
-    /* Memory that is not available shows before the rows are read. */
+    /* Running out of memory should show before the rows are read. */
     struct cluster_outcome trial;
     status = open_outcome(&trial, config, source->rows / rank->comm->size, source->dimension, err);
     if (status != STATUS_OK)
@@ -74,7 +74,7 @@ void engine_close(struct engine *engine)
     shard_close(&engine->shard);
 }
 
-/* Runs that follow have k clusters. */
+/* Following runs have k clusters. */
 static void use_k(struct engine *engine, uint32_t k)
 {
     engine->config.k = engine->shard.update.k = k;
@@ -105,7 +105,7 @@ static enum status run_once(struct fit *fit, struct cluster_outcome *out, struct
     struct error trouble = ERROR_INIT;
     if (status == STATUS_INTERRUPTED && fit_read_state(fit, &trouble) == STATUS_OK)
         checkpoint_save_interrupted(checkpoint, err);
-    /* The other devices will resume from there, unless this one, which writes the state, has failed. */
+    /* The other devices will resume from there, unless the failed one writes the state. */
     if (status == STATUS_FAILED && fit->comm->size > 1 && cluster_device_failed(err) &&
         fit_read_state(fit, &trouble) == STATUS_OK)
         checkpoint_save(checkpoint);
@@ -121,7 +121,7 @@ void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *ot
     *other = swap;
 }
 
-/* The restart that comes next starts from nothing. */
+/* The next restart starts from nothing. */
 static void begin_run(struct fit *fit, struct cluster_outcome *outcome)
 {
     const struct sums sums = fit->method->keeps_sums ? fit->update->all : (struct sums){0};

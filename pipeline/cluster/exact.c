@@ -1,4 +1,4 @@
-/* exact.c: the choice of where the canonical distance is evaluated. */
+/* exact.c: chooses where the canonical distance is evaluated. */
 #include "cluster/exact.h"
 
 static const struct exact_ops *const table[] = {&exact_device, &exact_host};

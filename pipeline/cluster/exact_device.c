@@ -8,7 +8,7 @@ struct device {
     struct exact exact;
     struct lane_held *held;
     cl_kernel label, distances, others;
-    cl_mem values; /* float64 for each row of the largest tile */
+    cl_mem values; /* float64 per row of the largest tile */
 };
 
 static bool possible(const struct lane *lane)
@@ -74,7 +74,7 @@ static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem row
                     OCL_ARG(all->count), OCL_ARG(all->width));
 }
 
-/* Launches a kernel that takes all rows of a tile. */
+/* Launches a kernel over all rows of a tile. */
 static enum status launch_tile(const struct exact *exact, const char *tag, cl_kernel kernel,
                                const struct tile *tile, struct error *err)
 {

@@ -12,7 +12,7 @@ struct job {
     const float *rows;
     const uint32_t *list; /* rows to label; NULL: all */
     int32_t *labels;      /* of the tile */
-    const int32_t *own;   /* the same, where they stay */
+    const int32_t *own;   /* the same, not modified */
     float *upper_bounds;  /* of the tile */
     double *distances;    /* of the tile */
     uint32_t count, k;
@@ -66,7 +66,7 @@ static void label_part(void *context, uint64_t part)
     }
 }
 
-/* Labels and bounds are mapped as well. */
+/* Labels and bounds are mapped, too. */
 static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
                               cl_mem limit, struct error *err)
 {

@@ -1,8 +1,8 @@
-/* fetch.c: two pinned pieces in turn.
+/* fetch.c: two pinned pieces used in turn.
  *
- * The next piece is read by one of the threads that take slices, with a read that blocks: NVIDIA's
- * driver tells late of an event's end. Pinning takes 0.4 ms a MiB, so the pieces are small and stay
- * as long as the rows. */
+ * The next piece is read by one of the threads that process slices, with a blocking read: NVIDIA's
+ * driver reports the end of an event late. Pinning takes 0.4 ms per MiB, so the pieces are small
+ * and live as long as the rows. */
 #include "cluster/fetch.h"
 #include "kmeans.h"
 #include <string.h>
@@ -10,7 +10,7 @@
 #define PIECE_BYTES (2u << 20)
 #define UNIT_BYTES  (KMEANS_BLOCK_ROWS * sizeof(double))
 
-/* What is worth a thread. */
+/* Bytes worth waking a thread for. */
 #define COPY_BYTES (64u << 10)
 
 static size_t units_of(size_t bytes)
@@ -58,9 +58,9 @@ struct slices {
     void (*take)(void *context, const struct fetch_slice *slice);
     void *context;
     uint32_t count;
-    /* What is cut up: */
+    /* What is cut into slices: */
     const void *values;
-    size_t offset, bytes; /* in the buffer */
+    size_t offset, bytes; /* offset: in the buffer */
 };
 
 static void take_slice(const struct slices *slices, uint32_t number)
@@ -96,10 +96,10 @@ struct pieces {
     const char *tag;
     cl_mem buffer;
     size_t bytes;
-    uint64_t next; /* the piece to read */
+    uint64_t next; /* index of the piece to read */
     enum status status;
     struct error *err;
-    struct slices slices; /* of the piece before */
+    struct slices slices; /* of the previous piece */
 };
 
 static void read_next(struct pieces *pieces)
@@ -111,7 +111,7 @@ static void read_next(struct pieces *pieces)
                                fetch->host[pieces->next % 2], pieces->err);
 }
 
-/* Parts are dealt out in order: the read is the first to begin. */
+/* Parts are dealt out in order: the read begins first. */
 static void read_or_take(void *context, uint64_t part)
 {
     struct pieces *pieces = context;

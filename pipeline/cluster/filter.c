@@ -1,6 +1,6 @@
-/* filter.c: laying centroids out for the filter, with the bound on its errors folded in.
+/* filter.c: lays out centroids for the filter, with the bound on its errors folded in.
  *
- * The names follow docs/clustering.md: u is float32's unit roundoff, eta the least normal float32
+ * Names follow docs/clustering.md: u is float32's unit roundoff, eta the smallest normal float32
  * (what a device that flushes subnormals may lose at each step), zeta the length of a centroid less
  * the centre, scaled by 2^-exponent. */
 #include "cluster/filter.h"
@@ -16,26 +16,25 @@
 #define EXPONENT_MIN (-120)
 /* Covers the few operations that the derivation rounds up: see docs/clustering.md. */
 #define MARGIN 1.02
-/* Rows longer than this, or sums of more operations than this times u allows, are not filtered: the
- * kernels' allowances of 2^-30 for the canonical distance end there. */
+/* Longer rows, or sums of more operations than this times u allows, are not filtered: beyond these
+ * limits the kernels' allowances of 2^-30 for the canonical distance do not hold. */
 #define STRIDE_MAX (1u << 26)
 #define CHAIN_MAX  0.25
 
-/* How far centroids may lie beyond the rows, as a power of two, for bounds on rows' distances. */
+/* Largest power of two by which centroids may lie beyond the rows for bounds on rows' distances. */
 #define SPREAD_MAX 40
 
-/* What a pass leaves in the mailbox (device_update.c, prune.c, counters.c), at most: bytes of each
- * cluster, others, parts.
- */
+/* Maximum size of what a pass leaves in the mailbox (device_update.c, prune.c, counters.c): bytes
+ * per cluster, other bytes, parts. */
 #define MAILBOX_CLUSTER ((KMEANS_FACTS + 2) * sizeof(cl_double))
 #define MAILBOX_REST    1024
 #define MAILBOX_PARTS   6
 
-/* Values of centroids that take less time to measure than threads to wake. */
+/* Values of centroids that are measured faster than threads wake. */
 #define MEASURE_ALONE 16384
 
-/* A centre pays (its kernel is slower) where the columns' means are this much larger than what the
- * rows scatter around them. */
+/* A centre pays (its kernel is slower) if the columns' means exceed the rows' scatter around them
+ * by this factor. */
 #define CENTRE_WORTH 16.0
 
 double canonical_error(uint32_t stride)
@@ -81,7 +80,7 @@ static enum status choose_centre(struct filter *filter, struct error *err)
         filter->centre[j] = fabsf(mean) < FLT_MIN ? 0 : mean;
         largest = fmax(largest, (double)stats->largest[j] + fabs((double)mean));
     }
-    /* Differences must not overflow; data that large is left as it is. */
+    /* Differences must not overflow; such large data is not centred. */
     if (largest > (double)FLT_MAX / 2) {
         filter->centred = false;
         memset(filter->centre, 0, data->stride * sizeof *filter->centre);
@@ -90,7 +89,7 @@ static enum status choose_centre(struct filter *filter, struct error *err)
         for (uint32_t j = 0; j < data->dimension; j++)
             largest = fmax(largest, (double)stats->largest[j]);
     int exponent = exponent_above(largest);
-    /* Even, so that its half is a whole exponent; not so low that factors overflow. */
+    /* Even, so that half of it is an integer; not so low that factors overflow. */
     exponent = exponent % 2 != 0 ? exponent + 1 : exponent;
     filter->row_exponent = exponent < EXPONENT_MIN ? EXPONENT_MIN : exponent;
     return STATUS_OK;
@@ -98,8 +97,8 @@ static enum status choose_centre(struct filter *filter, struct error *err)
 
 /* --- programs -------------------------------------------------------------------------------- */
 
-/* Register tiles that fit the device's vectors: 16 floats a register and 32 of them, or 8 and 16,
- * or less. */
+/* Register tiles that fit the device's vectors: 32 registers of 16 floats, or 16 of 8 floats, or
+ * less. */
 static void choose_tile(struct filter *filter, uint32_t k)
 {
     if (filter->lane->tiled) {
@@ -111,7 +110,7 @@ static void choose_tile(struct filter *filter, uint32_t k)
     clGetDeviceInfo(filter->lane->device->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof native,
                     &native, NULL);
     filter->points = native >= 16 ? 8 : native >= 8 ? 4 : 2;
-    /* A second vector halves the loads of x, unless it would be mostly empty places. */
+    /* A second vector halves the loads of x, unless most of its lanes would be empty. */
     filter->vectors = native >= 16 && (k >= 128 || (k + 15) / 16 % 2 == 0) ? 2 : 1;
     filter->width = 16 * filter->vectors;
 }
@@ -133,7 +132,7 @@ static enum status build(struct filter *filter, struct error *err)
     const struct lane_wanted kernels[] = {
         KERNEL(filter->norms, filter->rows_program, "row_norms"),
         KERNEL(filter->assign, filter->assign_program, "assign_filter"),
-        KERNEL(filter->layout, filter->means_program, "lay_out_panels"), /* of device_layout */
+        KERNEL(filter->layout, filter->means_program, "lay_out_panels"), /* if device_layout */
     };
     return lane_hold(&filter->held, lane, kernels, filter->device_layout ? 3 : 2, "centroids", err);
 }
@@ -153,7 +152,7 @@ static enum status open_panels(struct panels *panels, struct filter *filter, uin
 }
 
 /* The longest chain of operations of a score (the tiled kernel has one for all columns), and what
- * lengths and distances of rows need beside their float32 sums. */
+ * lengths and distances of rows need beyond their float32 sums. */
 static void set_bounds(struct filter *filter)
 {
     const uint32_t columns = filter->data->dimension;
@@ -243,7 +242,7 @@ static void measure_part(void *context, uint64_t id)
     job->filter->largest[id] = move.largest;
 }
 
-/* Squared length and largest value of `count` centroids of the host, less the centre. */
+/* Squared length and largest absolute value of `count` centroids on the host, less the centre. */
 static void measure(struct filter *filter, const float *centroids, uint32_t count)
 {
     struct measure_job job = {filter, centroids};
@@ -254,7 +253,7 @@ static void measure(struct filter *filter, const float *centroids, uint32_t coun
             measure_part(&job, i);
 }
 
-/* Starts, slopes and offsets, from squares as measured. */
+/* Starts, slopes and offsets, from the measured squares. */
 static void bound(struct filter *filter, uint32_t count)
 {
     const uint32_t columns = filter->data->dimension;
@@ -268,7 +267,7 @@ static void bound(struct filter *filter, uint32_t count)
                                  2 * root * ldexp(ETA, filter->row_exponent));
         double offset = margin * ((gamma + 4 * U + 4 * kappa) * square +
                                   4 * root * zeta * scale * ETA + 4 * (columns + 256.0) * ETA);
-        /* Every score is minus infinity, and all is left to the canonical distance. */
+        /* Every score is minus infinity: the canonical distance decides all rows. */
         if (filter->no_bound) {
             slope = 0;
             offset = INFINITY;
@@ -302,7 +301,7 @@ static void lay_out_place(const struct layout *layout, float *place, int32_t id)
     for (uint32_t j = 0; j < columns; j++) {
         double value = (double)centroid[j] - (double)filter->centre[j];
         float factor = (float)(-2 * value * scale * scale);
-        /* A device might flush what is less. */
+        /* A device might flush smaller values. */
         place[(size_t)(1 + j) * width] = fabsf(factor) < FLT_MIN ? 0 : factor;
     }
     place[(size_t)(columns + 1) * width] = -filter->host_slope[id];
@@ -335,8 +334,8 @@ static enum status lay_out_on_device(struct filter *filter, struct panels *panel
     return lane_launch_2d(filter->lane, "centroid panels", filter->layout, global, NULL, err);
 }
 
-/* Fills the panels from `ids` (already in host_ids, `places` of them) and sends them to the device;
- * centroids: NULL where the device has them. */
+/* Fills the panels from `ids` (already in host_ids, `places` of them) and writes them to the
+ * device; centroids: NULL if the device has them. */
 static enum status lay_out(struct filter *filter, struct panels *panels, uint32_t places,
                            const float *centroids, struct error *err)
 {
@@ -363,7 +362,7 @@ void filter_use_centroids(struct filter *filter, uint32_t k)
     double largest = 0;
     for (uint32_t i = 0; i < k; i++)
         largest = fmax(largest, filter->largest[i]);
-    /* Rows and these centroids stay below it. */
+    /* Upper bound for rows and these centroids. */
     int exponent = exponent_above(largest);
     exponent = exponent > filter->row_exponent ? exponent : filter->row_exponent;
     const int spread = exponent - filter->row_exponent;
@@ -418,7 +417,7 @@ enum status filter_lay_out_all(struct filter *filter, const float *centroids, st
     return filter->laid_out ? STATUS_OK : filter_lay_out(filter, centroids, NULL, err);
 }
 
-/* What seeding needs; it has 16 places. */
+/* Buffers for seeding, with 16 lanes. */
 static enum status open_seed(struct filter *filter, struct error *err)
 {
     struct lane *lane = filter->lane;
@@ -443,7 +442,7 @@ enum status filter_set_candidates(struct filter *filter, const float *candidates
     const size_t row = filter->data->stride * sizeof *candidates;
     if (!filter->seed && open_seed(filter, err) != STATUS_OK)
         return err->status;
-    /* Candidates are rows: they stay below the rows' exponent. */
+    /* Candidates are rows, so they stay below the rows' exponent. */
     filter->laid_out = false;
     filter->exponent = filter->row_exponent;
     filter->k = 0;

@@ -11,9 +11,8 @@
  *       mailbox_read           the wait: counts, moves, plan
  *     update_add_counts        several ranks: counts of all, then
  *     device_update_meet       sums of all, and centroids move on each; or update_add_sums
- *   fit_update                 inertia and shift; centroids to the means where they are the host's; an empty
- *                              cluster gets a row (relocate.h)
- */
+ *   fit_update                 inertia and shift; centroids to the means if on the host; empty clusters
+ *                              get rows (relocate.h) */
 #include "cluster/fit.h"
 #include "base/clock.h"
 #include "cluster/canonical.h"
@@ -58,7 +57,7 @@ static size_t bytes_of_centroids(const struct fit *fit)
 
 /* --- the device and the host ----------------------------------------------------------------- */
 
-/* Makes the device work with fit->centroids; *incremental tells whether the tiles' labels help. */
+/* Makes the device use fit->centroids; *incremental tells whether the tiles' labels help. */
 static enum status use_centroids(struct fit *fit, bool *incremental, struct error *err)
 {
     const double *shifts = fit->has_labels ? fit->shifts : NULL;
@@ -70,7 +69,7 @@ static enum status use_centroids(struct fit *fit, bool *incremental, struct erro
                             err);
 }
 
-/* Brings sums to the host, those of all ranks. */
+/* Copies the sums of all ranks to the host. */
 static enum status read_sums(struct fit *fit, struct error *err)
 {
     struct device_update *device = &fit->shard->device_update;
@@ -102,7 +101,7 @@ enum status fit_read_state(struct fit *fit, struct error *err)
 
 /* --- sums on the host ------------------------------------------------------------------------ */
 
-/* The labels of a tile are new: sums, counts and the host's labels follow. */
+/* A tile has new labels: updates sums, counts and the host's labels. */
 static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *labels,
                                struct error *err)
 {
@@ -118,8 +117,8 @@ static enum status sum_on_host(struct shard *shard, struct tile *tile, int32_t *
 
 /* --- sums on the device ---------------------------------------------------------------------- */
 
-/* Enqueues what follows the sums, if centroids are to move, and reads what the pass has left in the
- * mailbox. left: it is for nothing if there are such rows; NULL: there are none. */
+/* If centroids are to move, enqueues that; reads what the pass has left in the mailbox. left: the
+ * commands do nothing if there are such rows; NULL: there are none. */
 static enum status follow_and_read(struct shard *shard, bool move, const struct device_count *left,
                                    struct error *err)
 {
@@ -130,14 +129,14 @@ static enum status follow_and_read(struct shard *shard, bool move, const struct 
         status = device_update_centroids(&shard->device_update, &shard->assign.prune, left, err);
     if (status != STATUS_OK)
         return status;
-    /* Less to wait for when the next pass comes. */
+    /* Shortens the wait at the next pass. */
     if (counters_zero_next(&shard->assign.counters, err) != STATUS_OK)
         return err->status;
     return mailbox_read(&shard->filter.mailbox, err);
 }
 
-/* The only tile: labels, sums and the move are enqueued at once. If the device has left rows without
- * a label, sums and move have done nothing, and follow once these are labelled. */
+/* The only tile: labels, sums and the move are enqueued at once. If the device leaves rows without
+ * a label, sums and move do nothing, and are repeated after these are labelled. */
 static enum status assign_only_tile(struct shard *shard, struct tile *tile, bool incremental,
                                     bool move, struct error *err)
 {
@@ -158,7 +157,7 @@ static enum status assign_only_tile(struct shard *shard, struct tile *tile, bool
     return follow_and_read(shard, move, NULL, err);
 }
 
-/* Labels the tiles, and has the sums follow. */
+/* Labels the tiles and updates the sums. */
 static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incremental,
                                 struct error *err)
 {
@@ -174,10 +173,11 @@ static enum status assign_tiles(struct shard *shard, int32_t *labels, bool incre
     return data_end(&shard->data, status);
 }
 
-/* Assigns the rank's rows to the centroids that were taken; shard->moved is how many changed their label.
- * labels: of these rows, where sums follow on the host. move: where they follow on the device, centroids
- * go to the means, and the next pass is planned; where ranks meet their sums are sent only. A stop is
- * looked for before the centroids move, never afterwards: then the iteration counts. */
+/* Assigns the rank's rows to the current centroids; shard->moved is the number that changed their
+ * label. labels: of these rows, if the host keeps the sums. move: if the device keeps them,
+ * centroids move to the means and the next pass is planned; if ranks meet, their sums are only
+ * sent. A stop is checked before the centroids move, never afterwards: then the iteration
+ * counts. */
 static enum status assign_rows(struct shard *shard, int32_t *labels, bool incremental, bool move,
                                struct error *err)
 {
@@ -236,7 +236,7 @@ enum status fit_forget_labels(struct fit *fit, struct error *err)
     fit->passes = fit->pruned = 0;
     memset(fit->shifts, 0, fit->config->k * sizeof *fit->shifts);
     update_reset(&shard->update);
-    /* Where the device keeps labels, the host's are written before they are read. */
+    /* If the device keeps the labels, the host's are written before they are read. */
     if (shard->device_update.used)
         return device_update_reset(&shard->device_update, err);
     for (uint64_t i = 0; i < fit->data->share.rows; i++)
@@ -275,8 +275,8 @@ static void move_cluster(void *context, uint64_t part)
     move->shift = same ? 0 : canonical_distance(now, before, stride);
 }
 
-/* What follows from fit->move, once all centroids have moved; returns the sum of the squared moves.
- * shifts: they are to grow. */
+/* Applies fit->move after all centroids have moved; returns the sum of the squared moves. shifts:
+ * also adds to them. */
 static double follow_moves(struct fit *fit, bool shifts)
 {
     const uint32_t k = fit->config->k;
@@ -315,7 +315,7 @@ static double inertia_of_moves(const struct fit *fit)
     return total > 0 ? total * fit->data->weights.unit : 0;
 }
 
-/* Moves the centroids on the host. The inertia is that of the clusters before any is given a row. */
+/* Moves the centroids on the host. The inertia is that of the clusters before any gets a row. */
 static enum status update_on_host(struct fit *fit, double *inertia, double *shift, bool empty,
                                   struct error *err)
 {
@@ -332,7 +332,7 @@ static enum status update_on_host(struct fit *fit, double *inertia, double *shif
         status = fit_move_centroids(fit, shift, !empty, err);
     if (status == STATUS_OK && !empty)
         *inertia = inertia_of_moves(fit);
-    if (status != STATUS_OK && can_fail) /* a state to resume from */
+    if (status != STATUS_OK && can_fail) /* restores a state to resume from */
         memcpy(fit->centroids, fit->saved, bytes_of_centroids(fit));
     return status;
 }
@@ -364,7 +364,7 @@ double fit_tolerance(const struct fit *fit)
 
 /* --- the outcome ----------------------------------------------------------------------------- */
 
-/* Makes room for iteration i's inertia, i counting up from 0. The room doubles. */
+/* Makes room for the inertia of iteration i, counting from 0. The capacity doubles. */
 static enum status extend_history(struct cluster_outcome *out, uint32_t i, struct error *err)
 {
     if ((i & (i - 1)) != 0)
@@ -377,7 +377,7 @@ static enum status extend_history(struct cluster_outcome *out, uint32_t i, struc
     return STATUS_OK;
 }
 
-/* Iterates until the centroids are final; *labels_current tells whether the labels are theirs. */
+/* Iterates until the centroids are final; *labels_current tells whether the labels match them. */
 static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *labels_current,
                            struct error *err)
 {
@@ -402,7 +402,7 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
             config->progress(config->progress_context, i + 1, step.inertia, step.moved, step.pruned,
                              clock_seconds_since(start));
         fit->checkpoint->made++;
-        /* A device that fails here fails in what comes next, too. */
+        /* A device that fails here will fail in the next step, too. */
         struct error ignored = ERROR_INIT;
         if (checkpoint_due(fit->checkpoint) && fit_read_state(fit, &ignored) == STATUS_OK)
             checkpoint_save(fit->checkpoint);
@@ -411,13 +411,13 @@ static enum status iterate(struct fit *fit, struct cluster_outcome *out, bool *l
     return status;
 }
 
-/* Fills the outcome for the final centroids. */
+/* Completes the outcome for the final centroids. */
 static enum status finish(struct fit *fit, struct cluster_outcome *out, bool labels_current,
                           struct error *err)
 {
     const uint32_t stride = fit->data->stride;
-    /* The last assignment; a cluster that it leaves empty gets a row, whose distance falls to zero
-     * and no other grows, so this ends. */
+    /* The last assignment. A cluster that it leaves empty gets a row, whose distance falls to zero
+     * while no other grows, so this terminates. */
     while (!labels_current) {
         uint64_t moved;
         if (fit_assign(fit, false, &moved, err) != STATUS_OK)
@@ -495,7 +495,7 @@ enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct
         if (status == STATUS_OK)
             status = fetch_copy(&data->fetch, "labels", tile->labels, tile->rows * sizeof *labels,
                                 labels + tile->offset, err);
-        /* Rank 0 tells for all. */
+        /* Rank 0 reports for all. */
         const uint64_t own = data->share.rows, all = data->rows, done = tile->offset + tile->rows;
         if (status == STATUS_OK && config->phase && fit->comm->rank == 0)
             config->phase(config->progress_context, "rows labelled",

@@ -1,4 +1,4 @@
-/* fit_state.h: what a fit is, for those that change a part of it (fit.h has the rest). */
+/* fit_state.h: the members of a fit, for code that changes parts of it (see fit.h). */
 #ifndef CLPIPE_CLUSTER_FIT_STATE_H
 #define CLPIPE_CLUSTER_FIT_STATE_H
 
@@ -17,21 +17,21 @@ struct fit {
     struct assign *assign;
     struct update *update;
     struct device_update
-        *device_update; /* NULL where sums are brought to the host in each iteration */
+        *device_update; /* NULL if each iteration copies the sums to the host */
     struct checkpoint *checkpoint;
-    float *centroids, *previous; /* k x stride; previous: before they last moved */
-    float *saved;                /* k x stride: before an update that can fail half-way */
-    int32_t *labels;             /* of the rank's rows; the outcome's */
-    struct centroid_move *move;  /* k: the last one of each */
-    double *shifts; /* k: how far the centroids have moved, at most, since rows were assigned */
+    float *centroids, *previous; /* k x stride; previous: before the last move */
+    float *saved;                /* k x stride: before an update that may fail half-way */
+    int32_t *labels;             /* of the rank's rows; belongs to the outcome */
+    struct centroid_move *move;  /* k: the last move of each */
+    double *shifts; /* k: upper bounds on the centroids' moves since rows were assigned */
     double passes, pruned; /* assignments of all rows, and the sum of their pruned shares */
     double pruned_now;     /* of the last one */
-    uint32_t run;          /* which restart: of random numbers */
+    uint32_t run;          /* index of the restart, for random numbers */
     bool has_labels;       /* tiles hold labels and bounds */
-    bool moving;           /* the device's centroids may be those of the next iteration already */
-    bool measured;         /* the filter has the measures of the host's centroids */
-    bool host_stale; /* the newest labels, and with device_update centroids and sums, are on the
-                            * device only */
+    bool moving;           /* the device's centroids may already be those of the next iteration */
+    bool measured;         /* the filter has measured the host's centroids */
+    bool host_stale; /* only the device has the newest labels and, with device_update, centroids and
+                      * sums */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* label_rows.c: transform, then the canonical distance to every centroid. No filter: images that an
- * update adds were decoded a moment ago, which takes far longer. */
+/* label_rows.c: transform, then the canonical distance to every centroid. No filter: the rows come
+ * from images just decoded by an update, which takes far longer. */
 #include "cluster/label_rows.h"
 #include "cluster/canonical.h"
 #include "cluster/transform.h"
@@ -19,7 +19,7 @@ struct job {
     const float *rows, *centroids; /* centroids: k x stride */
     uint64_t count;
     uint32_t k;
-    float *space; /* of each part: ROWS_PART x stride */
+    float *space; /* per part: ROWS_PART x stride */
     struct stop *stop;
 };
 

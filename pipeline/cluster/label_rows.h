@@ -1,5 +1,5 @@
-/* label_rows.h: labels for a few rows on the host: those of a matrix in memory, by the canonical
- * distance (canonical.h), to given centroids. The same bits as cluster_assign. */
+/* label_rows.h: labels for a few rows of a matrix in host memory: the nearest of given centroids by
+ * the canonical distance (canonical.h). Bit-identical to cluster_assign. */
 #ifndef CLPIPE_CLUSTER_LABEL_ROWS_H
 #define CLPIPE_CLUSTER_LABEL_ROWS_H
 
@@ -7,11 +7,11 @@
 #include "base/stop.h"
 #include <stdint.h>
 
-/* Writes the label and the squared distance of each of `count` rows of `dimension` values, row by
- * row. centroids: k x dimension, in the space of the metric, which is named as clusterings name it.
- * A row that has no place in that space (NaN, zeros under cosine) gets -1 and NaN. Uses up to
- * `threads` threads. STATUS_FAILED: an unknown metric, no memory; STATUS_INTERRUPTED: `stop`, which
- * may be NULL, came. */
+/* Writes the label and squared distance of each of `count` rows of `dimension` values, stored row
+ * by row. centroids: k x dimension, in the space of `metric`, a name as stored with clusterings. A
+ * row that is invalid in that space (NaN, zeros under cosine) gets -1 and NaN. Uses up to `threads`
+ * threads. STATUS_FAILED: unknown metric, out of memory; STATUS_INTERRUPTED: `stop` (may be NULL)
+ * was set. */
 enum status label_rows(int32_t *labels, float *distances, const float *rows, uint64_t count,
                        uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                        unsigned threads, struct stop *stop, struct error *err);

@@ -1,4 +1,4 @@
-/* lane.c: opening a lane and the few enqueues that all of k-means shares. */
+/* lane.c: opens a lane; the few enqueue functions that all of k-means shares. */
 #include "cluster/lane.h"
 #include "base/clock.h"
 #include <stdio.h>
@@ -94,7 +94,7 @@ enum status lane_program(cl_program *out, struct lane *lane, const char *name, c
     return STATUS_OK;
 }
 
-/* Places are pointers of several types: they are copied as bytes. */
+/* Places are pointers of several types, so they are copied as bytes. */
 static enum status open_one(struct lane *lane, const struct lane_wanted *wanted, const char *what,
                             struct error *err)
 {
@@ -161,7 +161,7 @@ static enum status wait_and_release(struct lane *lane, cl_event event, struct er
     return status;
 }
 
-/* NVIDIA's driver tells of an event's end 0.2 ms late, but returns from a blocking transfer at
+/* NVIDIA's driver reports the end of an event 0.2 ms late, but returns from a blocking transfer at
  * once. */
 static bool transfers_block(const struct lane *lane)
 {

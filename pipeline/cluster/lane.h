@@ -1,4 +1,4 @@
-/* lane.h: one device as k-means uses it: its two queues, the host's threads, and what it can do. */
+/* lane.h: one device as used by k-means: its two queues, the host threads, and its capabilities. */
 #ifndef CLPIPE_CLUSTER_LANE_H
 #define CLPIPE_CLUSTER_LANE_H
 
@@ -8,15 +8,15 @@
 #include "ocl/ocl.h"
 #include <stdint.h>
 
-/* What is decided by the device unless a test decides it. */
+/* Choices that normally depend on the device, and that tests can force. */
 struct lane_choice {
     bool forced;
     bool tiled;      /* kernels with local tiles (GPUs) */
-    bool host_exact; /* canonical evaluation on the host (no float64) */
-    bool copies;     /* do not map, even if the device shares memory */
-    bool tensor;     /* the float16 filter: by tensor cores, or what stands in for them */
-    bool any_prune;  /* ways to prune are taken in turn, whether or not they pay */
-    uint32_t ranks;  /* how many ranks the device is, RUN_RANKS at most (run.h) */
+    bool host_exact; /* canonical distances on the host (as without float64) */
+    bool copies;     /* do not map buffers even if the device shares memory */
+    bool tensor;     /* the float16 filter: tensor cores, or their stand-in */
+    bool any_prune;  /* use all ways to prune in turn, whether or not they pay */
+    uint32_t ranks;  /* ranks on the device, at most RUN_RANKS (run.h) */
 };
 
 struct lane {
@@ -26,31 +26,31 @@ struct lane {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
-    bool tensor;                   /* NVIDIA's tensor cores, by inline PTX (sm_80 and later), */
-    bool plain_tensor;             /* or a kernel for any device in place of them, for tests */
+    bool tensor;                   /* NVIDIA's tensor cores (inline PTX, sm_80 and later), */
+    bool plain_tensor;             /* or a kernel for any device in their place, for tests */
     bool any_prune;                /* see lane_choice */
-    double seconds_build;          /* of programs, so far, as far as they were waited for */
-    struct lane_program *programs; /* those built so far, for lane_close to release */
+    double seconds_build;          /* spent waiting for programs to build, so far */
+    struct lane_program *programs; /* the programs built so far, released by lane_close */
 };
 
-/* The threads stay the caller's. */
+/* The threads remain the caller's. */
 enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,
                       struct stop *stop, const struct lane_choice *choice, struct error *err);
 /* Releases the programs and the queues. */
 void lane_close(struct lane *lane);
 
-/* STATUS_INTERRUPTED once a stop was asked for. */
+/* STATUS_INTERRUPTED if a stop was requested. */
 enum status lane_check_stop(const struct lane *lane, struct error *err);
 
-/* The program of that name with those options, built when it is first asked for; it stays the
- * lane's. The time counts as seconds_build. */
+/* Returns the program `name` built with `options`, building it on the first request; it belongs to
+ * the lane. Building counts as seconds_build. */
 enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
                          struct error *err);
 
-/* What a module has for itself: zeroed memory of the host, buffers that kernels read and write (shared:
- * and that the host maps, where zero_copy), and kernels. It lists where each goes. */
+/* A module's resources: zeroed host memory, buffers that kernels read and write (shared: which the
+ * host also maps if zero_copy), and kernels. The module lists where each pointer goes. */
 struct lane_wanted {
-    void *place; /* of the pointer; NULL: the entry is left out */
+    void *place; /* of the pointer; NULL: skip the entry */
     enum { LANE_HOST, LANE_BUFFER, LANE_SHARED, LANE_KERNEL } kind;
     size_t bytes;
     cl_program program;
@@ -74,39 +74,38 @@ struct lane_wanted {
     }
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-/* Opens all of a list, or fails with the first that cannot be had; `what` is for the message.
- * *held, NULL at first, grows by them: lane_release frees all of it, after an error, too, and sets
- * the pointers NULL. The places stay where they are until then. */
+/* Allocates all entries of a list, or fails with the first that cannot be allocated; `what` is for
+ * the message. Adds them to *held, initially NULL: lane_release frees everything in it, even after
+ * an error, and sets the pointers to NULL, so the places must not move until then. */
 struct lane_held;
 enum status lane_hold(struct lane_held **held, struct lane *lane, const struct lane_wanted *wanted,
                       size_t count, const char *what, struct error *err);
 void lane_release(struct lane_held **held);
 
-/* Reads a buffer into host memory, or writes it, and waits for it. */
+/* Reads a buffer into host memory or writes it, and waits. */
 enum status lane_read(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, void *host, struct error *err);
 enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                        size_t bytes, const void *host, struct error *err);
 
-/* Writes a buffer without waiting: the host memory stays as it is until a later lane_read,
+/* Writes a buffer without waiting: the host memory must not change until a later lane_read,
  * lane_write or lane_settle has returned. */
 enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, const void *host, struct error *err);
 
-/* Waits for whatever is under way, before memory that commands may use goes. Accepts a lane that
- * was not opened. */
+/* Waits for all pending commands, before memory that they may use is freed. Accepts an unopened
+ * lane. */
 void lane_settle(struct lane *lane);
 
-/* Launches over at least `items` work-items in groups of `group` (0: the runtime's choice of
- * group). */
+/* Launches at least `items` work-items in groups of `group` (0: the runtime chooses). */
 enum status lane_launch(struct lane *lane, const char *tag, cl_kernel kernel, uint64_t items,
                         size_t group, struct error *err);
 
-/* The same in two dimensions. local: NULL leaves the groups to the runtime. */
+/* The same in two dimensions. local: NULL lets the runtime choose. */
 enum status lane_launch_2d(struct lane *lane, const char *tag, cl_kernel kernel,
                            const size_t global[2], const size_t *local, struct error *err);
 
-/* lane_launch after ocl_args, of which OCL_ARGS_END is left out. */
+/* lane_launch after ocl_args; adds OCL_ARGS_END. */
 #define LANE_RUN(lane, tag, kernel, items, group, err, ...)                                        \
     (ocl_args(kernel, err, __VA_ARGS__, OCL_ARGS_END) == STATUS_OK                                 \
          ? lane_launch(lane, tag, kernel, items, group, err)                                       \

@@ -1,7 +1,7 @@
-/* lloyd.c: Lloyd's iterations: every row is assigned, then the centroids move to the means.
+/* lloyd.c: Lloyd's algorithm: every row is assigned, then the centroids move to the means.
  *
- * How far they move is kept for the next assignment, which need not search rows that cannot have a
- * new label. */
+ * The moves are kept for the next assignment, which need not search rows that cannot change their
+ * label. */
 #include "cluster/fit.h"
 #include "cluster/method.h"
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static enum status lloyd_iterate(struct method_step *step, void *method, uint32_
         return err->status;
     step->pruned = lloyd->fit->pruned_now;
     /* Equal labels give equal sums: nothing can change any more, and the shift is 0. So whether
-     * rows moved is no part of the state that a run resumes from. */
+     * rows moved need not be part of the state to resume from. */
     step->labels_current = step->moved == 0 && !relocated;
     step->converged = step->labels_current || (!relocated && shift <= lloyd->tolerance);
     return STATUS_OK;

@@ -1,4 +1,4 @@
-/* mailbox.c: one buffer, its parts, and the host's copy of it. */
+/* mailbox.c: one buffer, its parts, and the host's copy. */
 #include "cluster/mailbox.h"
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ enum status mailbox_open(struct mailbox *mailbox, struct lane *lane, size_t byte
     if (ocl_buffer(&mailbox->buffer, lane->ocl, CL_MEM_READ_WRITE, mailbox->capacity, NULL,
                    "what the device reports", err) != STATUS_OK)
         return err->status;
-    /* All of it is read, whatever of it has been written by then. */
+    /* Reads cover the whole buffer, whether or not all of it has been written. */
     return lane_write(lane, "mailbox", mailbox->buffer, 0, mailbox->capacity, mailbox->host, err);
 }
 

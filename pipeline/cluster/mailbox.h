@@ -1,7 +1,7 @@
-/* mailbox.h: small results of a device that the host reads together, by one command.
+/* mailbox.h: small results of a device that the host reads together with one command.
  *
- * Each part is a sub-buffer of its own for the kernels. What was enqueued before on the compute
- * queue is over when a read returns. */
+ * Each part is a separate sub-buffer for the kernels. When a read returns, all commands enqueued
+ * before on the compute queue have finished. */
 #ifndef CLPIPE_CLUSTER_MAILBOX_H
 #define CLPIPE_CLUSTER_MAILBOX_H
 
@@ -20,23 +20,23 @@ struct mailbox_part {
     void *host; /* as of the last read; aligned for any type */
 };
 
-/* A number on the device. */
+/* A count on the device. */
 struct device_count {
     cl_mem counts; /* uint32 */
     cl_uint index;
 };
 
-/* For `parts` parts of `bytes` together. */
+/* Capacity: `parts` parts with `bytes` in total. */
 enum status mailbox_open(struct mailbox *mailbox, struct lane *lane, size_t bytes, unsigned parts,
                          struct error *err);
 void mailbox_close(struct mailbox *mailbox);
 
-/* Takes a part of what is left; it is closed before the mailbox. */
+/* Allocates a part; close it before the mailbox. */
 enum status mailbox_part_open(struct mailbox_part *part, struct mailbox *mailbox, size_t bytes,
                               struct error *err);
 void mailbox_part_close(struct mailbox_part *part);
 
-/* Reads one part, or all of them. */
+/* Read one part, or all of them. */
 enum status mailbox_read_part(struct mailbox *mailbox, const char *tag,
                               const struct mailbox_part *part, struct error *err);
 enum status mailbox_read(struct mailbox *mailbox, struct error *err);

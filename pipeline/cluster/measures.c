@@ -1,30 +1,30 @@
-/* measures.c: the same bits wherever they are computed: distances are canonical, sums over rows are
- * pairwise within blocks and blocks come in order, all other sums go one by one in the order of
- * rows, clusters or columns.
+/* measures.c: gives the same bits on any device: distances are canonical, sums over rows are
+ * pairwise within blocks with the blocks in order, and all other sums are in the order of rows,
+ * clusters or columns.
  *
- * The silhouette needs all pairs of rows, so it is that of a sample. The distances between its rows
- * do not depend on k: they are measured once.
+ * The silhouette needs all pairs of rows, so it is computed for a sample. The distances between the
+ * sample's rows do not depend on k and are computed once.
  *
- * A row of weight w counts as w rows in one place. Weights are taken as they were given here, not
- * in the units of weights.h: it matters whether a row is one or several. Where they are all 1,
- * every product below is exact and every sum of them a number of rows. */
+ * A row of weight w counts as w identical rows. Weights are used as given, not in the units of
+ * weights.h, as it matters whether a row is one or several. If all are 1, every product below is
+ * exact and every sum of them is a number of rows. */
 #include "cluster/measures.h"
 #include "cluster/canonical.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of canonical_random; restarts use the streams from 0 on, their batches those from 2^31 on. */
+/* For canonical_random; restarts use the streams from 0 on, their batches those from 2^31 on. */
 #define SAMPLE_STREAM UINT32_MAX
 
-/* Of a row of the rank, counted from its first. */
+/* The weight of a row, counted from the rank's first. */
 static double weight_of(const struct measures *measures, uint64_t row)
 {
     return measures->weights ? (double)measures->weights[row] : 1;
 }
 
-/* What is left of the weight of a cluster without one row of it: a row is left out once, or with
- * all of its weight if that is less. */
+/* The weight of a cluster without one of its rows: leaves out weight 1, or all of the row's weight
+ * if that is less. */
 static double without_one(double cluster, double weight)
 {
     return cluster - (weight < 1 ? weight : 1);
@@ -47,8 +47,8 @@ static bool find_row(uint32_t *place, const uint64_t *rows, uint32_t count, uint
     return low < count && rows[low] == row;
 }
 
-/* Each set of rows is equally likely (Floyd: Bentley, Programming pearls: a sample of brilliance,
- * 1987). */
+/* Every set of rows is equally likely (Floyd, in Bentley, Programming pearls: a sample of
+ * brilliance, 1987). */
 static void draw_sample(uint64_t *rows, uint32_t sample, uint64_t n, uint64_t seed)
 {
     for (uint32_t i = 0; i < sample; i++) {
@@ -72,17 +72,17 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The part of the sample that comes from the rank's rows. */
+/* The part of the sample drawn from the rank's rows. */
 struct drawing {
     const struct measures *measures;
-    double reached; /* the sum of the weights of all rows before */
+    double reached; /* sum of the weights of all previous rows */
     uint64_t *rows;
     double *times;
     uint32_t taken;
 };
 
-/* Draws with chances proportional to the weights, one by one, so that a row may come several times;
- * `times` counts that. targets: ascending. */
+/* Draws with probabilities proportional to the weights, one by one, so that a row may be drawn
+ * several times, counted in `times`. targets: ascending. */
 static void draw_by_weight(struct drawing *drawing, const double *targets, uint32_t draws)
 {
     const struct data_share *share = &drawing->measures->shard->data.share;
@@ -102,7 +102,7 @@ static void draw_by_weight(struct drawing *drawing, const double *targets, uint3
     }
 }
 
-/* Puts the ranks' parts of the sample together. */
+/* Combines the ranks' parts of the sample. */
 static enum status gather_sample(struct measures *measures, const struct drawing *own,
                                  struct error *err)
 {
@@ -141,7 +141,7 @@ static void add_weights(void *context, double *sums)
     }
 }
 
-/* All rows of weight, or as many as a sample holds. */
+/* Takes all rows of positive weight, or as many as a sample holds. */
 static enum status choose_sample(struct measures *measures, uint32_t most, uint64_t seed,
                                  struct error *err)
 {
@@ -170,7 +170,7 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     if (status != STATUS_OK)
         goto out;
     measures->sampled = weighty > (int64_t)most;
-    if (measures->sampled && !data->weights.of_row) { /* all count the same */
+    if (measures->sampled && !data->weights.of_row) { /* all weights are equal */
         measures->sample = most;
         draw_sample(measures->rows, most, data->rows, seed);
         for (uint32_t i = 0; i < most; i++)
@@ -197,7 +197,7 @@ out:
     return status;
 }
 
-/* Where the distances from row i of the sample to those after it begin. */
+/* Index of the first distance from row i of the sample to the later ones. */
 static size_t pairs_of(uint32_t i, uint32_t sample)
 {
     return (size_t)i * (2 * (size_t)sample - i - 1) / 2;
@@ -270,7 +270,7 @@ void measures_close(struct measures *measures)
 
 /* --- the silhouette of the sample ------------------------------------------------------------ */
 
-/* Of one row: a is its distance from its own cluster, b from the nearest other one. */
+/* For one row: a is its distance from its own cluster, b from the nearest other one. */
 static double silhouette_of(double a, double b)
 {
     const double longer = a > b ? a : b;
@@ -280,9 +280,9 @@ static double silhouette_of(double a, double b)
 struct sample_job {
     const struct measures *measures;
     uint32_t clusters;
-    uint32_t labels[MEASURES_SAMPLE]; /* of the clusters that the sample has, from 0 on */
+    uint32_t labels[MEASURES_SAMPLE]; /* numbering the sample's clusters from 0 */
     double weights[MEASURES_SAMPLE];  /* of these clusters */
-    double values[MEASURES_SAMPLE];   /* of rows, times their weights */
+    double values[MEASURES_SAMPLE];   /* per row, times its weight */
 };
 
 static void measure_sampled(void *context, uint64_t part)
@@ -305,13 +305,13 @@ static void measure_sampled(void *context, uint64_t part)
     job->values[i] = others > 0 ? weight[i] * silhouette_of(sums[own] / others, nearest) : 0;
 }
 
-/* As scikit-learn has it: a row alone in its cluster counts as 0; there must be two clusters, and
- * fewer than rows (of which one of less weight than 1 is one, too). */
+/* As in scikit-learn: a row alone in its cluster counts as 0; there must be at least two clusters,
+ * and fewer than rows (a row of weight below 1 is one row, too). */
 static enum status silhouette(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, struct error *err)
 {
     const uint32_t sample = measures->sample;
-    uint32_t *number = calloc(outcome->k, sizeof *number); /* of a cluster, from 1 on */
+    uint32_t *number = calloc(outcome->k, sizeof *number); /* per cluster, from 1 on */
     struct sample_job *job = calloc(1, sizeof *job);
     int64_t labels[MEASURES_SAMPLE] = {0};
     enum status status = STATUS_FAILED;
@@ -360,7 +360,8 @@ struct other_job {
     const struct tile *tile;
 };
 
-/* A block's rows, from their distances; it takes the stored ones to their own centroids. */
+/* Sums a block's rows, given their other distances; uses the stored distances to their own
+ * centroids. */
 static void sum_simplified(void *context, uint64_t part)
 {
     const struct other_job *job = context;
@@ -381,8 +382,8 @@ static void sum_simplified(void *context, uint64_t part)
         canonical_block_sum(block, rows);
 }
 
-/* The silhouette with distances to centroids in place of those to all rows (Hruschka, de Castro
- * and Campello 2004); of all rows. `centroids` are padded. */
+/* The silhouette with distances to centroids instead of distances to all rows (Hruschka, de Castro
+ * and Campello 2004), over all rows. `centroids` are padded. */
 static enum status simplified(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, const double *cluster_weight,
                               float *centroids, struct error *err)
@@ -419,7 +420,7 @@ static enum status simplified(double *out, struct measures *measures,
 
 struct centroid_job {
     const float *centroids;
-    const double *spread; /* the mean distance of a cluster's rows from its centroid */
+    const double *spread; /* mean distance of a cluster's rows from its centroid */
     double *worst;
     uint32_t k, stride;
 };
@@ -446,7 +447,7 @@ struct cluster_sums {
     const struct cluster_outcome *outcome;
 };
 
-/* Row after row, to the sum of its cluster. */
+/* Adds row after row to the sum of its cluster. */
 static void add_spreads(void *context, double *sums)
 {
     const struct cluster_sums *job = context;
@@ -462,7 +463,7 @@ static void add_cluster_weights(void *context, double *sums)
         sums[job->outcome->labels[i]] += weight_of(job->measures, i);
 }
 
-/* Davies and Bouldin 1979, with the mean distance and Euclidean length, as scikit-learn. */
+/* Davies and Bouldin 1979, with mean distance and Euclidean length, as in scikit-learn. */
 static enum status davies_bouldin(double *out, struct measures *measures,
                                   const struct cluster_outcome *outcome,
                                   const double *cluster_weight, const float *centroids,
@@ -493,7 +494,7 @@ out:
     return status;
 }
 
-/* Calinski and Harabasz 1974; 1 where every row lies on its centroid, as scikit-learn. */
+/* Calinski and Harabasz 1974; 1 if every row lies on its centroid, as in scikit-learn. */
 static double calinski_harabasz(const struct measures *measures,
                                 const struct cluster_outcome *outcome, const double *cluster_weight,
                                 const float *centroids)

@@ -1,4 +1,4 @@
-/* method.c: looking up a method of k-means. */
+/* method.c: looks up a k-means method. */
 #include "cluster/method.h"
 #include <string.h>
 

@@ -1,28 +1,29 @@
 /* minibatch.c: mini-batch k-means (Sculley: Web-scale k-means clustering, 2010).
  *
- * A batch is rows drawn with replacement. Each is assigned to the nearest centroid, and a centroid
- * becomes the mean of all rows that batches have assigned to it so far, which is what Sculley's
- * learning rate of one over their number comes to. The sums are those of update.h, so the order of
- * rows changes nothing, and a batch may be taken in pieces that fit the device's lists. */
+ * A batch is a set of rows drawn with replacement. Each is assigned to its nearest centroid, and a
+ * centroid becomes the mean of all rows that batches have assigned to it so far, which is
+ * equivalent to Sculley's learning rate of one over their number. The sums are those of update.h,
+ * so the order of rows does not matter, and a batch may be processed in pieces that fit the
+ * device's lists. */
 #include "cluster/canonical.h"
 #include "cluster/fit.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams of random numbers beside those of seeding, one for each restart. */
+/* Random streams besides those of seeding, one per restart. */
 #define STREAM 0x80000000u
 
 struct minibatch {
     struct fit *fit;
     double tolerance;
-    struct tile tile;   /* the piece of the batch that is worked on */
-    uint32_t piece;     /* rows, at most */
+    struct tile tile;   /* the current piece of the batch */
+    uint32_t piece;     /* maximum number of rows */
     uint64_t *rows;     /* of the batch, ascending */
     cl_uint *list;      /* of one piece, within a tile of the data */
     int32_t *none;      /* -1 for each row of a piece */
-    struct sums before; /* of this batch */
-    float *weights;     /* of a piece, likewise */
-    float *values;      /* of a piece, where the data is not resident */
+    struct sums before; /* sums before this batch */
+    float *weights;     /* of a piece, in order */
+    float *values;      /* of a piece, if the data is not resident */
     cl_mem device_list;
     cl_kernel gather;
 };
@@ -38,7 +39,7 @@ static enum status open_tile(struct minibatch *batch, struct error *err)
                                          SHARED(tile->lower_bounds, each),
                                          SHARED(tile->norms, each),
                                          SHARED(batch->device_list, each),
-                                         SHARED(tile->weights, each)}; /* where there are any */
+                                         SHARED(tile->weights, each)}; /* if rows have weights */
     const struct lane_wanted summed = SHARED(tile->summed_labels, each);
     if (lane_hold(&tile->held, fit->lane, wanted, batch->weights ? 7 : 6, "a batch", err) !=
             STATUS_OK ||
@@ -95,7 +96,7 @@ static int by_row(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The rows of a batch, ascending, so that those that are read come in order. */
+/* Draws the rows of a batch, sorted, so that they are read in order. */
 static void draw(struct minibatch *batch, uint32_t iteration)
 {
     const struct fit *fit = batch->fit;
@@ -110,7 +111,8 @@ static void draw(struct minibatch *batch, uint32_t iteration)
     qsort(batch->rows, rows, sizeof *batch->rows, by_row);
 }
 
-/* Rows [from, from + count) of the batch, from one tile of resident data to the piece. */
+/* Copies `count` of the batch's rows from one tile of resident data to position `to` of the
+ * piece. */
 static enum status gather(struct minibatch *batch, const struct tile *tile, const uint64_t *rows,
                           cl_uint to, cl_uint count, struct error *err)
 {
@@ -158,7 +160,7 @@ static enum status fill(struct minibatch *batch, const uint64_t *rows, uint32_t 
     return STATUS_OK;
 }
 
-/* No row of a piece is in the sums: all have the label -1. */
+/* Adds a piece to the sums. None of its rows is in them: all old labels are -1. */
 static enum status sum_piece(struct minibatch *batch, struct error *err)
 {
     struct shard *shard = batch->fit->shard;
@@ -182,7 +184,7 @@ static void copy_sums(const struct minibatch *batch, struct sums *to, const stru
         memcpy(to->weights, from->weights, k * sizeof *to->weights);
 }
 
-/* After the last piece. */
+/* Call after the last piece. */
 static enum status read_sums(const struct minibatch *batch, struct error *err)
 {
     struct shard *shard = batch->fit->shard;
@@ -197,7 +199,7 @@ static enum status read_sums(const struct minibatch *batch, struct error *err)
     return STATUS_OK;
 }
 
-/* Assigns one piece and adds its rows to the sums; *inertia grows by theirs. */
+/* Assigns one piece and adds its rows to the sums and their inertia to *inertia. */
 static enum status do_piece(struct minibatch *batch, double *inertia, struct error *err)
 {
     struct fit *fit = batch->fit;
@@ -214,7 +216,7 @@ static enum status do_piece(struct minibatch *batch, double *inertia, struct err
     return STATUS_OK;
 }
 
-/* One batch; *shift is the sum of the centroids' squared moves. */
+/* Runs one batch; *shift is the sum of the centroids' squared moves. */
 static enum status do_batch(struct minibatch *batch, uint32_t iteration, double *inertia,
                             double *shift, struct error *err)
 {
@@ -237,7 +239,7 @@ static enum status do_batch(struct minibatch *batch, uint32_t iteration, double 
     }
     if (status == STATUS_OK)
         status = read_sums(batch, err);
-    if (status != STATUS_OK) { /* a state to resume from */
+    if (status != STATUS_OK) { /* restores a state to resume from */
         copy_sums(batch, &fit->update->all, &batch->before);
         return status;
     }
@@ -276,7 +278,7 @@ out:
     return status;
 }
 
-/* More rows than this in all batches together leave too few bits for each value of a sum. */
+/* With more rows than this in all batches together, sums have too few bits per value. */
 #define SAMPLES_MAX (1ull << 40)
 
 static uint64_t count_samples(const struct cluster_config *config)

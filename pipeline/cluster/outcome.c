@@ -1,4 +1,4 @@
-/* outcome.c: a pass over the labelled rows for what the labels alone do not tell. */
+/* outcome.c: a pass over the labelled rows for everything that the labels alone do not tell. */
 #include "cluster/outcome.h"
 #include "cluster/canonical.h"
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct nearest_row {
-    double distance; /* INFINITY: there is none */
+    double distance; /* INFINITY: none */
     int64_t row;
 };
 
@@ -25,13 +25,13 @@ static void keep_nearest(struct nearest_row *three, double distance, int64_t row
     three[place] = (struct nearest_row){distance, row};
 }
 
-/* What is worked out of a tile's distances, in slices. */
+/* Measures a tile's distances, slice by slice. */
 struct measure_job {
     const struct tile *tile;
     const struct cluster_outcome *out;
     double *sums;                /* of the rank's blocks */
-    struct nearest_row *nearest; /* k x 3 for each slice */
-    struct nearest_row *own;     /* k x 3, of all slices */
+    struct nearest_row *nearest; /* k x 3 per slice */
+    struct nearest_row *own;     /* k x 3, over all slices */
     uint32_t k, slices;
 };
 
@@ -70,7 +70,7 @@ static void measure_slice(void *context, const struct fetch_slice *slice)
     }
 }
 
-/* Clusters of which all slices' rows are brought together at a time. */
+/* Clusters whose rows from all slices are merged at a time. */
 #define MERGE_CLUSTERS 128
 
 static void merge_slices(void *context, uint64_t part)
@@ -93,8 +93,8 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     struct workers *workers = shard->lane->workers;
     const uint32_t k = out->k, takers = fetch_takers(shard->lane);
     const size_t each = (size_t)k * 3;
-    /* One slice for each thread that takes some, unless their tables would be large beside the
-     * rows. */
+    /* One slice for each thread that processes any, unless their tables would be large relative to
+     * the rows. */
     const uint64_t most = shard->data.tile_rows / each + 1;
     const uint32_t slices = most < takers ? (uint32_t)most : takers;
     enum status status = STATUS_FAILED;
@@ -135,7 +135,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     memcpy(out->sizes, counts, k * sizeof *out->sizes);
     if (!shard->data.weights.of_row)
         goto out;
-    /* The sums count no rows of weight 0. */
+    /* The counts leave out rows of weight 0. */
     memset(out->sizes, 0, k * sizeof *out->sizes);
     for (uint64_t i = 0; i < out->rows; i++)
         out->sizes[out->labels[i]]++;

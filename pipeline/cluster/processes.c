@@ -1,4 +1,4 @@
-/* processes.c: which launcher, which module, and who is there. */
+/* processes.c: finds the launcher and its module, and joins the processes. */
 #include "cluster/processes.h"
 #include "base/cpus.h"
 #include "base/hash.h"
@@ -22,13 +22,14 @@
 
 static const char *const modules[] = {"openmpi", "mpich"};
 
-/* What a launcher leaves in the environment of what it starts. mpirun and mpiexec may have started their
- * daemons by srun, and a shell may be a step of one task: the first that tells of several processes
- * counts. What tells how many tasks a job has does not: a batch script has that, too. */
+/* What launchers put into the environment of the processes they start. mpirun and mpiexec may have
+ * started their daemons by srun, and a shell may be a step of one task: the first that announces
+ * several processes counts. Variables with a job's number of tasks are not used: a batch script has
+ * them, too. */
 static const struct launcher {
     const char *name, *module;
     const char *rank, *size;
-    bool decides; /* also with one process */
+    bool decides; /* even with one process */
 } launchers[] = {
     {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
     {"mpiexec of MPICH or srun --mpi=pmi2", "mpich", "PMI_RANK", "PMI_SIZE", false},
@@ -52,7 +53,7 @@ static uint32_t number_of(const char *variable)
     return text && parse_u64(&number, text, 0, INT32_MAX) ? (uint32_t)number : 0;
 }
 
-/* The one that has started this process with others, or NULL. */
+/* The launcher that has started this process with others, or NULL. */
 static const struct launcher *find_launcher(void)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
@@ -79,7 +80,8 @@ uint32_t processes_told_rank(void)
     return launcher ? number_of(launcher->rank) : 0;
 }
 
-/* The number behind `part` in a line of a file of /proc, or in a text before a NUL; -1: none has it. */
+/* The number after `part` in a line of a file of /proc, or in a text before a NUL; -1: not
+ * found. */
 static long proc_find(long process, const char *name, int end, const char *part)
 {
     char path[64], *text = NULL, *at = NULL;
@@ -95,8 +97,8 @@ static long proc_find(long process, const char *name, int end, const char *part)
     return number;
 }
 
-/* The parent, if it has this process' rank, which a launcher's daemon (maybe root's) has not; else 0. Or
- * one of its parents, if that has loaded MPI. */
+/* The parent, if it has this process's rank (a launcher's daemon, which may be root's, has not),
+ * else 0. mpi: an ancestor that has loaded MPI. */
 static long find_parent(const struct launcher *launcher, bool mpi)
 {
     char rank[64];
@@ -118,7 +120,7 @@ bool processes_started(void)
 
 /* --- the module ------------------------------------------------------------------------------ */
 
-/* The table of a module that is there; NULL, and why. */
+/* The table of an installed module, or NULL and the reason. */
 static const struct mpi_table *load_module(const char *name, int scope, char *why, size_t size)
 {
     char path[PATH_MAX + 64], file[64];
@@ -148,14 +150,14 @@ bool processes_module(unsigned i, const char **name, char *text, size_t size)
     if (table)
         snprintf(text, size, "%.*s", (int)strcspn(table->library(), "\n,"), table->library());
     text[strcspn(text, "\n")] = '\0';
-    for (char *at = text; *at; at++) /* MPICH puts a tabulator behind a label */
+    for (char *at = text; *at; at++) /* MPICH puts a tab after a label */
         *at = *at == '\t' ? ' ' : *at;
     return true;
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* The CPUs of this process, those that others may use as well counted in parts. */
+/* Computes this process's share of CPUs; CPUs that others may use as well count partially. */
 static enum status share_cpus(struct processes *processes, struct error *err)
 {
     const struct mpi_place *place = &processes->place;
@@ -183,10 +185,10 @@ static enum status share_cpus(struct processes *processes, struct error *err)
             users += CPU_ISSET(cpu, &sets[i]) ? 1 : 0;
         share += users > 0 ? 1.0 / users : 0;
     }
-    /* A quota of the cgroup holds for all of them together. */
+    /* A cgroup quota applies to all of them together. */
     share *= (double)cpus_available() / CPU_COUNT(own);
     processes->cpus = share > 1 ? (unsigned)share : 1;
-    int64_t crowded = share < 1; /* for one of them: all wait in the same way */
+    int64_t crowded = share < 1; /* for any process: all wait in the same way */
     status = comm_sum(processes->comm, &crowded, &crowded, 1, err);
     processes->mpi->set_crowded(crowded > 0);
 out:
@@ -234,7 +236,7 @@ static enum status open_module(struct processes *processes, const struct launche
                                const char *name, bool ready, struct error *err)
 {
     char why[1024];
-    /* Parts of Open MPI that it loads itself look for its functions in the whole program. */
+    /* Plugins that Open MPI loads itself look up its functions globally. */
     processes->mpi = load_module(name, RTLD_GLOBAL, why, sizeof why);
     if (!processes->mpi)
         return no_module(err, launcher, name, why);
@@ -258,7 +260,7 @@ static enum status open_module(struct processes *processes, const struct launche
     return STATUS_OK;
 }
 
-/* In a thread of its own: MPI cannot be interrupted while it waits. */
+/* Runs in a separate thread: MPI cannot be interrupted while it waits. */
 static void give_up(union sigval value)
 {
     const struct launcher *launcher = value.sival_ptr;
@@ -393,7 +395,7 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
         comm_processes_open(comm, mpi, group, place->rank, count);
         *out = comm;
     }
-    /* A rank without memory has failed, which the others hear here. */
+    /* A rank that is out of memory has failed, which the others learn here. */
     enum status status = comm_processes_meet(processes->comm, err);
     if (status == STATUS_OK)
         status = comm_processes_check(processes->comm,

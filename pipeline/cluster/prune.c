@@ -1,14 +1,13 @@
-/* prune.c: choosing the threshold, and the launches of what kmeans_rows.cl does about bounds. */
+/* prune.c: chooses the threshold and launches the bounds kernels of kmeans_rows.cl. */
 #include "cluster/prune.h"
 #include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a row costs beside its scores, in scores: to be brought from memory for a search, and to
- * have the distance to its own centroid found (which on CPUs is done while it is there). Those of
- * CPUs and of tensor cores are what prototypes and an H200 showed, those of other GPUs are
- * estimates; they change the speed only. */
+/* The cost of a row in units of scores: to load it for a search, and to compute the distance to its
+ * own centroid (on CPUs, while it is loaded). The values for CPUs and tensor cores were measured on
+ * prototypes and an H200, those for other GPUs are estimates; they affect only speed. */
 struct costs {
     double touch, own;
 };
@@ -28,7 +27,7 @@ enum status prune_open(struct prune *prune, struct filter *filter, bool tensor, 
         KERNEL(prune->shift_bounds, program, "shift_bounds"),
         KERNEL(prune->split, program, "split_rows"),
         KERNEL(prune->own, program, "own_lengths"),
-        KERNEL(prune->rank, program, "rank_shifts"), /* of tiled lanes, as is: */
+        KERNEL(prune->rank, program, "rank_shifts"), /* for tiled lanes only, like: */
         KERNEL(prune->list, program, "list_moved"),
     };
     if (lane_hold(&prune->held, filter->lane, wanted,
@@ -48,7 +47,7 @@ void prune_close(struct prune *prune)
 
 #define GROUP_TILED 64
 
-/* Descending. Shifts are not negative, so they are in order as their bits are. */
+/* Descending. Shifts are not negative, so their bits compare as they do. */
 static void sort_shifts(cl_float *out, cl_float *scratch, const cl_float *shifts, uint32_t k)
 {
     const cl_float *from = shifts;
@@ -70,9 +69,9 @@ static void sort_shifts(cl_float *out, cl_float *scratch, const cl_float *shifts
     }
 }
 
-/* The candidates of a pass of k centroids: everything that moved, then whole panels of moved,
- * halved each time, then none. ranks[j] are the moved of candidate j, if as many moved; its
- * threshold is the shift of that rank, or 0 where there is none; so thresholds ascend. */
+/* The candidates of a pass over k centroids: all that moved, then whole panels of moved centroids,
+ * halved each time, then none. ranks[j] is the number of moved centroids of candidate j, if so many
+ * moved; its threshold is the shift of that rank, or 0 if there is none, so thresholds ascend. */
 static void candidate_ranks(struct prune *prune, uint32_t k)
 {
     const uint32_t width = prune->tensor ? KMEANS_HALF_PANEL : prune->filter->width;
@@ -87,7 +86,7 @@ static void candidate_ranks(struct prune *prune, uint32_t k)
     prune->candidates = count;
 }
 
-/* The moved of candidate j, at most. */
+/* Upper bound on the moved centroids of candidate j. */
 static uint32_t candidate_moved(const struct prune *prune, uint32_t j)
 {
     const cl_uint *plan = prune->plan.host;
@@ -103,7 +102,7 @@ static cl_float candidate_threshold(const struct prune *prune, uint32_t j)
     return threshold;
 }
 
-/* Launches a kernel that takes a tile's rows, SPLIT_ROWS for each work-item. */
+/* Launches a kernel over a tile's rows, SPLIT_ROWS per work-item. */
 static enum status launch_rows(const struct prune *prune, const char *tag, cl_kernel kernel,
                                const struct tile *tile, struct error *err)
 {
@@ -113,7 +112,7 @@ static enum status launch_rows(const struct prune *prune, const char *tag, cl_ke
                        lane->tiled ? GROUP_TILED : 1, err);
 }
 
-/* Takes the shifts into the tiles' bounds, and counts rows by what they want. */
+/* Applies the shifts to the tiles' bounds and counts rows by the search they need. */
 static enum status shift_bounds_of_tiles(struct prune *prune, const struct device_count *unless,
                                          struct error *err)
 {
@@ -132,7 +131,7 @@ static enum status shift_bounds_of_tiles(struct prune *prune, const struct devic
     return STATUS_OK;
 }
 
-/* The cheapest candidate; -1 where a search of everything is. */
+/* The cheapest candidate; -1 if a full search is cheapest. */
 static int choose(const struct prune *prune, uint32_t k)
 {
     const struct filter *filter = prune->filter;
@@ -143,7 +142,7 @@ static int choose(const struct prune *prune, uint32_t k)
     const cl_uint *found = (const cl_uint *)prune->plan.host + KMEANS_PLAN_FOUND;
     const uint32_t count = prune->candidates;
     const double rows = (double)filter->data->share.rows, whole = k + costs->touch;
-    /* Near enough to their own centroid, however far others have moved. */
+    /* Close enough to their own centroid, however far others have moved. */
     const double calm = (double)found[count] - (double)found[count + 1];
     double least = rows * whole, full = 0;
     int best = -1;
@@ -172,7 +171,7 @@ void prune_choose(bool *incremental, struct prune *prune, uint32_t k)
         return;
     prune->threshold = candidate_threshold(prune, (uint32_t)chosen);
     prune->most = candidate_threshold(prune, prune->candidates - 1);
-    /* Where the largest are equal nothing exceeds the threshold. */
+    /* If the largest shifts are equal, none exceeds the threshold. */
     if (prune->threshold < prune->most)
         prune->moved_count = candidate_moved(prune, (uint32_t)chosen);
 }
@@ -217,7 +216,7 @@ enum status prune_plan(bool *incremental, struct prune *prune, const double *shi
 {
     const struct filter *filter = prune->filter;
     *incremental = prune->plan_ready = prune->moved_on_device = false;
-    /* As of the pass before: means of rows come closer to them, never the other way. */
+    /* From the previous pass: as means of rows, centroids come closer to them, never farther. */
     if (!shifts || !filter->bounds_usable)
         return STATUS_OK;
     const double scale = prune_shift_scale(prune);

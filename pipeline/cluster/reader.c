@@ -1,4 +1,4 @@
-/* reader.c: requests come in on one queue and go out, filled, on another, in order. */
+/* reader.c: requests arrive on one queue and leave, filled, on another, in order. */
 #include "cluster/reader.h"
 #include "base/queue.h"
 #include "kmeans.h"
@@ -6,22 +6,22 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bytes read at a time where one thread reads: enough for every thread, and still in a cache when they
- * are transformed. Where rows are only looked at, that costs less than other threads would: so much at a
- * time that it is still in the reader's own cache, and the device and the host's threads keep theirs. */
+/* Bytes read at a time by a single reading thread: enough work for every thread, and still cached
+ * when transformed. If rows are only checked, one thread is cheaper than several: pieces then fit
+ * its own cache, and the device and the host's threads keep theirs. */
 #define PIECE_BYTES  (8u << 20)
 #define GLANCE_BYTES (256u << 10)
 
 struct reader {
     const struct matrix_source *source;
     const struct transform *transform;
-    struct workers *workers; /* NULL: the reader alone */
-    uint64_t part_rows;      /* that a thread reads at a time; 0: only the reader may read */
+    struct workers *workers; /* NULL: only the reader */
+    uint64_t part_rows;      /* rows that a thread reads at a time; 0: only the reader may read */
     const struct reader_stats *stats;
     struct queue *wanted, *filled;
     pthread_t thread;
     bool started;
-    float *piece; /* rows as they are read, where they are not read in place */
+    float *piece; /* rows as read, if not read in place */
     uint32_t piece_rows;
     struct error error; /* written by the thread before it aborts the queues */
 };
@@ -31,11 +31,11 @@ struct reader {
 struct part_job {
     const struct reader *reader;
     const struct fill *fill;
-    struct error *errors; /* one a part */
+    struct error *errors; /* one per part */
 };
 
-/* Parts begin at multiples of part_rows, of all rows: so they are whole pieces of the digest. Rows that
- * are padded are read to the end of their place. */
+/* Parts begin at multiples of part_rows, counted over all rows, so they are whole pieces of the
+ * digest. Rows to be padded are read to the end of their destination. */
 static void read_part(void *context, uint64_t part)
 {
     const struct part_job *job = context;
@@ -52,7 +52,7 @@ static void read_part(void *context, uint64_t part)
         transform_rows(transform, NULL, to, from, first, (uint32_t)rows, &job->errors[part]);
 }
 
-/* The first error, by rows, counts. */
+/* Reports the first error in row order. */
 static enum status read_together(const struct reader *reader, const struct fill *fill,
                                  struct error *err)
 {
@@ -175,7 +175,7 @@ enum status reader_open(struct reader **out, const struct matrix_source *source,
 
 enum status reader_request(struct reader *reader, const struct fill *fill, struct error *err)
 {
-    /* A thread that ended by an error still lets requests in: reader_take tells. */
+    /* After an error in the thread, requests are still accepted: reader_take reports it. */
     if (queue_send(reader->wanted, fill) != QUEUE_OK)
         return error_set(err, STATUS_FAILED, "the thread that reads rows is gone");
     return STATUS_OK;

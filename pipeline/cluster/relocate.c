@@ -1,15 +1,15 @@
-/* relocate.c: the farthest rows of all ranks, in order.
+/* relocate.c: selects the farthest rows of all ranks, in order.
  *
- * A rank selects its own farthest rows, about as many as clusters are empty, and gives some of them
- * at a time. All ranks merge what all have given and so take the same rows; a rank whose rows are
- * used up selects and gives its next ones. */
+ * A rank selects its own farthest rows, about as many as there are empty clusters, and offers some
+ * of them at a time. All ranks merge the offers of all and so take the same rows; a rank whose
+ * offer is used up selects and offers its next rows. */
 #include "cluster/relocate.h"
 #include "cluster/canonical.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that a rank gives at a time, at least; more clusters are seldom empty. */
+/* Minimum number of rows that a rank offers at a time; more clusters are rarely empty. */
 #define BATCH_MIN 16
 
 struct far_row {
@@ -22,13 +22,13 @@ struct far_row {
 struct far_rows {
     struct fit *fit;
     double *distances;     /* of the rank's rows */
-    struct far_row *rows;  /* the rank's that were selected last, farthest first */
-    uint64_t count, sent;  /* of rows: all, given */
+    struct far_row *rows;  /* the rank's last selection, farthest first */
+    uint64_t count, sent;  /* rows selected, and offered */
     uint64_t limit;        /* rows to select next; doubles */
-    struct far_row latest; /* the nearest that was ever selected */
+    struct far_row latest; /* the nearest row ever selected */
     uint32_t batch;
-    struct far_row *given; /* size x batch: what each rank has given last */
-    uint32_t *used;        /* of that; size */
+    struct far_row *given; /* size x batch: each rank's last offer */
+    uint32_t *used;        /* rows used of each; size */
 };
 
 static int by_distance(const void *a, const void *b)
@@ -47,7 +47,7 @@ uint32_t relocate_count_empty(const struct fit *fit)
     return empty;
 }
 
-/* Moves rows[at] down a heap of `count` rows whose nearest is on top. */
+/* Moves rows[at] down a heap of `count` rows with the nearest at the top. */
 static void sift_down(struct far_row *rows, uint64_t count, uint64_t at)
 {
     const struct far_row row = rows[at];
@@ -61,7 +61,7 @@ static void sift_down(struct far_row *rows, uint64_t count, uint64_t at)
     rows[at] = row;
 }
 
-/* Selects the `limit` farthest of the rank's rows behind `latest`. */
+/* Selects the `limit` farthest of the rank's rows after `latest`. */
 static enum status select_rows(struct far_rows *far, struct error *err)
 {
     const struct data_share *share = &far->fit->data->share;
@@ -122,7 +122,7 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
     return data_end(data, status);
 }
 
-/* Has ranks that are used up give their next rows. */
+/* Makes ranks whose offers are used up offer their next rows. */
 static enum status refill(struct far_rows *far, struct error *err)
 {
     struct comm *comm = far->fit->comm;
@@ -145,7 +145,7 @@ static enum status refill(struct far_rows *far, struct error *err)
     return comm_gather_each(comm, far->given, batch * sizeof *own, err);
 }
 
-/* The next row of all ranks; distance 0 where there is none. */
+/* The next row of all ranks; distance 0 if there is none. */
 static enum status next_row(struct far_row *row, struct far_rows *far, struct error *err)
 {
     const uint32_t size = far->fit->comm->size;
@@ -208,7 +208,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
         status = shard_rows(fit->shard, value, &row.row, 1, err);
         if (status != STATUS_OK)
             break;
-        uint32_t same = 0; /* a row given before */
+        uint32_t same = 0; /* index of an equal row given before */
         while (same < given &&
                canonical_distance(value, values + (size_t)same * stride, stride) != 0)
             same++;

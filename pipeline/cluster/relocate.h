@@ -1,4 +1,4 @@
-/* relocate.h: rows for clusters that have none. */
+/* relocate.h: gives rows to empty clusters. */
 #ifndef CLPIPE_CLUSTER_RELOCATE_H
 #define CLPIPE_CLUSTER_RELOCATE_H
 
@@ -6,11 +6,11 @@
 
 uint32_t relocate_count_empty(const struct fit *fit);
 
-/* Gives each empty cluster the row farthest from its centroid (ties to the lowest), rows of equal
- * values once, and none of weight 0; the row becomes the centroid, and labels and sums follow. A row
- * that is alone in its cluster is at distance zero unless the centroid is not the mean yet; taking
- * it would only empty another cluster, so it stays. Labels and sums of the host are the newest, and
- * are so afterwards. All ranks call it. STATUS_FAILED: no row is off its centroid. */
+/* Gives each empty cluster the row farthest from its centroid (ties: the lowest), skipping
+ * duplicates of rows already taken and rows of weight 0; the row becomes the centroid, and labels
+ * and sums are updated. A row alone in its cluster has distance zero unless the centroid is not yet
+ * the mean; taking it would only empty another cluster, so it stays. The host's labels and sums
+ * must be current, and remain so. Collective. STATUS_FAILED: every row lies on its centroid. */
 enum status relocate_rows(struct fit *fit, struct error *err);
 
 #endif

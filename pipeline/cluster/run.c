@@ -1,4 +1,4 @@
-/* run.c: whether a request makes sense, and going on without a device that failed. */
+/* run.c: checks requests, runs ranks, and continues without a device that failed. */
 #include "cluster/run.h"
 #include "base/log.h"
 #include "cluster/comm_processes.h"
@@ -63,7 +63,8 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     struct lane lane = {0};
     struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    /* As many for each rank of a process: what they compute beside reading is short. */
+    /* The same number of threads for each rank of a process: their work besides reading is
+     * short. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
         status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);
@@ -80,7 +81,7 @@ static enum status run_rank(void *context, struct comm *comm, struct error *err)
     return run_rank_on(ranks->contexts[comm->rank], ranks, comm, err);
 }
 
-/* *failed: the rank whose device an error came from; UINT32_MAX: none. */
+/* *failed: the rank whose device caused an error; UINT32_MAX: none. */
 static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t count,
                             struct error *err)
 {
@@ -104,7 +105,7 @@ static enum status run_once(uint32_t *failed, struct ranks *ranks, uint32_t coun
     return status;
 }
 
-/* How many of `count` ranks have anything to do. */
+/* The number of `count` ranks that have work. */
 static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
 {
     const struct kmeans_method *method = method_of(job->config);
@@ -115,7 +116,7 @@ static uint32_t useful_ranks(const struct run_job *job, uint32_t count)
     return chunks >= count ? count : chunks > 0 ? (uint32_t)chunks : 1;
 }
 
-/* Ranks that are processes: this one is one of them, or has nothing to do. */
+/* Runs this process as one of the ranks, or idle if there is no work for it. */
 static enum status run_process(const struct run_job *job, struct ocl_context *ocl,
                                struct error *err)
 {
@@ -129,7 +130,7 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
     status = run_rank_on(ocl, &ranks, comm, err);
     if (status != STATUS_OK) {
         comm_fail(comm, err);
-        /* What rank 0 makes of it is for all. */
+        /* Rank 0's result applies to all. */
         if (comm->rank > 0)
             comm_processes_error(comm, err);
     }

@@ -1,4 +1,4 @@
-/* seed.c: the ways to first centroids. */
+/* seed.c: the ways to choose first centroids. */
 #include "cluster/seed.h"
 #include "base/parse.h"
 #include "cluster/canonical.h"
@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Streams of random numbers: this many for each restart. */
+/* Streams of random numbers per restart. */
 enum { STREAM_PLUSPLUS, STREAM_RANDOM, STREAM_PARALLEL, STREAM_RECLUSTER, STREAMS };
 
-/* The counter of the first number of draws by weight, behind all others of a stream. */
+/* The counter at which draws by weight begin, beyond all others of a stream. */
 #define DRAWS (1ull << 63)
 
-/* k-means||: rounds at least, and candidates a round for each centroid (Bahmani, Moseley, Vattani,
- * Kumar, Vassilvitskii: Scalable k-means++, 2012, take 5 and 2). */
+/* k-means||: minimum number of rounds, and candidates per round and centroid (Bahmani, Moseley,
+ * Vattani, Kumar, Vassilvitskii: Scalable k-means++, 2012, use 5 and 2). */
 #define PARALLEL_ROUNDS 5
 #define OVERSAMPLING    2
 /* Rows that a thread draws at a time; a multiple of 64. */
@@ -43,7 +43,7 @@ void seed_progress(const struct cluster_config *config, const struct comm *comm,
         config->phase(config->progress_context, "first centroids", done, total);
 }
 
-/* One of n numbers from 0 on, with a chance proportional to its weight. */
+/* One of 0 to n - 1, with probability proportional to its weight. */
 static uint64_t weighted_choice(const double *weights, uint64_t n, double random)
 {
     double total = 0, reached = 0;
@@ -61,7 +61,7 @@ static uint64_t weighted_choice(const double *weights, uint64_t n, double random
     return last;
 }
 
-/* The weights of the rank's rows; *out stays NULL where all count the same. */
+/* The weights of the rank's rows; *out stays NULL if all count the same. */
 static enum status double_weights(double **out, const struct data *data, struct error *err)
 {
     const uint64_t n = data->share.rows;
@@ -77,7 +77,7 @@ static enum status double_weights(double **out, const struct data *data, struct 
 
 /* --- random ---------------------------------------------------------------------------------- */
 
-/* k of n rows, each set equally likely, in one walk over the row numbers (selection sampling). */
+/* k of n rows, every set equally likely, in one pass over the row numbers (selection sampling). */
 static void sample_rows(uint64_t *rows, const struct data *data,
                         const struct cluster_config *config, uint32_t stream)
 {
@@ -90,8 +90,8 @@ static void sample_rows(uint64_t *rows, const struct data *data,
     }
 }
 
-/* The sums of all ranks' blocks, zeroed before: other ranks' are zero bits, so that the sum of all has
- * the bits of the block's owner. */
+/* The block sums of all ranks, initially zero: other ranks contribute zero bits, so that the sum
+ * over ranks has the bits of the block's owner. */
 static enum status gather_block_sums(double *sums, const struct data *data, const double *weights,
                                      uint64_t blocks, struct error *err)
 {
@@ -100,12 +100,12 @@ static enum status gather_block_sums(double *sums, const struct data *data, cons
     return comm_sum(data->comm, (int64_t *)sums, (const int64_t *)sums, blocks, err);
 }
 
-/* Takes a row of a block, of which the rank has all or none; the block's sum follows. */
+/* Takes a row of a block, which lies within one rank; updates the block's sum. */
 static enum status take_row(uint64_t *row, double *sum, const struct data *data, double *left,
                             uint64_t block, double random, struct error *err)
 {
     const struct data_share *share = &data->share;
-    int64_t found[2] = {0, 0}; /* the row, and the bits of the sum that is left */
+    int64_t found[2] = {0, 0}; /* the row, and the bits of the remaining sum */
     const uint64_t first = block * KMEANS_BLOCK_ROWS, at = first - share->first;
     if (at < share->rows) {
         const uint64_t end =
@@ -124,8 +124,8 @@ static enum status take_row(uint64_t *row, double *sum, const struct data *data,
     return status;
 }
 
-/* `count` rows one after another, each with a chance proportional to its weight among those that are
- * left; by the sums of blocks of rows. weights: of the rank's rows. */
+/* Draws `count` rows one after another, each with probability proportional to its weight among
+ * those left, using the sums of blocks of rows. weights: of the rank's rows. */
 static enum status draw_rows(uint64_t *rows, uint32_t count, const struct data *data,
                              const double *weights, uint64_t seed, uint32_t stream,
                              struct error *err)
@@ -185,10 +185,10 @@ struct parallel {
     struct shard *shard;
     struct lane_held *held;
     const struct data *data;
-    struct filter filter; /* of the candidates, as is: */
+    struct filter filter; /* for the candidates, like: */
     struct assign assign;
     float *candidates; /* capacity x stride */
-    double *shifts;    /* capacity: infinite for candidates of this round, 0 for others */
+    double *shifts;    /* capacity: infinite for this round's candidates, 0 for others */
     uint64_t *rows;    /* capacity: picked in this round */
     uint32_t count, capacity;
     double *weights;   /* capacity: of the rows nearest to each */
@@ -223,8 +223,8 @@ static enum status open_parallel(struct parallel *parallel, struct shard *shard,
     return assign_open(&parallel->assign, &parallel->filter, err);
 }
 
-/* Finds the distances of the rank's rows to the candidates so far, of which only those of infinite
- * shift are new. */
+/* Computes the distances of the rank's rows to the candidates so far, of which only those with
+ * infinite shift are new. */
 static enum status measure_rows(struct parallel *parallel, struct error *err)
 {
     struct data *data = &parallel->shard->data;
@@ -245,7 +245,7 @@ static enum status measure_rows(struct parallel *parallel, struct error *err)
     return data_end(data, status);
 }
 
-/* The weight of the rows nearest to each candidate, row after row. */
+/* Sums the weights of the rows nearest to each candidate, row by row. */
 static void add_nearest(void *context, double *sums)
 {
     const struct parallel *parallel = context;
@@ -272,7 +272,7 @@ static enum status measure_all(struct parallel *parallel, double *remaining, str
     return comm_fold(parallel->data->comm, remaining, 1, NULL, add_distances, parallel, err);
 }
 
-/* What the rows that are nearest to each candidate weigh, after measure_all. */
+/* The weight of the rows nearest to each candidate, after measure_all. */
 static enum status weigh_candidates(struct parallel *parallel, struct error *err)
 {
     struct data *data = &parallel->shard->data;
@@ -286,17 +286,17 @@ static enum status weigh_candidates(struct parallel *parallel, struct error *err
                      err);
 }
 
-/* One round's draw of the rank's rows. */
+/* One round's draw from the rank's rows. */
 struct draw {
     const struct parallel *parallel;
     const struct cluster_config *config;
     double factor;
     uint64_t round;
     uint32_t stream;
-    uint64_t *picked; /* a bit for each row */
+    uint64_t *picked; /* one bit per row */
 };
 
-/* A row is picked by its own random number, and so on any thread. */
+/* Each row has its own random number, so any thread may decide about it. */
 static void draw_span(void *context, uint64_t span)
 {
     const struct draw *draw = context;
@@ -311,7 +311,7 @@ static void draw_span(void *context, uint64_t span)
             draw->picked[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* Those of the rank's rows that a round picks, in order, as many as there is room for. */
+/* The rank's rows that a round picks, in order, as many as fit. */
 static enum status pick_own_rows(uint64_t *count, uint64_t *rows, const struct draw *draw,
                                  struct error *err)
 {
@@ -332,7 +332,7 @@ static enum status pick_own_rows(uint64_t *count, uint64_t *rows, const struct d
     return STATUS_OK;
 }
 
-/* The first of the rank's rows of the greatest distance. */
+/* The first of the rank's rows with the greatest distance. */
 static uint64_t farthest_own_row(const struct parallel *parallel)
 {
     uint64_t farthest = 0;
@@ -342,7 +342,7 @@ static uint64_t farthest_own_row(const struct parallel *parallel)
     return farthest;
 }
 
-/* Picks rows for one round, in order, as many as there is room for; at least the farthest. */
+/* Picks rows for one round, in order, as many as fit; at least the farthest row. */
 static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double remaining,
                              uint64_t round, const struct cluster_config *config, uint32_t stream,
                              struct error *err)
@@ -357,7 +357,7 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
     enum status status = STATUS_FAILED;
     struct pick {
         uint64_t count, farthest;
-        double distance; /* of the farthest */
+        double distance; /* of the farthest row */
     } *picks = calloc(comm->size, sizeof *picks), *own;
     size_t *ends = calloc(comm->size, sizeof *ends);
     uint64_t *rows = malloc(((size_t)room + 1) * sizeof *rows), *all = NULL;
@@ -370,7 +370,7 @@ static enum status pick_rows(uint32_t *picked, struct parallel *parallel, double
     status = pick_own_rows(&own->count, rows, &draw, err);
     if (status != STATUS_OK)
         goto out;
-    if (own->count == 0) { /* looked at only where no rank picks any */
+    if (own->count == 0) { /* used only if no rank picks any */
         const uint64_t farthest = farthest_own_row(parallel);
         own->farthest = parallel->data->share.first + farthest;
         own->distance = parallel->distances[farthest];
@@ -445,7 +445,7 @@ static enum status gather_candidates(struct parallel *parallel, const struct clu
     return status == STATUS_OK ? weigh_candidates(parallel, err) : status;
 }
 
-/* The candidates as a matrix of their own. */
+/* Reads the candidates as a matrix. */
 static enum status read_candidates(void *context, uint64_t first, uint64_t count, float *rows,
                                    struct error *err)
 {
@@ -458,15 +458,15 @@ static enum status read_candidates(void *context, uint64_t first, uint64_t count
     return STATUS_OK;
 }
 
-/* k of the candidates by k-means++, each weighing as much as the rows nearest to it; by rank 0, for
- * all. */
+/* Rank 0 chooses k of the candidates by k-means++, each with the weight of the rows nearest to it,
+ * for all ranks. */
 static enum status recluster(float *centroids, struct parallel *parallel,
                              const struct cluster_config *config, uint32_t stream,
                              struct error *err)
 {
     struct cluster_config as_is = *config;
-    as_is.metric = METRIC_EUCLIDEAN; /* they are in the metric's space already */
-    as_is.weights = NULL;            /* those of the candidates are given to plus_plus */
+    as_is.metric = METRIC_EUCLIDEAN; /* they are already in the metric's space */
+    as_is.weights = NULL;            /* the candidates' weights are passed separately */
     as_is.phase = NULL;
     const struct matrix_source source = {.rows = parallel->count,
                                          .dimension = parallel->data->dimension,

@@ -1,9 +1,9 @@
-/* seed_plus.c: greedy k-means++, on the device, and on the host where that has no float64.
+/* seed_plus.c: greedy k-means++, on the device, or on the host if the device has no float64.
  *
  * Each row has its canonical distance to the nearest seed so far. A round evaluates a few
- * candidates at once: the filter tells which rows each of them might be nearer to, only those are
- * evaluated, and each block of rows sums up what would remain. All sums are in a stated order, so
- * the same rows are drawn on every device. */
+ * candidates at once: the filter tells which rows may be nearer to one of them, only those are
+ * evaluated, and each block of rows sums what would remain. All sums have a defined order, so every
+ * device draws the same rows. */
 #include "base/parse.h"
 #include "cluster/canonical.h"
 #include "cluster/seed.h"
@@ -14,24 +14,24 @@
 #define TRIALS KMEANS_TRIALS_MAX
 
 struct seed_tile {
-    cl_mem distances;  /* float64 a row; NULL where the host keeps them */
-    cl_mem thresholds; /* float32 a row: what the filter's scores are compared with */
-    cl_mem mask;       /* a bit for each candidate */
-    cl_mem weights;    /* float64 a row, or NULL */
+    cl_mem distances;  /* float64 per row; NULL: the host keeps them */
+    cl_mem thresholds; /* float32 per row, to compare the filter's scores with */
+    cl_mem mask;       /* one bit per candidate */
+    cl_mem weights;    /* float64 per row, or NULL */
 };
 
 struct seeding;
 
-/* Where rows have their distances: on the device, or on the host where that has no float64. */
+/* Operations on the rows' distances: on the device, or on the host if the device has no float64. */
 struct seed_ops {
-    /* For each row the least distance to the candidates that the mask names and the seeds, summed up
-     * for each block. */
+    /* For each row, the minimum of its distance to the seeds and to the candidates named by the
+     * mask, summed per block. */
     enum status (*evaluate)(struct seeding *seeding, struct tile *tile, const float *candidates,
                             uint32_t trials, struct error *err);
-    /* Takes one candidate; all: the first one, for all rows. */
+    /* Takes one candidate; all: the first seed, for all rows. */
     enum status (*commit)(struct seeding *seeding, struct tile *tile, const float *candidates,
                           uint32_t trial, bool all, struct error *err);
-    /* The distances of `rows` rows from that at `offset` of the share on. */
+    /* Reads the distances of `rows` rows starting at `offset` of the share. */
     enum status (*read)(double *distances, struct seeding *seeding, uint64_t offset, uint32_t rows,
                         struct error *err);
 };
@@ -46,13 +46,13 @@ struct seeding {
     cl_kernel exact, commit;
     struct seed_tile *tiles;
     cl_mem block_sums;      /* of one tile: blocks x KMEANS_TRIALS_MAX */
-    uint64_t blocks;        /* of the rank's rows, as are: */
+    uint64_t blocks;        /* of the rank's rows, like: */
     double *sums;           /* blocks x KMEANS_TRIALS_MAX: what would remain */
-    double *upto;           /* blocks: what remains in this one and all before, other ranks' too */
-    double *host_distances; /* rows; NULL where the device keeps them */
-    const double *weights;  /* rows, or NULL: 1 each */
-    double before;          /* what remains in the blocks of the ranks before */
-    double *reached;        /* for each rank: what remains in its blocks and all before */
+    double *upto;           /* blocks: what remains in this and all earlier ones, any rank's */
+    double *host_distances; /* rows; NULL: the device keeps them */
+    const double *weights;  /* rows, or NULL: all 1 */
+    double before;          /* what remains in the blocks of earlier ranks */
+    double *reached;        /* per rank: what remains in its blocks and all earlier ones */
 };
 
 static uint64_t blocks_of(uint64_t rows)
@@ -82,7 +82,7 @@ struct host_pass {
     uint32_t count, trials;
 };
 
-/* As seed_exact of kernels/kmeans_exact.cl. */
+/* Like seed_exact of kernels/kmeans_exact.cl. */
 static void evaluate_block(void *context, uint64_t block)
 {
     struct host_pass *pass = context;
@@ -110,7 +110,7 @@ static void evaluate_block(void *context, uint64_t block)
     }
 }
 
-/* As seed_commit; `trials` is the one to take, or TRIALS for all rows. */
+/* Like seed_commit; `trials` is the candidate to take, or TRIALS for all rows. */
 static void commit_block(void *context, uint64_t block)
 {
     struct host_pass *pass = context;
@@ -137,7 +137,7 @@ static void commit_block(void *context, uint64_t block)
     }
 }
 
-/* Runs `part` over the tile's blocks with everything that it needs on the host. */
+/* Runs `part` over the tile's blocks with everything it needs on the host. */
 static enum status host_tile(struct seeding *seeding, struct tile *tile, const float *candidates,
                              uint32_t trials, void (*part)(void *context, uint64_t block),
                              struct error *err)
@@ -264,7 +264,7 @@ static enum status open_tile(struct seed_tile *out, struct seeding *seeding,
     const size_t rows = tile->rows;
     const struct lane_wanted wanted[] = {
         BUFFER(out->thresholds, rows * sizeof(float)), BUFFER(out->mask, rows * sizeof(cl_uint)),
-        BUFFER(out->distances, rows * sizeof(double)), /* not where the host keeps them */
+        BUFFER(out->distances, rows * sizeof(double)), /* unless the host keeps them */
         BUFFER(out->weights, rows * sizeof(double)),   /* likewise */
     };
     const size_t count = seeding->host_distances ? 2 : weights ? 4 : 3;
@@ -331,20 +331,20 @@ static enum status filter_tile(struct seeding *seeding, struct tile *tile, struc
                     OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(columns));
 }
 
-/* Commits are over: the tile may go, and other candidates may come. */
+/* Waits for commits, so that the tile may go and other candidates may come. */
 static enum status wait_commit(struct seeding *seeding, const struct tile *tile, struct error *err)
 {
     cl_uint one;
     return lane_read(seeding->lane, "mask", of_tile(seeding, tile)->mask, 0, sizeof one, &one, err);
 }
 
-/* What a pass does to each tile. */
+/* A pass over the tiles. */
 struct seed_job {
     enum status (*tile)(const struct seed_job *job, struct seeding *seeding, struct tile *tile,
                         struct error *err);
     const float *candidates;
-    uint32_t count; /* of them; or the one to take */
-    bool set;       /* the filter does not have them yet */
+    uint32_t count; /* of candidates; or the one to take */
+    bool set;       /* the filter does not have the candidates yet */
 };
 
 static enum status run_pass(struct seeding *seeding, const struct seed_job *job, struct error *err)
@@ -362,11 +362,11 @@ static enum status run_pass(struct seeding *seeding, const struct seed_job *job,
 
 struct remaining_job {
     struct seeding *seeding;
-    uint32_t trial, count; /* the first of count trials */
-    bool upto;             /* seeding->upto is to follow; of one trial */
+    uint32_t trial, count; /* the first of `count` trials */
+    bool upto;             /* for one trial: also update seeding->upto */
 };
 
-/* Block after block; comm_fold's part of a rank. */
+/* Block after block; the rank's part of comm_fold. */
 static void add_remaining(void *context, double *sums)
 {
     const struct remaining_job *job = context;
@@ -379,7 +379,7 @@ static void add_remaining(void *context, double *sums)
     }
 }
 
-/* Adds up what remains if `trial` is taken. */
+/* Sums what remains if `trial` is taken. */
 static enum status add_up(struct seeding *seeding, uint32_t trial, struct error *err)
 {
     struct comm *comm = seeding->shard->comm;
@@ -404,7 +404,7 @@ static enum status first_tile(const struct seed_job *job, struct seeding *seedin
 {
     if (seeding->ops->commit(seeding, tile, job->candidates, 0, true, err) != STATUS_OK)
         return err->status;
-    /* The seed is nowhere nearer than itself: the sums are of what is. */
+    /* A seed taken already brings no row nearer, so the sums are the current ones. */
     return evaluate_tile(job, seeding, tile, err);
 }
 
@@ -419,7 +419,7 @@ static enum status restore_tile(const struct seed_job *job, struct seeding *seed
     return wait_commit(seeding, tile, err);
 }
 
-/* For each of `count` candidates (count x stride values) the sum of weighted distances that would
+/* For each of `count` candidates (count x stride values), the sum of weighted distances that would
  * remain if it were taken. */
 static enum status seeding_evaluate(struct seeding *seeding, double *remaining,
                                     const float *candidates, uint32_t count, struct error *err)
@@ -433,9 +433,9 @@ static enum status seeding_evaluate(struct seeding *seeding, double *remaining,
                : status;
 }
 
-/* Takes the first `count` seeds (count x stride values), which were taken one after another before if
- * there are several. A pass for each KMEANS_TRIALS_MAX of them: the filter leaves out the rows that none of them can be
- * nearer to, and a commit those that one before it is nearer to. */
+/* Takes the first `count` seeds (count x stride values), as if one after another. Makes a pass per
+ * KMEANS_TRIALS_MAX seeds: the filter skips the rows that none of them can be nearer to, and a
+ * commit skips those to which an earlier one is nearer. */
 static enum status seeding_restore(struct seeding *seeding, const float *seeds, uint32_t count,
                                    struct error *err)
 {
@@ -447,7 +447,7 @@ static enum status seeding_restore(struct seeding *seeding, const float *seeds, 
         const struct seed_job job = {restore_tile, seeds + from * stride, many, true};
         status = run_pass(seeding, &job, err);
     }
-    /* A seed is nowhere nearer than what is nearest: the sums are of what is. */
+    /* A seed brings no row nearer than its nearest seed, so the sums are the current ones. */
     double remaining;
     if (status == STATUS_OK && count > 1)
         status = seeding_evaluate(seeding, &remaining, seeds, 1, err);
@@ -479,8 +479,8 @@ static double seeding_remaining(const struct seeding *seeding)
     return seeding->reached[seeding->shard->comm->size - 1];
 }
 
-/* The rank that has the first block that reaches beyond the target; in the rare case that rounding
- * left none, the last one that adds anything. */
+/* The rank with the first block that reaches the target; if rounding left none, which is rare, the
+ * last one that adds anything. */
 static uint32_t rank_of_target(const struct seeding *seeding, double target)
 {
     const uint32_t size = seeding->shard->comm->size;
@@ -533,7 +533,8 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
     return STATUS_OK;
 }
 
-/* Draws rows with chances proportional to their weighted distances; random[] are in [0, 1). */
+/* Draws rows with probabilities proportional to their weighted distances; random[] are in [0,
+ * 1). */
 static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
                                 uint32_t count, struct error *err)
 {
@@ -550,8 +551,8 @@ static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const d
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
-/* Greedy k-means++: of 2 + floor(ln k) rows drawn in proportion to weight and squared distance, the
- * one that leaves least is taken (ties to the first). */
+/* Greedy k-means++: of 2 + floor(ln k) rows drawn with probability proportional to weight and
+ * squared distance, takes the one that leaves least (ties: the first). */
 enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,
                            const struct cluster_config *config, uint32_t stream,
                            struct checkpoint *checkpoint, struct error *err)

@@ -1,14 +1,14 @@
-/* shard.c: dealing rows out to devices.
+/* shard.c: divides rows among devices.
  *
- * Dealing them out anew by what each pass took was left out: devices of one run are alike, or were
- * asked for by number. */
+ * Rebalancing after each pass by the time it took was rejected: the devices of a run are alike, or
+ * were selected by number. */
 #include "cluster/shard.h"
 #include "cluster/method.h"
 #include "kmeans.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The range of rows of each rank follows from the speeds of all devices. */
+/* Computes each rank's range of rows from the speeds of all devices. */
 static enum status find_range(struct data_share *share, const struct shard *shard, uint64_t rows,
                               struct error *err)
 {
@@ -35,7 +35,7 @@ static enum status find_range(struct data_share *share, const struct shard *shar
     for (uint32_t i = 0; i <= comm->rank; i++) {
         begin = end;
         reached += speeds[i];
-        /* Each has a chunk at least, and leaves one to each that follows. */
+        /* Each gets at least one chunk and leaves one to each that follows. */
         const uint64_t most = chunks - (comm->size - 1 - i);
         end = (uint64_t)(reached / all * (double)chunks);
         end = end > begin ? end : begin + 1;
@@ -50,8 +50,8 @@ out:
     return status;
 }
 
-/* Programs that one rank has built are in the cache for devices like its own: threads build one after
- * another, and of processes the first before all others, whose caches may be their own. */
+/* Programs built by one rank are in the cache for similar devices: threads build one after another;
+ * of processes, which may have separate caches, the first builds before the others. */
 static enum status begin_builds(struct comm *comm, struct error *err)
 {
     char token = 0;
@@ -124,7 +124,7 @@ bool shard_has_row(const struct shard *shard, uint64_t row)
     return row - shard->data.share.first < shard->data.share.rows;
 }
 
-/* Where the ranks' rows end, `each` bytes a row; the caller frees it. */
+/* Where each rank's rows end, at `each` bytes per row; the caller frees it. */
 static enum status find_ends(size_t **ends, const struct shard *shard, size_t each,
                              struct error *err)
 {
@@ -158,8 +158,8 @@ enum status shard_gather(const struct shard *shard, void *all, size_t each, stru
     return status;
 }
 
-/* The values of other ranks' rows are zero bits here, so that the sum of all ranks has the bits of
- * each row's owner. */
+/* Contributes zero bits for other ranks' rows, so that the sum over ranks has the bits of each
+ * row's owner. */
 enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, uint32_t count,
                        struct error *err)
 {

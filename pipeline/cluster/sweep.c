@@ -1,7 +1,6 @@
 /* sweep.c: one engine, several values of k.
  *
- * The largest k comes first: it is the one that too few distinct rows or too little memory would
- * stop, and that shows at once. */
+ * The largest k comes first, so that too few distinct rows or too little memory shows at once. */
 #include "cluster/sweep.h"
 #include "cluster/engine.h"
 #include "cluster/measures.h"
@@ -11,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of the sample for each cluster of the largest k; with fewer, most clusters would have too
- * few rows in it to say much. */
+/* Sample rows per cluster of the largest k; with fewer, most clusters would have too few rows to be
+ * meaningful. */
 #define SAMPLE_OF_CLUSTER 16
 
-/* Kaufman and Rousseeuw (1990): no substantial structure below. */
+/* Kaufman and Rousseeuw (1990): below this, no substantial structure. */
 #define WEAK_SILHOUETTE 0.25
 
 void cluster_sweep_clear(struct cluster_sweep *sweep)
@@ -24,15 +23,15 @@ void cluster_sweep_clear(struct cluster_sweep *sweep)
     *sweep = (struct cluster_sweep){0};
 }
 
-/* What the choice goes by. */
+/* The measure that the choice is based on. */
 static double score_of(const struct cluster_sweep *sweep, uint32_t i)
 {
     const struct cluster_measures *measures = &sweep->values[i].measures;
     return sweep->simplified ? measures->simplified_silhouette : measures->silhouette;
 }
 
-/* The value of k for which `sign` times a measure (at that offset) is largest, the smallest one of
- * several; 0 if it is defined nowhere. */
+/* The value of k with the largest value of `sign` times the measure at `offset`, the smallest such
+ * k; 0 if it is defined nowhere. */
 static uint32_t favourite(const struct cluster_sweep *sweep, size_t offset, double sign)
 {
     uint32_t k = 0;
@@ -82,7 +81,7 @@ bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i)
     return isnan(most) || score >= most;
 }
 
-/* How well the clusters agree with the classes, of all rows. */
+/* Agreement of the clusters with the classes, over all rows. */
 static enum status agree(struct cluster_agreement *agreement, const struct engine *engine,
                          const struct cluster_outcome *outcome,
                          const struct cluster_sweep_config *values, struct error *err)
@@ -158,7 +157,7 @@ static enum status open_values(struct cluster_sweep *sweep,
     return STATUS_OK;
 }
 
-/* Takes up the values that are done. */
+/* Restores the completed values. */
 static enum status take_values(struct cluster_outcome *best, struct cluster_sweep *sweep,
                                struct engine *engine, const struct cluster_sweep_config *values,
                                struct error *err)
@@ -182,7 +181,7 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
 
 struct sweeping {
     struct cluster_outcome *best;
-    struct cluster_sweep *sweep; /* both: rank 0's results */
+    struct cluster_sweep *sweep; /* rank 0's results, both */
     const struct cluster_config *config;
     const struct cluster_sweep_config *values;
 };

@@ -1,4 +1,4 @@
-/* transform.c: the metrics' spaces, and the columns' statistics. */
+/* transform.c: the spaces of the metrics, and column statistics. */
 #include "cluster/transform.h"
 #include "base/avx2.h"
 #include "cluster/canonical.h"
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that one thread takes at a time; columns likewise. */
+/* Rows, and columns, that one thread takes at a time. */
 #define ROWS_PART    64
 #define COLUMNS_PART 64
 
-/* Of column_stats_chunk, at most. */
+/* Maximum for column_stats_chunk. */
 #define CHUNKS 1024
 
 struct row_job {
@@ -20,7 +20,7 @@ struct row_job {
     const float *from;
     uint64_t first;
     uint32_t rows;
-    struct error *errors; /* one a part */
+    struct error *errors; /* one per part */
 };
 
 static enum status refuse(const struct row_job *job, uint32_t row, uint32_t column,
@@ -30,8 +30,8 @@ static enum status refuse(const struct row_job *job, uint32_t row, uint32_t colu
                      job->transform->what, (unsigned long long)(job->first + row), problem, column);
 }
 
-/* Of two values in one word: one unit of the exponent more carries into the sign's place where all
- * bits of the exponent are set. */
+/* For two values in one word: adding one unit of the exponent carries into the sign bit if all bits
+ * of the exponent are set. */
 static uint64_t add_exponent(uint64_t two)
 {
     return (two & 0x7fffffff7fffffffu) + 0x0080000000800000u;
@@ -55,7 +55,7 @@ static bool all_finite(const float *from, uint32_t dimension)
     return !((found[0] | found[1] | found[2] | found[3]) & 0x8000000080000000u);
 }
 
-/* This is done to all rows in every pass over a file: without branches, and words at a time. */
+/* Runs on all rows in every pass over a file, so it is branch-free and works on whole words. */
 static enum status check_finite(const struct row_job *job, const float *from, uint32_t row,
                                 struct error *err)
 {
@@ -182,7 +182,7 @@ enum status column_stats_open(struct column_stats *stats, uint32_t dimension, ui
     return STATUS_OK;
 }
 
-/* Adds up the chunks, which are zero again. */
+/* Adds up the chunks and clears them. */
 static void fold(struct column_stats *stats)
 {
     const uint32_t columns = stats->dimension;
@@ -214,7 +214,7 @@ void column_stats_close(struct column_stats *stats)
     *stats = (struct column_stats){0};
 }
 
-/* Of COLUMNS_PART columns or fewer. */
+/* Partial sums of up to COLUMNS_PART columns. */
 struct column_part {
     double sum[COLUMNS_PART], squares[COLUMNS_PART];
     float largest[COLUMNS_PART];
@@ -268,7 +268,7 @@ ALWAYS_INLINE void stats_body(const struct column_job *job, uint64_t number)
         job->parts[number] = part;
         return;
     }
-    /* The usual case has a length that the compiler knows. */
+    /* The usual case has a constant trip count. */
     for (uint32_t row = 0; row < rows && columns == COLUMNS_PART; row++, values += job->stride)
         add_values(&part, values, origin, COLUMNS_PART);
     for (uint32_t row = 0; row < rows && columns < COLUMNS_PART; row++, values += job->stride)
@@ -281,24 +281,24 @@ static void stats_plain(void *context, uint64_t number)
     stats_body(context, number);
 }
 
-/* The same sums, column by column in wider vectors. */
+/* The same sums, column by column, in wider vectors. */
 AVX2_LOOPS static void stats_avx2(void *context, uint64_t number)
 {
     stats_body(context, number);
 }
 
-/* Where the sums of the block at `row` go. */
+/* Where to add the block at `row`. */
 static double *chunk_of(struct column_stats *stats, uint64_t row)
 {
     const uint64_t chunk = row / stats->chunk_rows;
-    if (chunk - stats->first_chunk >= stats->room) { /* of all rows, which come in order */
+    if (chunk - stats->first_chunk >= stats->room) { /* all rows, which come in order */
         fold(stats);
         stats->first_chunk = chunk;
     }
     return stats->chunks + (chunk - stats->first_chunk) * 2 * stats->dimension;
 }
 
-/* Takes over the sums of the rows of the block at `row`; where it is whole they go into its chunk. */
+/* Stores the sums of the rows of the block at `row`; adds a complete block to its chunk. */
 static void keep_parts(struct column_stats *stats, const struct column_part *parts, uint64_t row,
                        bool whole)
 {
@@ -337,7 +337,7 @@ enum status column_stats_add(struct column_stats *stats, struct workers *workers
         now = now < count ? now : count;
         const uint32_t blocks = (now + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
         memset(parts, 0, (size_t)groups * blocks * sizeof *parts);
-        /* The sums of the block's rows that came before. */
+        /* Starts from the sums of the block's earlier rows. */
         for (uint32_t j = 0; j < stats->dimension; j++) {
             parts[j / COLUMNS_PART].sum[j % COLUMNS_PART] = stats->block_sum[j];
             parts[j / COLUMNS_PART].squares[j % COLUMNS_PART] = stats->block_squares[j];

@@ -1,5 +1,5 @@
-/* transform.h: rows as they come from a file become rows in the metric's space; what is known of
- * the columns is gathered on the way. */
+/* transform.h: transforms rows of a file into the metric's space and gathers column statistics on
+ * the way. */
 #ifndef CLPIPE_CLUSTER_TRANSFORM_H
 #define CLPIPE_CLUSTER_TRANSFORM_H
 
@@ -14,40 +14,40 @@ struct transform {
     const char *what;           /* "row" or "given centroid", for messages */
 };
 
-/* Writes `rows` rows of `stride` values, padded with zeros, to `to`; `from` holds rows of
- * `dimension` values and may be `to` where both are equal; without workers it may also be the end of the
- * same memory, to + rows * (stride - dimension). euclidean: as they are; hellinger:
- * square roots; cosine: divided by their length, everything in float64 and rounded once. NaN,
- * infinities, negative values under hellinger and zero rows under cosine are STATUS_FAILED; the
- * message counts rows from `first`. workers: NULL for the caller alone. */
+/* Writes `rows` rows of `stride` values, zero-padded, to `to`; `from` holds rows of `dimension`
+ * values and may be `to` if both are equal; without workers it may also be the end of the same
+ * memory, to + rows * (stride - dimension). euclidean: unchanged; hellinger: square roots; cosine:
+ * divided by the length, in float64 and rounded once. NaN, infinities, negative values under
+ * hellinger and zero rows under cosine are STATUS_FAILED; the message counts rows from `first`.
+ * workers: NULL for the caller alone. */
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
-/* Per column, over all rows, in float64: sums of x - x_0 and of its square, x_0 being the first row's
- * value, each times the row's weight where there are any. Rows are added up in order within blocks of
- * KMEANS_BLOCK_ROWS, whole blocks in order within chunks, chunks in order, then the rows behind the last
- * whole block; however the rows come, and whoever adds up a chunk. */
+/* Per column, over all rows, in float64: sums of x - x_0 and of its square, x_0 being the first
+ * row's value, each times the row's weight if there are weights. Rows are added in order within
+ * blocks of KMEANS_BLOCK_ROWS, whole blocks in order within chunks, then chunks in order, then the
+ * rows after the last whole block, no matter how rows arrive and which rank adds a chunk. */
 struct column_stats {
     uint32_t dimension;
-    uint64_t rows;                     /* before and so far */
-    double *sum, *squares;             /* of chunks that were added up */
-    double *block_sum, *block_squares; /* of the rows behind whole blocks */
+    uint64_t rows;                     /* before this share, and so far */
+    double *sum, *squares;             /* of the chunks added so far */
+    double *block_sum, *block_squares; /* of the rows after whole blocks */
     float *origin;                     /* dimension: the first row */
-    float *largest;                    /* dimension: the greatest absolute value */
-    size_t bytes; /* of all these, which lie together from `sum` on: copied, they continue there */
+    float *largest;                    /* dimension: the largest absolute value */
+    size_t bytes; /* in all these arrays, contiguous from `sum` on */
     double *chunks; /* room x (sums, squares): of chunks from first_chunk on */
     uint64_t chunk_rows, first_chunk, room;
 };
 
-/* Rows of a chunk: whole blocks, so many that there are at most 1,024 chunks. */
+/* Rows per chunk: whole blocks, so many that there are at most 1,024 chunks. */
 uint64_t column_stats_chunk(uint64_t rows);
 
-/* For `count` rows from `first` on, whole chunks, of `rows` in all; where they are not all of them each
- * of their chunks takes 16 bytes a column, and `origin` is to be set. */
+/* For `count` rows from `first` on, whole chunks, of `rows` in total. If they are only a part, each
+ * chunk takes 16 bytes per column, and the caller sets `origin`. */
 enum status column_stats_open(struct column_stats *stats, uint32_t dimension, uint64_t rows,
                               uint64_t first, uint64_t count, struct error *err);
 void column_stats_close(struct column_stats *stats);
-/* After the last row: continues `before`, the statistics of the rows before (NULL: there are none). */
+/* After the last row: continues `before`, the statistics of the preceding rows (NULL: none). */
 void column_stats_follow(struct column_stats *stats, const struct column_stats *before);
 /* Adds rows of `stride` values. weights: of these rows, or NULL. */
 enum status column_stats_add(struct column_stats *stats, struct workers *workers, const float *rows,
@@ -59,8 +59,8 @@ double column_stats_mean(const struct column_stats *stats, uint32_t j);
 double column_stats_weighted_mean(const struct column_stats *stats, uint32_t j, double total);
 /* Without weights: the sum over rows of the squared difference from the mean of column j. */
 double column_stats_scatter(const struct column_stats *stats, uint32_t j);
-/* The sum over rows of the squared difference of column j from `about`, times the weights, whose
- * sum is `total`. */
+/* The weighted sum over rows of the squared difference of column j from `about`; `total` is the sum
+ * of the weights. */
 double column_stats_scatter_about(const struct column_stats *stats, uint32_t j, double about,
                                   double total);
 

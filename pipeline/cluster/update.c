@@ -1,4 +1,4 @@
-/* update.c: adding up rows on the host's threads, and what follows from the sums. */
+/* update.c: sums rows on the host's threads, and what follows from the sums. */
 #include "cluster/update.h"
 #include "base/avx2.h"
 #include "cluster/canonical.h"
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-/* What is added to an integer of less than 2^51 to have it as the lowest bits of a float64. */
+/* Added to an integer below 2^51, it puts that into the lowest bits of a float64. */
 #define MAGIC 0x1.8p52
 
 static enum status choose_scales(struct update *update, uint64_t samples, struct error *err)
@@ -54,7 +54,7 @@ static enum status open_sums(struct update *update, struct sums *sums, struct er
     return STATUS_OK;
 }
 
-/* A device with memory of its own fills this several times as fast as any other: see fetch.h. */
+/* A device with its own memory fills pinned memory several times as fast: see fetch.h. */
 static enum status pin_sums(struct update *update, struct error *err)
 {
     const size_t bytes = values_of_sums(update) * sizeof *update->own.values;
@@ -80,7 +80,7 @@ enum status update_open(struct update *update, struct data *data, uint32_t k, ui
                         struct error *err)
 {
     *update = (struct update){.lane = data->lane, .data = data, .k = k};
-    /* One of several ranks: all sums meet on the host. */
+    /* One of several ranks: all sums are combined on the host. */
     const bool several = data->share.rows < data->rows;
     const struct lane_wanted moved = HOST(update->moved, data->tile_rows);
     if (choose_scales(update, samples, err) != STATUS_OK ||
@@ -119,7 +119,7 @@ void update_reset(struct update *update)
 
 /* --- a tile's moves -------------------------------------------------------------------------- */
 
-/* Counts follow the moves, which are listed in update->moved. */
+/* Lists the rows that moved in update->moved and updates the counts. */
 static uint32_t list_moves(struct update *update, const float *weights, const int32_t *old_labels,
                            const int32_t *new_labels, uint32_t rows)
 {
@@ -142,16 +142,16 @@ static uint32_t list_moves(struct update *update, const float *weights, const in
     return moved;
 }
 
-/* A part takes the rows that moved for some clusters: those whose number leaves the same rest; where
- * there are fewer clusters than threads want, some columns of them. */
+/* A part takes the moved rows of some clusters: those whose numbers are equal modulo `groups`; if
+ * there are fewer clusters than threads need, only some of the columns. */
 struct sum_job {
     const struct update *update;
     const float *rows, *weights;
     const int32_t *old_labels, *new_labels;
-    uint32_t moved, groups, columns; /* groups: of clusters, a power of 2; columns: of a part */
+    uint32_t moved, groups, columns; /* groups: of clusters, a power of 2; columns: per part */
 };
 
-/* Adds a row's values, times its weight (negative: takes them away); those are canonical_fixed. */
+/* Adds a row's values times its weight (negative: subtracts them), rounded like canonical_fixed. */
 ALWAYS_INLINE void add_values(int64_t *sums, const float *row, const double *inverse,
                               uint32_t columns, double weight)
 {
@@ -162,8 +162,8 @@ ALWAYS_INLINE void add_values(int64_t *sums, const float *row, const double *inv
 }
 
 #if defined(__x86_64__)
-/* The same of values of less than 2^51 units, which MAGIC makes the lowest bits of a float64; columns:
- * whole KMEANS_LANES. */
+/* The same for values of less than 2^51 units, which MAGIC puts into the lowest bits of a float64;
+ * columns: a multiple of KMEANS_LANES. */
 __attribute__((target("avx2"))) static inline void add_values_avx2(int64_t *sums, const float *row,
                                                                    const double *inverse,
                                                                    uint32_t columns, double weight)
@@ -296,7 +296,7 @@ void update_move_row(struct update *update, const float *row, float weight, uint
 
 /* --- what follows from the sums -------------------------------------------------------------- */
 
-/* What a cluster's rows count together. */
+/* The total weight of a cluster's rows. */
 static double weight_of_cluster(const struct update *update, uint64_t cluster)
 {
     return update->all.weights
@@ -314,7 +314,7 @@ void update_centroid(const struct update *update, float *centroids, uint64_t clu
         return;
     double factor = 1;
     if (update->data->transform.metric == METRIC_COSINE) {
-        /* Spherical k-means: the mean's direction. Rows that cancel out have none. */
+        /* Spherical k-means: the direction of the mean. If the rows cancel out, there is none. */
         double lanes[KMEANS_LANES] = {0};
         for (uint32_t j = 0; j < stride; j++) {
             double mean = (double)sums[j] / count * update->units[j];
@@ -329,8 +329,8 @@ void update_centroid(const struct update *update, float *centroids, uint64_t clu
         centroid[j] = (float)((double)sums[j] / count * update->units[j] * factor);
 }
 
-/* With m the columns' means, a cluster of weight n and sum S has about c the inertia
- * (sum of |x - m|^2, weighted) - 2 (c - m).(S - n m) + n |c - m|^2. */
+/* With m the columns' means, the inertia of a cluster of weight n and sum S about c is (sum of |x -
+ * m|^2, weighted) - 2 (c - m).(S - n m) + n |c - m|^2. */
 double update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster)
 {
     const struct data *data = update->data;

@@ -1,7 +1,7 @@
-/* update.h: exact sums of the clusters' rows, kept from iteration to iteration.
+/* update.h: exact sums of the clusters' rows, kept up to date from iteration to iteration.
  *
  * Column j is summed in units of 2^-scale_j, chosen before the first iteration so that no sum of
- * any of the rows can leave 62 bits; order and partition do not matter. */
+ * any of the rows exceeds 62 bits; order and partition do not matter. */
 #ifndef CLPIPE_CLUSTER_UPDATE_H
 #define CLPIPE_CLUSTER_UPDATE_H
 
@@ -9,9 +9,9 @@
 
 struct sums {
     int64_t *values;  /* k x stride, in units */
-    int64_t *tallies; /* UPDATE_TALLIES numbers that ranks add up with the counts, which follow */
-    uint64_t *counts; /* k: rows, without those of weight 0 */
-    int64_t *weights; /* k: the sum of their weights, in units; NULL without weights */
+    int64_t *tallies; /* UPDATE_TALLIES values that ranks sum with the counts, which follow */
+    uint64_t *counts; /* k: rows, except those of weight 0 */
+    int64_t *weights; /* k: sum of their weights, in units; NULL without weights */
 };
 
 #define UPDATE_TALLIES 2
@@ -26,47 +26,47 @@ struct update {
     double *inverse; /* 2^scale, stride */
     bool small;      /* no value of a row has more than 51 bits */
     cl_mem
-        pinned; /* what own.values lie in where each iteration reads them from a device; or NULL */
-    struct sums own; /* of the rank's rows; by device_update.h: as of its last read */
+        pinned; /* memory of own.values if each iteration reads them from a device; or NULL */
+    struct sums own; /* this rank's rows; with device_update.h: as of its last read */
     struct sums
-        all; /* of all ranks' rows, as of the latest update_add_*; own where there is one rank */
-    uint32_t *moved; /* of the largest tile: rows that changed their cluster */
+        all; /* all ranks' rows, as of the latest update_add_*; own if there is one rank */
+    uint32_t *moved; /* for the largest tile: rows that changed their cluster */
 };
 
-/* Rows count as often as their weights say. A sum may hold every row once, or up to `samples` rows
- * if those are more. */
+/* Rows count by their weights. A sum may hold every row once, or up to `samples` rows if that is
+ * more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
 void update_close(struct update *update);
 
-/* Whether kernels can have float64 with every float32 value taken for what it is. */
+/* Whether kernels can use float64 and keep subnormal float32 values. */
 bool update_keeps_subnormals(const struct ocl_device *device);
 
 /* Forgets all rows. */
 void update_reset(struct update *update);
 
 /* Moves the rows of an acquired tile from their old labels (-1: none yet) to the new ones, on the
- * host's threads; *moved is their number, without those of weight 0. */
+ * host's threads; *moved is their number, except rows of weight 0. */
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err);
 
-/* update->all becomes the sum of what all ranks have, who all call it: tallies, counts and weights; or
- * the sums. */
+/* update->all becomes the sum over all ranks: of tallies, counts and weights; or of the sums.
+ * Collective. */
 enum status update_add_counts(struct update *update, struct error *err);
 enum status update_add_sums(struct update *update, struct error *err);
 
-/* Moves one row (its `stride` values and its weight); own: it is one of the rank's. */
+/* Moves one row (its `stride` values and its weight); own: it belongs to this rank. */
 void update_move_row(struct update *update, const float *row, float weight, uint32_t from,
                      uint32_t to, bool own);
 
-/* Of one cluster, for any thread: makes its centroid the mean of its rows, under cosine scaled to
- * length 1 (Dhillon and Modha 2001). One without rows stays, and so does one whose mean is zero
- * under cosine. */
+/* Makes a cluster's centroid the mean of its rows, under cosine scaled to length 1 (Dhillon and
+ * Modha 2001). The centroid of an empty cluster stays, as does one whose mean is zero under cosine.
+ * Thread-safe. */
 void update_centroid(const struct update *update, float *centroids, uint64_t cluster);
 
-/* The inertia of the summed rows about their centroids is the scatter of all rows about the columns'
- * means and, added in order, the part of each cluster; then in the unit of the weights. Exact but
- * for the rounding of float64 relative to the whole scatter. For any thread. */
+/* The inertia of the summed rows about their centroids is the scatter of all rows about the
+ * columns' means plus, in order, the part of each cluster; in the unit of the weights. Exact except
+ * for float64 rounding relative to the whole scatter. Thread-safe. */
 double update_scatter(const struct update *update);
 double update_inertia_part(const struct update *update, const float *centroids, uint64_t cluster);
 

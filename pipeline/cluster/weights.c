@@ -1,4 +1,4 @@
-/* weights.c: weights as they are given, and as they count. */
+/* weights.c: converts weights as given to weights as counted. */
 #include "cluster/weights.h"
 #include "cluster/canonical.h"
 #include <math.h>
@@ -26,7 +26,7 @@ static void add_given(void *context, double *sums)
     sums[DIFFERENT] += own[DIFFERENT];
 }
 
-/* The largest weight; *equal tells whether all others are the same. */
+/* The largest weight; *equal tells whether all are the same. */
 static enum status find_largest(float *largest, bool *equal, struct comm *comm, const float *given,
                                 uint64_t first, uint64_t n, struct error *err)
 {
@@ -83,7 +83,7 @@ enum status weights_open(struct weights *weights, struct comm *comm, const float
     const uint64_t most = (uint64_t)ceil(total);
     weights->sum_bits = weights_bits_for(samples > most ? samples : most);
     weights->scale = WEIGHTS_SUM_BITS - weights->sum_bits;
-    /* Less than half a unit is nothing. */
+    /* Less than half a unit counts as 0. */
     enum { SUM, POSITIVE };
     int64_t sums[2] = {0, 0};
     for (uint64_t i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
-/* weights.h: how often each row counts.
+/* weights.h: row weights.
  *
  * Weights are taken relative to the largest, as float32, so that only their proportions matter, and
- * as multiples of 2^-scale, which makes the sums of any of them exact integers. docs/clustering.md
- * says what that comes to. */
+ * as multiples of 2^-scale, which makes sums of any of them exact integers. docs/clustering.md
+ * explains the consequences. */
 #ifndef CLPIPE_CLUSTER_WEIGHTS_H
 #define CLPIPE_CLUSTER_WEIGHTS_H
 
@@ -15,15 +15,15 @@
 
 struct weights {
     float *of_row; /* of the rank's rows, 0 to 1; NULL: all rows count the same */
-    double unit;   /* what a weight of 1 was given as */
+    double unit;   /* the given weight that became 1 */
     int scale;
     int sum_bits; /* no sum of weights exceeds 2^sum_bits */
     double total; /* exact */
 };
 
-/* Takes the weights of the rank's n rows from `first` on; `given` has those of all rows, or is NULL.
- * No sum has more than `samples` rows, if those are more than there are. All ranks call it.
- * STATUS_FAILED: one is negative or not finite, all are 0, or fewer than k are not. */
+/* Takes the weights of the rank's n rows from `first` on; `given` has those of all rows, or is
+ * NULL. A sum has at most `samples` rows, if that is more than there are. Collective.
+ * STATUS_FAILED: one is negative or not finite, all are 0, or fewer than k are positive. */
 enum status weights_open(struct weights *weights, struct comm *comm, const float *given,
                          uint64_t first, uint64_t n, uint64_t samples, uint32_t k,
                          struct error *err);
@@ -32,7 +32,7 @@ void weights_close(struct weights *weights);
 /* A weight in units of 2^-scale. */
 int64_t weights_units(const struct weights *weights, float weight);
 
-/* The number of bits b with 2^b >= n. */
+/* The smallest b with 2^b >= n. */
 int weights_bits_for(uint64_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* workers.c: fork and join over a fixed team. The parts are dealt out by an atomic counter, so a
- * slow thread takes fewer of them. */
+/* workers.c: fork and join over a fixed team. An atomic counter deals out the parts, so a slow
+ * thread takes fewer. */
 #include "cluster/workers.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@ struct workers {
     pthread_mutex_t caller; /* held for the whole of workers_run */
     pthread_mutex_t lock;
     pthread_cond_t start, finished;
-    /* Under `lock`: */
+    /* Guarded by `lock`: */
     uint64_t generation; /* of the job; counts up */
     unsigned busy;       /* helpers that have not finished this generation */
     bool closing;
