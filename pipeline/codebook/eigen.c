@@ -1,5 +1,5 @@
-/* eigen.c: Householder's reduction and the QL iteration. The vectors are kept as rows, so that all
- * inner loops run along memory. */
+/* eigen.c: Householder reduction and QL iteration. The vectors are stored as rows, so that all
+ * inner loops access memory sequentially. */
 #include "codebook/eigen.h"
 
 #include <float.h>
@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ITERATIONS_MOST 60u /* of one eigenvalue; a few suffice */
+#define ITERATIONS_MOST 60u /* per eigenvalue; a few suffice */
 
-/* Reduces `a` to the diagonal d and the values e before it (e[0] is unused), and makes `q` the
- * transformation: q a q^T is tridiagonal. `w`: n values of work. */
+/* Reduces `a` to the diagonal d and the subdiagonal e (e[0] is unused), and sets `q` to the
+ * transformation: q a q^T is tridiagonal. `w`: n values of scratch. */
 static void reduce(double *a, double *q, double *d, double *e, double *w, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++)
             q[i * n + j] = i == j;
-    /* Step k clears row and column k beyond the subdiagonal by reflecting rows k + 1 and on. */
+    /* Step k clears row and column k beyond the subdiagonal by reflecting rows k + 1 and up. */
     for (uint32_t k = 0; k + 2 < n; k++) {
-        double *v = a + k * n; /* its values from k + 1 become the reflector */
+        double *v = a + k * n; /* becomes the reflector from k + 1 on */
         double sum = 0;
         for (uint32_t j = k + 2; j < n; j++)
             sum += v[j] * v[j];
@@ -44,7 +44,7 @@ static void reduce(double *a, double *q, double *d, double *e, double *w, uint32
         for (uint32_t i = k + 1; i < n; i++)
             for (uint32_t j = k + 1; j < n; j++)
                 a[i * n + j] -= v[i] * w[j] + w[i] * v[j];
-        /* q becomes H q: row i loses v[i] / half (v^T q). */
+        /* Applies the reflection to q: row i loses v[i] / half (v^T q). */
         for (uint32_t j = 0; j < n; j++)
             w[j] = 0;
         for (uint32_t i = k + 1; i < n; i++)
@@ -61,7 +61,7 @@ static void reduce(double *a, double *q, double *d, double *e, double *w, uint32
     d[n - 1] = a[n * n - 1];
 }
 
-/* Rows i and i + 1 of q turn by the rotation (c, s). */
+/* Applies the rotation (c, s) to rows i and i + 1 of q. */
 static void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
 {
     double *low = q + i * n, *high = low + n;
@@ -72,14 +72,15 @@ static void rotate(double *q, uint32_t n, uint32_t i, double c, double s)
     }
 }
 
-/* Makes the tridiagonal matrix diagonal. false: it does not converge, as with NaN. */
+/* Diagonalises the tridiagonal matrix. False: no convergence, as with NaN. */
 static bool iterate(double *q, double *d, double *e, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++)
         e[i - 1] = e[i];
     e[n - 1] = 0;
-    /* Below the rounding of the largest values an element is 0: of a matrix without full rank the
-     * smallest are nothing else, and would never be small beside each other. */
+    /* Elements below the rounding error of the largest values count as 0: the smallest ones of a
+     * rank-deficient matrix consist of nothing else, and would never be small relative to each
+     * other. */
     double least = 0;
     for (uint32_t i = 0; i < n; i++)
         least = fmax(least, DBL_EPSILON * (fabs(d[i]) + fabs(e[i])));
@@ -101,7 +102,7 @@ static bool iterate(double *q, double *d, double *e, uint32_t n)
                 const double f = s * e[i], b = c * e[i];
                 r = sqrt(f * f + g * g);
                 e[i + 1] = r;
-                if (r == 0) { /* the matrix falls apart */
+                if (r == 0) { /* the matrix splits */
                     d[i + 1] -= p;
                     e[m] = 0;
                     break;
@@ -125,7 +126,7 @@ static bool iterate(double *q, double *d, double *e, uint32_t n)
     return true;
 }
 
-/* From the largest eigenvalue, each vector with its sign. */
+/* Sorts by descending eigenvalue, and normalises the sign of each vector. */
 static void arrange(double *vectors, double *values, const double *q, const double *d, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
-/* pca.c: a sample, its symmetric matrix, and subspace iteration with Chebyshev's polynomials.
+/* pca.c: a sample, its symmetric matrix, and Chebyshev-filtered subspace iteration.
  *
- * Matrices of float64 lie in panels of PRODUCT_COLUMNS columns: value (row, column) is at
+ * float64 matrices are stored in panels of PRODUCT_COLUMNS columns: value (row, column) is at
  * ((column / 8) * rows + row) * 8 + column % 8. */
 #include "codebook/pca.h"
 #include "base/minmax.h"
@@ -15,13 +15,13 @@
 #define SAMPLE_ROWS    65536u
 #define SAMPLE_BYTES   ((uint64_t)64 << 20)
 #define SIDE_MOST      4096u
-#define PART           64u /* rows of the sample that a thread reads at a time, columns of a mean */
+#define PART           64u /* rows of the sample, or columns of the mean, per part */
 #define PANEL          PRODUCT_COLUMNS
-#define BLOCK_ROWS     32u /* of a product, for one thread, */
+#define BLOCK_ROWS     32u /* of a product, per thread, */
 #define BLOCK_PANELS   8u
-#define DEPTH          128u /* of which so many terms are added at a time */
-#define CHUNK          256u /* rows (columns) of the sample that are spread into panels at a time */
-#define ALONE          ((uint64_t)1 << 21) /* multiplications that are not worth other threads */
+#define DEPTH          128u /* terms of a sum added at a time */
+#define CHUNK          256u /* rows (columns) of the sample expanded into panels at a time */
+#define ALONE          ((uint64_t)1 << 21) /* multiplications not worth other threads */
 #define PRODUCTS_MOST  400u                /* with the matrix */
 #define DEGREE_MOST    40u
 #define RESIDUAL       1e-12
@@ -38,11 +38,11 @@ struct pca {
     float *sample; /* rows x stride, in the space */
     uint32_t rows, columns, stride;
     double *mean;
-    bool by_rows;  /* the matrix is that of rows' products, not of columns' */
-    uint32_t side; /* of the matrix, and padded to whole panels: */
+    bool by_rows;  /* Gram matrix of the rows instead of the columns' covariance */
+    uint32_t side; /* of the matrix, and padded to whole panels */
     uint32_t padded;
     double *matrix; /* padded x padded */
-    double *chunk;  /* CHUNK rows, or columns, of the sample less its mean */
+    double *chunk;  /* CHUNK rows, or columns, of the centred sample */
 };
 
 static uint32_t round_up(uint32_t columns)
@@ -57,9 +57,9 @@ struct product {
     product_function kernel;
     double *out;
     const double *a, *b;
-    size_t a_panel, b_panel;       /* values from one panel to the next */
-    uint32_t rows, columns, depth; /* of out, a multiple of PANEL each; terms of a sum */
-    bool straight, upper;          /* upper: what lies below the diagonal may be left */
+    size_t a_panel, b_panel;       /* values between panels */
+    uint32_t rows, columns, depth; /* of out, multiples of PANEL; terms of a sum */
+    bool straight, upper;          /* upper: values below the diagonal are not needed */
 };
 
 static void product_block(const struct product *p, uint32_t first_row, uint32_t first_panel)
@@ -105,10 +105,10 @@ static void multiply(const struct pca *pca, struct product product)
 struct sampling {
     struct pca *pca;
     const struct matrix_source *rows;
-    struct error *errors; /* one a part */
+    struct error *errors; /* one per part */
 };
 
-/* PART rows of the sample. */
+/* Reads PART rows of the sample. */
 static void sample_part(void *context, uint64_t part)
 {
     const struct sampling *sampling = context;
@@ -132,7 +132,7 @@ static void sample_part(void *context, uint64_t part)
     free(row);
 }
 
-/* By all threads, where they may: chunks of a dataset have to be inflated. */
+/* Uses all threads if the matrix allows: chunks of a dataset must be inflated. */
 static enum status read_sample(struct pca *pca, const struct matrix_source *rows, struct error *err)
 {
     const uint64_t fits = SAMPLE_BYTES / sizeof(float) / rows->dimension;
@@ -165,7 +165,7 @@ static enum status read_sample(struct pca *pca, const struct matrix_source *rows
     return status;
 }
 
-/* The mean of PART columns, rounded to float32, as it is stored, before it is used. */
+/* Computes the mean of PART columns, rounded to float32 as stored before it is used. */
 static void mean_part(void *context, uint64_t part)
 {
     struct pca *pca = context;
@@ -188,7 +188,7 @@ static enum status find_mean(struct pca *pca, float *rounded, struct error *err)
     return STATUS_OK;
 }
 
-/* Rows [first, first + depth) of the sample as they are, or columns as rows, in panels. */
+/* Expands rows [first, first + depth) of the sample, or columns as rows, into panels. */
 struct spreading {
     struct pca *pca;
     bool columns;
@@ -225,7 +225,7 @@ static enum status make_matrix(struct pca *pca, struct error *err)
     pca->padded = round_up(pca->side);
     const uint32_t all = pca->by_rows ? pca->columns : pca->rows;
     const size_t values = (size_t)pca->padded * pca->padded;
-    /* Of either direction: `expand` spreads rows. */
+    /* For either direction: `expand` needs rows. */
     pca->chunk = malloc(CHUNK * ((size_t)pca->columns + PANEL) * sizeof *pca->chunk);
     pca->matrix = calloc(values, sizeof *pca->matrix);
     if (!pca->chunk || !pca->matrix)
@@ -257,14 +257,14 @@ static enum status make_matrix(struct pca *pca, struct error *err)
 struct block {
     uint32_t count;  /* vectors, a multiple of PANEL */
     double *vectors; /* padded x count */
-    double *images;  /* the matrix times them */
+    double *images;  /* the matrix times the vectors */
     double *other;   /* padded x count */
     double *small;   /* count x count */
-    double *turn;    /* count x count, once in rows and once in panels */
-    double *values;  /* count, from the largest */
+    double *turn;    /* count x count, in rows and in panels */
+    double *values;  /* count, in descending order */
 };
 
-/* out (rows x columns) = x^T y, both of `padded` rows. */
+/* out (rows x columns) = x^T y, both with `padded` rows. */
 static void multiply_across(const struct pca *pca, double *out, const double *x, uint32_t rows,
                             const double *y, uint32_t columns)
 {
@@ -302,8 +302,8 @@ static void swap(double **a, double **b)
     *b = c;
 }
 
-/* Gram and Schmidt's, twice: a panel against those before, then within; what depends on others becomes
- * zero. */
+/* Gram-Schmidt, applied twice: each panel against the previous ones, then within itself; dependent
+ * vectors become zero. */
 static void orthonormalise(const struct pca *pca, struct block *block)
 {
     const uint32_t n = pca->padded;
@@ -333,7 +333,8 @@ static void orthonormalise(const struct pca *pca, struct block *block)
     }
 }
 
-/* Vectors and images turned so that the vectors are the best eigenvectors in their span. */
+/* Rayleigh-Ritz: rotates vectors and images so that the vectors are the best eigenvectors in their
+ * span. */
 static enum status turn(const struct pca *pca, struct block *block, struct error *err)
 {
     const uint32_t count = block->count;
@@ -356,7 +357,7 @@ static enum status turn(const struct pca *pca, struct block *block, struct error
     return STATUS_OK;
 }
 
-/* The largest residual of the first `wanted` vectors, with the largest eigenvalue as unit. */
+/* The largest residual of the first `wanted` vectors, relative to the largest eigenvalue. */
 static double residual(const struct pca *pca, const struct block *block, uint32_t wanted)
 {
     double largest = 0;
@@ -372,8 +373,8 @@ static double residual(const struct pca *pca, const struct block *block, uint32_
     return block->values[0] > 0 ? sqrt(largest) / block->values[0] : 0;
 }
 
-/* How often to apply the matrix before the next turn: until Chebyshev's polynomial has grown by `gain`
- * at the last eigenvalue that is wanted, or by `most` at the first; it is at most 1 up to `bound`. */
+/* The number of products before the next rotation: until the Chebyshev polynomial, which is at most
+ * 1 up to `bound`, has grown by `gain` at the last eigenvalue wanted, or by `most` at the first. */
 static uint32_t choose_degree(double first, double last, double bound, double gain, double most)
 {
     const double t[2] = {2 * first / bound - 1, 2 * last / bound - 1};
@@ -391,7 +392,7 @@ static uint32_t choose_degree(double first, double last, double bound, double ga
     return degree;
 }
 
-/* vectors = the polynomial of that degree of the matrix, times them; images are the matrix times them. */
+/* vectors = the matrix polynomial of this degree times vectors; images = the matrix times them. */
 static void filter(const struct pca *pca, struct block *block, double bound, uint32_t degree)
 {
     const size_t values = (size_t)block->count * pca->padded;
@@ -438,7 +439,7 @@ static enum status iterate(const struct pca *pca, struct block *block, uint32_t 
 
 /* --- components ----------------------------------------------------------------------------------- */
 
-/* x to the power of -exponent, which is below 1, by roots: all libraries have the same. */
+/* x^-exponent, with an exponent below 1, by square roots, which are the same in all libraries. */
 static double negative_power(double x, double exponent)
 {
     double power = 1;
@@ -453,7 +454,7 @@ static double negative_power(double x, double exponent)
     return 1 / power;
 }
 
-/* Eigenvectors over columns, padded, of any length; `out` is where they have to be computed. */
+/* Eigenvectors over columns, padded, of any length; `out`: where to compute them if necessary. */
 static const double *expand(struct pca *pca, double *out, const struct block *block,
                             uint32_t wanted)
 {
@@ -474,7 +475,7 @@ static const double *expand(struct pca *pca, double *out, const struct block *bl
     return out;
 }
 
-/* Component i of length `scale`, its largest value positive. */
+/* Component i with length `scale` and its largest value positive. */
 static void take_component(const struct pca *pca, float *out, const double *axes, uint32_t i,
                            double scale)
 {
@@ -527,7 +528,7 @@ static enum status find_components(struct pca *pca, struct projection *out, stru
 {
     const uint32_t asked = pca->config->components, wanted = min_u32(asked, pca->side);
     const uint32_t usual = max_u32(2 * asked, asked + 8);
-    /* All of them at once where that is hardly more. */
+    /* All of them at once if that costs little more. */
     const uint32_t count = round_up(3 * usual / 2 < pca->side ? usual : pca->side);
     const size_t values = (size_t)count * pca->padded, square = (size_t)count * count;
     double *room = calloc(3 * values + 2 * square + count, sizeof *room);

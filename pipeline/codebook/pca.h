@@ -1,4 +1,5 @@
-/* pca.h: principal components of the rows of a matrix, the same bits for any number of threads. */
+/* pca.h: principal components of the rows of a matrix, with the same bits for any number of
+ * threads. */
 #ifndef CLPIPE_CODEBOOK_PCA_H
 #define CLPIPE_CODEBOOK_PCA_H
 
@@ -10,26 +11,26 @@
 struct pca_config {
     enum projection_space space;
     uint32_t components; /* at most PCA_COMPONENTS_MAX; 0: only the mean */
-    double whiten;       /* 0: not; 1: components get equal variances */
-    bool optional;       /* rows that are all alike have only a mean, instead of an error */
+    double whiten;       /* 0: none; 1: components get equal variances */
+    bool optional;       /* identical rows yield only a mean instead of an error */
     unsigned threads;
     struct stop *stop; /* may be NULL */
 };
 
-/* Mean and components of `rows` in the space, or of a sample of them: row floor(i n / s) for i below s,
- * the least of the number n of rows, 65,536, 64 MiB of values, and 4,096 where rows have more than
- * 4,096 values. Component i is the eigenvector of the i-th largest eigenvalue v_i of the sample's
- * covariance, its largest value positive, times (v_i / v_1)^(-whiten / 2). Components with v_i below
- * 1e-12 v_1 are left out, so there may be fewer than asked for.
+/* Mean and components of `rows` in the space, or of a sample of them: row floor(i n / s) for i
+ * below s, where s is the minimum of the number n of rows, 65,536, as many as fit 64 MiB, and 4,096
+ * if rows have more than 4,096 values. Component i is the eigenvector of the i-th largest
+ * eigenvalue v_i of the sample's covariance, its largest value positive, times (v_i / v_1)^(-whiten
+ * / 2). Components with v_i below 1e-12 v_1 are left out, so there may be fewer than requested.
  *
- * The covariance, or where there are fewer rows than columns the products of rows, is summed in float64,
- * each sum in the order of rows (columns), with a multiplication and an addition each, which all
- * processors do alike. Its eigenvectors come from the iteration of a subspace of twice as many vectors
- * with Chebyshev's polynomials (Y. Zhou, Y. Saad, M. L. Tiago, J. R. Chelikowsky: Self-consistent-field
- * calculations using Chebyshev-filtered subspace iteration, 2006) and Rayleigh and Ritz's step, until
- * their residuals are below 1e-12 v_1 (at most 400 products with the matrix).
- * Memory: about 200 MiB at most. STATUS_FAILED: rows that the space does not define, or
- * all alike, unless `optional`: components are NULL then. */
+ * The covariance, or the Gram matrix if there are fewer rows than columns, is summed in float64,
+ * each sum in the order of rows (columns) with separate multiplications and additions, which all
+ * processors do alike. Its eigenvectors are found by Chebyshev-filtered subspace iteration on twice
+ * as many vectors (Y. Zhou, Y. Saad, M. L. Tiago, J. R. Chelikowsky: Self-consistent-field
+ * calculations using Chebyshev-filtered subspace iteration, 2006) with Rayleigh-Ritz steps, until
+ * their residuals are below 1e-12 v_1 (at most 400 products with the matrix). Memory: about 200 MiB
+ * at most. STATUS_FAILED: rows undefined in the space, or all identical, unless `optional`: then
+ * components are NULL. */
 enum status pca_fit(struct projection *out, const struct matrix_source *rows,
                     const struct pca_config *config, struct error *err);
 

@@ -1,4 +1,4 @@
-/* train.c: from bytes to integers, by way of float64 and k-means. */
+/* train.c: from bytes to integers, through float64 and k-means. */
 #include "codebook/train.h"
 #include "base/avx2.h"
 
@@ -10,33 +10,33 @@
 #include <string.h>
 
 #define ITERATIONS      30u
-#define SPREAD          32.0       /* the largest standard deviation of projected values */
-#define NOISE           (1.0 / 64) /* variance of bytes below which there is nothing but rounding */
-#define WORDS_PASSES    256u       /* more of them begin with the few passes of k-means|| */
-#define COVARIANCE_WORK (1u << 25) /* rows x columns that the covariance is made of, at most */
+#define SPREAD          32.0       /* largest standard deviation of projected values */
+#define NOISE           (1.0 / 64) /* variance of bytes below which there is only rounding noise */
+#define WORDS_PASSES    256u       /* with more, seeding uses the few passes of k-means|| */
+#define COVARIANCE_WORK (1u << 25) /* rows x columns used for the covariance, at most */
 #define BLOCK           256u       /* rows at a time */
 #define LANES           16u        /* of inner products; columns are padded to a multiple */
-#define TALLY_COLUMNS   4u         /* of projected values; a thread's part of the statistics */
-#define DEVIATION_LEAST 0.5        /* of a cluster, and a tenth of all descriptors' */
+#define TALLY_COLUMNS   4u         /* of projected values, per part of the statistics */
+#define DEVIATION_LEAST 0.5        /* of a cluster; also at least a tenth of the overall one */
 
 struct trainer {
     struct feature_codebook *codebook;
     const struct codebook_training *training;
     struct workers *workers;
-    int16_t *matrix; /* of the codebook, rows padded to a multiple of LANES */
+    int16_t *matrix; /* the codebook's, rows padded to a multiple of LANES */
     uint32_t padded;
     int8_t *projected; /* training->rows x codebook->projected */
 };
 
 /* --- covariance ------------------------------------------------------------------------------ */
 
-/* The sample's rows from which the covariance is computed, and the products of their columns. */
+/* The sample rows used for the covariance, and the products of their columns. */
 struct products {
     const struct trainer *trainer;
-    uint64_t rows, step;       /* row r of the covariance is row r * step of the sample */
-    uint64_t parts;            /* of the rows; each has sums of its own: */
-    uint64_t *sums;            /* columns x columns, j <= i; then the columns' own */
-    int16_t (*columns)[BLOCK]; /* of a part: those of one block of rows */
+    uint64_t rows, step;       /* row r is row r * step of the sample */
+    uint64_t parts;            /* of the rows, each with separate sums: */
+    uint64_t *sums;            /* columns x columns, j <= i; then the sums of the columns */
+    int16_t (*columns)[BLOCK]; /* per part: the columns of one block of rows */
 };
 
 ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
@@ -48,7 +48,7 @@ ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t coun
     return sum;
 }
 
-/* Adds the products of a block's columns, zeros where there are no rows. */
+/* Adds the products of a block's columns; missing rows are zeros. */
 ALWAYS_INLINE void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t columns)
 {
     for (uint32_t i = 0; i < columns; i++) {
@@ -95,7 +95,7 @@ static void add_part(void *context, uint64_t part)
     }
 }
 
-/* The covariance and the mean of the sample's columns, from exact sums of evenly spaced rows. */
+/* Covariance and mean of the sample's columns, from exact sums over evenly spaced rows. */
 static enum status measure(double *covariance, double *mean, const struct trainer *trainer,
                            struct error *err)
 {
@@ -135,7 +135,7 @@ out:
 
 /* --- projection ------------------------------------------------------------------------------ */
 
-/* Do the rounded coefficients stay below the limits, at that shift? Writes them. */
+/* Rounds and stores the coefficients; whether they stay below the limits with that shift. */
 static bool round_projection(struct feature_codebook *codebook, const double *weights,
                              const double *mean, uint32_t shift)
 {
@@ -177,7 +177,7 @@ static enum status find_projection(struct trainer *trainer, double whiten, struc
         goto out;
     double widest = 0;
     for (uint32_t j = 0; j < projected; j++) {
-        /* The fourth root at most: exact where pow would not be. */
+        /* The fourth root at most: exact, unlike pow. */
         const double root = values[j] > NOISE ? sqrt(values[j]) : 0;
         const double scale = root == 0       ? 0
                              : whiten == 0   ? 1
@@ -200,7 +200,7 @@ out:
     return status;
 }
 
-/* Projects one block of the sample, as codebook_project does. */
+/* Projects one block of the sample, like codebook_project. */
 ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
 {
     const struct feature_codebook *codebook = trainer->codebook;
@@ -256,7 +256,8 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
         training->progress(training->progress_context, iteration, ITERATIONS);
 }
 
-/* The words by k-means, rounded; those without descriptors of their own repeat the first. */
+/* Finds the words by k-means and rounds them; words without distinct descriptors repeat the
+ * first. */
 static enum status find_words(struct trainer *trainer, const struct matrix_source *rows,
                               struct cluster_config *config, struct error *err)
 {
@@ -278,15 +279,15 @@ static enum status find_words(struct trainer *trainer, const struct matrix_sourc
     return status;
 }
 
-/* What the descriptors of each word come to. */
+/* Statistics of the descriptors of each word. */
 struct tally {
     const struct trainer *trainer;
     const int32_t *labels;
-    int64_t *sums, *squares; /* words x TALLY_COLUMNS of each part, its columns of all words */
+    int64_t *sums, *squares; /* words x TALLY_COLUMNS per part, for its columns */
     int64_t *number;         /* words */
 };
 
-/* A thread takes some columns of all descriptors; what it writes is its own. */
+/* A thread takes some columns of all descriptors, and writes only its own sums. */
 static size_t tally_place(size_t word, uint32_t column, uint32_t words)
 {
     return ((size_t)(column / TALLY_COLUMNS) * words + word) * TALLY_COLUMNS +
@@ -397,7 +398,7 @@ enum status codebook_train(struct feature_codebook *codebook, const struct descr
     struct cluster_config config;
     cluster_config_default(&config);
     config.max_iter = ITERATIONS;
-    /* k-means++ makes a pass for each word. */
+    /* k-means++ makes a pass per word. */
     config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
     config.memory = training->memory;
     config.threads = training->threads;

@@ -3,8 +3,8 @@
  *   bytes ──> covariance (exact integers) ──> its eigenvectors (float64) ──> projection, made integer
  *         ──> projected values ──> k-means (cluster/) ──> words, made integer ──> statistics
  *
- * Everything is integers, float64 in one order, or k-means, whose result is the same on all devices:
- * the codebook depends on the sample alone. */
+ * Everything uses integers, float64 in a fixed order, or k-means, whose result is the same on all
+ * devices: the codebook depends only on the sample. */
 #ifndef CLPIPE_CODEBOOK_TRAIN_H
 #define CLPIPE_CODEBOOK_TRAIN_H
 
@@ -13,20 +13,20 @@
 #include "features/descriptor.h"
 
 struct codebook_training {
-    const uint8_t *sample; /* rows x columns of the descriptor, row by row */
+    const uint8_t *sample; /* rows x columns of the descriptor, row-major */
     uint64_t rows;
     const struct cluster_devices *devices;
-    uint64_t memory; /* host bytes for k-means; besides, there are as many as projected values */
+    uint64_t memory; /* host bytes for k-means, besides one byte per projected value */
     unsigned threads;
     struct stop *stop; /* may be NULL */
-    /* May be NULL. `done` of `total` iterations; k-means may end earlier. */
+    /* Progress in iterations; may be NULL. k-means may end early. */
     void (*progress)(void *context, uint32_t done, uint32_t total);
     void *progress_context;
 };
 
-/* Fills the codebook, which the caller clears. Words that a sample has no different descriptors for
- * repeat the first one, and so are never the nearest. STATUS_USAGE: the sample is empty;
- * STATUS_FAILED: memory, devices; STATUS_INTERRUPTED. The codebook is then empty. */
+/* Fills the codebook, which the caller must clear. If the sample has too few distinct descriptors,
+ * the remaining words repeat the first one, and so are never the nearest. STATUS_USAGE: empty
+ * sample; STATUS_FAILED: memory, devices; STATUS_INTERRUPTED. The codebook is then empty. */
 enum status codebook_train(struct feature_codebook *codebook, const struct descriptor *descriptor,
                            uint32_t words, const struct codebook_training *training,
                            struct error *err);

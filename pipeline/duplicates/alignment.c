@@ -8,70 +8,71 @@
 #include <string.h>
 
 #define LEVELS        4
-#define COARSE        12   /* pixels of the shorter side that a level needs */
-#define CROPPED       0.03 /* of a side, where a fit begins once more */
+#define COARSE        12   /* pixels along the shorter side of a level, at least */
+#define CROPPED       0.03 /* share of a side by which another fit is offset */
 #define UNKNOWNS      8 /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
 #define BLOCK         16
-#define BLOCK_SMALL   8   /* of planes of at most */
+#define BLOCK_SMALL   8   /* for planes up to */
 #define SMALL         160 /* this side */
-#define BLOCKS        400 /* at most: of 8 x 8 in 160 x 160 */
-#define TEXTURE       9.0f /* mean square that a block needs without rows and columns, grey levels, */
-#define FAINT         1.0f /* and where it agrees */
-#define TEXTURE_OF    0.5f /* and as a share of the mean over all blocks */
-#define AGREES        0.5f /* correlation, */
+#define BLOCKS        400 /* at most: 8 x 8 in 160 x 160 */
+#define TEXTURE       9.0f /* least mean square of a block less row and column means, grey
+                            * levels, */
+#define FAINT         1.0f /* the same if it agrees */
+#define TEXTURE_OF    0.5f /* the same as a share of the mean over all blocks */
+#define AGREES        0.5f /* minimum correlation, */
 #define BRIGHTENED    1.1
-#define ALIKE         0.7f /* share of its energy in common: it may be darker, since colours were clipped */
-#define CERTAIN       0.6f /* and of all blocks of a copy that is certain */
-#define SURE          0.8f /* A block that correlates less, and has so much of the mean energy of all, */
-#define CHANGED       0.12f /* and so many times the median, left over may have been changed. */
+#define ALIKE         0.7f /* and common share of its energy, allowing for clipped colours */
+#define CERTAIN       0.6f /* and over all blocks of a certain copy */
+#define SURE          0.8f /* A block that correlates less, and has this share of the mean energy */
+#define CHANGED       0.12f /* and this multiple of the median left over, may have been changed. */
 #define CHANGED_OF    5
-#define DARK          25.0f /* difference of means of a block that no copying makes, levels; */
-#define DARK_GREY     12.0f /* and where one is grey and the other is not, as they are; */
-#define DARK_FLAT     2.0f  /* where one has no colours at all, and fewer blocks are textured */
-#define FLAT_OF       4u    /* than one in so many */
-#define COLOUR        60.0f /* and in colour */
-#define GREY          4.0f  /* root mean square of what is no grey at most in grey pictures, */
-#define COLOURLESS    0.5f  /* and without colours at all */
-#define WHITE         248   /* brighter: may be clipped, and says little of brightness */
-#define BEYOND        265   /* brighter than white, once it is brightened: nothing is left of it */
-#define MIDDLE_LOW    20    /* means of blocks that say by what a picture was multiplied */
+#define DARK          25.0f /* difference of block means that no copying causes, grey levels; */
+#define DARK_GREY     12.0f /* if only one is grey, unscaled; */
+#define DARK_FLAT     2.0f  /* if one has no colours at all, and fewer blocks are textured */
+#define FLAT_OF       4u    /* than one in this many; */
+#define COLOUR        60.0f /* in colour */
+#define GREY          4.0f  /* maximum root mean square of the colour of grey pictures, */
+#define COLOURLESS    0.5f  /* and of colourless ones */
+#define WHITE         248   /* brighter pixels may be clipped, and tell little about brightness */
+#define BEYOND        265   /* brightened to more than white: no content is left */
+#define MIDDLE_LOW    20    /* range of block means that tell the gain of a picture */
 #define MIDDLE_HIGH   230
 #define GAIN_MAX      2.0
-#define STRETCH       0.04 /* half of what the sides of a map may differ by, as a share */
+#define STRETCH       0.04 /* half the relative difference allowed between the sides of a map */
 #define OVERLAP       0.55f
 #define BLOCKS_MIN    6
-#define CORRELATED    0.9f  /* all blocks, by their energy; */
-#define RELATED       0.85f /* where none contradicts; */
+#define CORRELATED    0.9f  /* minimum over all blocks, by energy; */
+#define RELATED       0.85f /* if none contradicts; */
 #define OUTSIDE       0.95f /* outside a caption */
-#define CONTRARY      2u    /* blocks that contradict, at most, */
-#define CONTRARY_OF   32u   /* or one in so many */
-#define CONTRARY_MOST 12u   /* but no more than one in so many */
-#define HOPELESS      0.65f /* not a copy, but so much alike that it will not be one from elsewhere */
-#define PROMISING     0.3f /* correlation at a quarter, and at half size, to go on */
+#define CONTRARY      2u    /* contradicting blocks, at most, */
+#define CONTRARY_OF   32u   /* or one in this many */
+#define CONTRARY_MOST 12u   /* but no more than one in this many */
+#define HOPELESS      0.65f /* no copy, but so similar that no other start will find one */
+#define PROMISING     0.3f /* minimum correlation at a quarter, and at half size, to go on */
 
-#define WINDOW      8    /* pixels, of the larger planes; what one may have lost in copying, */
-#define LOST        0.1  /* of the mean energy weighted by itself; */
-#define LOST_HALVED 0.05 /* where one has so few pixels that the other is halved */
+#define WINDOW      8    /* pixels, of the larger planes; its maximum loss in copying, */
+#define LOST        0.1  /* as a share of the energy-weighted mean energy; */
+#define LOST_HALVED 0.05 /* if one is so small that the other is halved */
 #define LANES       4
 #define SAMPLES     ALIGNMENT_FINE
-#define ROWS        64 /* of a level, that fits take into account, about */
+#define ROWS        64 /* approximate number of rows of a level that fits use */
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 
 /* A level of a pyramid. */
 struct level {
     int width, height;
-    double across, down; /* of the picture, that a pixel is */
+    double across, down; /* picture pixels per pixel */
     float *pixel;
 };
 
 struct fit {
     double map
-        [6]; /* from b's pixels to a's, at the level that is being fitted; centres are integers */
+        [6]; /* from b's pixels to a's, at the current level; pixel centres are integers */
     double gain, offset;
 };
 
-/* Also in place. */
+/* Works in place, too. */
 static void halve(struct level *out, const struct level *of)
 {
     const struct level in = *of;
@@ -87,7 +88,7 @@ static void halve(struct level *out, const struct level *of)
     }
 }
 
-/* Weights 1, 2, 1 both ways, in place: interpolation between pixels must change little. */
+/* Weights 1, 2, 1 in both directions, in place, to limit what interpolation changes. */
 static void blur(struct level *level)
 {
     const int width = level->width;
@@ -111,7 +112,7 @@ static void blur(struct level *level)
     }
 }
 
-/* Halved until it is at most 1.4 times as long as the other. */
+/* Halves it until it is at most 1.4 times as long as the other. */
 static void load(struct level *out, float *memory, const uint8_t *pixel, uint32_t width,
                  uint32_t height, uint32_t other, bool mirrored)
 {
@@ -136,11 +137,11 @@ static void build(struct level *levels, float *memory, const struct alignment_pl
     }
 }
 
-/* A row of b's pixels where they lie in a: values and slopes there; of the nearest place, and `inside` 0, if
- * that is outside. */
+/* Values and slopes of a at the places of a row of b's pixels. Outside a: those of the nearest
+ * place, and `inside` is 0. */
 struct samples {
     float value[SAMPLES], dx[SAMPLES], dy[SAMPLES];
-    int32_t inside[SAMPLES]; /* all bits or none */
+    int32_t inside[SAMPLES]; /* all bits set or none */
 };
 
 static inline lanes pick(ints mask, lanes yes, lanes no)
@@ -155,7 +156,7 @@ static inline lanes clamp(lanes x, float most)
     return pick(x < mosts, x, mosts);
 }
 
-/* From pixel u0 of row v on; some more than `count` are set, but are not inside. */
+/* Starts at pixel u0 of row v; sets some more than `count`, which are not inside. */
 static void sample_row(struct samples *out, const struct level *a, const double *map, int u0, int v,
                        int count)
 {
@@ -194,7 +195,7 @@ static int skip(const struct level *b)
     return (b->height + ROWS - 1) / ROWS;
 }
 
-/* Solves the normal equations in place by Cholesky's decomposition. False: singular. */
+/* Solves the normal equations in place by Cholesky decomposition. False: singular. */
 static bool solve(double m[UNKNOWNS][UNKNOWNS], double *b)
 {
     for (int i = 0; i < UNKNOWNS; i++) {
@@ -223,13 +224,13 @@ static bool solve(double m[UNKNOWNS][UNKNOWNS], double *b)
     return true;
 }
 
-/* Gain and offset by least squares. False: a is flat where they overlap, or they do not. `again`: once more
- * from those that are there, by weights of their residuals; what is white in one says nothing, if
- * enough is not. */
+/* Gain and offset by least squares. False: no overlap, or a is flat there. `again`: refines the
+ * current values with weights from their residuals; ignores what is white in one, if enough is
+ * left. */
 static bool fit_brightness(struct fit *fit, const struct level *a, const struct level *b,
                            double *scale, bool again)
 {
-    double sums[2][6] = {{0}}; /* of all; of what is not white */
+    double sums[2][6] = {{0}}; /* over all pixels; over those that are not white */
     struct samples at;
     for (int v = 0; v < b->height; v += skip(b)) {
         sample_row(&at, a, fit->map, 0, v, b->width);
@@ -261,12 +262,13 @@ static bool fit_brightness(struct fit *fit, const struct level *a, const struct 
     return true;
 }
 
-/* The unknowns' derivatives: of slopes across and down, of brightness, 1; times powers of b's x and y. */
+/* The derivatives by the unknowns: slopes across and down, brightness, or 1; times powers of b's x
+ * and y. */
 static const struct {
     int field, across, down;
 } unknown[UNKNOWNS] = {{0, 1, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 0},
                        {1, 0, 1}, {1, 0, 0}, {2, 0, 0}, {3, 0, 0}};
-/* Where the sums of products of two of them, and of residuals, begin: by ascending power of x. */
+/* Index of the first sum of products of two of them, and of residuals, by ascending power of x. */
 static const int first_sum[4][5] = {
     {0, 3, 9, 11, 17}, {3, 6, 13, 15, 19}, {9, 13, 21, 22, 24}, {11, 15, 22, 23, 25}};
 #define PRODUCTS 26
@@ -325,13 +327,13 @@ static void add_row(struct sums *sums, const struct fit *fit, const struct level
     sums->count += (count[0] + count[1]) + (count[2] + count[3]);
 }
 
-/* One step; false: it cannot go on. *moved is by how many pixels the corners move at most. */
+/* One step; false: it cannot continue. *moved: the longest move of a corner, in pixels. */
 static bool step(struct fit *fit, const struct level *a, const struct level *b, double *scale,
                  double *moved)
 {
     double m[UNKNOWNS][UNKNOWNS] = {{0}}, r[UNKNOWNS];
     const double cu = (double)b->width * 0.5,
-                 cv = (double)b->height * 0.5; /* conditions them well */
+                 cv = (double)b->height * 0.5; /* for good conditioning */
     struct sums sums = {0};
     for (int v = 0; v < b->height; v += skip(b))
         add_row(&sums, fit, a, b, *scale, v);
@@ -366,13 +368,13 @@ static bool step(struct fit *fit, const struct level *a, const struct level *b, 
 
 /* --- what contradicts ------------------------------------------------------------------------- */
 
-/* Of a block: energies without the means of rows and columns, so that lines on lines say nothing. */
+/* A block's energies without row and column means, so that lines on lines tell nothing. */
 struct moments {
     float aa, bb, ab;
     int u, v;
-    float apart, tint;    /* the means differ in brightness, and in colour, levels */
-    float mean_a, mean_b; /* as they are */
-    bool blown;           /* more than half of it became white when it was brightened */
+    float apart, tint;    /* difference of the means in brightness, and in colour, levels */
+    float mean_a, mean_b; /* unscaled */
+    bool blown;           /* brightening made more than half of it white */
 };
 
 static void take_lines_off(float *out, const float *in, int stride, int side)
@@ -394,7 +396,8 @@ static float clip(double value)
     return value < 0 ? 0 : value > 255 ? 255 : (float)value;
 }
 
-/* The darker of the two is brightened as the other was, and clipped. False: not all of it is in both. */
+/* Brightens the darker picture like the other, and clips it. False: the block is not completely in
+ * both. */
 static bool compare_block(struct moments *out, const struct fit *fit, const struct level *a,
                           const struct level *b, int u0, int v0, int side, bool shifts)
 {
@@ -423,9 +426,9 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
         }
     }
     take_lines_off(fb, vb, side, side);
-    /* Copies that were bent a little agree after a shift by a pixel. */
+    /* Slightly warped copies agree after a shift by one pixel. */
     for (int s = 0; s < (shifts ? 9 : 1); s++) {
-        const int shift = (s + 4) % 9; /* none, first */
+        const int shift = (s + 4) % 9; /* no shift first */
         struct moments m = {.u = u0, .v = v0, .apart = fabsf(difference) / (float)(side * side)};
         take_lines_off(fa, va + shift / 3 * stride + shift % 3, stride, side);
         for (int i = 0; i < side * side; i++) {
@@ -446,7 +449,7 @@ static bool compare_block(struct moments *out, const struct fit *fit, const stru
     return true;
 }
 
-/* Correlation of all blocks, by their energy. */
+/* Correlation over all blocks, weighted by energy. */
 static float correlate(const struct moments *m, int count)
 {
     double aa = 0, bb = 0, ab = 0;
@@ -460,7 +463,7 @@ static float correlate(const struct moments *m, int count)
     return (float)(ab / sqrt(aa * bb + 1e-3));
 }
 
-/* Blocks that lie in both, of as many as cover the level; their number. */
+/* Compares the blocks of the level that lie in both; returns their number. */
 static int compare_blocks(struct moments *m, const struct fit *fit, const struct level *a,
                           const struct level *b, int side, bool shifts)
 {
@@ -476,17 +479,17 @@ static int compare_blocks(struct moments *m, const struct fit *fit, const struct
 
 /* --- colour ----------------------------------------------------------------------------------- */
 
-/* What both are about, and what is known of their colours. */
+/* The two pictures, and what is known about their colours. */
 struct pictures {
     const struct alignment_plane *plane_a, *plane_b;
     bool mirrored, grey_a, grey_b;
-    bool colourless; /* one of them */
+    bool colourless; /* one of them is colourless */
     struct level a[LEVELS], b[LEVELS];
     struct fit found;  /* of the last verdict, */
-    double multiplied; /* and by what b seems to be brighter; 0: not known */
+    double multiplied; /* and by how much b seems brighter; 0: unknown */
 };
 
-/* How red, and how blue, without the luma; the luma. */
+/* Red and blue without luma, and luma. */
 static void to_chroma(float *chroma, const float *rgb)
 {
     chroma[2] = (77 * rgb[0] + 150 * rgb[1] + 29 * rgb[2]) / 256;
@@ -494,7 +497,7 @@ static void to_chroma(float *chroma, const float *rgb)
     chroma[1] = rgb[2] - chroma[2];
 }
 
-/* At a place in a picture that is 1 wide and 1 high; brightened. */
+/* Adds the brightened colour at a place, in coordinates from 0 to 1. */
 static void add_chroma(float *sum, const struct alignment_plane *plane, double x, double y,
                        double gain, double offset)
 {
@@ -535,7 +538,7 @@ static bool is_brightened(const struct fit *fit)
     return fit->gain > BRIGHTENED || fit->gain < 1 / BRIGHTENED;
 }
 
-/* Also brightness, where each colour was clipped by itself. */
+/* Also compares brightness if each colour was clipped separately. */
 static void compare_colours(struct moments *m, const struct pictures *p, const struct fit *fit,
                             int side)
 {
@@ -560,8 +563,9 @@ static void compare_colours(struct moments *m, const struct pictures *p, const s
 
 /* --- the verdict ------------------------------------------------------------------------------ */
 
-/* By the blocks that count, but for a strip of so many rows or columns of them at an edge (0: top, bottom,
- * left, right), of which `strip` gets how many count, and contradict. */
+/* Decides by the blocks that count, leaving out a strip of rows or columns at an edge (0: top,
+ * bottom, left, right); `strip` gets the numbers of blocks in it that count, and that
+ * contradict. */
 static void weigh(struct alignment *out, uint32_t *strip, const struct moments *m,
                   const bool *counts, const bool *contrary, int count, const struct level *b,
                   int side, int edge, int depth)
@@ -597,7 +601,7 @@ static void weigh(struct alignment *out, uint32_t *strip, const struct moments *
                 (depth == 0 || 2 * strip[1] > strip[0]);
 }
 
-/* Whether a map is no similarity once b's axes are scaled by these. */
+/* Whether a map is no similarity after scaling b's axes by these factors. */
 static bool is_stretched(const struct fit *fit, double across, double down)
 {
     const double m0 = fit->map[0] * across, m1 = fit->map[1] * down;
@@ -613,7 +617,7 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* By what b is brighter where blocks are neither dark nor nearly white: the median. */
+/* The median gain from b to a over blocks that are neither dark nor nearly white. */
 static double find_multiplied(const struct moments *m, int count)
 {
     float ratio[BLOCKS];
@@ -635,7 +639,7 @@ static int compare_all(struct moments *m, const struct pictures *p, int side)
     return count;
 }
 
-/* Of a block, by the mean energy of all. */
+/* Judges a block relative to the mean energy of all. */
 static bool is_textured(const struct moments *m, float mean, int side)
 {
     const float most = fmaxf(m->aa, m->bb);
@@ -652,7 +656,7 @@ static float mean_energy(const struct moments *m, int count)
     return (float)sqrt(aa * bb) / (float)count;
 }
 
-/* multiplied: by what b is brighter, or 0. */
+/* multiplied: how much brighter b is, or 0. */
 static struct alignment judge_as(const struct fit *found, struct pictures *p, double multiplied)
 {
     struct fit *fit = &p->found;
@@ -688,8 +692,8 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
         textures += !m[i].blown && is_textured(&m[i], mean, side);
         tinted |= one_grey && m[i].tint > COLOUR;
     }
-    /* What is grey in one only proves nothing by its colours, and what is flat little by its shapes; then it
-     * must be as bright. */
+    /* If only one is grey, colours prove nothing; if one is flat, shapes prove little: then the
+     * brightness must match. */
     const bool flat = p->colourless && FLAT_OF * textures < (uint32_t)count;
     if (tinted || flat) {
         if (fit->gain < 0.9 || fit->gain > 1.1 || fabs(fit->offset) > 16)
@@ -706,7 +710,7 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
         const bool textured = is_textured(&m[i], mean, side), colour = m[i].tint > COLOUR;
         const float product = sqrtf(m[i].aa * m[i].bb);
         const float left_over = most * (1 - m[i].ab / (product + 1e-3f));
-        /* What was clipped is at least as bright as it was before. */
+        /* Clipped pixels are at least as bright as before. */
         const float dimmed = fit->gain >= 1 ? m[i].mean_a - m[i].mean_b : m[i].mean_b - m[i].mean_a;
         sorted[i] = left_over;
         left[i] = m[i].ab <= SURE * product ? left_over : 0;
@@ -725,7 +729,8 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
     for (int i = 0; i < count; i++)
         doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
     out.certain = out.same && !doubtful && out.blocks >= BLOCKS_MIN;
-    /* Something may be drawn over one edge: in each row but the innermost most blocks contradict. */
+    /* Something may be drawn over one edge: most blocks contradict in each of its rows except the
+     * innermost. */
     for (int edge = 0; edge < 4 && !out.same; edge++) {
         const int across = edge < 2 ? b->height : b->width;
         before[0] = before[1] = 0;
@@ -743,7 +748,7 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
     return out;
 }
 
-/* Where much is clipped, the fit of brightness may miss what a picture was multiplied by. */
+/* If much is clipped, the brightness fit may miss the gain of a picture. */
 static struct alignment judge(const struct fit *found, struct pictures *p)
 {
     struct alignment out = judge_as(found, p, 0);
@@ -757,7 +762,7 @@ static struct alignment judge(const struct fit *found, struct pictures *p)
 
 /* --- from coarse to fine --------------------------------------------------------------------- */
 
-/* A map between whole planes at a level, from one in which both are 1 wide and 1 high. */
+/* The map of whole planes at a level, from one in coordinates from 0 to 1. */
 static void place_map(double *map, const struct level *a, const struct level *b, double left,
                       double top, double across, double down)
 {
@@ -769,7 +774,7 @@ static void place_map(double *map, const struct level *a, const struct level *b,
     map[5] = top * a->height + 0.5 * map[4] - 0.5;
 }
 
-/* A map between other levels of the same pictures. */
+/* Converts a map to other levels of the same pictures. */
 static void move_map(double *map, const struct level *a, const struct level *b,
                      const struct level *to_a, const struct level *to_b)
 {
@@ -784,7 +789,7 @@ static void move_map(double *map, const struct level *a, const struct level *b,
     map[5] = ((m[3] * (u - 1) + m[4] * (v - 1) + 1) * 0.5 + m[5]) * y - 0.5;
 }
 
-/* Most pairs that are no copies end at a coarse level, before those that take most of the time. */
+/* Ends most comparisons of different pictures at a coarse level, before the expensive ones. */
 static bool is_promising(const struct fit *fit, const struct pictures *p, int l, float least)
 {
     struct moments m[BLOCKS];
@@ -837,7 +842,7 @@ static void better(struct alignment *best, struct pictures *p, double left, doub
 
 /* --- in detail -------------------------------------------------------------------------------- */
 
-/* Of a window: the larger energy a pixel, and what of it the other does not have. */
+/* For a window: the larger energy per pixel, and the part of it missing in the other. */
 struct window {
     float energy, left;
 };
@@ -861,7 +866,8 @@ static struct window look(const float *a, const float *b, int stride)
     return (struct window){most, most * (1 - ab / sqrtf(aa * bb + 1e-3f))};
 }
 
-/* a, as b shows it; what a does not show is no number. The darker is brightened as the other was. */
+/* Renders a as b shows it, NaN where a shows nothing. The darker one is brightened like the
+ * other. */
 static void warp(float *out, const struct level *a, struct level *b, const struct fit *fit)
 {
     struct samples at;
@@ -878,8 +884,8 @@ static void warp(float *out, const struct level *a, struct level *b, const struc
     }
 }
 
-/* Whether no window of WINDOW pixels of the larger planes has lost so much that a letter or a digit may be
- * another one. */
+/* Whether no window of WINDOW pixels of the larger planes has lost so much that a letter or digit
+ * may have changed. */
 static bool is_unchanged(struct pictures *p, float *memory)
 {
     const struct alignment_plane *plane_a = p->plane_a, *plane_b = p->plane_b;
@@ -939,7 +945,7 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
     p.colourless = is_grey(a, COLOURLESS) || is_grey(b, COLOURLESS);
     build(p.a, scratch->a, a, b, false);
     build(p.b, scratch->b, b, a, mirrored);
-    /* By brightness as it is, too: least squares are led astray by a caption. */
+    /* Starts from unscaled brightness, too: a caption misleads least squares. */
     for (int as_is = 0; as_is < 2 && !best.same; as_is++) {
         whole.gain = 1;
         whole.offset = 0;
@@ -952,13 +958,13 @@ struct alignment alignment_compare(const struct alignment_plane *a, const struct
         }
     }
     better(&best, &p, 0, 0, 1, 1);
-    /* Of other shapes, one may be cropped at a side: then they have the other sides in common. */
+    /* If the shapes differ, one may be cropped along one axis: then they share the other sides. */
     const double shape = (double)b->width * a->height / ((double)b->height * a->width);
     for (int end = 0; end < 2 && (shape < 0.99 || shape > 1.01); end++) {
         better(&best, &p, end * (1 - shape), 0, shape, 1);
         better(&best, &p, 0, end * (1 - 1 / shape), 1, 1 / shape);
     }
-    /* Or at all sides: lines of text are fitted to their neighbours from farther away. */
+    /* Or cropped on all sides: from farther away, lines of text are fitted to their neighbours. */
     better(&best, &p, CROPPED / 2, CROPPED / 2, 1 - CROPPED, 1 - CROPPED);
     better(&best, &p, -CROPPED / 2, -CROPPED / 2, 1 + CROPPED, 1 + CROPPED);
     if (best.certain && a->fine && b->fine)

@@ -13,10 +13,10 @@
 #include <immintrin.h>
 #endif
 
-#define BLOCK       64u  /* codes whose bits are counted at a time */
-#define ROWS        512u /* that a task compares with all blocks that are not before them */
-#define QUERIES     4u   /* codes that share what is loaded of a block */
-#define NIBBLES_MAX 66u  /* groups of four bits, even and odd ones apart */
+#define BLOCK       64u  /* codes counted at a time */
+#define ROWS        512u /* that a task compares with all blocks not before them */
+#define QUERIES     4u   /* codes that share the loads of a block */
+#define NIBBLES_MAX 66u  /* groups of four bits, even and odd ones separate */
 #define PACKED      (NIBBLES_MAX / 2)
 #define FLUSH       4096u
 #define PROGRESS_NS 200000000ll
@@ -26,8 +26,8 @@ struct block {
     uint8_t low_high[PACKED][BLOCK]; /* group k in the low, k + PACKED in the high four bits */
 };
 
-/* QUERIES codes against a block. Bit i of `hits`: code i is within the limit; then distance[i] is set,
- * and bit i of `mirrored`. */
+/* QUERIES codes against a block. Bit i of `hits`: code i is within the limit; only then distance[i]
+ * and bit i of `mirrored` are set. */
 struct found {
     uint64_t hits[QUERIES], mirrored[QUERIES];
     uint8_t distance[QUERIES][BLOCK];
@@ -233,7 +233,8 @@ static void unpack(uint8_t planes[NIBBLES_MAX][BLOCK], const struct block *block
 
 /* --- the list -------------------------------------------------------------------------------- */
 
-/* Lowers the limit as far as the pairs so far demand, and drops those past it. Under the lock. */
+/* Lowers the limit as far as the pairs so far require, and drops those beyond it. Requires the
+ * lock. */
 static void lower_limit(struct scan *scan)
 {
     uint32_t limit = scan->limit;
@@ -256,7 +257,7 @@ static void lower_limit(struct scan *scan)
         scan->histogram[d] = 0;
 }
 
-/* Adds pairs that a task has found. */
+/* Adds the pairs that a task has found. */
 static void flush(struct scan *scan, const struct code_pair *pair, uint32_t count)
 {
     const uint64_t most = scan->config->memory / sizeof *pair;
@@ -302,7 +303,7 @@ static void show(struct scan *scan, uint64_t pairs)
     pthread_mutex_unlock(&scan->lock);
 }
 
-/* Some codes against all later ones. */
+/* Compares some codes with all later ones. */
 static void do_rows(void *context, uint64_t task)
 {
     struct scan *scan = context;

@@ -1,10 +1,10 @@
-/* code_pairs.h: all pairs of codes that differ in at most `limit` of their 256 bits, as they are or
- * with one of them mirrored: exact, by comparing all with all.
+/* code_pairs.h: finds all pairs of codes that differ in at most `limit` of their 256 bits, as they
+ * are or with one of them mirrored: exact, by comparing all with all.
  *
- * Bits of even and of odd horizontal frequency are counted apart. Mirroring inverts the odd ones, so
- * one pass gives both distances: even + odd and even + (number of odd bits - odd). On x86 the bits of
- * 64 codes are counted at a time, four by a table in a register (AVX-512BW, AVX2); elsewhere by the
- * compiler's population count. The pairs do not depend on which. */
+ * Bits of even and odd horizontal frequency are counted separately. Mirroring inverts the odd ones,
+ * so one pass gives both distances: even + odd and even + (number of odd bits - odd). On x86 the
+ * bits of 64 codes are counted at a time, four by a table lookup in a register (AVX-512BW, AVX2);
+ * elsewhere by the compiler's population count. The pairs are the same either way. */
 #ifndef CLPIPE_DUPLICATES_CODE_PAIRS_H
 #define CLPIPE_DUPLICATES_CODE_PAIRS_H
 
@@ -17,18 +17,18 @@
 struct code_pair {
     uint32_t a, b; /* a < b */
     uint16_t distance;
-    uint16_t mirrored; /* 1: to the mirrored one, because it is smaller */
+    uint16_t mirrored; /* 1: the distance to the mirrored code, which is smaller */
 };
 
 struct code_pairs {
     struct code_pair *pair; /* by a, then b */
     uint64_t count;
-    uint32_t limit; /* the largest distance that was listed */
+    uint32_t limit; /* the largest distance listed */
 };
 
-/* How to count; every one is there to be tested, AUTO is the fastest that the processor has. */
+/* How to count. Any of them can be tested; AUTO is the fastest on this processor. */
 enum code_count { CODE_COUNT_AUTO, CODE_COUNT_PLAIN, CODE_COUNT_AVX2, CODE_COUNT_AVX512 };
-/* False: this processor or build does not have it. */
+/* False: this processor or build does not support it. */
 bool code_count_is_possible(enum code_count count);
 
 struct code_pairs_config {
@@ -36,13 +36,14 @@ struct code_pairs_config {
     uint32_t count;
     uint32_t limit; /* 0 to 128 */
     uint32_t
-        floor; /* if there are more than `most` pairs, the limit is lowered until there are no */
-    uint64_t most;   /* more, but not below floor */
-    uint64_t memory; /* bytes for the pairs; more are STATUS_FAILED */
+        floor; /* with more than `most` pairs, the limit is lowered, */
+    uint64_t most;   /* but not below floor */
+    uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
     enum code_count how;
     struct workers *workers;
     struct stop *stop; /* may be NULL */
-    /* May be NULL. From any thread, one at a time, several times a second: pairs that were compared. */
+    /* Reports the pairs compared; may be NULL. On any thread, but not concurrently, several times a
+     * second. */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 };

@@ -1,13 +1,13 @@
-/* confirm.c: rounds in which stars form, as far as is known.
+/* confirm.c: rounds in which stars form, as far as they are known.
  *
- * A class waits while it has a pair with an earlier class that may still become a reference. In each
- * round all classes that do not wait become references, and their pairs with classes that no earlier
- * reference has are compared. Sequences in which each waits for the one before would need many rounds:
- * so a round also compares pairs that may turn out not to matter, if it has few others.
+ * A class waits while it has a pair with an earlier class that may still become a reference. In
+ * each round all classes that do not wait become references, and their pairs with classes that no
+ * earlier reference has taken are compared. Chains of waiting classes would need many rounds, so a
+ * round also compares pairs that may turn out not to matter, if it has few others.
  *
- * Thousands of pages of text may all have similar codes, and no two be copies. So a class that is no copy of
- * MOST_FAILED earlier ones is compared with the others only if their codes are among its closest;
- * comparisons that end early, at a fraction of the cost, count as a fraction. */
+ * Thousands of pages of text may have similar codes without any copies. So once a class has failed
+ * against MOST_FAILED earlier ones, it is compared only with those whose codes are among its
+ * closest; comparisons that end early, at a fraction of the cost, count as a fraction. */
 #include "duplicates/confirm.h"
 
 #include "base/minmax.h"
@@ -18,10 +18,10 @@
 
 #define NONE        UINT32_MAX
 #define CHUNK_PAIRS 4096u /* compared at a time, at most */
-#define ROUND_PAIRS 1024u /* at least so many a round, */
-#define ROUND_SHARE 16u   /* and one in so many of those that are left */
+#define ROUND_PAIRS 1024u /* per round, at least, */
+#define ROUND_SHARE 16u   /* and one in this many of those left */
 #define MOST_FAILED 32u
-#define JUDGED      4u /* what counts as one failed comparison: so many that ended early */
+#define JUDGED      4u /* early ends that count as one failed comparison */
 
 enum pair_state { UNSEEN, CHOSEN, COMPARED };
 
@@ -29,30 +29,30 @@ struct confirming {
     const struct confirm_config *config;
     bool *linked;
     uint64_t *unknown;
-    uint8_t *state; /* of each pair */
-    uint64_t *left; /* pairs that may matter yet, by rank of their earlier class */
+    uint8_t *state; /* per pair */
+    uint64_t *left; /* pairs that may still matter, by rank of their earlier class */
     uint64_t lefts;
-    uint64_t done;   /* pairs that were compared, or dropped without */
-    uint32_t *taker; /* of each class: the rank of the first reference that has it; NONE: nobody */
-    bool *reference; /* classes */
-    bool *waits;     /* classes */
-    bool *close;     /* pairs: one of the MOST_FAILED with the closest codes of their later class */
+    uint64_t done;   /* pairs compared or dropped */
+    uint32_t *taker; /* per class: rank of the first reference that took it, or NONE */
+    bool *reference; /* per class */
+    bool *waits;     /* per class */
+    bool *close;     /* pairs: among the MOST_FAILED with the closest codes of their later class */
     uint32_t *failed,
-        *chosen; /* of each class, pairs with earlier ones: compared in vain (JUDGED or 1 each), to be compared */
-    /* Planes that are kept, in a ring of `room` slots. */
+        *chosen; /* per class, pairs with earlier ones: failed (JUDGED or 1 each), chosen */
+    /* Cached planes, in a ring of `room` slots. */
     uint32_t room, next;
     struct alignment_plane *plane;
-    uint32_t *owner; /* of each slot: its class, or NONE */
-    uint64_t *stamp; /* of each slot: the last chunk that needed it */
-    uint32_t *slot;  /* of each class, or NONE */
-    uint64_t chunk;  /* from 1 */
-    /* Of the chunk: pairs, pictures to decode. */
+    uint32_t *owner; /* per slot: its class, or NONE */
+    uint64_t *stamp; /* per slot: the last chunk that needed it */
+    uint32_t *slot;  /* per class, or NONE */
+    uint64_t chunk;  /* counted from 1 */
+    /* For the chunk: pairs, and pictures to decode. */
     uint64_t *pair, *row;
     struct alignment_plane **to;
-    bool *gone, *judged;               /* judged: it did not end early */
-    struct alignment_scratch *scratch; /* of each thread */
-    uint32_t pairs;                    /* of this chunk, */
-    _Atomic uint32_t begun;            /* and what threads have begun of them */
+    bool *gone, *judged;               /* judged: did not end early */
+    struct alignment_scratch *scratch; /* one per thread */
+    uint32_t pairs;                    /* in this chunk, */
+    _Atomic uint32_t begun;            /* and how many of them threads have begun */
 };
 
 static void ends(const struct confirming *c, uint64_t pair, uint32_t *earlier, uint32_t *later)
@@ -75,7 +75,7 @@ static int by_rank(const void *x, const void *y, void *context)
     return i < j ? -1 : i > j;
 }
 
-/* By later class, then by distance. */
+/* Sorts by later class, then by distance. */
 static int by_closeness(const void *x, const void *y, void *context)
 {
     const struct confirming *c = context;
@@ -110,7 +110,7 @@ static bool is_open(const struct confirming *c, uint32_t class)
     return !c->reference[class] && c->taker[class] == NONE;
 }
 
-/* What follows from a pair that is linked, once its earlier class is a reference. */
+/* Handles a linked pair once its earlier class is a reference. */
 static void take(struct confirming *c, uint64_t pair)
 {
     uint32_t a, b;
@@ -141,7 +141,7 @@ static void find_references(struct confirming *c)
         take(c, c->left[i]);
 }
 
-/* Whether a pair is worth a comparison at all, and, with those that are chosen, in this round. */
+/* Whether a pair is worth comparing at all, counting those chosen for this round. */
 static bool has_hope(const struct confirming *c, uint64_t pair, uint32_t later)
 {
     return c->close[pair] || c->failed[later] < JUDGED * MOST_FAILED;
@@ -156,7 +156,7 @@ static bool choose_pair(struct confirming *c, uint64_t pair, uint32_t later)
     return true;
 }
 
-/* Drops the pairs that are decided, or do not matter any more, and chooses those of this round. */
+/* Drops the pairs that are decided or no longer matter, and chooses those of this round. */
 static void choose(struct confirming *c)
 {
     const uint64_t least = max_u64(ROUND_PAIRS, c->lefts / ROUND_SHARE);
@@ -209,7 +209,7 @@ static void align_pairs(void *context, uint64_t thread)
         align_pair(c, i, &c->scratch[thread]);
 }
 
-/* A slot for a class that has none, among those that this chunk does not need. */
+/* Finds a slot for a class without one, among those that this chunk does not need. */
 static uint32_t replace(struct confirming *c, uint32_t class)
 {
     while (c->stamp[c->next] == c->chunk)
@@ -223,7 +223,7 @@ static uint32_t replace(struct confirming *c, uint32_t class)
     return slot;
 }
 
-/* Compares the pairs that are chosen from *next on, as long as their pictures fit. */
+/* Compares the chosen pairs starting at *next, as many as their pictures fit. */
 static enum status compare_chunk(struct confirming *c, uint64_t *next, struct error *err)
 {
     const struct confirm_config *config = c->config;

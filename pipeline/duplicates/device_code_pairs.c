@@ -1,4 +1,4 @@
-/* device_code_pairs.c: bands of rows against all later columns, a launch each. */
+/* device_code_pairs.c: compares bands of rows with all later columns, one launch each. */
 #include "duplicates/device_code_pairs.h"
 
 #include "base/minmax.h"
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BAND_PAIRS   (1ull << 36) /* of a launch: a fraction of a second on a GPU */
+#define BAND_PAIRS   (1ull << 36) /* per launch: a fraction of a second on a GPU */
 #define ROOM_LEAST   (1u << 16)
 #define ROOM_MOST    (1u << 26)
-#define TEST_CODES   300u /* the rows of a work-group and a part of as many */
+#define TEST_CODES   300u /* more than the rows of a work-group */
 #define TEST_LIMIT   100u
 #define TENSOR_MAJOR 8 /* mma.m16n8k32 */
-#define PART_CODES   4096u /* that a thread lays out at a time */
+#define PART_CODES   4096u /* laid out by a thread at a time */
 
 struct search {
     struct ocl_context *context;
@@ -54,7 +54,7 @@ static void lay_out_part(void *context, uint64_t part)
     }
 }
 
-/* Even bits, then odd ones, of each code; codes of zeros behind the last. */
+/* The even, then the odd bits of each code, followed by codes of zeros. */
 static uint32_t *lay_out(struct search *search)
 {
     uint8_t mask[CODE_BYTES];
@@ -123,7 +123,8 @@ static void close_search(struct search *search)
     free(search->pair);
 }
 
-/* Rows [first, first + rows) against the columns from the first of them on; *found pairs. */
+/* Compares rows [first, first + rows) with the columns from the first of them on; finds *found
+ * pairs. */
 static enum status launch(uint32_t *found, struct search *search, uint32_t first, uint32_t rows,
                           struct error *err)
 {
@@ -145,7 +146,7 @@ static enum status launch(uint32_t *found, struct search *search, uint32_t first
                             OCL_NO_WAITS, NULL, err);
 }
 
-/* Drops pairs past the limit that the pairs so far demand. */
+/* Drops pairs beyond the limit required by the pairs so far. */
 static void lower_limit(struct search *search)
 {
     uint64_t sum = 0, kept = 0;
@@ -229,7 +230,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
         if (status != STATUS_OK)
             break;
         if (found > search.room && here > PAIR_ROWS) {
-            band = here / 2 / PAIR_ROWS * PAIR_ROWS; /* the same rows again, fewer at a time */
+            band = here / 2 / PAIR_ROWS * PAIR_ROWS; /* repeat with fewer rows */
             band = band < PAIR_ROWS ? PAIR_ROWS : band;
             continue;
         }
@@ -255,7 +256,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
     return status;
 }
 
-/* Random codes, a third of them near others, against plain C. */
+/* Checks random codes, a third of them near others, against plain C. */
 static enum status prove(struct ocl_context *context, struct error *err)
 {
     static const uint32_t seed = RANDOM_START;

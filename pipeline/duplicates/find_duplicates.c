@@ -4,8 +4,8 @@
  *     ├──── same size, same code ── decoded: digest of pixels ──────────────┼──> stars
  *     └──── similar codes ── all pairs ── decoded: aligned, contradicted ───┘
  *
- * Rows of one code, and where pictures are compared of the same pixels, are a class; pairs are of classes,
- * and a class is compared by its first row in the order of references. */
+ * Rows with the same code and, if pictures are compared, the same pixels form a class. Pairs are
+ * pairs of classes; a class is compared by its row that comes first in the order of references. */
 #include "base/log.h"
 #include "base/minmax.h"
 #include "duplicates/code_pairs.h"
@@ -19,14 +19,14 @@
 #include <string.h>
 
 #define NONE       UINT32_MAX
-#define PAIRS_EACH 128u /* for each image; to so many pairs the limit is lowered */
-#define PLAIN_BITS 48u /* a code with fewer ones, or zeros, is of an image without structure */
+#define PAIRS_EACH 128u /* per image; the limit is lowered to keep to this */
+#define PLAIN_BITS 48u /* a code with fewer ones or zeros belongs to an image without structure */
 
 struct row {
     uint64_t pixels, bytes, digest[2];
     uint32_t width, height;
-    uint32_t same_bytes, same_pixels; /* the first row in order with the same; itself */
-    uint32_t class;                   /* NONE: without structure */
+    uint32_t same_bytes, same_pixels; /* the first row in order with the same; possibly itself */
+    uint32_t class;                   /* NONE: no structure */
 };
 
 struct link {
@@ -40,15 +40,15 @@ struct finding {
     struct duplicates *out;
     uint32_t rows, classes;
     struct row *row;
-    uint8_t *codes;   /* of rows */
-    uint32_t *order;  /* of references */
-    uint32_t *sorted; /* scratch: rows in some order */
+    uint8_t *codes;   /* per row */
+    uint32_t *order;  /* the order in which rows become references */
+    uint32_t *sorted; /* scratch: sorted rows */
     uint32_t *rank;   /* of each row in `order` */
-    /* Classes: rows in order, class c has sorted_class[class_first[c]..class_first[c + 1]). */
+    /* Classes: class c has the rows members[class_first[c]..class_first[c + 1]), in order. */
     uint32_t *members, *class_first;
     uint8_t *class_codes;
     struct code_pairs pairs;
-    bool *linked; /* pairs */
+    bool *linked; /* per pair */
     uint64_t *link_first;
     struct link *link;
     struct workers *workers;
@@ -138,7 +138,7 @@ static int compare_codes(const struct finding *f, uint32_t i, uint32_t j)
     return memcmp(f->codes + (size_t)i * CODE_BYTES, f->codes + (size_t)j * CODE_BYTES, CODE_BYTES);
 }
 
-/* Without `compare` the codes alone. */
+/* Without `compare`, by the codes alone. */
 static int compare_classes(const struct finding *f, uint32_t i, uint32_t j)
 {
     const uint32_t a = f->row[i].same_pixels, b = f->row[j].same_pixels;
@@ -183,7 +183,7 @@ static void show_pixels(void *context, uint64_t done, uint64_t total)
         f->config->progress(f->config->progress_context, "comparing pixels", done, total);
 }
 
-/* Of distinct files, which have one code and one size, those whose pixels are the same. */
+/* Finds equal pixels among different files with the same code and size. */
 static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*digest)[2],
                            uint64_t count)
 {
@@ -192,7 +192,7 @@ static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*d
             f->out->pixels_unknown++;
             continue;
         }
-        /* The first with the same; groups of one code and size are small. */
+        /* The first one with the same pixels; groups of one code and size are small. */
         for (uint64_t j = 0; j < i; j++) {
             if (memcmp(digest[i], digest[j], sizeof *digest) == 0) {
                 f->row[rows[i]].same_pixels = (uint32_t)rows[j];
@@ -202,7 +202,7 @@ static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*d
     }
 }
 
-/* All pictures are decoded by one call, so that archives are read once. */
+/* A single call decodes all pictures, so that archives are read once. */
 static enum status find_same_pixels(struct finding *f, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -231,7 +231,7 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
     }
     free(digest);
     free(rows);
-    /* Copies of a file have the pixels that it has. */
+    /* Copies of a file have its pixels. */
     for (uint32_t i = 0; i < f->rows; i++)
         f->row[i].same_pixels = f->row[f->row[i].same_bytes].same_pixels;
     return status;
@@ -330,7 +330,7 @@ static enum status find_pairs(struct finding *f, struct error *err)
     return status == STATUS_OK && config->compare ? compare_pictures(f, err) : status;
 }
 
-/* The links of each class, from those of pairs. */
+/* Builds the links of each class from its pairs. */
 static enum status make_links(struct finding *f, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -384,7 +384,7 @@ static enum status add_member(struct stars *stars, struct duplicates_member memb
     return STATUS_OK;
 }
 
-/* Rows of a class that nobody has. */
+/* Adds the rows of a class that is in no group yet. */
 static enum status add_class(struct stars *stars, uint32_t class, uint32_t distance, bool mirrored,
                              struct error *err)
 {
@@ -407,8 +407,8 @@ static int by_row(const void *x, const void *y)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* The kinds of the group's members: how many have the same bytes, and pixels, is counted by the row that
- * stands for them. */
+/* Sets the kinds of the group's members, counting how many share bytes, and pixels, under the row
+ * that represents them. */
 static void set_kinds(struct stars *stars, struct duplicates_group *group)
 {
     const struct finding *f = stars->f;
@@ -438,7 +438,7 @@ static enum status add_star(struct stars *stars, uint32_t reference, struct erro
     const struct row *row = &f->row[reference];
     const uint64_t first = out->members;
     enum status status = add_member(stars, (struct duplicates_member){.row = reference}, err);
-    /* Without structure, equal files and pixels have equal codes, but no class. */
+    /* Without structure, equal files and pixels have equal codes but no class. */
     if (row->class == NONE) {
         uint32_t at = f->rank[reference];
         for (at++; at < f->rows && status == STATUS_OK; at++) {

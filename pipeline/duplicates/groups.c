@@ -1,4 +1,4 @@
-/* groups.c: the names of kinds, and the groups' memory. */
+/* groups.c: names of kinds, and memory of groups. */
 #include "duplicates/duplicates.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* redecode.c: means over areas, and digests, of rows of pixels that are decoded again. */
+/* redecode.c: area means and digests of the pixels of pictures decoded again. */
 #include "duplicates/redecode.h"
 
 #include "base/hash.h"
@@ -11,7 +11,7 @@
 struct redecode {
     struct decode_again *again;
     struct stop *stop;
-    /* Of this call: one of the two, for each row. */
+    /* Arguments of the current call, per row: one of the two. */
     struct alignment_plane *const *planes;
     uint64_t (*digests)[2];
     uint64_t count;
@@ -21,11 +21,11 @@ struct redecode {
 
 /* --- means over areas ------------------------------------------------------------------------ */
 
-/* A plane in stored coordinates that is summed up row by row. A source pixel covers `out` units of an
- * axis, a plane's pixel `in` units, so a source pixel has part in at most two of them. */
+/* A plane in stored coordinates, summed row by row. A source pixel covers `out` units of an axis, a
+ * plane's pixel `in` units, so a source pixel contributes to at most two of them. */
 struct shrink {
     uint32_t in_width, in_height, width, height, channels;
-    uint32_t y, left; /* the row that is being filled, and how much of it is to come */
+    uint32_t y, left; /* the row being filled, and how much of it is missing */
     uint64_t *row, *sum;
 };
 
@@ -50,8 +50,8 @@ static bool shrink_begin(struct shrink *shrink, const struct image_info *info, u
     return shrink->row != NULL;
 }
 
-/* How much of the next source pixel falls into *at of the plane's, of which *left is not covered yet; the
- * rest falls into the one after that. */
+/* How much of the next source pixel falls into *at of the plane's, of which *left is not covered
+ * yet; the rest falls into the next one. */
 static inline uint32_t walk(uint32_t *at, uint32_t *left, uint32_t in, uint32_t out)
 {
     const uint32_t part = min_u32(*left, out);
@@ -89,7 +89,7 @@ static void shrink_row(struct shrink *shrink, const uint8_t *pixels)
     }
 }
 
-/* The stored pixel that upright pixel (x, y) is. */
+/* The stored pixel shown as upright pixel (x, y). */
 static void turn_back(uint32_t *sx, uint32_t *sy, uint32_t x, uint32_t y, uint32_t width,
                       uint32_t height, uint8_t orientation)
 {
@@ -145,7 +145,7 @@ static void forget(const struct redecode *pictures, uint64_t i)
         pictures->digests[i][0] = pictures->digests[i][1] = 0;
 }
 
-/* A turned picture whose pixels are hashed is held as a whole. */
+/* A picture whose upright pixels are hashed is held as a whole if it is rotated. */
 static bool is_held(const struct redecode *pictures, const struct image_info *info)
 {
     return pictures->digests && info->orientation > 1;

@@ -1,6 +1,6 @@
-/* removal.c: from groups to what can go.
+/* removal.c: from groups to what can be removed.
  *
- *   members ── looked at ── kept and going ── compared ── read, and looked at again */
+ *   members ── checked ── kept and removed ── compared ── read, and checked again */
 #include "duplicates/removal.h"
 
 #include "base/minmax.h"
@@ -24,7 +24,7 @@ const char *const removal_texts[REMOVAL_VERDICTS] = {
     "no proven copy of one that is kept",
     "no copy is kept that is certainly another file"};
 
-#define PICTURES_EACH 64u /* that one is compared with, at most */
+#define PICTURES_EACH 64u /* that one picture is compared with, at most */
 
 struct finding {
     struct removal_entry *entry;
@@ -33,7 +33,7 @@ struct finding {
     const struct removal_config *config;
     const struct duplicates_config *how;
     struct workers *workers;
-    uint64_t *rows, *member, reads; /* rows that are read, and whose they are */
+    uint64_t *rows, *member, reads; /* rows to read, and the members they belong to */
 };
 
 static void *make(struct error *err, enum status *status, uint64_t count, size_t size)
@@ -104,7 +104,7 @@ static void divide(const struct finding *f, const struct duplicates_group *group
     const struct removal_config *config = f->config;
     const uint64_t end = group->first + group->count;
     uint64_t best[2] = {end, end}; /* of all; of files */
-    uint64_t *some = f->rows, count = 0; /* what is kept for certain, or is listed */
+    uint64_t *some = f->rows, count = 0; /* certainly kept, or listed */
     for (uint64_t i = group->first; i < end; i++) {
         if (entry[i].verdict != REMOVAL_UNPROVEN)
             continue;
@@ -144,7 +144,8 @@ static bool has_bytes_of(const struct removal_entry *a, const struct removal_ent
            memcmp(a->image.digest, b->image.digest, sizeof a->image.digest) == 0;
 }
 
-/* By bytes and pixels; where they prove nothing, adds pairs of what is kept and what is going. */
+/* Compares bytes and pixels; if they prove nothing, adds pairs of one kept and one removed
+ * member. */
 static enum status prove_group(struct code_pairs *pairs, const struct finding *f,
                                const struct duplicates_group *group, struct error *err)
 {
@@ -183,7 +184,7 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
     return STATUS_OK;
 }
 
-/* By pictures. The classes of confirm.h are members here; those that are kept become references. */
+/* Compares pictures. The classes of confirm.h are members here; those kept become references. */
 static enum status prove_near(struct code_pairs *pairs, const struct finding *f, struct error *err)
 {
     const uint64_t members = f->found->members;

@@ -1,40 +1,42 @@
-/* removal.h: which members of groups can be removed, so that of none the last copy goes. The files decide,
- * as they are now, not what the result says of them:
+/* removal.h: decides which members of groups can be removed without losing the last copy of any. It
+ * relies on the files as they are now, not on what the result says about them:
  *
- *   - a member counts only if its file is there, with the size, the time and the bytes that were read;
- *   - what goes is certainly another file than all that is kept (pictures/original.h),
- *   - and itself a copy of one that is kept: by all bytes, by all pixels, or because both pictures were
- *     aligned (alignment.h); codes alone prove nothing, and pictures nothing of animations and pages;
- *   - a file goes only if a file is kept, not just a member of an archive. */
+ *   - a member counts only if its file exists, with the size, time and bytes that were read;
+ *   - a member is removed only if it certainly is another file than all that are kept
+ *     (pictures/original.h),
+ *   - and is a copy of one that is kept: by all bytes, by all pixels, or because both pictures were
+ *     aligned (alignment.h). Codes alone prove nothing, nor do pictures of animations and pages;
+ *   - a file is removed only if a file is kept, not just a member of an archive. */
 #ifndef CLPIPE_DUPLICATES_REMOVAL_H
 #define CLPIPE_DUPLICATES_REMOVAL_H
 
 #include "duplicates/duplicates.h"
 #include "pictures/original.h"
 
-/* What a group keeps: what has the most pixels (then the most bytes), the lowest row, or the latest time (of
- * equals a file rather than a member of an archive, then the lowest row); and where that is a member of an
- * archive the best of the files, too. */
+/* What a group keeps: the member with the most pixels (then the most bytes), the lowest row, or the
+ * latest time (ties: a file before a member of an archive, then the lowest row); if that is a
+ * member of an archive, the best of the files, too. */
 enum removal_keep { REMOVAL_BEST, REMOVAL_FIRST, REMOVAL_NEWEST };
 
 enum removal_verdict {
     REMOVAL_KEPT,
-    REMOVAL_SAFE,      /* can go */
-    REMOVAL_SAME,      /* the file of one that is kept, by another name */
-    REMOVAL_UNCERTAIN, /* perhaps: its file system does not tell */
+    REMOVAL_SAFE,      /* can be removed */
+    REMOVAL_SAME,      /* another name of a file that is kept */
+    REMOVAL_UNCERTAIN, /* perhaps another name: its file system does not tell */
     REMOVAL_GONE,
-    REMOVAL_CHANGED,  /* or what is kept for it, meanwhile */
-    REMOVAL_UNPROVEN, /* no copy of one that is kept */
+    REMOVAL_CHANGED,  /* it, or the one kept for it, has changed */
+    REMOVAL_UNPROVEN, /* not proven to be a copy of one that is kept */
     REMOVAL_ALONE,    /* nothing is kept for it */
 };
 #define REMOVAL_VERDICTS 8
-/* For programs, and for people. */
+/* Names for programs, and texts for people. */
 extern const char *const removal_names[REMOVAL_VERDICTS], *const removal_texts[REMOVAL_VERDICTS];
 
 struct removal_config {
     enum removal_keep keep;
-    bool prove; /* read files and compare pictures; else files are only looked at */
-    /* What is to go, by ascending original_name, and all else is kept; NULL: all that is not kept. */
+    bool prove; /* read files and compare pictures; else only check file attributes */
+    /* Names to remove, in the order of original_name; everything else is kept. NULL: remove all
+     * that is not kept. */
     char *const *listed;
     uint64_t listed_count;
 };
@@ -42,22 +44,23 @@ struct removal_config {
 struct removal_entry {
     struct original file;
     enum removal_verdict verdict;
-    bool repeated;                  /* SAFE, but with the name of an earlier entry */
-    bool going, read, proven, more; /* more: than the picture that is decoded */
+    bool repeated;                  /* SAFE, but an earlier entry has the same name */
+    bool going, read, proven, more; /* more: has more than the picture that is decoded */
     uint64_t kept;                  /* SAFE: the member that it is a copy of */
-    struct result_image image;      /* without texts */
+    struct result_image image;      /* without its texts */
     uint8_t sha[32];
 };
 
 struct removal {
-    struct removal_entry *entry; /* of each of found->member */
+    struct removal_entry *entry; /* one per found->member */
     uint64_t count[REMOVAL_VERDICTS];
-    uint64_t files, members; /* that can go: files, and members of archives, each name once */
-    uint64_t bytes;          /* of files that have no other name */
+    uint64_t files, members; /* that can be removed: files, members of archives; each name once */
+    uint64_t bytes;          /* of files without another name */
 };
 
-/* `found` is the result of duplicates_find with `how`; without how->compare only equal bytes are proof. The
- * last that is done is to read all that can go, and what is kept for it. Clear it also after a failure. */
+/* `found` is the result of duplicates_find with `how`; without how->compare only equal bytes are
+ * proof. Finally reads all that can be removed and what is kept for it. Clear it even after a
+ * failure. STATUS_FAILED, STATUS_INTERRUPTED. */
 enum status removal_find(struct removal *out, struct result *result, const struct duplicates *found,
                          const struct removal_config *config, const struct duplicates_config *how,
                          struct error *err);

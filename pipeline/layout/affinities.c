@@ -1,4 +1,4 @@
-/* affinities.c: transposes a neighbour graph, and merges it with itself. */
+/* affinities.c: merges a neighbour graph with its transpose. */
 #include "layout/affinities.h"
 
 #include "base/minmax.h"
@@ -16,8 +16,8 @@ static bool is_neighbour(const struct layout_graph *graph, uint64_t row, int64_t
     return neighbour >= 0 && (uint64_t)neighbour < graph->rows && (uint64_t)neighbour != row;
 }
 
-/* Sorts the edges of a row by target and merges those of one target; returns how many are left.
- * There are few, nearly sorted: the neighbours behind those that come from lower rows. */
+/* Sorts the edges of a row by target and merges those with the same target; returns how many
+ * remain. They are few and nearly sorted: those from lower rows, then the row's own neighbours. */
 static uint64_t merge_edges(struct edge *edge, uint64_t count)
 {
     for (uint64_t i = 1; i < count; i++) {
@@ -55,7 +55,7 @@ enum status affinities_open(struct affinities *out, const struct layout_graph *g
     double total = 0;
     if (!out->begin || !end)
         goto fail;
-    /* Both directions: each edge counts at its row and at its neighbour. */
+    /* Each edge counts at its row and at its neighbour. */
     for (uint64_t i = 0; i < rows; i++) {
         for (uint32_t j = 0; j < used; j++) {
             const int64_t neighbour = graph->neighbour[i * graph->neighbours + j];
@@ -87,7 +87,7 @@ enum status affinities_open(struct affinities *out, const struct layout_graph *g
     uint64_t kept = 0;
     for (uint64_t i = 0; i < rows; i++) {
         const uint64_t first = out->begin[i], count = out->begin[i + 1] - first;
-        /* A row that many have as their neighbour. */
+        /* A row that is the neighbour of many. */
         if (count > 256)
             qsort(edge + first, count, sizeof *edge, by_target);
         const uint64_t merged = merge_edges(edge + first, count);

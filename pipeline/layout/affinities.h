@@ -1,10 +1,10 @@
-/* affinities.h: how strongly rows attract each other: a symmetric sparse matrix. */
+/* affinities.h: the attraction between rows: a symmetric sparse matrix. */
 #ifndef CLPIPE_LAYOUT_AFFINITIES_H
 #define CLPIPE_LAYOUT_AFFINITIES_H
 
 #include "layout/layout.h"
 
-/* Row i attracts target[k] with weight[k] for k in [begin[i], begin[i + 1]); each pair is there in
+/* Row i attracts target[k] with weight[k] for k in [begin[i], begin[i + 1]). Each pair is stored in
  * both directions, and all weights add up to 1. */
 struct affinities {
     uint64_t rows;
@@ -13,8 +13,9 @@ struct affinities {
     float *weight;
 };
 
-/* Each row shares an equal weight among its neighbours (as good as weights by distance for a map of
- * neighbours: J. Boehm, P. Berens, D. Kobak 2022); the weights of both directions are averaged. */
+/* Each row divides equal weights among its neighbours (as good for a neighbour embedding as weights
+ * by distance: J. Boehm, P. Berens, D. Kobak 2022); the weights of both directions are averaged.
+ * STATUS_FAILED: out of memory. */
 enum status affinities_open(struct affinities *out, const struct layout_graph *graph,
                             struct error *err);
 void affinities_close(struct affinities *affinities);

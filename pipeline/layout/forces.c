@@ -1,10 +1,10 @@
 /* forces.c: a quadtree over points in Morton order (G. Morton 1966; J. Barnes and P. Hut 1986).
  *
- * A node is a range of the sorted points; nodes are stored depth first, each with the index behind
- * its subtree, so that walking the tree takes no stack. Points that are near each other see nearly
- * the same nodes: the tree is walked once for a group of up to 32 of them, by its rectangle, which
- * is no farther from any node than its points are. What the walk gives is a list of masses, which
- * act on four points at a time. */
+ * A node is a range of the sorted points; nodes are stored depth first, each with the index after
+ * its subtree, so that traversal needs no stack. Nearby points see nearly the same nodes: the tree
+ * is walked once per group of up to 32 of them, using the group's bounding rectangle, which is no
+ * farther from any node than its points are. The walk yields a list of masses, which act on four
+ * points at a time. */
 #include "layout/forces.h"
 
 #include <math.h>
@@ -12,21 +12,21 @@
 #include <string.h>
 
 #define LEVELS 21u  /* bits of a coordinate */
-#define DIGIT  11u  /* bits that are sorted by at a time; 4 digits hold 2 * LEVELS */
-#define LEAF   8u   /* points of a node that is not divided */
-#define GROUP  32u  /* points that walk together; a multiple of LANES */
-#define LIST   512u /* masses between two evaluations */
+#define DIGIT  11u  /* bits sorted at a time; 4 digits hold 2 * LEVELS */
+#define LEAF   8u   /* most points of an undivided node */
+#define GROUP  32u  /* points per walk; a multiple of LANES */
+#define LIST   512u /* masses per evaluation */
 #define LANES  4u
 #define CELLS  2097152.0f /* 2^LEVELS */
 
-/* As many lanes as the narrowest vector unit has; the same operations on each, in the same order. */
+/* The lanes of the narrowest vector unit; every unit does the same operations in the same order. */
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
 struct node {
-    float x, y, mass; /* mean of its points, their number */
-    float side;       /* of its cell; 0: its points count as one at any distance */
+    float x, y, mass; /* mean of its points, and their number */
+    float side;       /* of its cell; 0: counts as one point at any distance */
     uint32_t first, count;
-    uint32_t behind; /* index of the next node that is not below this one */
+    uint32_t behind; /* index of the next node outside its subtree */
     bool leaf;
 };
 
@@ -38,14 +38,14 @@ struct key {
 struct forces {
     uint64_t points;
     struct key *keys, *spare;
-    float *x, *y; /* of sorted points; GROUP more, zero */
+    float *x, *y; /* of the sorted points, plus GROUP zeros */
     struct node *node;
     uint32_t nodes;
-    uint32_t *group; /* nodes */
+    uint32_t *group; /* indices of nodes */
     uint32_t groups;
     double *group_total;
     float extent, theta;
-    float *force; /* of the call */
+    float *force; /* argument of the call */
 };
 
 enum status forces_open(struct forces **out, uint64_t points, struct error *err)
@@ -86,7 +86,7 @@ void forces_close(struct forces **out)
 
 /* --- the tree -------------------------------------------------------------------------------- */
 
-/* The bits, up to 32, in the even places. */
+/* Spreads up to 32 bits over the even positions. */
 static uint64_t spread(uint64_t bits)
 {
     bits = (bits | bits << 16) & 0x0000ffff0000ffffu;
@@ -102,7 +102,7 @@ static uint32_t grid(float at, float least, float scale)
     return cell >= CELLS - 1.0f ? (1u << LEVELS) - 1 : (uint32_t)cell;
 }
 
-/* By code, points of one code by number: a radix sort, which keeps the order of equal ones. */
+/* Sorts by code, then point number: a radix sort, which is stable. */
 static void sort_keys(struct forces *forces)
 {
     const uint64_t points = forces->points;
@@ -143,7 +143,7 @@ static void sort_points(struct forces *forces, const float *xy)
     }
 }
 
-/* The first of [first, end) whose code at this level is at least `quarter`. */
+/* The first of [first, end) whose digit at this level is at least `quarter`. */
 static uint32_t find_quarter(const struct forces *forces, uint32_t first, uint32_t end,
                              unsigned level, uint32_t quarter)
 {
@@ -157,8 +157,8 @@ static uint32_t find_quarter(const struct forces *forces, uint32_t first, uint32
     return first;
 }
 
-/* The node of sorted points [first, end), whose codes agree above `level`. in_group: a node above it
- * walks for its points. */
+/* Builds the node of sorted points [first, end), whose codes agree above `level`. in_group: an
+ * ancestor walks for its points. */
 static void build(struct forces *forces, uint32_t first, uint32_t end, unsigned level,
                   bool in_group)
 {
@@ -167,7 +167,7 @@ static void build(struct forces *forces, uint32_t first, uint32_t end, unsigned 
     uint32_t bound[5] = {first, first, first, first, end};
     *node = (struct node){.first = first, .count = count, .mass = (float)count};
     bool divided = false;
-    /* Levels at which all points are in one quarter are passed over. */
+    /* Skips levels at which all points are in one quarter. */
     for (; count > LEAF && level > 0 && !divided; level--) {
         for (unsigned q = 1; q < 4; q++)
             bound[q] = find_quarter(forces, bound[q - 1], end, level, q);
@@ -182,7 +182,7 @@ static void build(struct forces *forces, uint32_t first, uint32_t end, unsigned 
     if (count <= GROUP && !in_group) {
         forces->group[forces->groups++] = here;
         in_group = true;
-    } else if (node->leaf && !in_group) { /* many in one place */
+    } else if (node->leaf && !in_group) { /* many coincident points */
         forces->group[forces->groups++] = here;
     }
     double x = 0, y = 0;
@@ -245,11 +245,12 @@ static void put(struct walk *walk, float x, float y, float mass)
     walk->mass[walk->length++] = mass;
 }
 
-/* Up to GROUP sorted points. Returns the sum of their q. */
+/* Walks for up to GROUP sorted points. Returns the sum of their q. */
 static double walk_points(struct forces *forces, uint32_t first, uint32_t count)
 {
     struct walk walk = {.first = first, .count = count};
-    /* Each point will meet itself, with q = 1: taken off first, small sums keep their digits. */
+    /* Each point will meet itself, with q = 1: subtracting that first keeps the digits of small
+     * sums. */
     for (unsigned v = 0; v < GROUP / LANES; v++)
         walk.sum[v] -= 1.0f;
     const float *x = forces->x + first, *y = forces->y + first;

@@ -1,4 +1,4 @@
-/* forces.h: how all points of the plane repel each other, by the Barnes-Hut approximation. */
+/* forces.h: the mutual repulsion of points in the plane, by the Barnes-Hut approximation. */
 #ifndef CLPIPE_LAYOUT_FORCES_H
 #define CLPIPE_LAYOUT_FORCES_H
 
@@ -8,14 +8,14 @@
 
 struct forces;
 
-/* For so many points, fewer than 2^32. */
+/* points: fewer than 2^32. STATUS_FAILED: out of memory. */
 enum status forces_open(struct forces **out, uint64_t points, struct error *err);
 void forces_close(struct forces **forces);
 
-/* With q(i, j) = 1 / (1 + |p_i - p_j|^2): force[2 * i], force[2 * i + 1] = the sum over j of
- * q^2 (p_i - p_j); *total = the sum over all i and j other than i of q. xy: finite. A cell of points
- * counts as one at its mean where its side is below `theta` times its distance. The same bits for
- * any number of workers. */
+/* With q(i, j) = 1 / (1 + |p_i - p_j|^2): force[2 * i], force[2 * i + 1] = the sum over j of q^2
+ * (p_i - p_j); *total = the sum of q over all i and j other than i. xy: finite. A cell counts as a
+ * single point at its mean if its side is below `theta` times its distance. The bits are the same
+ * for any number of workers. One call at a time per object. */
 void forces_repel(float *force, double *total, struct forces *forces, const float *xy, float theta,
                   struct workers *workers);
 

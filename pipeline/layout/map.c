@@ -1,4 +1,4 @@
-/* map.c: gradient descent with momentum and gains (R. Jacobs 1988), as t-SNE has it. */
+/* map.c: gradient descent with momentum and gains (R. Jacobs 1988), as in t-SNE. */
 #include "layout/layout.h"
 
 #include "base/minmax.h"
@@ -26,11 +26,11 @@ struct descent {
     struct forces *forces;
     struct workers *workers;
     float *xy, *next, *repulsion, *velocity, *gain; /* 2 * rows each */
-    double total;                                   /* of forces_repel */
+    double total;                                   /* from forces_repel */
     float exaggeration, rate;
 };
 
-/* A hash of 64 bits (S. Vigna's splitmix64) as a number from -1 to 1. */
+/* A 64-bit hash (S. Vigna's splitmix64) as a number from -1 to 1. */
 static float noise(uint64_t number)
 {
     uint64_t z = (number + 1) * 0x9e3779b97f4a7c15u;
@@ -40,7 +40,7 @@ static float noise(uint64_t number)
     return (float)((double)(z >> 40) / (double)(1u << 23) - 1);
 }
 
-/* Small, with a little noise: rows at the same place would stay together for ever. */
+/* Small, with some noise: coincident rows would never separate. */
 static void begin(struct descent *descent, const float *initial)
 {
     const uint64_t rows = descent->rows;
@@ -114,7 +114,7 @@ static enum status descend(struct descent *descent, const struct layout_config *
     return STATUS_OK;
 }
 
-/* From -1 to 1 along the wider axis, the middle at 0. */
+/* Scales to -1 to 1 along the wider axis, centred at 0. */
 static void fit(float *out, const float *xy, uint64_t rows)
 {
     float least[2] = {xy[0], xy[1]}, most[2] = {xy[0], xy[1]};

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLE        8192u       /* rows that the axes come from, */
-#define SAMPLE_VALUES (16u << 20) /* fewer where they have more values than this */
-#define BLOCK         256u        /* rows that are added up by one thread, one after the other */
-/* More axes than are wanted: convergence then depends on the ratio of the second and the fifth. */
+#define SAMPLE        8192u       /* rows that determine the axes, */
+#define SAMPLE_VALUES (16u << 20) /* fewer if they have more values than this */
+#define BLOCK         256u        /* rows summed in order by one thread */
+/* More axes than needed: convergence then depends on the ratio of the second and the fifth. */
 #define AXES       4u
 #define ITERATIONS 30u
 
@@ -20,15 +20,15 @@ struct principal {
     const struct layout_config *config;
     struct workers *workers;
     uint32_t dimension;
-    float *rows; /* of the sample, less their mean; later those that are read */
+    float *rows; /* the centred sample; later the rows being projected */
     uint64_t count;
     double *mean; /* dimension */
     double *axis; /* AXES x dimension, orthonormal */
-    double *part; /* for each block of rows, AXES x dimension */
-    float *xy;    /* where the rows in `rows` go */
+    double *part; /* per block of rows: AXES x dimension */
+    float *xy;    /* output for the rows in `rows` */
 };
 
-/* Into the metric's space; false where it is not in it. */
+/* Transforms a row into the metric's space; false if it is undefined there. */
 static bool transform(float *row, uint32_t dimension, enum cluster_metric metric)
 {
     double length = 0;
@@ -44,7 +44,7 @@ static bool transform(float *row, uint32_t dimension, enum cluster_metric metric
     return true;
 }
 
-/* Rows of the sample lie evenly between the first and the last. */
+/* The sample is evenly spaced from the first row to the last. */
 static enum status read_sample(struct principal *principal, struct error *err)
 {
     const uint64_t total = principal->matrix->rows;
@@ -76,7 +76,7 @@ static enum status read_sample(struct principal *principal, struct error *err)
 
 static double dot(const float *row, const double *axis, uint32_t dimension)
 {
-    /* Four sums: additions of one would wait for each other. */
+    /* Four sums, to hide the latency of additions. */
     double sum[4] = {0, 0, 0, 0};
     uint32_t j = 0;
     for (; j + 4 <= dimension; j += 4)
@@ -87,7 +87,7 @@ static double dot(const float *row, const double *axis, uint32_t dimension)
     return sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
-/* One block's share of rows' * rows * axes. */
+/* A block's contribution to rows' * rows * axes. */
 static void multiply_block(void *context, uint64_t block)
 {
     const struct principal *principal = context;
@@ -105,7 +105,7 @@ static void multiply_block(void *context, uint64_t block)
     }
 }
 
-/* Gram-Schmidt, twice for accuracy. What vanishes is left zero: there are fewer directions. */
+/* Gram-Schmidt, applied twice for accuracy. Vanishing axes stay zero: the rank is lower. */
 static void orthonormalise(double *axis, uint32_t dimension)
 {
     for (unsigned a = 0; a < AXES; a++) {
@@ -136,7 +136,7 @@ static enum status find_axes(struct principal *principal, struct error *err)
     const uint64_t blocks = (principal->count + BLOCK - 1) / BLOCK;
     uint32_t state = 1;
     for (size_t i = 0; i < values; i++) {
-        state = state * 1664525u + 1013904223u; /* a linear congruential generator's numbers do */
+        state = state * 1664525u + 1013904223u; /* a linear congruential generator suffices */
         principal->axis[i] = (double)(state >> 8) / (1 << 24) - 0.5;
     }
     orthonormalise(principal->axis, principal->dimension);

@@ -9,9 +9,9 @@
 #define WORD_CHANNELS  16u
 #define ALIGNMENT      16u
 #define PACKED_MOST    (1u << 30)
-#define DEEP           64u /* input channels of a step of a product */
-#define TAPS_MOST      64u /* of pixels of 4 bytes */
-#define TILES_MOST     8u  /* of 8 channels, there */
+#define DEEP           64u /* input channels per step of a product */
+#define TAPS_MOST      64u /* with 4-byte pixels */
+#define TILES_MOST     8u  /* of 8 channels, with 4-byte pixels */
 
 static uint32_t round_up(uint32_t value, uint32_t to)
 {
@@ -33,7 +33,7 @@ size_t net_plan_bytes(const struct net_tensor *tensor)
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-/* How many layers read a tensor, outputs among them, and the last one. */
+/* How many layers (and outputs) read a tensor, and the last one. */
 struct reading {
     uint32_t count, last;
 };
@@ -63,7 +63,7 @@ static bool is_depthwise(const struct net_model *model, const struct net_layer *
            layer->f.groups == model->tensors[layer->f.a].channels;
 }
 
-/* One that is made by rows and channels. */
+/* Whether a layer is computed as rows times channels. */
 static bool is_window(const struct net_model *model, uint32_t layer)
 {
     const struct net_fields *f = &model->layers[layer].f;
@@ -71,8 +71,8 @@ static bool is_window(const struct net_model *model, uint32_t layer)
            model->tensors[f->a].channels > PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS;
 }
 
-/* Joins additions with the later one of the convolutions that nothing else reads, whose input must then
- * stay until the addition. */
+/* Fuses additions with the later of their convolutions that nothing else reads; the convolution's
+ * input must then stay until the addition. */
 static void join_additions(struct net_plan *plan, struct reading *of)
 {
     const struct net_model *model = plan->model;
@@ -90,13 +90,13 @@ static void join_additions(struct net_plan *plan, struct reading *of)
     }
 }
 
-/* Room for a tensor: all begin at multiples of ALIGNMENT. */
+/* Size of a tensor's place: all begin at multiples of ALIGNMENT. */
 static size_t room(const struct net_tensor *tensor)
 {
     return (net_plan_bytes(tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The lowest place that no tensor has while this one is needed. */
+/* Finds the lowest place that is free while each tensor is needed. */
 static void find_places(struct net_plan *plan, const struct reading *of)
 {
     const struct net_tensor *tensors = plan->model->tensors;
@@ -120,8 +120,8 @@ static void find_places(struct net_plan *plan, const struct reading *of)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-/* Output channels, filled up to 16, of rows by channels: tiles of 8 channels and of 16 rows of a warp,
- * warps, and turns of each. Measured on an H100; the last is for all others. */
+/* For output channels, padded to 16, of rows by channels: tiles of 8 channels and of 16 rows per
+ * warp, warps, and turns. Measured on an H100; the last line is for all others. */
 static const struct {
     uint32_t channels, nt, mt, warps, turns;
 } window_table[] = {
@@ -129,7 +129,7 @@ static const struct {
     {144, 6, 1, 4, 4}, {240, 8, 2, 4, 4}, {480, 8, 2, 4, 4}, {672, 8, 2, 4, 4}, {0, 8, 2, 4, 1},
 };
 
-/* Depthwise kernels of a side and stride, for outputs of up to so many rows: rows of a work-item. */
+/* Depthwise kernels by side and stride, for outputs of up to `height` rows: rows per work-item. */
 static const struct {
     uint32_t kernel, stride, height, rows;
 } depthwise_table[] = {
@@ -142,7 +142,7 @@ static bool has_limits(const struct net_fields *f)
     return f->low > 0 || f->high < 255;
 }
 
-/* Small shifts of sums that are shifted before. */
+/* How far a sum with a small shift is shifted beforehand. */
 static int shifted_before(int32_t shift)
 {
     return shift < 33 ? 33 - shift : 0;
@@ -223,13 +223,14 @@ const char *net_plan_kernel(enum net_tile_kind kind)
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* The channel of column g of tile j of eight: each two columns' are neighbours of those of other tiles. */
+/* The channel of column g of tile j of eight: two columns are adjacent to those of the other
+ * tiles. */
 static uint32_t channel_of(uint32_t nt, uint32_t j, uint32_t g)
 {
     return 2 * nt * (g / 2) + 2 * j + g % 2;
 }
 
-/* Input channels [from, from + 4 * each) of each tap, `each` of a lane: nt tiles of 32 lanes. */
+/* Input channels [from, from + 4 * each) of each tap, `each` per lane: nt tiles of 32 lanes. */
 static uint8_t *pack_step(uint8_t *out, const struct net_layer *layer, uint32_t channels_a,
                           uint32_t tap, uint32_t first, uint32_t nt, uint32_t from, uint32_t each)
 {
@@ -261,7 +262,7 @@ static uint8_t *pack_window(uint8_t *out, uint8_t **tails, const struct net_plan
     return out;
 }
 
-/* Of each eight taps nt tiles of 32 lanes: two words, of taps that are four apart. */
+/* For each eight taps, nt tiles of 32 lanes: two words, of taps four apart. */
 static uint8_t *pack_pixels(uint8_t *out, const struct net_plan_layer *made,
                             const struct net_layer *layer, uint32_t channels_a)
 {
@@ -278,7 +279,7 @@ static uint8_t *pack_pixels(uint8_t *out, const struct net_plan_layer *made,
     return out;
 }
 
-/* Of four channels each row of the window: of each a word, and another for a fifth tap. */
+/* For four channels, each row of the window: a word per channel, and another for a fifth tap. */
 static uint8_t *pack_depthwise(uint8_t *out, const struct net_layer *layer, uint32_t pitch)
 {
     const struct net_fields *f = &layer->f;
@@ -293,8 +294,7 @@ static uint8_t *pack_depthwise(uint8_t *out, const struct net_layer *layer, uint
     return out + (size_t)pitch * k * words * 4;
 }
 
-/* Bias, multiplier, what is added, shifts, of each channel; of rows by channels in the order in which
- * lanes have them. */
+/* Bias, multiplier, addend and shifts of each channel; for rows by channels, in lane order. */
 static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
                                 const struct net_layer *layer, uint32_t count)
 {
@@ -316,7 +316,7 @@ static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
     return out;
 }
 
-/* At most so many bytes for a layer. */
+/* Upper bound on the bytes of a layer. */
 static size_t packed_most(const struct net_plan_layer *made, const struct net_layer *layer,
                           uint32_t pitch, uint32_t pitch_a)
 {
@@ -349,7 +349,7 @@ static void pack(struct net_plan *plan, uint32_t i)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* What the addition's kernel does besides. */
+/* Adds the fused addition to the kernel's parameters. */
 static void set_addition(struct net_tile *tile, const struct net_plan *plan, uint32_t i)
 {
     const struct net_fields *f = &plan->model->layers[i].f;
@@ -366,7 +366,7 @@ static void set_addition(struct net_tile *tile, const struct net_plan *plan, uin
     tile->sum_high = (int32_t)f->high;
 }
 
-/* The kernel of layer i, or of the convolution that it is joined with. */
+/* Plans the kernel of layer i, or of the convolution fused with it. */
 static void plan_layer(struct net_plan *plan, uint32_t i)
 {
     struct net_plan_layer *made = &plan->layers[i];
@@ -407,7 +407,7 @@ static void plan_layer(struct net_plan *plan, uint32_t i)
         set_addition(tile, plan, i);
 }
 
-/* All layers that have kernels of their own. */
+/* Plans all layers with tiled kernels. */
 static enum status plan_tiles(struct net_plan *plan, struct error *err)
 {
     const struct net_model *model = plan->model;

@@ -1,9 +1,10 @@
-/* host_engine.c: a network on this processor: weights and memory laid out, one layer after the other.
+/* host_engine.c: a network on the CPU: lays out weights and memory, and computes layer by layer.
  *
- * Each tensor of a scratch has a frame of its zero point, as wide as the layers that read it look past
- * its edges, so that no window needs a check. A convolution gathers the inputs of some output pixels
- * into a panel, a row for each, and multiplies it by one block of channels after the other; where rows
- * lie side by side in the tensor already, that is the panel. Depthwise convolutions read the tensor. */
+ * Each tensor of a scratch has a border of its zero point, as wide as layers read past its edges,
+ * so that windows need no checks. A convolution gathers the inputs of some output pixels into a
+ * panel, a row each, and multiplies it by one block of channels after another; if the rows are
+ * already adjacent in the tensor, that serves as the panel. Depthwise convolutions read the
+ * tensor. */
 #include "net/host_engine.h"
 
 #include "base/avx2.h"
@@ -13,18 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PANEL_BYTES ((size_t)96 << 10) /* with its block's weights, within the second cache */
+#define PANEL_BYTES ((size_t)96 << 10) /* fits the L2 cache together with its block's weights */
 #define PANEL_MOST  (64 * HOST_TILE)   /* pixels */
 #define ALIGNMENT   64u
 
-/* A convolution as it is computed. */
+/* How a convolution is computed. */
 struct plan {
     bool is_depthwise, is_direct; /* neither: through panels */
-    size_t values, steps; /* of k in a row of a panel, or taps; steps in which they are taken */
-    size_t run;           /* bytes that lie side by side in the input */
-    size_t *places;       /* of the runs, or taps, counted from the first; owned */
+    size_t values, steps; /* of k in a row of a panel, or taps; steps to process them */
+    size_t run;           /* bytes adjacent in the input */
+    size_t *places;       /* of the runs, or taps, relative to the first; owned */
     size_t place_count;
-    unsigned blocks;  /* of a group */
+    unsigned blocks;  /* per group */
     uint8_t *weights; /* groups x blocks x block_bytes; owned */
     size_t block_bytes;
     struct host_parameters *parameters; /* groups x blocks; owned */
@@ -34,9 +35,9 @@ struct plan {
 struct host_engine {
     const struct net_model *model;
     const struct host_kernels *kernels;
-    struct plan *plans; /* one a layer */
-    size_t *offset;     /* of each tensor's first value in a scratch */
-    size_t *pitch;      /* bytes from row to row */
+    struct plan *plans; /* one per layer */
+    size_t *offset;     /* per tensor: its first value in a scratch */
+    size_t *pitch;      /* bytes between rows */
     uint64_t weight_bytes, scratch_bytes;
     size_t panel; /* offset of the panel in a scratch */
 };
@@ -51,7 +52,7 @@ static size_t round_up(size_t value, size_t to)
     return (value + to - 1) / to * to;
 }
 
-/* aligned_alloc() of zeros; at least one byte. */
+/* Zeroed aligned_alloc(); at least one byte. */
 static void *allocate(uint64_t *sum, size_t bytes)
 {
     const size_t whole = round_up(bytes + 1, ALIGNMENT);
@@ -78,11 +79,11 @@ static void set_parameters(struct host_parameters *p, unsigned at, const struct 
 static unsigned block_vectors(const struct host_kernels *k, bool is_depthwise, uint32_t channels)
 {
     const unsigned needed = (channels + k->lanes - 1) / k->lanes;
-    /* Vectors of 8 channels are woven over all of the block. */
+    /* Vectors of 8 channels are interleaved over the whole block. */
     return is_depthwise || k->lanes < 16 || needed > k->vectors ? k->vectors : needed;
 }
 
-/* The block's weights: steps x vectors x lanes x step values. */
+/* Packs the block's weights: steps x vectors x lanes x step values. */
 static void pack_block(void *out, const struct host_kernels *k, const struct plan *plan,
                        const struct net_layer *layer, struct host_parameters *parameters,
                        uint32_t first, uint32_t count)
@@ -106,7 +107,7 @@ static void pack_block(void *out, const struct host_kernels *k, const struct pla
         }
 }
 
-/* Where the taps, or runs of bytes that lie side by side, begin. */
+/* Finds where the taps, or the runs of adjacent bytes, begin. */
 static bool find_places(struct plan *plan, const struct host_engine *engine,
                         const struct net_fields *f, uint64_t *bytes)
 {
@@ -166,7 +167,7 @@ static enum status prepare_convolution(struct plan *plan, struct host_engine *en
 
 /* --- opening ------------------------------------------------------------------------------------- */
 
-/* Where everything lies in a scratch. */
+/* Computes the layout of a scratch. */
 static void lay_out(struct host_engine *engine)
 {
     const struct net_model *model = engine->model;
@@ -182,7 +183,7 @@ static void lay_out(struct host_engine *engine)
     engine->panel = at;
 }
 
-/* Pixels of a panel, at least a tile. */
+/* Pixels per panel, at least a tile. */
 static size_t panel_pixels(const struct plan *plan, const struct host_kernels *k)
 {
     const size_t pixels = PANEL_BYTES / (plan->steps * k->step * k->value);
@@ -344,7 +345,7 @@ static void run_depthwise(const struct host_engine *engine, uint32_t i, const ui
     }
 }
 
-/* The inputs of `count` output pixels from `pixel` on; also where they are stored. */
+/* Gathers the inputs of `count` output pixels starting at `pixel`, and where to store them. */
 static void gather(const struct host_engine *engine, struct host_scratch *scratch, uint32_t i,
                    const uint8_t *in, uint8_t *out, size_t pixel, size_t count, size_t row)
 {
@@ -396,7 +397,7 @@ struct rows {
     const struct net_layer *layer;
     const uint8_t *a, *b;
     uint8_t *out;
-    size_t count; /* values of the row */
+    size_t count; /* values in the row */
     int32_t zero_a, zero_b;
 };
 
@@ -471,7 +472,7 @@ static void run_rows(const struct host_engine *engine, uint32_t i, const uint8_t
 
 /* --- pools --------------------------------------------------------------------------------------- */
 
-/* A pixel of a pool; its taps inside of the input are rows x columns from `in` on. */
+/* An output pixel of a pool; its taps inside the input are rows x columns starting at `in`. */
 struct pixel {
     const uint8_t *in;
     uint8_t *out;
@@ -513,7 +514,7 @@ static void mean_pixel(const struct net_fields *f, const struct pixel *p, int64_
     }
 }
 
-/* The taps [*from, return value) of a window that begins at `first` that are in [0, size). */
+/* The taps [*from, return value) of a window starting at `first` that are in [0, size). */
 static uint32_t clip(uint32_t *from, int64_t first, uint32_t kernel, uint32_t size)
 {
     *from = first < 0 ? (uint32_t)-first : 0;
@@ -558,7 +559,7 @@ static void run_sum(const struct host_engine *engine, const struct net_fields *f
 
 /* --- a picture ----------------------------------------------------------------------------------- */
 
-/* Between rows in a scratch and densely packed ones. */
+/* Copies between rows in a scratch and densely packed ones. */
 static void copy_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t from_pitch,
                       uint32_t rows, size_t bytes)
 {

@@ -1,7 +1,7 @@
-/* host_engine.h: a network on this processor.
+/* host_engine.h: computes a network on the CPU.
  *
- * The engine holds the weights in the order of the processor's instructions; any number of threads may
- * use it. Each thread has a scratch of its own and computes one picture after the other in it. The
+ * The engine holds the weights in the order of the CPU's instructions; any number of threads may
+ * use it. Each thread has its own scratch, in which it computes one picture after another. The
  * values are those of net/reference.h. */
 #ifndef CLPIPE_NET_HOST_ENGINE_H
 #define CLPIPE_NET_HOST_ENGINE_H
@@ -11,12 +11,13 @@
 struct host_engine;
 struct host_scratch;
 
-/* Prepares a model, which must outlive the engine, for the best instructions that this processor has, or
- * for those that `kernels` names (host_kernels.h). STATUS_USAGE: this processor has none of this name. */
+/* Prepares a model, which must outlive the engine, for the best instructions of this CPU, or for
+ * those named by `kernels` (host_kernels.h). STATUS_USAGE: this CPU does not support `kernels`;
+ * STATUS_FAILED: out of memory. */
 enum status host_engine_open(struct host_engine **out, const struct net_model *model,
                              const char *kernels, struct error *err);
 
-/* Accepts NULL in *engine, and leaves it. */
+/* Accepts a pointer to NULL; sets *engine to NULL. */
 void host_engine_close(struct host_engine **engine);
 
 /* "avx512-vnni", "avx-vnni", "avx2" or "plain". */
@@ -30,8 +31,8 @@ enum status host_scratch_open(struct host_scratch **out, const struct host_engin
                               struct error *err);
 void host_scratch_close(struct host_scratch **scratch);
 
-/* Computes a picture: height x width x 3 bytes. outputs[i] gets the tensor of the model's output i, densely
- * packed; NULL: it is not wanted. Whatever the outputs held before does not matter. */
+/* Computes a picture: height x width x 3 bytes. outputs[i] gets the tensor of the model's output i,
+ * densely packed; NULL: not wanted. Does not read outputs. */
 void host_engine_run(const struct host_engine *engine, struct host_scratch *scratch,
                      const uint8_t *picture, void *const *outputs);
 

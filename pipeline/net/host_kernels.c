@@ -1,12 +1,12 @@
 /* host_kernels.c: the variants: AVX-512 VNNI, AVX-VNNI, AVX2 and plain C.
  *
- * Products of uint8 and int8 are exact in all of them. vpmaddubsw, which other programs take where there
- * is no VNNI, saturates; AVX2 multiplies values of 16 bits instead. Sums begin with the bias, of which
- * the model's reader has proven that they stay within int32.
+ * Products of uint8 and int8 are exact in all of them. vpmaddubsw, which other programs use without
+ * VNNI, saturates; AVX2 multiplies 16-bit values instead. Sums begin with the bias; the model's
+ * reader has proven that they stay within int32.
  *
- * Tiles keep their sums in registers. GCC 12 puts those of the intrinsic of vpdpbusd on the stack
- * between rounds, hence inline assembly. The last tile of a panel begins earlier instead of being
- * smaller: it makes some pixels again. */
+ * Tiles keep their sums in registers. GCC 12 spills those of the vpdpbusd intrinsic to the stack
+ * between rounds, hence the inline assembly. The last tile of a panel starts earlier instead of
+ * being smaller, recomputing some pixels. */
 #include "net/host_kernels.h"
 
 #include "base/avx2.h"
@@ -103,7 +103,7 @@ static inline int32_t four_bytes(const uint8_t *from)
 
 enum { LANES_256 = 8, VECTORS_256 = 2, TILE_256 = 6 };
 
-/* The order in which packing leaves 16 bytes in that of the channels. */
+/* The order of the channels after packing 16 bytes. */
 static unsigned channel_256(unsigned vectors, unsigned vector, unsigned lane)
 {
     (void)vectors;
@@ -141,7 +141,7 @@ AVX2_INLINE __m256i requantise_256(__m256i sum, const struct host_parameters *p,
                              load_256(p->shift + at));
 }
 
-/* The channels of a pixel of a block. */
+/* Stores the channels of a pixel of a block. */
 AVX2_INLINE void store_256(uint8_t *out, __m256i a, __m256i b, const struct host_block *block,
                            bool shifts_first)
 {
@@ -221,7 +221,7 @@ AVX2_INLINE __m128i load_16(const uint8_t *from)
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
-/* Pairs of taps, as values of 16 bits, or fours of bytes. */
+/* Takes pairs of taps as 16-bit values, or four taps as bytes. */
 AVX2_INLINE void depthwise_row_256(const struct host_depthwise *d, size_t steps, bool vnni,
                                    bool shifts_first)
 {
@@ -256,7 +256,7 @@ AVX2_INLINE void depthwise_row_256(const struct host_depthwise *d, size_t steps,
     }
 }
 
-/* With the numbers of steps of 3x3 and 5x5 known to the compiler. */
+/* Specialised for the steps of 3x3 and 5x5. */
 AVX2_INLINE void depthwise_256(const struct host_depthwise *d, bool vnni)
 {
     const size_t small = vnni ? 3 : 5, large = vnni ? 7 : 13;

@@ -1,7 +1,7 @@
-/* host_kernels.h: products of a network's convolutions on this processor, in exact integers.
+/* host_kernels.h: products of a network's convolutions on the CPU, in exact integers.
  *
- * Channels are taken in blocks, whose weights, biases, multipliers and shifts lie in the order in which
- * a variant's vectors take them. A panel holds the inputs of some output pixels, one row for each. */
+ * Channels are processed in blocks, whose weights, biases, multipliers and shifts are in the order
+ * of a variant's vectors. A panel holds the inputs of some output pixels, one row each. */
 #ifndef CLPIPE_NET_HOST_KERNELS_H
 #define CLPIPE_NET_HOST_KERNELS_H
 
@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HOST_CHANNELS 64u /* of a block, at most */
-#define HOST_SLACK    64u /* bytes past what is read, in panels and tensors, that may be read, too */
-#define HOST_TILE     14u /* pixels of a tile, at most */
+#define HOST_CHANNELS 64u /* per block, at most */
+#define HOST_SLACK    64u /* bytes past the end of panels and tensors that may be read */
+#define HOST_TILE     14u /* pixels per tile, at most */
 
-/* Of the sum of a channel: requantised + zero = (mul_hi(sum << pre, mul) + add) >> shift. */
+/* Per channel: requantised + zero = (mul_hi(sum << pre, mul) + add) >> shift. */
 struct host_parameters {
     int32_t bias[HOST_CHANNELS], mul[HOST_CHANNELS], add[HOST_CHANNELS], shift[HOST_CHANNELS],
         pre[HOST_CHANNELS];
@@ -22,26 +22,26 @@ struct host_parameters {
 struct host_block {
     const void *weights; /* steps x vectors x lanes x step values; aligned to 64 */
     const struct host_parameters *parameters;
-    unsigned vectors, count; /* channels that are stored: the first of lanes x vectors */
+    unsigned vectors, count; /* channels stored: the first of lanes x vectors */
     bool shifts_first;       /* a `pre` is not 0 */
     uint8_t low, high;
 };
 
-/* pixels rows of a panel times a block. */
+/* Multiplies `pixels` rows of a panel by a block. */
 struct host_multiply {
     const void *panel;
-    size_t stride, steps; /* bytes from row to row; steps of k */
+    size_t stride, steps; /* bytes between rows; steps of k */
     unsigned pixels;
-    uint8_t *const *out; /* where the pixel's channels begin */
-    size_t first;        /* channel of the block */
+    uint8_t *const *out; /* per pixel: where its channels begin */
+    size_t first;        /* first channel of the block */
     struct host_block block;
 };
 
 /* A row of pixels of a depthwise convolution. */
 struct host_depthwise {
     const uint8_t *in;  /* the first tap of the first pixel, at the block's first channel */
-    size_t step;        /* bytes from one pixel's first tap to the next one's */
-    const size_t *taps; /* steps x step places, counted from the first tap */
+    size_t step;        /* bytes between the first taps of two pixels */
+    const size_t *taps; /* steps x step offsets from the first tap */
     size_t steps;
     unsigned pixels;
     uint8_t *out;
@@ -51,22 +51,22 @@ struct host_depthwise {
 
 struct host_kernels {
     const char *name;
-    unsigned lanes, vectors; /* of a block, at most; depthwise: always so many vectors */
-    unsigned step;           /* values of k, or taps, that are multiplied at a time */
-    unsigned value;          /* bytes of a value in panels and weights: 1 or 2 */
+    unsigned lanes, vectors; /* per block, at most; depthwise: exactly */
+    unsigned step;           /* values of k, or taps, multiplied at a time */
+    unsigned value;          /* bytes per value in panels and weights: 1 or 2 */
     /* The block's channel in a lane of a vector. */
     unsigned (*channel)(unsigned vectors, unsigned vector, unsigned lane);
     bool (*runs)(void);
-    /* Copies bytes to a panel; may write up to 15 values past them. */
+    /* Copies bytes to a panel; may write up to 15 values past the end. */
     void (*copy)(void *to, const uint8_t *from, size_t count);
     void (*multiply)(const struct host_multiply *m);
     void (*depthwise)(const struct host_depthwise *d);
 };
 
-/* The best that this processor runs, or the one of this name; NULL: it does not run here. */
+/* The best variant for this CPU, or the one named; NULL: this CPU does not support it. */
 const struct host_kernels *host_kernels_choose(const char *name);
 
-/* All names, best first, whether they run here or not; NULL from the last on. */
+/* All names, best first, supported or not; NULL past the end. */
 const char *host_kernels_name(unsigned i);
 
 #endif

@@ -1,8 +1,8 @@
-/* model.c: the reader of networks.
+/* model.c: reads network files.
  *
  * The arrays of a file have no offsets: each follows from the layers before it, so that nothing can
- * overlap or be read twice. A layer is checked in the order of the file against the tensors before it;
- * one that reads itself or a later one is refused, so there are no cycles. */
+ * overlap or be read twice. Layers are checked in file order against the tensors before them; a
+ * layer that reads itself or a later one is refused, so there are no cycles. */
 #include "net/model.h"
 
 #include "base/hash.h"
@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct net_fields) == 96, "as in docs/networks.md");
 
 static const char magic[8] = "clp-net1";
 
-/* Which fields a kind has besides a, height, width and channels. */
+/* The fields of a kind besides a, height, width and channels. */
 enum {
     HAS_B = 1,
     HAS_WINDOW = 2,
@@ -86,10 +86,10 @@ size_t net_tensor_bytes(const struct net_tensor *tensor)
     return net_tensor_values(tensor) * (tensor->is_sum ? sizeof(int32_t) : 1);
 }
 
-/* What is read, and how far. */
+/* The state of reading a file. */
 struct reading {
     struct net_model *model;
-    uint64_t size, at; /* of what is before the digest */
+    uint64_t size, at; /* size: without the digest */
 };
 
 static bool is_between(uint32_t value, uint32_t least, uint32_t most)
@@ -97,7 +97,7 @@ static bool is_between(uint32_t value, uint32_t least, uint32_t most)
     return value >= least && value <= most;
 }
 
-/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL: the file ends before. */
+/* The next array: `bytes` at the next multiple of ALIGNMENT; NULL: the file is too short. */
 static const void *take(struct reading *reading, uint64_t bytes)
 {
     const uint64_t from = (reading->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -107,7 +107,8 @@ static const void *take(struct reading *reading, uint64_t bytes)
     return reading->model->bytes + from;
 }
 
-/* --- layers: each function says what is wrong, or NULL ----------------------------------------- */
+/* --- layers: each function returns what is wrong, or NULL
+ * ---------------------------------------- */
 
 static const char *check_fields(const struct net_fields *f, unsigned has)
 {
@@ -138,7 +139,7 @@ static const char *check_size(const struct net_tensor *tensor)
     return NULL;
 }
 
-/* One direction of a window: does each begin before the input's end and end after its beginning? */
+/* One direction of windows: does each begin before the input's end and end after its beginning? */
 static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
                                    uint32_t dilation, uint32_t before)
 {
@@ -170,7 +171,8 @@ static uint64_t framed_values(const struct net_tensor *t)
            t->channels;
 }
 
-/* The layer's window, with a dilation of 1 if it has none; what it reads past the input's edges. */
+/* Checks the layer's window, with a dilation of 1 if it has none, and records what it reads past
+ * the input's edges. */
 static const char *check_window(struct net_fields *f, unsigned has, struct net_tensor *a)
 {
     if (!(has & HAS_DILATION))
@@ -193,7 +195,7 @@ static const char *check_window(struct net_fields *f, unsigned has, struct net_t
     return NULL;
 }
 
-/* No sum of bias and products, in any order, may leave int32, nor when it is shifted by 33 - shift. */
+/* No sum of bias and products, in any order, may overflow int32, nor if shifted by 33 - shift. */
 static const char *check_channel(const int8_t *weights, uint64_t count, int32_t bias, int32_t mul,
                                  int32_t shift)
 {
@@ -216,7 +218,8 @@ static const char *read_convolution(struct net_layer *layer, struct reading *rea
     const struct net_fields *f = &layer->f;
     if (f->groups == 0 || a->channels % f->groups || f->channels % f->groups)
         return "its groups do not divide the channels";
-    /* Sides, channels and their product are bounded, so that this cannot overflow: 2^26 * 2^16 * 2^16. */
+    /* Sides, channels and their product are bounded, so this cannot overflow: 2^26 * 2^16 *
+     * 2^16. */
     const uint64_t each = (uint64_t)f->kernel_y * f->kernel_x * (a->channels / f->groups);
     const uint64_t table = f->channels * sizeof(int32_t);
     layer->weights = take(reading, each * f->channels);
@@ -257,7 +260,7 @@ static bool same_sides(const struct net_fields *f, const struct net_tensor *a)
     return f->height == a->height && f->width == a->width;
 }
 
-/* What is special to the kind; a and b exist, the fields are those of the kind. */
+/* Reads what is specific to the kind; a and b exist, and the fields are those of the kind. */
 static const char *read_kind(struct net_layer *layer, struct reading *reading)
 {
     struct net_fields *f = &layer->f;
@@ -326,7 +329,7 @@ static const char *read_layer(struct reading *reading, uint32_t i)
         return fault;
     const struct net_tensor *a = &model->tensors[f->a];
     const uint64_t made = net_tensor_values(&tensor);
-    uint64_t each = 1; /* steps for a value: below 2^26 * 2^16 */
+    uint64_t each = 1; /* steps per value: below 2^26 * 2^16 */
     if (f->kind == NET_SUM)
         each = (uint64_t)a->height * a->width;
     else if (f->kernel_y)
@@ -370,7 +373,7 @@ static const char *check_output(const struct net_model *model, uint32_t i)
     return NULL;
 }
 
-/* Where the next character of UTF-8 is; NULL: there is none, or one of control that is no newline. */
+/* The next UTF-8 character; NULL: invalid, or a control character other than newline. */
 static const char *next_character(const char *at, const char *end)
 {
     const uint8_t first = (uint8_t)*at;
@@ -384,7 +387,7 @@ static const char *next_character(const char *at, const char *end)
     return at;
 }
 
-/* Is it text, and of how many lines, none of which is empty? */
+/* Whether it is text; counts its lines and notes empty ones. */
 static bool is_text(uint32_t *lines, bool *has_empty, const char *text, uint32_t bytes)
 {
     const char *const end = text + bytes;
@@ -432,8 +435,8 @@ static const char *read_texts(struct reading *reading, const struct header *head
     return NULL;
 }
 
-/* The linear layer of the classes, whose columns are known once the layers are. It lies before their
- * arrays, so its output's size is taken from the layer as it is written, and checked later. */
+/* Reads the linear layer of the classes, whose columns are known only after the layers. It precedes
+ * their arrays, so its output's size is taken from the layer as written, and checked later. */
 static const char *read_classes(struct reading *reading)
 {
     const struct net_model *model = reading->model;
@@ -462,7 +465,8 @@ static const char *read_classes(struct reading *reading)
     return NULL;
 }
 
-/* All of it; what is wrong, or NULL. `where` then says with what, if it is only a part. */
+/* Reads everything; returns what is wrong, or NULL. `where` names the part at fault, if it is only
+ * a part. */
 static const char *read_all(struct reading *reading, const struct header *header, char where[64])
 {
     struct net_model *model = reading->model;
@@ -495,7 +499,7 @@ static const char *read_all(struct reading *reading, const struct header *header
     return reading->at == reading->size ? NULL : "bytes follow its last layer";
 }
 
-/* What can be said from the header and the digest. */
+/* Checks the header and the digest. */
 static const char *check_header(const struct header *header, const void *bytes, size_t size)
 {
     const struct net_tensor picture = {

@@ -1,8 +1,8 @@
-/* model.h: a network of 8-bit integers, as its file describes it: a flat list of layers.
+/* model.h: an 8-bit integer network as described by its file: a flat list of layers.
  *
- * docs/networks.md defines the file and the arithmetic. The file is untrusted: whatever this reader
- * accepts can be computed without a check. Sizes, windows and tensors fit, every sum fits into int32
- * in any order of its terms, and memory and multiplications are bounded. */
+ * docs/networks.md defines the file and the arithmetic. The file is untrusted: any network that
+ * this reader accepts can be computed without checks. Sizes, windows and tensors fit, every sum
+ * fits int32 in any order of its terms, and memory and multiplications are bounded. */
 #ifndef CLPIPE_NET_MODEL_H
 #define CLPIPE_NET_MODEL_H
 
@@ -13,7 +13,7 @@
 #define NET_NAME        32
 #define NET_LAYERS_MAX  4096u
 #define NET_OUTPUTS_MAX 16u
-#define NET_VALUES_MAX  65536u /* of an output, channels of a tensor */
+#define NET_VALUES_MAX  65536u /* in an output, or channels of a tensor */
 #define NET_NO_CLASSES  UINT32_MAX
 
 enum net_kind {
@@ -29,19 +29,19 @@ enum net_kind {
 
 enum net_fit { NET_SQUASH, NET_CROP };
 
-/* A layer's fields as the file has them. */
+/* A layer's fields, as in the file. */
 struct net_fields {
-    uint32_t kind, a, b; /* tensors that it reads; it makes the tensor of its own number plus 1 */
-    uint32_t height, width, channels; /* of what it makes */
+    uint32_t kind, a, b; /* tensors read; the layer computes tensor number i + 1, i being its own */
+    uint32_t height, width, channels; /* of its output */
     uint32_t kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
-    uint32_t groups; /* of a convolution; tables of a table: 1 or channels */
+    uint32_t groups; /* of a convolution; of a table: number of tables, 1 or channels */
     uint32_t zero, low, high;
     int32_t mul_a, mul_b;
     uint32_t shift, counts_padding;
     uint32_t nothing[2];
 };
 
-/* The arrays lie in the model. */
+/* The arrays belong to the model. */
 struct net_layer {
     struct net_fields f;
     const int8_t *weights; /* convolution: channels x kernel_y x kernel_x x channels_a / groups */
@@ -49,15 +49,15 @@ struct net_layer {
     const uint8_t *tables;             /* table: groups x 256 */
 };
 
-/* height x width x channels values in this order: int32 of the layer `sum`, else uint8. The layers that
- * read it look at most so many rows and columns past its edges, where its zero point is. */
+/* height x width x channels values in this order: int32 from a `sum` layer, else uint8. top to
+ * right: rows and columns that layers read past the edges, where all values are the zero point. */
 struct net_tensor {
     uint32_t height, width, channels, zero;
     bool is_sum;
     uint32_t top, bottom, left, right;
 };
 
-/* A value v stands for double(v - zero) * double(mul) * 2^-shift. */
+/* Value v means double(v - zero) * double(mul) * 2^-shift. */
 struct net_output {
     char name[NET_NAME];
     uint32_t tensor;
@@ -65,19 +65,19 @@ struct net_output {
     uint32_t shift, nothing;
 };
 
-/* Scores of the values x of an output: bias[c] + scale[c] * sum over j of weights[c][j] * x[j]. */
+/* Class scores of an output's values x: bias[c] + scale[c] * sum over j of weights[c][j] * x[j]. */
 struct net_classes {
     uint32_t count, output; /* 0 and NET_NO_CLASSES: none */
     uint32_t columns;
     const int8_t *weights; /* count x columns */
     const float *scale, *bias;
-    const char *names; /* count lines, each ended by a newline; names_bytes in all, no NUL */
+    const char *names; /* count lines, each ending with a newline; names_bytes in total, no NUL */
     uint32_t names_bytes;
 };
 
-/* Read-only once it is open: any number of threads may use it. */
+/* Read-only once open, so any number of threads may use it. */
 struct net_model {
-    uint32_t height, width; /* of the picture, 3 channels */
+    uint32_t height, width; /* of the picture, which has 3 channels */
     enum net_fit fit;
     uint32_t crop; /* in thousandths of the resized side */
     uint32_t layer_count, output_count;
@@ -87,33 +87,33 @@ struct net_model {
     struct net_classes classes;
     const char *about; /* about_bytes of UTF-8, not terminated */
     uint32_t about_bytes;
-    uint64_t products; /* multiplications for a picture */
+    uint64_t products; /* multiplications per picture */
     char digest[65];   /* SHA-256 of the whole file */
-    uint8_t *bytes;    /* the file, `size` of them */
+    uint8_t *bytes;    /* the file, `size` bytes */
     size_t size;
 };
 
-/* Reads a file of at most 1 GiB. STATUS_FAILED with one line that names the path and the fault. */
+/* Reads a file of at most 1 GiB. STATUS_FAILED, with one line that names the path and the fault. */
 enum status net_model_open(struct net_model **out, const char *path, struct error *err);
 
-/* The same from bytes, of which it keeps a copy; `subject` begins the line of an error. */
+/* The same from bytes, which it copies; `subject` begins the error line. */
 enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
                            const char *subject, struct error *err);
 
-/* Accepts NULL in *model, and leaves it. */
+/* Accepts a pointer to NULL; sets *model to NULL. */
 void net_model_close(struct net_model **model);
 
-/* Values of a tensor of one picture, and the bytes that they take. */
+/* The number of values of a tensor of one picture, and their size in bytes. */
 size_t net_tensor_values(const struct net_tensor *tensor);
 size_t net_tensor_bytes(const struct net_tensor *tensor);
 
 /* "convolution", "add", ... */
 const char *net_kind_name(enum net_kind kind);
 
-/* The output of this name; NULL: the first one. -1: there is none. */
+/* The index of the output named; NULL: the first. -1: no such output. */
 int net_model_output(const struct net_model *model, const char *name);
 
-/* The values of an output as numbers, from those of its tensor. */
+/* Converts the values of an output's tensor to floating point. */
 void net_output_values(float *out, const struct net_model *model, const struct net_output *output,
                        const void *tensor);
 

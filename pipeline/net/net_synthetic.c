@@ -1,4 +1,4 @@
-/* net_synthetic.c: writes the files of networks and reads them. */
+/* net_synthetic.c: writes network files in memory and reads them. */
 #include "net/net_synthetic.h"
 
 #include "base/hash.h"
@@ -27,7 +27,7 @@
      .low = least, .high = 255, .mul_a = 700000, .mul_b = 500000, .shift = 20}
 #define SUMS(from, c) {.kind = NET_SUM, .a = from, .height = 1, .width = 1, .channels = c}
 
-/* What layers read, as in the file: all kinds; then all kernels of tensor cores. */
+/* Layers' fields as in the file: all kinds; then all tensor core kernels. */
 static const struct net_fields networks[NET_SYNTHETICS][LAYERS_MOST] = {
     {
         {.kind = NET_TABLE, .height = 17, .width = 13, .channels = 3, .groups = 3, .zero = 130},
@@ -88,8 +88,8 @@ static void *put(struct writing *w, size_t bytes)
     return array;
 }
 
-/* Sums that use the whole range of what they become; some channels are nearly dead or saturated, whose
- * shifts are small: not where channels are in fives. */
+/* Sums use the whole range of the result; some channels are nearly dead or saturated, with small
+ * shifts, unless channels come in fives. */
 static void put_convolution(struct writing *w, const struct net_fields *f, uint32_t channels_a)
 {
     const size_t taps = (size_t)f->kernel_y * f->kernel_x * (channels_a / f->groups);
@@ -130,7 +130,7 @@ enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed,
     w.at += sizeof outputs;
     memcpy(w.bytes + w.at, layers, count * sizeof *layers);
     w.at += count * sizeof *layers;
-    put(&w, 0); /* no text, and no names */
+    put(&w, 0); /* no text and no names */
     for (uint32_t i = 0; i < count; i++) {
         const struct net_fields *f = &layers[i];
         channels[i + 1] = f->channels;

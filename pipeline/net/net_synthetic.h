@@ -1,5 +1,6 @@
-/* net_synthetic.h: small networks with random weights, for self-tests: every kind of layer, shapes that
- * no vector divides, zero points and limits of both ends; and every kernel of the device's table. */
+/* net_synthetic.h: small networks with random weights, for self-tests: all kinds of layer, shapes
+ * that no vector size divides, extreme zero points and limits, and every kernel of the device's
+ * table. */
 #ifndef CLPIPE_NET_NET_SYNTHETIC_H
 #define CLPIPE_NET_NET_SYNTHETIC_H
 
@@ -7,7 +8,8 @@
 
 #define NET_SYNTHETICS 2u
 
-/* Network `which`. Its outputs are "sums" (int32) and "scores" (uint8). Close it with net_model_close. */
+/* Builds network `which`, with outputs "sums" (int32) and "scores" (uint8). Close it with
+ * net_model_close. STATUS_FAILED: out of memory. */
 enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* reference.c: every layer as docs/networks.md says, one value after the other. */
+/* reference.c: every layer as defined in docs/networks.md, one value at a time. */
 #include "net/reference.h"
 
-/* The taps of one output pixel that lie inside of the input. */
+/* The taps of one output pixel that lie inside the input. */
 struct window {
     int64_t y, x; /* of the first tap */
     uint32_t y_from, y_to, x_from, x_to;
@@ -84,7 +84,7 @@ static void sum_picture(int32_t *out, const struct net_tensor *a, const uint8_t 
             out[c] += *in++ - (int32_t)a->zero;
 }
 
-/* Layers that make each value of the values in its place. */
+/* Elementwise layers: each value depends on the values at the same place. */
 static uint8_t value_at(const struct net_layer *layer, const struct net_tensor *a,
                         const struct net_tensor *b, const uint8_t *from_a, const uint8_t *from_b,
                         size_t i)

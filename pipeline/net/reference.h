@@ -1,4 +1,4 @@
-/* reference.h: the plain C reference of a network's layers, with which every engine is compared. */
+/* reference.h: the plain C reference of a network's layers, which every engine is compared with. */
 #ifndef CLPIPE_NET_REFERENCE_H
 #define CLPIPE_NET_REFERENCE_H
 
@@ -16,15 +16,14 @@ static inline uint8_t net_clamp(const struct net_fields *f, int64_t value)
     return (uint8_t)(value < f->low ? f->low : value > f->high ? f->high : value);
 }
 
-/* A mean of `taps` values, rounded as all means of networks are. */
+/* The mean of `taps` values, with the rounding of all network means. */
 static inline uint8_t net_mean(const struct net_fields *f, int64_t sum, int64_t taps)
 {
     const int64_t above = 2 * sum * f->mul_a + (taps << f->shift), below = taps << (f->shift + 1);
     return net_clamp(f, above / below - (above % below < 0));
 }
 
-/* Computes layer i of one picture: from tensors[a] and tensors[b] the tensor i + 1, all of one picture
- * and densely packed. */
+/* Computes layer i for one picture: tensor i + 1 from tensors[a] and tensors[b], densely packed. */
 void net_reference_layer(const struct net_model *model, uint32_t i, void *const *tensors);
 
 #endif

@@ -1,5 +1,5 @@
-/* runtime.c: ONNX Runtime by the few entries of its table of functions that are needed, whose places never
- * change, and the processes in which it runs. */
+/* runtime.c: calls ONNX Runtime through the few entries needed of its function table, whose
+ * positions never change, in separate processes. */
 #include "net/runtime.h"
 
 #include "base/half.h"
@@ -35,9 +35,9 @@
 #define LOG_FATAL   4
 #define MEMORY      ((uint64_t)4 << 30)
 #define BATCH_MOST  32u
-#define PIXELS      (1u << 20) /* of a batch of the usual size, so that a model's own values stay few */
-#define INPUT_BYTES ((size_t)64 << 20) /* of a batch; the largest picture fits */
-#define LOOKS       4500 /* for an answer, of 0.2 s: a model that gives none in 15 minutes never will */
+#define PIXELS      (1u << 20) /* per batch of the usual size, to keep a model's own values few */
+#define INPUT_BYTES ((size_t)64 << 20) /* per batch; the largest picture fits */
+#define LOOKS       4500 /* waits of 0.2 s for an answer: a model silent for 15 minutes is stuck */
 
 /* clang-format off */
 #define ENTRIES(ENTRY) \
@@ -71,13 +71,13 @@
 #define PLACE(place, result, name, arguments) place,
 /* clang-format on */
 
-/* What both processes see. */
+/* Shared by both processes. */
 struct shared {
     sem_t asked, answered;
     struct runtime_about about;
     struct runtime_job job;
-    uint32_t count, values; /* of the batch; of a row, as it came out */
-    long kilobytes;         /* the most memory that the process has had */
+    uint32_t count, values; /* of the batch; of a row, as computed */
+    long kilobytes;         /* peak memory of the process */
     bool failed;
     char why[600];
     float rows[BATCH_MOST * RUNTIME_VALUES_MAX];
@@ -87,9 +87,9 @@ struct shared {
 struct runtime {
     char *path;
     bool started, cuda;
-    pid_t process; /* 0: it has ended */
+    pid_t process; /* 0: ended */
     struct shared *shared;
-    struct runtime_about about; /* a copy: what is shared may change */
+    struct runtime_about about; /* a copy: shared memory may change */
     pthread_mutex_t lock;
     struct runtime *next;
 };
@@ -113,7 +113,7 @@ struct session {
 #define FAIL(s, ...) \
     ((s)->shared->failed = true, snprintf((s)->shared->why, sizeof (s)->shared->why, __VA_ARGS__), false)
 
-/* Takes a status of the library. */
+/* Checks a status of the library. */
 static bool done(struct session *s, void *status)
 {
     if (!status)
@@ -170,8 +170,8 @@ static bool append_cuda(struct session *s, void *options)
                            "onnxruntime-gpu, or leave out provider=cuda", s->version);
 }
 
-/* Reads the file once, so that the digest is of what is loaded. Threads do not spin between batches: their
- * processors are those of the decoders. */
+/* Reads the file once, so that the digest matches what is loaded. Threads do not spin between
+ * batches, as the decoders need their processors. */
 static bool open_session(struct session *s, const char *path, bool cuda)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC), threads = (int)config.threads;
@@ -218,7 +218,7 @@ static bool read_shape(struct session *s, struct runtime_tensor *out, const void
     return true;
 }
 
-/* The input (index -1), or an output. */
+/* Describes the input (index -1) or an output. */
 static bool describe(struct session *s, struct runtime_tensor *out, char **name, int index)
 {
     const bool input = index < 0;
@@ -266,7 +266,7 @@ static float value_at(const void *data, int type, size_t i)
     return type == RUNTIME_HALF ? half_to_float(((const uint16_t *)data)[i]) : ((const float *)data)[i];
 }
 
-/* Rows of an output: count x values, or of tokens count x tokens x values. */
+/* Takes the rows of an output: count x values or, with tokens, count x tokens x values. */
 static bool take_rows(struct session *s, const void *data, const struct runtime_tensor *made)
 {
     struct shared *shared = s->shared;
@@ -315,7 +315,8 @@ static bool compute(struct session *s)
     return computed;
 }
 
-/* Signals that end a job politely come to all of its processes; the one that matters ends this one. */
+/* Runs the model's process. Signals that politely end a job reach all of its processes; the main
+ * process ends this one. */
 static _Noreturn void be_process(struct shared *shared, const char *path, bool cuda)
 {
     struct session session = {.shared = shared};
@@ -330,7 +331,7 @@ static _Noreturn void be_process(struct shared *shared, const char *path, bool c
 #endif
     prctl(PR_SET_NAME, "clpipe-network");
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    setenv("ORT_DISABLE_TELEMETRY", "1", 1); /* it would send, and write to the home directory */
+    setenv("ORT_DISABLE_TELEMETRY", "1", 1); /* it would send data and write to $HOME */
     setenv("ORT_TELEMETRY_DISABLED", "1", 1);
     const bool ready = open_library(&session) && open_session(&session, path, cuda) &&
                        describe_model(&session, cuda);
@@ -382,7 +383,7 @@ const struct runtime_about *runtime_about(const struct runtime *runtime)
     return &runtime->about;
 }
 
-/* Waits for an answer, and takes the failure that it is or that there is none. */
+/* Waits for an answer; a failure, or the lack of an answer, becomes the error. */
 static enum status take_answer(struct runtime *runtime, enum status status, struct error *err)
 {
     struct shared *shared = runtime->shared;
@@ -446,7 +447,7 @@ enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
     return status;
 }
 
-/* The values of all bytes of a channel, as the model takes them. */
+/* The values of all bytes of a channel in the model's type. */
 union table {
     float wide[256];
     uint16_t half[256];
@@ -528,7 +529,7 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
         }
         for (uint32_t k = 0; k < here; k++)
             put_picture(shared->input + k * bytes, pictures[i + k], tables, job, type);
-        /* A model with a batch of its own gets zeros behind them. */
+        /* A model with a fixed batch size gets zeros after them. */
         shared->count = fixed > 0 ? batch : here;
         memset(shared->input + here * bytes, 0, (shared->count - here) * bytes);
         shared->job = *job;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LANES AFFINITY_LANES
-/* a: the part of each row's score that comes from its neighbours. */
+/* a: the share of a row's score that comes from its neighbours. */
 #define DAMPING 0.9
 /* The error is below 2 q^STEPS, q = a / (1 + sqrt(1 - a a)) = 0.627: 2.2e-13. */
 #define STEPS 64
@@ -38,7 +38,7 @@ static bool is_near(const struct neighbours *nearest, uint64_t row, uint64_t oth
     return false;
 }
 
-/* Counts it before there are edges. */
+/* Only counts it until edges are allocated. */
 static void add_edge(struct affinity *affinity, uint64_t from, uint64_t to, double weight)
 {
     if (affinity->edges)
@@ -122,7 +122,7 @@ void affinity_close(struct affinity *affinity)
 
 /* --- diffusion ---------------------------------------------------------------------------------- */
 
-/* next = w (a S now - next) + next; what the starts add comes after. */
+/* next = w (a S now - next) + next; the starts' contribution is added later. */
 static inline __attribute__((always_inline)) void
 step_body(double *restrict next, const double *restrict now, const struct affinity *affinity, double w)
 {
@@ -150,7 +150,7 @@ static void step_plain(double *restrict next, const double *restrict now,
 
 #if defined(__x86_64__)
 
-/* The same operations, of four lanes at a time. */
+/* The same operations on four lanes at a time. */
 __attribute__((target("avx2"))) static void step_avx2(double *restrict next,
                                                       const double *restrict now,
                                                       const struct affinity *affinity, double w)
@@ -180,8 +180,8 @@ void affinity_diffuse(double *scores, double *scratch, const struct affinity *af
     double w = 1;
     memset(scores, 0, count * sizeof *scores);
     memset(scratch, 0, count * sizeof *scratch);
-    /* Each step replaces the scores of the one before the last; the last of STEPS, an even number,
-     * writes `scores`. */
+    /* Each step overwrites the scores of the one before the last; the last of STEPS, an even
+     * number, writes `scores`. */
     for (unsigned k = 0; k < STEPS; k++) {
         double *to = k % 2 ? scores : scratch;
         step(to, k % 2 ? scratch : scores, affinity, w);

@@ -5,7 +5,8 @@
 #include "search/block_reader.h"
 #include "search/nearest.h"
 
-/* *lists: source->rows x config->n, in order, the caller's to free; out: its counts and times. */
+/* *lists: source->rows x config->n, in order; the caller frees it. out: receives counts and times.
+ * Errors are those of neighbours_of_all. */
 enum status all_pairs(struct nearest **lists, struct neighbours *out, struct block_reader *reader,
                       struct error *err);
 

@@ -5,9 +5,9 @@
 #include "kmeans.h"
 #include <stdlib.h>
 
-/* Bytes that are read at a time where rows have to be padded. */
+/* Bytes read at a time if rows must be padded. */
 #define RAW_BYTES (4u << 20)
-/* Bytes that a thread reads and checks at a time where several can: they stay in its cache. */
+/* Bytes that a thread reads and checks at a time if several can: they stay in its cache. */
 #define PART_BYTES (256u << 10)
 
 enum status block_reader_open(struct block_reader *reader, const struct matrix_source *source,
@@ -41,7 +41,7 @@ struct read_job {
     uint64_t first;
     uint32_t count;
     float *rows;
-    struct error *errors; /* one a part */
+    struct error *errors; /* one per part */
 };
 
 static void read_part(void *context, uint64_t part)
@@ -56,7 +56,8 @@ static void read_part(void *context, uint64_t part)
                        &job->errors[part]);
 }
 
-/* Rows that need no padding, from a source that several threads can read; the first error counts. */
+/* Reads rows without padding from a source that several threads can read; the first error
+ * counts. */
 static enum status read_together(const struct block_reader *reader, uint64_t first, uint32_t count,
                                  float *rows, struct error *err)
 {

@@ -1,4 +1,5 @@
-/* block_reader.h: rows of a matrix, in the metric's space, a block at a time. */
+/* block_reader.h: reads rows of a matrix in the metric's space, a block at a time. For one
+ * thread. */
 #ifndef CLPIPE_SEARCH_BLOCK_READER_H
 #define CLPIPE_SEARCH_BLOCK_READER_H
 
@@ -10,11 +11,11 @@ struct block_reader {
     const struct neighbours_config *config;
     struct workers *workers;
     struct transform transform;
-    uint32_t stride;   /* values of a row as blocks have them, padded with zeros */
-    float *raw;        /* rows_at_once x dimension; NULL where rows need no padding */
-    uint32_t raw_rows; /* rows that are read at a time, */
-    uint32_t part_rows; /* by a thread where several read */
-    double seconds;    /* of reading, so far */
+    uint32_t stride;   /* values of a row in a block, zero-padded */
+    float *raw;        /* raw_rows x dimension; NULL if rows need no padding */
+    uint32_t raw_rows; /* rows read at a time */
+    uint32_t part_rows; /* per thread, if several read */
+    double seconds;    /* spent reading so far */
 };
 
 enum status block_reader_open(struct block_reader *reader, const struct matrix_source *source,
@@ -22,7 +23,7 @@ enum status block_reader_open(struct block_reader *reader, const struct matrix_s
                               struct error *err);
 void block_reader_close(struct block_reader *reader);
 
-/* Rows [first, first + count) into count x stride values. */
+/* Reads rows [first, first + count) into count x stride values. Errors name the row. */
 enum status block_reader_read(struct block_reader *reader, uint64_t first, uint32_t count,
                               float *rows, struct error *err);
 

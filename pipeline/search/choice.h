@@ -1,4 +1,4 @@
-/* choice.h: what a search decides by the machine unless a test decides it. */
+/* choice.h: choices of a search that normally depend on the machine, and that tests can force. */
 #ifndef CLPIPE_SEARCH_CHOICE_H
 #define CLPIPE_SEARCH_CHOICE_H
 
@@ -8,11 +8,11 @@
 struct neighbours_choice {
     const char *tile;      /* struct tile_ops; NULL: the fastest */
     const char *distances; /* distances_choose; NULL: the fastest */
-    uint32_t block_rows; /* that the host or the device has at a time; 0: by memory */
-    bool device;         /* the device's way on a CPU, too */
-    uint32_t list;       /* candidates of a row that the device has room for; 0: usual */
-    /* NULL, or where the device's seconds are added up: of encode_rows, bound_spans, filter_pairs,
-     * shrink_lists, decide_lists and bound_reaches. Each is waited for then. */
+    uint32_t block_rows; /* rows per block on the host or the device; 0: by memory */
+    bool device;         /* use the device's method on a CPU, too */
+    uint32_t list;       /* capacity of a row's candidate list on the device; 0: default */
+    /* NULL, or sums of the device's seconds for encode_rows, bound_spans, filter_pairs,
+     * shrink_lists, decide_lists and bound_reaches. The search then waits for each launch. */
     double *kernel_seconds;
 };
 

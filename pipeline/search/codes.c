@@ -1,11 +1,12 @@
-/* codes.c: a scale for each row, the nearest codes, and the length of what remains. */
+/* codes.c: chooses a scale for each row, the nearest codes, and bounds the length of the
+ * remainder. */
 #include "search/codes.h"
 #include "cluster/canonical.h"
 #include "cluster/filter.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of products of codes are below 2^31, with one side as 0 to 2 * 128 - 1. */
+/* Keeps sums of products of codes below 2^31, with one side as 0 to 2 * 128 - 1. */
 static int32_t largest_code(uint32_t stride)
 {
     int32_t largest = 127;
@@ -98,7 +99,7 @@ make_body(int8_t *codes, struct code_facts *facts, const struct code_space *spac
     }
     facts->scale = scale;
     facts->square = (float)((double)scale * (double)scale * (double)square);
-    /* The second term is for the rounding of z and e in float64. */
+    /* The second term covers the rounding of z and e in float64. */
     const double error =
         sqrt(canonical_lane_sum(rest)) * (1 + 0x1p-30) + sqrt(canonical_lane_sum(lengths)) * 0x1p-48;
     facts->error = wild ? CODES_FAR : float_up(error);

@@ -1,8 +1,8 @@
-/* codes.h: rows as 8-bit integers, whose products are exact, and what they leave out.
+/* codes.h: 8-bit integer codes of rows, whose products are exact, with bounds on their error.
  *
- * A row z (in the metric's space, less a centre, times a power of two) is scale * q + e, where q has a
- * code of 8 bits for each column and |e| <= error. So the distance of two rows is that of their codes,
- * give or take the sum of both errors: docs/search.md. */
+ * A row z (in the metric's space, less a centre, times a power of two) is scale * q + e, where q
+ * has an 8-bit code for each column and |e| <= error. So the distance of two rows differs from that
+ * of their codes by at most the sum of both errors: docs/search.md. */
 #ifndef CLPIPE_SEARCH_CODES_H
 #define CLPIPE_SEARCH_CODES_H
 
@@ -11,37 +11,38 @@
 #include <stdint.h>
 
 struct code_space {
-    uint32_t stride;  /* columns, padded with zeros */
-    int32_t largest;  /* codes are -largest to largest */
+    uint32_t stride;  /* columns, zero-padded */
+    int32_t largest;  /* codes range from -largest to largest */
     double unit;      /* a power of two */
     float *centre;    /* stride values */
 };
 
-/* Of one row. Where its values are out of all proportion, scale and square are 0 and the error is
- * CODES_FAR. */
+/* Facts of one row. If its values are too large or too small for codes, scale and square are 0 and
+ * the error is CODES_FAR. */
 struct code_facts {
-    float scale, error, square; /* square: of the length of scale * q */
-    int32_t sum;                /* of its codes */
+    float scale, error, square; /* square: squared length of scale * q */
+    int32_t sum;                /* sum of its codes */
 };
 
 /* Farther than any row is from another. */
 #define CODES_FAR SEARCH_FAR
-/* Relative and absolute allowance for the float32 arithmetic of a test: every length is made that much
- * longer, every square of a row that much smaller. */
+/* Relative and absolute allowance for the float32 arithmetic of a test: lengths are rounded up by
+ * it, squares of rows down. */
 #define CODES_SLACK       SEARCH_SLACK
 #define CODES_SLACK_LEAST SEARCH_SLACK_LEAST
 
-/* Centre and unit after `count` rows of `stride` values, whose medians make the centre. */
+/* Chooses centre and unit from `count` rows of `stride` values; the centre consists of the columns'
+ * medians. STATUS_FAILED: out of memory. */
 enum status code_space_open(struct code_space *space, const float *sample, uint32_t count,
                             uint32_t stride, struct error *err);
 void code_space_close(struct code_space *space);
 
-/* codes: stride of them. */
+/* Encodes a row; codes: `stride` of them. Thread-safe. */
 void codes_make(int8_t *codes, struct code_facts *facts, const struct code_space *space,
                 const float *row);
 
-/* The reach of a row: what the distance of codes to it must not exceed for another row, less the
- * other's error, to be within `squared` (INFINITY: any). */
+/* The reach of a row: another row can only be within `squared` (INFINITY: any) if the distance of
+ * their codes, less the other's error, does not exceed it. */
 float codes_reach(const struct code_space *space, const struct code_facts *facts, double squared);
 
 #endif

@@ -1,4 +1,5 @@
-/* comparable.c: a matrix of the rows that can be compared, and answers in the numbers of all rows. */
+/* comparable.c: a matrix of the rows that can be compared, and results with the numbers of all
+ * rows. */
 #include "search/comparable.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -18,7 +19,7 @@ bool comparable_values(const struct matrix_source *all, const float *row,
     return (metric != METRIC_COSINE || !zero) && !matrix_is_blank(all, row);
 }
 
-/* A run of neighbouring rows at a time. */
+/* Reads a run of consecutive rows at a time. */
 static enum status read_comparable(void *context, uint64_t first, uint64_t count, float *rows,
                                    struct error *err)
 {
@@ -108,8 +109,8 @@ void comparable_spread(const struct comparable *comparable, int32_t *labels, flo
     }
 }
 
-/* The answer for `queries` of which the i-th that was searched for is number to[i] (NULL: i): n
- * neighbours of each in the numbers of all rows. */
+/* Expands a result to `queries`, the i-th searched one being number to[i] (NULL: i), with n
+ * neighbours each, numbered as among all rows. */
 static enum status spread(struct neighbours *found, const struct comparable *comparable,
                           const uint64_t *to, uint64_t queries, uint32_t n, struct error *err)
 {

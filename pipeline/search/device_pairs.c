@@ -1,4 +1,5 @@
-/* device_pairs.c: uploads blocks, and launches the filter with a reach that shortens as it goes. */
+/* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks as it
+ * proceeds. */
 #include "search/device_pairs.h"
 #include "base/clock.h"
 #include "base/minmax.h"
@@ -13,29 +14,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room of a row's list, unless a test says otherwise. */
+/* Default capacity of a row's list. */
 #define LIST 512
-/* Rows whose lists are on the device at a time, at most. */
+/* Maximum number of rows whose lists are on the device at a time. */
 #define QUERIES_MOST (1u << 22)
-/* Pairs of a launch, at most, after which a stop is looked for. */
+/* Maximum number of pairs per launch, after which a stop is checked. */
 #define LAUNCH_PAIRS (1ull << 38)
-/* Rows that a thread takes over at a time. */
+/* Rows that a thread collects at a time. */
 #define TAKE_ROWS 4096
-/* Of host memory that rows pass through, two of them. */
+/* Bytes of each of the two staging buffers for rows. */
 #define STAGING_BYTES (32u << 20)
-/* Searches with the reach that the one before left, for rows whose lists were too short. */
+/* Searches repeated with the reach left by the previous one, for rows whose lists overflowed. */
 #define RETRIES 2
-/* Steps of these: their reach is known. */
+/* Steps of a repeated search, whose reach is known. */
 #define RETRY_STEPS 16
-/* The canonical distances shorten every reach this often: at the end, and after each of the steps
- * before that. */
+/* Lists are decided at the end, and after each step once 2^-DECISIONS of the rows were compared. */
 #define DECISIONS 5
-/* Rows of so many blocks of columns stay in registers, which have room for 8; all others pass through
- * local memory. */
+/* Rows of up to this many column blocks stay in registers, which have room for 8; longer ones pass
+ * through local memory. */
 #define KEPT_MOST 8
 /* Both halves of a float64 that is larger than any distance. */
 #define NO_DISTANCE 0x7f7f7f7fu
-/* Of the device's memory, what is left to others. */
+/* 1 / the share of the device's memory left to other users. */
 #define SPARE_SHARE 8
 
 /* Rows on the device. */
@@ -43,7 +43,7 @@ struct block {
     struct lane_held *held;
     uint64_t first; /* row */
     uint32_t rows, padded;
-    cl_mem values, codes, facts, ids, spans, sides; /* sides: of blocks that are queries */
+    cl_mem values, codes, facts, ids, spans, sides; /* sides: for blocks that are queries */
 };
 
 struct staging {
@@ -72,12 +72,12 @@ struct search {
     struct lane_held *held;
     cl_kernel kernel[KERNELS];
     cl_mem centre;
-    cl_mem reaches, list, counts, found, lost, squared, rows; /* of queries */
+    cl_mem reaches, list, counts, found, lost, squared, rows; /* for queries */
     struct staging staging[2];
     uint32_t staging_rows;
     uint32_t stride, columns, capacity, n, queries;
     uint32_t *host_list, *host_rows;
-    uint64_t *host_queries; /* rows of a block that are searched for */
+    uint64_t *host_queries; /* rows of the query block */
     double *host_squared;
     struct nearest *lists;
     uint64_t *again; /* rows for the host */
@@ -100,7 +100,7 @@ bool device_pairs_pays(const struct neighbours_config *config)
            (!(device->type & CL_DEVICE_TYPE_CPU) && device->nvidia_major >= 8);
 }
 
-/* Launches one of them; where a test or a measurement asks for it, waits and counts its seconds. */
+/* Launches one of the kernels; if a test or a benchmark asks for it, waits and adds its seconds. */
 static enum status launch(struct search *search, enum kernel kernel, uint64_t items, size_t group,
                           struct error *err)
 {
@@ -152,7 +152,7 @@ static uint32_t gcd(uint32_t a, uint32_t b)
     return b == 0 ? a : gcd(b, a % b);
 }
 
-/* Neighbouring rows are often alike; the first positions are taken from all over the block. */
+/* Neighbouring rows are often alike; this takes the first positions from all over the block. */
 static uint64_t step_of(uint32_t rows)
 {
     uint64_t step = (uint64_t)(rows * 0.6180339887) | 1;
@@ -161,7 +161,7 @@ static uint64_t step_of(uint32_t rows)
     return step;
 }
 
-/* Waits until a piece of host memory is free. */
+/* Waits until a staging buffer is free. */
 static enum status staging_wait(struct search *search, struct staging *staging, struct error *err)
 {
     if (!staging->busy)
@@ -172,7 +172,7 @@ static enum status staging_wait(struct search *search, struct staging *staging, 
     return status;
 }
 
-/* Rows behind the last one are none. */
+/* Marks the rows after the last one as absent. */
 static enum status pad(struct search *search, struct block *block, struct error *err)
 {
     const uint32_t more = block->padded - block->rows;
@@ -251,7 +251,7 @@ static void tell(const struct search *search, uint64_t rows_done)
 
 /* --- searching --------------------------------------------------------------------------------- */
 
-/* Lanes that a step compares queries with: `lanes` from `first` on; see filter_pairs. */
+/* A range of lanes to compare queries with: `lanes` from `first` on; see filter_pairs. */
 struct pass {
     cl_uint first, lanes, ways;
 };
@@ -292,7 +292,7 @@ static enum status step(struct search *search, const struct block *queries,
                   err);
 }
 
-/* Evaluates what is on the lists, which shortens every reach as far as it goes, and empties them. */
+/* Evaluates and empties the lists, shortening every reach as far as possible. */
 static enum status decide(struct search *search, const struct block *queries,
                           const struct block *block, uint32_t count, struct error *err)
 {
@@ -311,7 +311,8 @@ static enum status decide(struct search *search, const struct block *queries,
                   err);
 }
 
-/* What follows a step: the lists decide where that pays or has to be, and long launches let a stop in. */
+/* After a step: evaluates the lists if that pays or is due, and waits after long launches so that a
+ * stop is noticed. */
 static enum status after_step(struct search *search, const struct block *queries,
                               const struct block *block, uint32_t count, bool decides, bool waits,
                               uint64_t rows_done, struct error *err)
@@ -328,7 +329,7 @@ static enum status after_step(struct search *search, const struct block *queries
     return STATUS_OK;
 }
 
-/* Panels of a launch, at most. */
+/* Maximum number of panels per launch. */
 static uint32_t panels_most(uint32_t count)
 {
     return (uint32_t)min_u64(max_u64(LAUNCH_PAIRS / count / SEARCH_PANEL, 1), 1u << 24);
@@ -353,15 +354,16 @@ static enum status search_block(struct search *search, const struct block *queri
                        err) != STATUS_OK)
             return err->status;
         from = to;
-        /* As many again as there were so far. */
+        /* As many again as so far. */
         lanes = min_u32(first ? to : lanes, most);
     }
     return STATUS_OK;
 }
 
-/* Compares all rows of a block with each other, each pair once: the panel of a row with itself, with the
- * panel behind it, and so on, from the last panel on to the first, as far as the one opposite. The rows of
- * both hear of each pair, so that all have met as many rows after each step, twice as many as before. */
+/* Compares all rows of a block with each other, each pair once: every panel with itself, with the
+ * next panel, and so on, wrapping around after the last one, up to the opposite panel. Each pair is
+ * listed for both rows, so that after each step all have met the same number of rows, twice as many
+ * as before. */
 static enum status search_all(struct search *search, const struct block *block, struct error *err)
 {
     const uint32_t panels = block->padded / SEARCH_PANEL, most = panels_most(block->rows);
@@ -384,7 +386,7 @@ static enum status search_all(struct search *search, const struct block *block, 
     return STATUS_OK;
 }
 
-/* The queries on the list: `count` rows of a block, whose lists begin empty. */
+/* Starts the listed queries: `count` rows of a block, with empty lists. */
 static enum status begin(struct search *search, const struct block *queries, uint32_t count,
                          struct error *err)
 {
@@ -405,7 +407,7 @@ static enum status begin(struct search *search, const struct block *queries, uin
                             count * sizeof(cl_uint), OCL_NO_WAITS, NULL, err);
 }
 
-/* No row of a block has a reach yet. */
+/* Resets the reach of all rows of a block. */
 static enum status forget_reaches(struct search *search, const struct block *queries,
                                   struct error *err)
 {
@@ -442,8 +444,8 @@ static void take_part(void *context, uint64_t part)
     }
 }
 
-/* Takes over what was found for the queries on the list; *count becomes the number of those whose
- * lists were too short, which are on it then. */
+/* Collects the results of the listed queries; *count becomes the number of those whose lists
+ * overflowed, which are listed then. */
 static enum status take(struct search *search, const struct block *queries, uint32_t *count,
                         struct error *err)
 {
@@ -465,7 +467,7 @@ static enum status take(struct search *search, const struct block *queries, uint
     return STATUS_OK;
 }
 
-/* Rows that the host has to search for. */
+/* Leaves rows to the host. */
 static enum status leave(struct search *search, const struct block *queries, uint32_t count,
                          struct error *err)
 {
@@ -483,7 +485,7 @@ static enum status leave(struct search *search, const struct block *queries, uin
     return STATUS_OK;
 }
 
-/* All rows are on the device. */
+/* Searches with all rows on the device. */
 static enum status search_resident(struct search *search, struct block *block, struct error *err)
 {
     const uint64_t rows = search->reader->source->rows;
@@ -514,7 +516,7 @@ static enum status search_resident(struct search *search, struct block *block, s
     return status;
 }
 
-/* Rows come block by block; `queries` has those that are searched for. */
+/* Searches block by block; `queries` has the rows searched for. */
 static enum status search_blocks(struct search *search, struct block *queries, struct block *block,
                                  uint32_t size, struct error *err)
 {
@@ -547,7 +549,7 @@ static enum status search_blocks(struct search *search, struct block *queries, s
 
 /* --- all of it --------------------------------------------------------------------------------- */
 
-/* Rows that are alike in more than any list has room for. */
+/* Searches, on the host, for rows with more similar rows than any list holds. */
 static enum status search_again(struct search *search, struct neighbours *out, struct error *err)
 {
     const uint32_t n = search->n, stride = search->stride;
@@ -578,7 +580,7 @@ static enum status search_again(struct search *search, struct neighbours *out, s
 
 static enum status open_kernels(struct search *search, struct error *err)
 {
-    /* What stands in for tensor cores where there are none is for tests. */
+    /* The stand-in for tensor cores is for tests. */
     char options[32];
     const uint32_t blocks = search->columns / SEARCH_BLOCK;
     snprintf(options, sizeof options, "-DKEPT=%u%s", blocks <= KEPT_MOST ? blocks : 0,
@@ -659,7 +661,7 @@ static void search_close(struct search *search)
     free(search->again);
 }
 
-/* How many rows are searched for at a time, and how many of all are on the device. */
+/* Plans how many rows are searched for at a time, and how many of all are on the device. */
 static uint32_t plan(struct search *search)
 {
     const struct neighbours_config *config = search->reader->config;
@@ -681,7 +683,7 @@ static uint32_t plan(struct search *search)
     if (choice && choice->block_rows)
         size = choice->block_rows;
     if (size < rows) {
-        /* Both sides have room of their own. */
+        /* Both sides need memory. */
         queries = min_u64(queries, size / 2);
         size = size - queries;
     }
@@ -702,7 +704,7 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
                             .capacity = choice && choice->list ? choice->list : LIST};
     struct block block = {0}, queries = {0};
     const int64_t begun = clock_now();
-    /* Room for n, and for as many that are in doubt. */
+    /* Room for n, and for as many in doubt. */
     search.capacity = min_u32(max_u32(search.capacity, 2 * config->n), SEARCH_LIST_MOST);
     enum status status = lane_open(&search.lane, config->devices.contexts[0], reader->workers,
                                    config->stop, NULL, err);

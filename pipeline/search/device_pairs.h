@@ -1,7 +1,7 @@
-/* device_pairs.h: the nearest rows of every row, by a device with float64.
+/* device_pairs.h: the nearest rows of every row, on a device with float64.
  *
- * Blocks of rows are searched for among blocks of rows, each on the device, encoded there. Rows whose
- * lists were too short even with a reach from all rows are left to the host. */
+ * Blocks of query rows are compared with blocks of rows, all of them encoded on the device. Rows
+ * whose lists overflow even when started with a known reach are left to the host. */
 #ifndef CLPIPE_SEARCH_DEVICE_PAIRS_H
 #define CLPIPE_SEARCH_DEVICE_PAIRS_H
 
@@ -9,11 +9,12 @@
 #include "search/nearest.h"
 #include <stdbool.h>
 
-/* Whether a device is used: a GPU with float64 and tensor cores that inline PTX reaches, or any with
- * float64 that a test asks for; n: of the neighbours. */
+/* Whether to use a device: n is at most SEARCH_N_MOST, and it is a GPU with float64 and tensor
+ * cores usable through inline PTX or, if a test asks for it, any device with float64. */
 bool device_pairs_pays(const struct neighbours_config *config);
 
-/* lists: source->rows x config->n; every one is written. */
+/* lists: source->rows x config->n, all of which are written. Errors are those of
+ * neighbours_of_all. */
 enum status device_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,
                          struct error *err);
 

@@ -1,6 +1,6 @@
-/* diffusion.c: a group of queries at a time, as many as memory has room for the distances of: their
- * distances from all rows, which are read in blocks; then scores and order, AFFINITY_LANES of them by
- * each thread. */
+/* diffusion.c: processes a group of queries at a time, as many as memory can hold distances for:
+ * their distances from all rows, which are read in blocks; then scores and ranking, AFFINITY_LANES
+ * of them per thread. */
 #include "search/diffusion.h"
 #include "base/clock.h"
 #include "base/minmax.h"
@@ -16,7 +16,7 @@
 #define BLOCK_BYTES (16u << 20)
 /* Rows of a block that a thread compares with all queries of the group. */
 #define PART_ROWS 64
-/* Parts for each thread between two looks at the stop request. */
+/* Parts per thread between two checks for a stop. */
 #define PARTS_THREAD 4
 
 struct job {
@@ -29,8 +29,8 @@ struct job {
     struct affinity affinity;
     uint64_t all;
     uint32_t stride, block_room, group_room;
-    double *squares; /* of the lengths of all rows */
-    float *zero;     /* a row */
+    double *squares; /* squared lengths of all rows */
+    float *zero;     /* a row of zeros */
     float *block;    /* rows in memory: */
     uint64_t block_first;
     uint32_t block_rows;
@@ -102,7 +102,7 @@ static bool is_row(const struct job *job)
     return !job->queries->values;
 }
 
-/* A row itself; for values their nearest rows, in proportion to affinity. */
+/* The row itself; for values, their nearest rows in proportion to affinity. */
 static void start_of(struct affinity_start *start, const struct job *job, uint32_t query)
 {
     struct nearest list[AFFINITY_NEIGHBOURS];

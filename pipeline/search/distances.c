@@ -1,6 +1,7 @@
-/* distances.c: a row that is converted to float64 meets four others: with the rows of both sides in
- * registers the conversions and loads are shared, and sixteen sums hide each other's latency. The lanes
- * of the canonical distance are independent until the end, so a pass takes as many of them as fit. */
+/* distances.c: each row converted to float64 is used with four others: with the rows of both sides
+ * in registers, conversions and loads are shared, and sixteen sums hide each other's latency. The
+ * lanes of the canonical distance are independent until the end, so a pass takes as many of them as
+ * fit. */
 #include "search/distances.h"
 #include "cluster/canonical.h"
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 #define AVX512 __attribute__((target("avx512f")))
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3)
 
-/* Sums of lanes from `lane` on: sum[i * SIDE + j]. */
+/* Sums of the lanes starting at `lane`: sum[i * SIDE + j]. */
 AVX512 static void lanes_avx512(__m512d sum[SIDE * SIDE], const float *const x[SIDE],
                                 const float *const y[SIDE], uint32_t lane, uint32_t stride)
 {
@@ -51,7 +52,7 @@ AVX512 static void lanes_avx512(__m512d sum[SIDE * SIDE], const float *const x[S
 #undef END
 }
 
-/* What canonical_lane_sum does once lane l has taken lane l + 8. */
+/* Like canonical_lane_sum after lane l has added lane l + 8. */
 AVX512 static double add_eight(__m512d eight)
 {
     const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));

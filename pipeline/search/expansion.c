@@ -1,10 +1,10 @@
-/* expansion.c: sums of rows in memory, formed as they are read. */
+/* expansion.c: sums rows held in memory while they are read. */
 #include "search/expansion.h"
 #include "search/block_reader.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* sum: scratch of source.dimension values. */
+/* sum: scratch for source.dimension values. */
 static void expand(float *out, double *sum, const struct expansion *expansion, const float *row,
                    const int64_t *nearest)
 {

@@ -1,5 +1,5 @@
-/* host_pairs.c: blocks against blocks, in steps that begin small, so that the reach of every row is
- * short before most pairs are looked at. */
+/* host_pairs.c: compares blocks with blocks, in steps that start small, so that the reach of every
+ * row is short before most pairs are considered. */
 #include "search/host_pairs.h"
 #include "base/clock.h"
 #include "base/minmax.h"
@@ -15,28 +15,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of a part: their codes stay in the second-level cache while panels pass. */
+/* Rows per part: their codes stay in the L2 cache while panels pass. */
 #define PART_ROWS (8 * TILE_ROWS)
 /* Blocks are padded to whole tiles and parts. */
 #define BLOCK_ALIGN 96
 _Static_assert(BLOCK_ALIGN % PART_ROWS == 0 && BLOCK_ALIGN % TILE_LANES == 0, "whole tiles");
-/* Rows of the first step, at least. */
+/* Minimum number of rows in the first step. */
 #define FIRST_ROWS 24
-/* Parts of a step for each thread. */
+/* Parts of a step per thread. */
 #define PARTS_THREAD 4
-/* Lists of rows whose numbers differ by a multiple of this share a lock. */
+/* Lists share a lock if their row numbers are equal modulo this. */
 #define LOCKS 1024
 
 struct block {
-    uint64_t first; /* row */
+    uint64_t first; /* number of its first row */
     uint32_t rows, padded;
     float *values;  /* rows x stride */
     void *codes;    /* padded x stride, by position; lanes: the same in panels */
     void *lanes;
-    struct tile_side side; /* by position; reach is of the latest step */
-    double *limits;        /* by position: no more distant row matters, squared */
-    int32_t *sums;         /* by position, of codes */
-    uint32_t *at;          /* row of a position, within the block */
+    struct tile_side side; /* by position; reach is from the latest step */
+    double *limits;        /* by position: squared distance beyond which rows do not matter */
+    int32_t *sums;         /* by position: sum of codes */
+    uint32_t *at;          /* row within the block, by position */
     uint32_t step;         /* rows from one position to the next */
 };
 
@@ -46,7 +46,7 @@ struct pairs {
     struct code_space space;
     struct nearest *lists;
     uint32_t n, stride;
-    double roundoff; /* relative, of a float32 distance */
+    double roundoff; /* relative error of a float32 distance */
     pthread_mutex_t locks[LOCKS];
     _Atomic uint64_t compared;
     /* This step: */
@@ -105,7 +105,7 @@ struct encode_job {
     _Atomic bool no_memory;
 };
 
-/* A panel of positions. */
+/* Encodes a panel of positions. */
 static void encode_part(void *context, uint64_t part)
 {
     struct encode_job *job = context;
@@ -155,7 +155,7 @@ static enum status block_read(struct pairs *pairs, struct block *block, uint64_t
     block->first = first;
     block->rows = rows;
     block->padded = (rows + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
-    /* Neighbouring rows are often alike; taken from all over the block, the first ones tell more
+    /* Neighbouring rows are often alike; the first ones, taken from all over the block, tell more
      * about the reach of all. */
     block->step = (uint32_t)(rows * 0.6180339887) | 1;
     while (gcd(block->step, rows) != 1)
@@ -171,7 +171,7 @@ static enum status block_read(struct pairs *pairs, struct block *block, uint64_t
 
 /* --- pairs ------------------------------------------------------------------------------------- */
 
-/* What a thread knows of its part's rows. */
+/* A thread's state for its part's rows. */
 struct part {
     struct pairs *pairs;
     uint32_t from, rows;
@@ -188,7 +188,7 @@ static void set_reach(float *reach, double *limit, const struct pairs *pairs, fl
     *reach = codes_reach(&pairs->space, &facts, last->squared);
 }
 
-/* Puts one row into the list of another, and gives the last one on it. */
+/* Adds a row to another's list and returns the last entry of the list. */
 static struct nearest put(struct pairs *pairs, uint64_t of, double squared, uint64_t row)
 {
     struct nearest *list = pairs->lists + of * pairs->n;
@@ -200,7 +200,7 @@ static struct nearest put(struct pairs *pairs, uint64_t of, double squared, uint
     return last;
 }
 
-/* A pair that the codes leave in doubt. */
+/* Decides a pair that the codes leave in doubt. */
 static void decide(struct part *part, uint32_t i, uint32_t lane)
 {
     struct pairs *pairs = part->pairs;
@@ -269,7 +269,7 @@ static void compare_part(void *context, uint64_t number)
     atomic_fetch_add_explicit(&pairs->compared, part.compared, memory_order_relaxed);
 }
 
-/* The reach of a block's rows, from their lists. */
+/* Updates the reach of a block's rows from their lists. */
 struct update_job {
     const struct pairs *pairs;
     struct block *block;
@@ -298,7 +298,7 @@ static void update(struct pairs *pairs, struct block *block)
                 (block->rows + UPDATE_PART - 1) / UPDATE_PART);
 }
 
-/* All pairs of the rows of two blocks, or of one. done, total: pairs of all blocks. */
+/* Compares all pairs of rows of two blocks, or of one. done, total: pairs of all blocks. */
 static enum status compare(struct pairs *pairs, struct block *a, struct block *b, uint64_t *done,
                            uint64_t total, struct error *err)
 {

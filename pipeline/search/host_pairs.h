@@ -1,8 +1,8 @@
-/* host_pairs.h: the nearest rows of every row, by the host's threads.
+/* host_pairs.h: the nearest rows of every row, on the host's threads.
  *
- * Each pair of rows is looked at once, for both of them. Products of 8-bit codes (codes.h) tell which
- * pairs may be among the nearest of either row so far; of these the difference in float32, and where
- * that leaves doubt the canonical distance decides. Rows that memory does not hold are read again,
+ * Each pair of rows is considered once, for both rows. Products of 8-bit codes (codes.h) tell which
+ * pairs may be among the nearest so far of either row; for these the float32 distance is computed
+ * and, if that leaves doubt, the canonical distance. Rows that do not fit memory are read again,
  * block by block. */
 #ifndef CLPIPE_SEARCH_HOST_PAIRS_H
 #define CLPIPE_SEARCH_HOST_PAIRS_H
@@ -10,7 +10,8 @@
 #include "search/block_reader.h"
 #include "search/nearest.h"
 
-/* lists: source->rows x config->n, which begin as nearest_init makes them. */
+/* lists: source->rows x config->n, initialised by nearest_init. Errors are those of
+ * neighbours_of_all. */
 enum status host_pairs(struct nearest *lists, struct neighbours *out, struct block_reader *reader,
                        struct error *err);
 

@@ -12,7 +12,7 @@
 
 struct nearest {
     double squared;
-    uint32_t row; /* NEAREST_NONE: nothing yet */
+    uint32_t row; /* NEAREST_NONE: none yet */
 };
 
 static inline void nearest_init(struct nearest *list, size_t n)
@@ -26,7 +26,8 @@ static inline bool nearest_before(double squared, uint32_t row, const struct nea
     return squared < other->squared || (squared == other->squared && row < other->row);
 }
 
-/* Puts a row into a list of n in order; true if it is among them. A row comes once. */
+/* Inserts a row into an ordered list of n; returns whether it is among them. Each row may be added
+ * once. */
 static inline bool nearest_add(struct nearest *list, uint32_t n, double squared, uint32_t row)
 {
     if (!nearest_before(squared, row, &list[n - 1]))

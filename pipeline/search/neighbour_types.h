@@ -1,23 +1,22 @@
-/* neighbour_types.h: what goes into a search and what comes out of it; neighbours.h has the
- * functions. */
+/* neighbour_types.h: input and output of a neighbour search; neighbours.h has the functions. */
 #ifndef CLPIPE_SEARCH_NEIGHBOUR_TYPES_H
 #define CLPIPE_SEARCH_NEIGHBOUR_TYPES_H
 
 #include "cluster/cluster_types.h"
 
-/* Rows are numbered by 32 bits inside. */
+/* Rows are numbered with 32 bits internally. */
 #define NEIGHBOURS_ROWS_MAX 0xfffffffeu
 
 struct neighbours_choice;
 
 struct neighbours_config {
     enum cluster_metric metric;
-    uint32_t n;             /* neighbours of each row, at least 1 */
-    unsigned threads;       /* of the host, the caller included */
-    uint64_t memory;        /* bytes of host buffers beside the answer */
-    uint64_t device_memory; /* bytes; 0: what the device has */
-    /* Contexts on GPUs are used for neighbours of all rows, those on CPUs stand for the host's
-     * threads; NULL and 0: the host. */
+    uint32_t n;             /* neighbours per row, at least 1 */
+    unsigned threads;       /* on the host, including the caller */
+    uint64_t memory;        /* bytes of host buffers besides the result */
+    uint64_t device_memory; /* bytes; 0: all of the device's memory */
+    /* GPU contexts are used for the neighbours of all rows; CPU contexts, or NULL and 0, select the
+     * host's threads. */
     struct cluster_devices devices;
     struct stop *stop; /* may be NULL */
     /* As in struct cluster_config; may be NULL. The phases are "rows read" and "rows compared", the
@@ -27,13 +26,13 @@ struct neighbours_config {
     const struct neighbours_choice *choice; /* NULL; tests: search/choice.h */
 };
 
-/* The answer; arrays are owned by it. */
+/* The result; it owns its arrays. */
 struct neighbours {
     uint64_t queries; /* rows that have neighbours */
     uint32_t n;
-    int64_t *rows;     /* queries x n, the nearest first; -1 where there are fewer */
-    double *squared;   /* queries x n squared distances in the metric's space; NaN there */
-    uint64_t compared; /* pairs of rows whose canonical distance was evaluated */
+    int64_t *rows;     /* queries x n, nearest first; -1 if there are fewer */
+    double *squared;   /* queries x n squared distances in the metric's space; likewise NaN */
+    uint64_t compared; /* pairs of rows whose canonical distance was computed */
     double seconds_read, seconds_build, seconds_search;
 };
 

@@ -1,4 +1,4 @@
-/* neighbours.c: checks, chooses how rows are compared, and hands the answer over. */
+/* neighbours.c: checks the request, chooses how to compare rows, and fills in the result. */
 #include "search/neighbours.h"
 #include "base/clock.h"
 #include "base/minmax.h"
@@ -34,7 +34,7 @@ static void hand_over_part(void *context, uint64_t part)
     }
 }
 
-/* Lists become the answer. */
+/* Converts lists to the result. */
 static enum status hand_over(struct neighbours *out, const struct nearest *lists, uint64_t queries,
                              uint32_t n, struct workers *workers, struct error *err)
 {
@@ -50,7 +50,7 @@ static enum status hand_over(struct neighbours *out, const struct nearest *lists
     return STATUS_OK;
 }
 
-/* What both kinds of search begin with. */
+/* Common start of both kinds of search. */
 static enum status begin(struct workers **workers, struct block_reader *reader,
                          const struct matrix_source *source, const struct neighbours_config *config,
                          struct error *err)

@@ -1,5 +1,5 @@
-/* rank_measures.h: what rankings are worth, however they came about: a query's from its relevant ranks, and
- * those of all queries from each one's. docs/search.md has the definitions. */
+/* rank_measures.h: quality of rankings of any origin: of one query from the ranks of its relevant
+ * rows, and of all queries from each one's measures. docs/search.md has the definitions. */
 #ifndef CLPIPE_SEARCH_RANK_MEASURES_H
 #define CLPIPE_SEARCH_RANK_MEASURES_H
 
@@ -11,32 +11,32 @@
 #define RANKING_NO_CLASS UINT32_MAX
 
 struct ranking {
-    uint64_t rows;    /* that are ranked */
-    uint64_t queries; /* of them */
-    /* NaN where there is no query: */
+    uint64_t rows;    /* ranked rows */
+    uint64_t queries; /* those of them that are queries */
+    /* NaN if there are no queries: */
     double map;             /* mean average precision over the whole ranking */
     double precision_at_1, precision_at_5, precision_at_10;
-    double mmap_at_10;      /* of the first 10 alone; mean over each class, then over classes */
+    double mmap_at_10;      /* over the first 10 only; mean per class, then over classes */
     double seconds_read, seconds;
 };
 
-/* Precisions are those of the first so many. */
+/* Depth of the truncated measures. */
 #define MEASURES_DEPTH 10
 
-/* What is known of a row at the end. */
+/* Measures of one query. */
 struct measured {
-    double precision, precision_of_first; /* average; of all, and of the first MEASURES_DEPTH */
+    double precision, precision_of_first; /* average precision: of all ranks, of the first */
     uint8_t hits_1, hits_5, hits_10;
 };
 
-/* Of one query, so far; zeroed at first. */
+/* State for one query; initially zero. */
 struct measuring {
     struct measured one;
     double sum, sum_of_first;
     uint32_t found;
 };
 
-/* The next relevant row; ranks are from 1 and ascend. */
+/* Adds the next relevant row; ranks start at 1 and ascend. */
 static inline void measures_add(struct measuring *query, uint64_t rank)
 {
     query->sum += (double)++query->found / (double)rank;
@@ -47,7 +47,7 @@ static inline void measures_add(struct measuring *query, uint64_t rank)
     query->one.hits_10 += rank <= MEASURES_DEPTH;
 }
 
-/* At least one row was relevant. */
+/* Requires at least one relevant row. */
 static inline struct measured measures_end(const struct measuring *query)
 {
     struct measured one = query->one;
@@ -56,7 +56,7 @@ static inline struct measured measures_end(const struct measuring *query)
     return one;
 }
 
-/* The classes of `rows` rows, and how many rows are of each class. */
+/* The classes of `rows` rows, and the number of rows in each. */
 struct measured_classes {
     const uint32_t *of_row;
     uint64_t rows;
@@ -64,7 +64,7 @@ struct measured_classes {
     uint32_t *sizes;
 };
 
-/* Counts the sizes. */
+/* Counts the sizes. STATUS_FAILED: out of memory. */
 enum status measured_classes_open(struct measured_classes *out, const uint32_t *of_row, uint64_t rows,
                                   uint32_t count, struct error *err);
 void measured_classes_close(struct measured_classes *classes);
@@ -74,8 +74,8 @@ static inline bool measures_is_query(const struct measured_classes *classes, uin
     return classes->of_row[row] != RANKING_NO_CLASS && classes->sizes[classes->of_row[row]] > 1;
 }
 
-/* The measures of all queries; `measured` has one for each row. Sums are those of rows in order,
- * whatever computed them. */
+/* Averages over all queries; `measured` has one entry per row. Sums follow the row order, whatever
+ * computed them. */
 enum status measures_sum_up(struct ranking *out, const struct measured *measured,
                             const struct measured_classes *classes, struct error *err);
 

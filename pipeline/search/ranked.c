@@ -1,4 +1,4 @@
-/* ranked.c: finds the components, and projects rows by them. */
+/* ranked.c: finds the components, and projects rows on them. */
 #include "search/ranked.h"
 #include "base/minmax.h"
 #include "codebook/pca.h"
@@ -91,7 +91,7 @@ static void close_ranked(void *context)
     free(ranked);
 }
 
-/* Those of a clustering of the same rows that the preset projected. */
+/* Takes the components of a clustering of the same rows that the preset projected. */
 static bool find_stored(struct projection *out, struct result *result,
                         const struct matrix_source *rows, const struct preset_join *join)
 {
@@ -115,7 +115,7 @@ static bool find_stored(struct projection *out, struct result *result,
     return out->components;
 }
 
-/* As clusterings have them, of the rows that can be compared. */
+/* Computes them as clusterings do, from the rows that can be compared. */
 static enum status fit(struct projection *out, const struct matrix_source *rows,
                        const struct preset_join *join, unsigned threads, struct stop *stop,
                        struct error *err)
@@ -135,7 +135,7 @@ static enum status fit(struct projection *out, const struct matrix_source *rows,
     return status;
 }
 
-/* The first of them, each of length 1: without whitening. */
+/* Keeps the first ones, scaled to length 1: no whitening. */
 static void take_first(struct projection *projection, uint32_t count)
 {
     projection->dimension = min_u32(count, projection->dimension);

@@ -1,5 +1,6 @@
-/* ranked.h: the rows of a preset as rankings take them (similar, evaluate, pages): by principal components
- * without whitening, where the preset says how many. docs/features.md has what that gains. */
+/* ranked.h: the rows of a preset prepared for ranking (similar, evaluate, pages): reduced to
+ * principal components without whitening, if the preset defines their number. docs/features.md
+ * shows what that gains. */
 #ifndef CLPIPE_SEARCH_RANKED_H
 #define CLPIPE_SEARCH_RANKED_H
 
@@ -7,18 +8,19 @@
 #include "file/result.h"
 #include "matrix/matrix.h"
 
-/* Takes `rows` over, which are those of `about`, also after a failure; `result` must outlive them. *out is
- * `rows` itself where there is nothing to do. Components are those that the preset's clustering of the
- * same rows has, or are computed alike. */
+/* Takes ownership of `rows`, which belong to `about`, even on failure; `result` must outlive them.
+ * *out is `rows` itself if there is nothing to do. The components are those of the preset's
+ * clustering of the same rows, or are computed in the same way. STATUS_FAILED,
+ * STATUS_INTERRUPTED. */
 enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
                         struct result *result, const struct result_feature *about,
                         unsigned threads, struct stop *stop, struct error *err);
 
-/* Rows of the feature, `count` x the columns of `rows`, to those that `ranked` has; NaN where one says
- * nothing. */
+/* Converts `count` rows of the feature, with the columns of `rows`, to those of `ranked`; NaN for a
+ * row without information. */
 void ranked_values(const struct matrix_source *ranked, float *out, const float *rows,
                    uint64_t count);
-/* The columns of `rows`. */
+/* The number of columns of `rows`. */
 uint32_t ranked_columns(const struct matrix_source *ranked);
 
 #endif

@@ -1,14 +1,14 @@
 /* ranking.c: the ranks of each row's relevant rows, from the distances of all pairs.
  *
- * A rank is 1 and how many rows are nearer, so nothing is sorted but the relevant rows of a query:
+ * A rank is 1 plus the number of nearer rows, so only the relevant rows of a query are sorted:
  *
- *   queries (as many as memory has room for the lists of)
- *     ├─> collect: distances from all rows of their class, a list for each query
+ *   queries (as many as memory can hold lists for)
+ *     ├─> collect: distances from all rows of their class, a list per query
  *     ├─> order: each list by distance, with an index of equal steps of distance
- *     ├─> count: distances from all other rows, by step; where a step has rows of the list, they decide
- *     └─> measure: ranks are positions in the list and the counts up to there
+ *     ├─> count: distances from all other rows, by step; steps with rows of the list are searched
+ *     └─> measure: ranks are positions in the list plus the counts up to there
  *
- * Rows that memory does not hold are read again, block by block, for each group of queries. */
+ * Rows that do not fit memory are read again, block by block, for each group of queries. */
 #include "search/ranking.h"
 #include "base/clock.h"
 #include "base/minmax.h"
@@ -21,19 +21,19 @@
 
 /* Queries of one class that a thread takes at a time: their rows stay in its cache. */
 #define PART_QUERIES 16
-/* Parts for each thread between two looks at the stop request. */
+/* Parts per thread between two checks for a stop. */
 #define PARTS_THREAD 32
-/* Rows whose distances a thread computes before it counts them: a query's steps and list, which hardly
- * fit its cache, are then used many times in a row. */
+/* Rows whose distances a thread computes before it counts them, so that a query's steps and list,
+ * which hardly fit its cache, are used many times in a row. */
 #define STRIP_ROWS 1024
-/* Steps of distance for each row of a list: few have a row in them, so that counting is most often
- * adding 1 to a step. */
+/* Steps of distance per row of a list: few contain a row, so that counting is usually adding 1 to a
+ * step. */
 #define STEPS_ROW 4
-/* Lists of so many rows are searched one by one. */
+/* Lists up to this length are searched linearly. */
 #define FEW 16
 struct step {
-    uint32_t begin; /* of its rows in the list; they end where the next step's begin */
-    uint32_t others; /* that are in it, where it has none of the list */
+    uint32_t begin; /* of its rows in the list, which end where the next step's begin */
+    uint32_t others; /* rows in it, if it has none of the list */
 };
 
 struct query {
@@ -41,17 +41,17 @@ struct query {
     const float *values;
     struct nearest *list; /* relevant rows */
     uint32_t count, steps;
-    struct step *step;   /* steps + 2: the last but one is behind all of the list */
-    uint32_t *before;    /* count + 1: others in steps with rows, before list[i], behind list[i - 1] */
+    struct step *step;   /* steps + 2: the last but one lies past the whole list */
+    uint32_t *before;    /* count + 1: others in steps with rows, between list[i - 1] and list[i] */
     double origin, rate; /* distance d is in step (d - origin) * rate */
 };
 
-/* Rows in memory, and those of each class together. */
+/* Rows in memory, grouped by class. */
 struct rows {
     uint64_t first;
     uint32_t count;
     float *values;
-    uint32_t *by_class; /* rows of the block, in the order of class, then row */
+    uint32_t *by_class; /* rows of the block, by class, then row */
     uint32_t *begin;    /* class_count + 1 */
 };
 
@@ -71,7 +71,7 @@ struct ranker {
     uint32_t query_count, query_room;
     struct part *parts;
     uint32_t part_count, from_part;
-    float *values; /* of queries; NULL where all rows are in memory */
+    float *values; /* of queries; NULL if all rows are in memory */
     char *lists;
     struct measured *measured; /* of all rows */
     _Atomic bool no_memory;
@@ -80,7 +80,7 @@ struct ranker {
 
 /* --- rows --------------------------------------------------------------------------------------- */
 
-/* Rows without a class are in none of the groups. */
+/* Leaves out rows without a class. */
 static void group_by_class(struct ranker *ranker)
 {
     struct rows *rows = &ranker->rows;
@@ -125,7 +125,7 @@ static int compare_nearest(const void *a, const void *b)
     return nearest_before(x->squared, x->row, y) ? -1 : 1;
 }
 
-/* By steps of distance, then within each step, where few rows are in most data. */
+/* Sorts by steps of distance, then within each step, which has few rows in most data. */
 static void order_list(struct ranker *ranker, struct query *query)
 {
     const uint32_t n = query->count;
@@ -190,7 +190,7 @@ static void count_in_list(struct query *query, const struct step *step, double s
 
 /* --- pairs -------------------------------------------------------------------------------------- */
 
-/* What is done with the distances of a query from rows, whose numbers are first + rows[i]. */
+/* Processes the distances between a query and rows first + rows[i]. */
 typedef void (*strip_function)(struct query *query, const double *squared, uint32_t first,
                                const uint32_t *rows, uint32_t count);
 
@@ -205,7 +205,7 @@ static void collect_strip(struct query *query, const double *squared, uint32_t f
 static void count_strip(struct query *query, const double *squared, uint32_t first,
                         const uint32_t *rows, uint32_t count)
 {
-    /* Which steps have rows of the list is as good as random: no branch depends on it. */
+    /* Whether a step has rows of the list is unpredictable, so nothing branches on it. */
     uint16_t in_list[STRIP_ROWS];
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -222,7 +222,7 @@ static void count_strip(struct query *query, const double *squared, uint32_t fir
     }
 }
 
-/* Queries of a part against rows [from, to) of the block's order. */
+/* Compares the queries of a part with rows [from, to) of the block's order. */
 static void compare_rows(struct ranker *ranker, const struct part *part, uint32_t from, uint32_t to,
                          strip_function use)
 {
@@ -352,7 +352,7 @@ static int compare_queries(const void *a, const void *b)
                                 : (x->row > y->row) - (x->row < y->row);
 }
 
-/* The next queries, as many as there is room for, at least one; *row moves on. */
+/* Takes the next queries, as many as fit, at least one; advances *row. */
 static enum status take_queries(struct ranker *ranker, uint64_t *row, size_t list_room,
                                 struct error *err)
 {
@@ -417,7 +417,7 @@ static enum status rank_all(struct ranker *ranker, uint32_t block, size_t list_r
     return status;
 }
 
-/* Everything that memory is needed for. */
+/* Allocates everything. */
 static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *list_room,
                                struct error *err)
 {
@@ -432,7 +432,7 @@ static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *l
             lists += bytes;
             longest = max_u64(longest, bytes);
         }
-    /* Half of the memory for rows, a quarter each of them and of the queries if that is too little. */
+    /* Half of the memory for rows; a quarter each for rows and queries if that is too little. */
     const uint64_t part = config->memory / 4 / row_bytes + PART_QUERIES;
     ranker->resident = all * row_bytes <= config->memory / 2 && !(choice && choice->block_rows);
     *block = (uint32_t)(ranker->resident ? all : min_u64(part, all));

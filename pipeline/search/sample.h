@@ -1,4 +1,4 @@
-/* sample.h: what a few rows from all over a matrix say about its codes. */
+/* sample.h: chooses a code space from a sample of rows spread over the matrix. */
 #ifndef CLPIPE_SEARCH_SAMPLE_H
 #define CLPIPE_SEARCH_SAMPLE_H
 

@@ -1,12 +1,12 @@
-/* scan.c: blocks of rows, shared out to the threads by queries, and by rows where there are few. */
+/* scan.c: blocks of rows, divided among the threads by queries or, if there are few, by rows. */
 #include "search/scan.h"
 #include "base/minmax.h"
 #include "cluster/canonical.h"
 #include <stdlib.h>
 
-/* Queries of a part. */
+/* Queries per part. */
 #define QUERIES_PART 4
-/* Parts for each thread, so that all end at about the same time. */
+/* Parts per thread, so that all finish at about the same time. */
 #define PARTS_THREAD 4
 #define BLOCK_BYTES (16u << 20)
 
@@ -14,7 +14,7 @@ struct scan {
     const float *rows, *queries;
     const uint32_t *own;
     struct nearest *lists; /* slices x count x n */
-    uint64_t first;        /* row of the block */
+    uint64_t first;        /* number of the block's first row */
     uint32_t block, stride, count, n, slices;
 };
 

@@ -1,4 +1,4 @@
-/* scan.h: the nearest rows of a few queries: each is compared with all rows, by the canonical
+/* scan.h: the nearest rows of a few queries: each is compared with all rows by the canonical
  * distance. */
 #ifndef CLPIPE_SEARCH_SCAN_H
 #define CLPIPE_SEARCH_SCAN_H
@@ -6,8 +6,9 @@
 #include "search/block_reader.h"
 #include "search/nearest.h"
 
-/* lists: count x n, in order. queries: count x stride values in the metric's space; own: of each, the
- * row that it is, NEAREST_NONE for none; NULL: none are rows. */
+/* lists: count x n, in order. queries: count x stride values in the metric's space; own: the row
+ * number of each query, NEAREST_NONE for none; NULL: no query is a row. *compared: adds the number
+ * of pairs. Errors are those of neighbours_of_rows. */
 enum status scan_rows(struct nearest *lists, struct block_reader *reader, const float *queries,
                       const uint32_t *own, uint32_t count, uint64_t *compared, struct error *err);
 

@@ -1,4 +1,4 @@
-/* tile.c: the same products and tests for AVX-512 VNNI, AVX2 and in plain C. */
+/* tile.c: the same products and tests for AVX-512 VNNI, for AVX2, and in plain C. */
 #include "search/tile.h"
 #include "search/codes.h"
 #include <stdbool.h>
