@@ -25,7 +25,7 @@
  * stores its counters; if several tiles share a cell, each adds its own with atomics.
  *
  * Work-group size 1, one work-item per tile. Several sub-tables are the technique of J. Gomez-Luna
- * et al., "An optimised approach to histogram computation on GPU" (2013), applied to a single
+ * et al., "An optimized approach to histogram computation on GPU" (2013), applied to a single
  * thread. */
 #include "histogram_bins.h"
 

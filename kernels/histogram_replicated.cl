@@ -12,7 +12,7 @@
  *
  * Its limits: reading, for one counter per pixel and tables of a few KiB; joint tables of many
  * thousand bins leave room for one copy only, with the bank conflicts of histogram_local.
- * Replication: J. Gomez-Luna et al., "An optimised approach to histogram computation on GPU"
+ * Replication: J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU"
  * (2013). */
 #ifndef GROUP
 #error "the host defines GROUP, the work-group size"
