@@ -1,12 +1,13 @@
-/* h5_driver.h: how HDF5 reads and writes files: as its default driver does, but failures are noted.
+/* h5_driver.h: HDF5's default file driver, with a record of failures.
  *
- * A read that fails makes functions of HDF5 say that something is not there (H5Oget_info, H5Aexists):
- * who asked need not know the difference, as long as nothing is made of the answer in the end.
+ * When a read fails, some HDF5 functions report that an object does not exist (H5Oget_info,
+ * H5Aexists). The caller may ignore the difference as long as it checks for failed reads in the
+ * end.
  *
- * A write that fails is none to HDF5: 1.10 crashes after one, where it copies objects (H5Ocopy) or
- * closes what it could not write. Whatever else it writes to the file is dropped.
+ * Failed writes are hidden from HDF5: 1.10 crashes after one when it copies objects (H5Ocopy) or
+ * closes what it could not write. All further writes to the file are dropped.
  *
- * HDF5's one thread. */
+ * For HDF5's one thread, except h5_driver_lock. */
 #ifndef CLPIPE_MATRIX_H5_DRIVER_H
 #define CLPIPE_MATRIX_H5_DRIVER_H
 
@@ -16,30 +17,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes a list of file access properties use this driver; whether an open file does. */
+/* Makes a file access property list use this driver; whether an open file uses it. */
 void h5_driver_use(hid_t access);
 bool h5_driver_used(hid_t file);
 
-/* The error number of the first read that failed of a file that is open, with its name; or 0, or
- * H5_DRIVER_DAMAGE: what was read made no sense (h5_driver_note_damage, to `object` or its file). */
+/* The error number of the first failed read of an open file, with its name; or 0, or
+ * H5_DRIVER_DAMAGE: the data read was invalid (h5_driver_note_damage, for `object` or its file). */
 #define H5_DRIVER_DAMAGE -1
 int h5_driver_read_failed(const char **path);
 void h5_driver_note_damage(hid_t object);
 
-/* Around H5Ocopy, which crashes where data cannot be read: they are zeros then, and the failure is
- * noted. */
+/* Call it around H5Ocopy, which crashes if data cannot be read: reads then yield zeros, and the
+ * failure is recorded. */
 void h5_driver_copy(bool begin);
 
-/* HDF5 may have been built for one thread: around what threads call that read rows side by side. Not
- * to be nested. */
+/* HDF5 may be built for one thread: lock around its calls in threads that read rows in parallel.
+ * Not recursive. */
 void h5_driver_lock(void);
 void h5_driver_unlock(void);
 
-/* The error number of the first write to `file` that failed, or 0; of the file that was closed last. */
+/* The error number of the first failed write to `file`, or of the file closed last; or 0. */
 int h5_driver_write_failed(hid_t file);
 int h5_driver_closed_failed(void);
 
-/* Drops what will be written to `file`. */
+/* Drops all further writes to `file`. */
 void h5_driver_drop(hid_t file);
 
 #endif

@@ -1,16 +1,16 @@
 /* hdf5_matrix.h: any two-dimensional numeric dataset of any HDF5 file, read as float32 rows. The
- * file is untrusted: type, shape and sizes are checked when it is opened. HDF5 converts floats of
- * any width and byte order and integers; values beyond float32 arrive as infinities. */
+ * file is untrusted: type, shape and sizes are checked on opening. HDF5 converts integers, and
+ * floats of any width and byte order; values beyond float32 become infinities. */
 #ifndef CLPIPE_MATRIX_HDF5_MATRIX_H
 #define CLPIPE_MATRIX_HDF5_MATRIX_H
 
 #include "matrix/matrix.h"
 
-/* STATUS_FAILED: not HDF5, no such dataset (the message names those that there are), not a matrix
- * of numbers. */
+/* STATUS_FAILED: not HDF5, no such dataset (the message lists the existing ones), not a numeric
+ * matrix. */
 enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
                              struct error *err);
-/* The same; one dimension is accepted, too, and counts as one column. */
+/* The same; also accepts one dimension, as one column. */
 enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
                                     const char *dataset, struct error *err);
 

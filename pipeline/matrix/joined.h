@@ -1,8 +1,8 @@
-/* joined.h: several matrices of equally many rows taken as one.
+/* joined.h: several matrices with the same number of rows, joined side by side.
  *
- * A row is the rows of the parts one after another, each value times the weight of its part, in
- * float64, rounded once to float32. Nothing of it is stored: rows are put together as they are
- * read, by several threads where the parts can be. */
+ * A row is the concatenation of the parts' rows, each value times the weight of its part, in
+ * float64, rounded once to float32. Rows are not stored but joined as they are read, by several
+ * threads if the parts allow it. */
 #ifndef CLPIPE_MATRIX_JOINED_H
 #define CLPIPE_MATRIX_JOINED_H
 
@@ -15,11 +15,10 @@ struct joined_part {
     double weight;
 };
 
-/* The rule of a preset: rows of the parts one after another, unweighted, become rows of length 1. The
- * values of a part, their square roots where it has `roots`, are divided by the root of the sum of their
- * squares and multiplied by its weight (0 where the part is 0), and all of them divided by the root of
- * the sum of the squared weights of parts that are not 0. In float64, squares added up in order, rounded
- * once. */
+/* The rule of a preset: concatenated, unweighted rows are scaled to length 1. The values of a part
+ * (their square roots if `roots`) are divided by the part's length and multiplied by its weight (0
+ * if the part is 0); all are then divided by the square root of the sum of the squared weights of
+ * the nonzero parts. In float64, squares summed in order, rounded once. */
 struct joined_unit {
     unsigned parts;
     uint32_t columns[JOINED_MOST];
@@ -27,16 +26,17 @@ struct joined_unit {
     bool roots[JOINED_MOST];
 };
 
-/* One row, in place. */
+/* Applies it to one row, in place. Thread-safe. */
 void joined_unit_row(float *row, const struct joined_unit *unit);
 
-/* As below, by that rule; unit->columns and weights are those of the parts, whose own are 1. */
+/* joined_open with that rule; unit->columns and weights are those of the parts, whose own weights
+ * are 1. */
 enum status joined_open_unit(struct matrix_source *out, const char *name,
                              const struct joined_part *parts, const struct joined_unit *unit,
                              struct error *err);
 
-/* Takes the parts over, at most JOINED_MOST, also when it fails. Its identity is made of `name`,
- * which says how they are joined, and those that the parts have. STATUS_USAGE: too many columns. */
+/* Takes ownership of the parts, at most JOINED_MOST, even on failure. Its identity combines `name`,
+ * which says how they are joined, with those of the parts. STATUS_USAGE: too many columns. */
 enum status joined_open(struct matrix_source *out, const char *name,
                         const struct joined_part *parts, unsigned count, struct error *err);
 

@@ -5,7 +5,7 @@
  *   joined.h                the columns of several matrices side by side
  *   file/feature_matrix.h   a feature of a clpipe file, or several joined
  *
- * Each of them fills a struct matrix_source, which its owner closes with matrix_close. */
+ * Each of these fills a struct matrix_source, which its owner closes with matrix_close. */
 #ifndef CLPIPE_MATRIX_MATRIX_H
 #define CLPIPE_MATRIX_MATRIX_H
 
@@ -16,17 +16,17 @@
 struct matrix_source {
     uint64_t rows;
     uint32_t dimension;
-    char type[12]; /* how a foreign file stores the values: "float64", "uint8"; else "" */
-    /* Rows [first, first + count) to `rows`, count x dimension values row by row: any range, any
-     * number of times, from one thread at a time unless `concurrent`. */
+    char type[12]; /* type of the values in a foreign file: "float64", "uint8"; else "" */
+    /* Reads rows [first, first + count) into `rows`, count x dimension values, row-major: any
+     * range, any number of times, by one thread at a time unless `concurrent`. */
     enum status (*read)(void *context, uint64_t first, uint64_t count, float *rows,
                         struct error *err);
-    /* Whether a row says nothing (features/kind.h); NULL: no row does. */
+    /* Whether a row has no information (features/kind.h); NULL: every row has. */
     bool (*blank)(const void *context, const float *row);
     bool concurrent; /* read() may be called by several threads at once */
-    /* 64 hexadecimal digits that stand for names, types and values; NULL: there are none. */
+    /* 64 hexadecimal digits that identify names, types and values; NULL: none. */
     enum status (*identity)(void *context, char hex[65], struct error *err);
-    /* NULL: there is nothing to free. */
+    /* NULL: nothing to free. */
     void (*close)(void *context);
     void *context;
 };
@@ -53,18 +53,19 @@ static inline bool matrix_row_is_zero(const float *row, uint32_t dimension)
 /* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
 void matrix_set_type(struct matrix_source *matrix, char kind, size_t bytes);
 
-/* Closes and zeroes; accepts a zeroed one. */
+/* Closes and zeroes it; accepts a zeroed one. */
 void matrix_close(struct matrix_source *matrix);
 
-/* How many rows fit a buffer of a few megabytes; at least 1. */
+/* The number of rows that fit a buffer of a few megabytes; at least 1. */
 uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 
-/* All values of a matrix of one column, which are the caller's to free. `name` is for messages.
- * STATUS_FAILED: it has more columns. */
+/* All values of a one-column matrix; the caller frees them. `name` is for messages. STATUS_FAILED:
+ * it has more columns. */
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err);
 
-/* The number of different rows, at most `most`, without those that begin with NaN. roots: rows are compared by their square roots. */
+/* Counts distinct rows, up to `most`, ignoring those that begin with NaN. roots: compares square
+ * roots. */
 enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
                             bool roots, struct error *err);
 

@@ -4,14 +4,14 @@
 
 #include "matrix/matrix.h"
 
-/* A two-dimensional float16/32/64 or integer .npy file of either byte order; in C order, or slower
- * in Fortran order. The file is untrusted. */
+/* Opens a two-dimensional .npy file of float16/32/64 or integers in either byte order; in C order
+ * or, more slowly, Fortran order. The file is untrusted. */
 enum status npy_open(struct matrix_source *out, const char *path, struct error *err);
-/* The same; one dimension is accepted, too, and counts as one column. */
+/* The same; also accepts one dimension, as one column. */
 enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err);
 
-/* The header of a C-order .npy, format 1.0: *length bytes, a multiple of 64, which the data follow. dtype is
- * "<f4", "<i4"...; columns 0: one-dimensional. */
+/* The header of a C-order .npy, format 1.0: *length bytes, a multiple of 64, followed by the data.
+ * dtype is "<f4", "<i4"...; columns 0: one-dimensional. */
 #define NPY_HEADER 192
 void npy_header(char text[NPY_HEADER], size_t *length, const char *dtype, uint64_t rows, uint64_t columns);
 /* Writes it to `fd`; the caller appends the data. */

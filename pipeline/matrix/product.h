@@ -1,4 +1,4 @@
-/* product.h: the inner loop of products of float64 matrices, the same bits on every processor. */
+/* product.h: the inner loop of float64 matrix products, with the same bits on every processor. */
 #ifndef CLPIPE_MATRIX_PRODUCT_H
 #define CLPIPE_MATRIX_PRODUCT_H
 
@@ -8,13 +8,14 @@
 #define PRODUCT_ROWS    4u
 #define PRODUCT_COLUMNS 8u
 
-/* out(i, k) += sum over c of a(c, i) b(c, k) for PRODUCT_ROWS i and PRODUCT_COLUMNS k: `out` and `b` have rows of
- * PRODUCT_COLUMNS values, a(c, i) is at a[i * row_step + c * depth_step]. Each sum is one chain in the order
- * of c, with a multiplication and an addition for each term, never fused. */
+/* out(i, k) += sum over c of a(c, i) b(c, k) for PRODUCT_ROWS i and PRODUCT_COLUMNS k: `out` and
+ * `b` have rows of PRODUCT_COLUMNS values, a(c, i) is at a[i * row_step + c * depth_step]. Each sum
+ * is one chain in the order of c, with separate multiplications and additions, never fused.
+ * Thread-safe. */
 typedef void (*product_function)(double *out, const double *a, size_t row_step, size_t depth_step,
                                  const double *b, uint32_t depth);
 
-/* The fastest that this processor has. */
+/* The fastest version for this processor. */
 product_function product_choose(void);
 
 #endif

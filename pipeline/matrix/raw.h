@@ -1,9 +1,9 @@
-/* raw.h: rows of one dataset as bytes, for any thread. HDF5 is asked once where they lie: contiguous, in
- * chunks of shuffle, deflate and fletcher32, or in segments, which are datasets of other files. Elsewhere it reads them,
- * one thread at a time.
+/* raw.h: rows of one dataset as bytes, for any thread. HDF5 is asked once where they are:
+ * contiguous, in chunks with shuffle, deflate and fletcher32, or in segments, which are datasets of
+ * other files. Otherwise HDF5 reads them, one thread at a time.
  *
- * A dataset has one axis or two, the first one's elements being rows, and values of a fixed size. Values
- * follow each other in C order: row r lies at r * row_bytes. The file is untrusted. */
+ * A dataset has one or two axes, the first being the rows, and values of a fixed size in C order:
+ * row r begins at r * row_bytes. The file is untrusted. */
 #ifndef CLPIPE_MATRIX_RAW_H
 #define CLPIPE_MATRIX_RAW_H
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum raw_layout {
-    RAW_HDF5,       /* HDF5 reads them, under its lock */
+    RAW_HDF5,       /* read by HDF5, under its lock */
     RAW_VIRTUAL,    /* the same, from other files */
     RAW_CONTIGUOUS, /* at `start` of `fd` */
     RAW_CHUNKS,
@@ -24,59 +24,59 @@ enum raw_layout {
 
 struct raw {
     enum raw_layout layout;
-    struct value_format format; /* kind 0: no number that values.h knows */
+    struct value_format format; /* kind 0: not a number that values.h supports */
     uint64_t rows, row_bytes;
     uint32_t columns;
     size_t element; /* bytes of a value */
     hid_t dataset;  /* the caller's; RAW_SEGMENTS: none */
-    const char *path; /* of the file, the caller's */
+    const char *path; /* of the file; the caller's */
     char shown[256];  /* the same for messages */
-    int fd;           /* HDF5's, of a file of h5_driver.h; else -1 */
+    int fd;           /* HDF5's, for a file of h5_driver.h; else -1 */
     uint64_t start, file_bytes;
     struct raw_chunks *chunks;
     struct raw_segments *segments;
-    unsigned users; /* that will close it */
+    unsigned users; /* that have yet to close it */
 };
 
-/* `dataset`, in a file of h5_driver.h, and `path` must outlive it; what was written through HDF5 must have
+/* `dataset`, in a file of h5_driver.h, and `path` must outlive it; writes through HDF5 must have
  * been flushed. HDF5's one thread. STATUS_FAILED: more than two axes, values of variable size. */
 enum status raw_open(struct raw **out, hid_t dataset, const char *path, struct error *err);
 
-/* A dataset of the shape of `like`, whose rows are those of the dataset `name` of each segment's file, one
- * after the other; of all such files together at most 16 are open, unless more threads read. What is
- * given but `like` must outlive it. */
+/* A dataset with the shape of `like`, made up of the rows of the dataset `name` in each segment's
+ * file, one after another. Over all such datasets at most 16 files are open, unless more threads
+ * read. All arguments except `like` must outlive it. */
 struct raw_segment {
     const char *path;
     uint64_t rows;
 };
-/* Opens the file, unless *file is above zero, and its dataset; refuses what is stored elsewhere. */
+/* Opens the file, unless *file is positive, and its dataset; refuses data stored elsewhere. */
 typedef enum status raw_open_segment(hid_t *file, hid_t *dataset, const char *path, const char *name,
                                      struct error *err);
 enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
                               const struct raw_segment *segment, unsigned count,
                               raw_open_segment *open, const char *path, struct error *err);
 
-/* The same, to be closed once more. */
+/* Returns another reference, to be closed as well. */
 struct raw *raw_share(struct raw *raw);
-/* HDF5's one thread. Accepts NULL and NULLs. */
+/* HDF5's one thread. Accepts a pointer to NULL; sets *raw to NULL. */
 void raw_close(struct raw **raw);
 
-/* Contiguous values of any file, `columns` a row, from `start` on; nothing is to be closed. */
+/* Contiguous values of any file, `columns` per row, starting at `start`; needs no closing. */
 void raw_of_file(struct raw *out, int fd, uint64_t start, uint64_t rows, uint32_t columns,
                  struct value_format format, const char *path);
 
-/* Bytes [at, at + size) of all values, numbers in little-endian order: `at` and `size` are multiples of
- * `element` where a number is big-endian. STATUS_FAILED without `native` of the error: the file is damaged. Any
- * thread. */
+/* Reads bytes [at, at + size) of all values, numbers in little-endian order: for big-endian numbers
+ * `at` and `size` are multiples of `element`. STATUS_FAILED without `native` in the error: the file
+ * is damaged. Thread-safe. */
 enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,
                            struct error *err);
-/* Rows [first, first + count) as bytes; each value as the nearest float32, those beyond it being
- * infinite. Any thread. */
+/* Read rows [first, first + count) as bytes, or with each value rounded to float32, values beyond
+ * it becoming infinite. Thread-safe. */
 enum status raw_read(const struct raw *raw, uint64_t first, uint64_t count, void *rows,
                      struct error *err);
 enum status raw_read_float(const struct raw *raw, uint64_t first, uint64_t count, float *rows,
                            struct error *err);
-/* Whether several threads together read faster than one. */
+/* Whether several threads read faster than one. */
 bool raw_is_parallel(const struct raw *raw);
 
 #endif

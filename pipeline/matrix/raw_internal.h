@@ -1,5 +1,5 @@
-/* raw_internal.h: the ways of raw.c to bytes that have files of their own. Where `values`, bytes
- * [at, at + size) are read as float32; else as raw_read_bytes has them, in the file's order. Any thread. */
+/* raw_internal.h: ways of reading for raw.c that have separate files. With `values`, bytes [at, at
+ * + size) are read as float32; else like raw_read_bytes, in the file's byte order. Thread-safe. */
 #ifndef CLPIPE_MATRIX_RAW_INTERNAL_H
 #define CLPIPE_MATRIX_RAW_INTERNAL_H
 
@@ -7,12 +7,12 @@
 
 enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
                             struct error *err);
-/* A block, by HDF5, as values of type `memory`, or as they are stored. */
+/* Reads a block through HDF5, as values of type `memory`, or as stored. */
 enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t start[2],
                            const hsize_t extent[2], void *values, struct error *err);
 
-/* raw->chunks stays NULL where chunks of the same rows take too much memory. `list`: the dataset's
- * properties of creation. */
+/* raw->chunks stays NULL if the chunks of a band take too much memory. `list`: the dataset creation
+ * properties. */
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
 void raw_chunks_close(struct raw *raw);
 enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
@@ -22,7 +22,7 @@ void raw_segments_close(struct raw *raw);
 enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
                               struct error *err);
 
-/* STATUS_FAILED: the file has become shorter than it was. */
+/* STATUS_FAILED: the file has become shorter. */
 enum status raw_check_length(const struct raw *raw, struct error *err);
 
 #endif

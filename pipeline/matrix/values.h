@@ -5,21 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* kind: 'f' (IEEE 754), 'i' or 'u'; bytes of a value: 1, 2, 4 or 8, floats 2, 4 or 8. */
+/* kind: 'f' (IEEE 754), 'i' or 'u'; bytes per value: 1, 2, 4 or 8, for floats 2, 4 or 8. */
 struct value_format {
     char kind;
     unsigned char bytes;
     bool big_endian;
 };
 
-/* False: there is no such format. */
+/* False: no such format. */
 bool values_known(struct value_format format);
-/* Whether what is stored is used as it is: float32 in the host's byte order. */
+/* Whether stored values need no conversion: float32 in the host's byte order. */
 bool values_direct(struct value_format format);
-/* `count` values, each rounded to the nearest float32; those beyond it become infinities. Any thread. */
+/* Converts `count` values, each rounded to the nearest float32; values beyond it become infinities.
+ * Thread-safe. */
 void values_convert(float *out, const void *in, size_t count, struct value_format format);
 
-/* Turns the order of the bytes of each value: 1, 2, 4 or 8. */
+/* Reverses the bytes of each value: 1, 2, 4 or 8. */
 void values_swap(void *values, size_t count, size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* embedded_asset.h: the files of the pages inside the program; tools/embed_assets.py generates the
+/* embedded_asset.h: the pages' files embedded in the program; tools/embed_assets.py generates the
  * table. */
 #ifndef CLPIPE_REPORT_EMBEDDED_ASSET_H
 #define CLPIPE_REPORT_EMBEDDED_ASSET_H
@@ -8,7 +8,7 @@ struct embedded_asset {
     const char *const *lines; /* terminated by NULL; each ends in a newline */
 };
 
-/* Terminated by a row whose name is NULL. */
+/* Ends with a row whose name is NULL. */
 extern const struct embedded_asset embedded_assets[];
 
 #endif

@@ -9,9 +9,9 @@
 #include "report/pages_config.h"
 #include "thumbs/thumbs.h"
 
-/* Pictures of a group on the first page, at most. */
+/* Maximum number of a group's pictures on the first page. */
 #define PAGES_STRIP 14u
-/* Rows in a data file. */
+/* Rows per data file. */
 #define PAGES_CHUNK 1000u
 
 struct pages {
@@ -26,20 +26,20 @@ struct pages {
 
     struct thumbs *thumbs;
     struct sheet_grid grid;
-    struct thumb_place *places;       /* of each picture, in the order of the pages */
-    struct thumb_place *strip_places; /* PAGES_STRIP of each group, in their order */
+    struct thumb_place *places;       /* per picture, in page order */
+    struct thumb_place *strip_places; /* PAGES_STRIP per group, in group order */
     uint32_t strip_sheets, sheets;    /* sheets of strips come first */
 
     bool has_similar, has_map;
-    char similar_feature[FEATURE_NAME_MAX]; /* by which pictures are similar */
+    char similar_feature[FEATURE_NAME_MAX]; /* the feature that defines similarity */
     char similar_note[512];                 /* why there are none, or "" */
 
     bool has_duplicates;
     uint64_t duplicates[3];    /* groups, by enum duplicates_kind */
-    uint32_t near_limit;       /* bits by which codes of near ones differ at most */
+    uint32_t near_limit;       /* maximum number of bits in which codes of near copies differ */
     char duplicates_note[512]; /* why there are none, or "" */
 
-    uint64_t failed, skipped; /* files; skipped: that are no images */
+    uint64_t failed, skipped; /* files; skipped: not images */
     uint64_t by_reason[REASON_COUNT];
 };
 
@@ -58,12 +58,12 @@ enum status pages_make_failures(struct pages *pages, struct error *err);
 /* data/summary.js */
 enum status pages_make_summary(struct pages *pages, struct error *err);
 
-/* Whether all rows are compared with each other, for similar pictures, and all codes, for near copies: not
- * where it would take more than minutes on two cores. */
+/* Whether to compare all rows, for similar pictures, and all codes, for near copies: not if it
+ * would take more than minutes on two cores. */
 bool pages_compare_rows(uint64_t rows, uint32_t dimension, const struct cluster_devices *devices);
 bool pages_compare_codes(uint64_t images);
 
-/* Frees everything but the result and the directory. */
+/* Frees everything except the result and the directory. */
 void pages_clear(struct pages *pages);
 
 #endif

@@ -1,4 +1,4 @@
-/* pages_palette.h: the few colours that stand for many: a cluster's swatch. */
+/* pages_palette.h: the few colours of a cluster's swatch. */
 #ifndef CLPIPE_REPORT_PAGES_PALETTE_H
 #define CLPIPE_REPORT_PAGES_PALETTE_H
 
@@ -13,11 +13,12 @@ struct palette {
     unsigned count;
     struct {
         uint8_t rgb[3];
-        float share;           /* of the weight; all of a palette sum to 1 */
+        float share;           /* of the weight; they sum to 1 */
     } colour[PALETTE_COLOURS]; /* the largest share first */
 };
 
-/* Weights of colours on a grid of 16 x 16 x 16, with the sums of their values. Zero it first. */
+/* Weights of colours on a grid of 16 x 16 x 16, with the sums of their values. Initialise it to
+ * zero. */
 #define PALETTE_AXIS  16
 #define PALETTE_CELLS (PALETTE_AXIS * PALETTE_AXIS * PALETTE_AXIS)
 struct palette_cells {
@@ -26,16 +27,18 @@ struct palette_cells {
 
 void palette_add(struct palette_cells *cells, double r, double g, double b, double weight);
 
-/* k-means over the cells, begun from the heaviest and those farthest from the ones before, by weight;
- * colours with less than 2 % of the weight are left out. No weight: no colours. */
+/* k-means over the cells, starting from the heaviest and then those farthest from the previous
+ * ones, by weight; leaves out colours with less than 2 % of the weight. Without weight: no
+ * colours. */
 void palette_find(struct palette *out, const struct palette_cells *cells);
 
-/* Adds the colours of a centroid: the mean histogram of its rows. False if the feature is no joint
- * histogram of colours (rgb or hsv with three numbers of bins). `metric` is the space of the centroid. */
+/* Adds the colours of a centroid, the mean histogram of its rows. False if the feature is not a
+ * joint colour histogram (rgb or hsv with three bin counts). `metric` is the space of the
+ * centroid. */
 bool palette_add_centroid(struct palette_cells *cells, const struct result_feature *feature,
                           const char *metric, const float *centroid, uint32_t dimension);
 
-/* Adds the pixels of a JPEG file, together as much as `weight`; none if it is damaged. */
+/* Adds the pixels of a JPEG file with a total weight of `weight`; none if it is damaged. */
 void palette_add_jpeg(struct palette_cells *cells, const uint8_t *jpeg, size_t bytes,
                       double weight);
 

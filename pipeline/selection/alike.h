@@ -1,14 +1,15 @@
-/* alike.h: of images of a cluster that are alike one stays (Abbas et al., SemDeDup, 2023, where any of them
- * may). */
+/* alike.h: keeps one of the images of a cluster that are alike (Abbas et al., SemDeDup, 2023, which
+ * may keep any). */
 #ifndef CLPIPE_SELECTION_ALIKE_H
 #define CLPIPE_SELECTION_ALIKE_H
 
 #include "selection/selection.h"
 
-/* Takes from the candidates of a selection each one that has a cosine of at least config->alike with one of
- * its cluster that stays: the images of a cluster are looked at in the order of the preference, and each
- * names the first that it is like. So no two that stay are alike. Rows without values stay. Counts what
- * clusters hide where the file has neighbours by cosine. STATUS_FAILED: a cluster does not fit the memory. */
+/* Removes from the candidates each one whose cosine with a kept one of its cluster is at least
+ * config->alike: the images of a cluster are considered in order of preference, and each names the
+ * first that it is like. So no two kept images are alike. Rows without values are kept. If the file
+ * has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster does not
+ * fit the memory. */
 enum status alike_leave_out(struct selection *selection, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* order.h: the methods that need no values of rows (order.c defines them). */
+/* order.h: the methods that do not need rows' values (defined in order.c). */
 #ifndef CLPIPE_SELECTION_ORDER_H
 #define CLPIPE_SELECTION_ORDER_H
 

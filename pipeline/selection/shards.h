@@ -1,12 +1,13 @@
-/* shards.h: images of a result, as they are, in tar archives to train on (WebDataset).
+/* shards.h: the unmodified images of a result in tar archives for training (WebDataset).
  *
- *     DIR/shard-000000.tar    of each image KEY.jpg (or what it is), KEY.json, KEY.cls, KEY.txt, KEY.npy
- *     DIR/shard-000000.json   samples, bytes, SHA-256; it appears when the archive is whole
- *     DIR/index.json          all archives, when all are there
+ *     DIR/shard-000000.tar    per image KEY.jpg (or the like), KEY.json, KEY.cls, KEY.txt, KEY.npy
+ *     DIR/shard-000000.json   samples, bytes, SHA-256; written when the archive is complete
+ *     DIR/index.json          all archives, once all are complete
  *     DIR/.clpipe-shards      what they were made from
  *
- * KEY is the image's row, ten digits. Bytes depend on the result, the files and the parameters alone: a
- * repeated command goes on behind the archives that are whole, and several can make different ones. */
+ * KEY is the image's row, ten digits. The bytes depend only on the result, the files and the
+ * parameters: a repeated command continues after the complete archives, and several can make
+ * different ones. */
 #ifndef CLPIPE_SELECTION_SHARDS_H
 #define CLPIPE_SELECTION_SHARDS_H
 
@@ -19,20 +20,20 @@
 struct shards_config {
     struct result *result;
     const char *directory;
-    const char *selection; /* its images in its order; NULL: all */
+    const char *selection; /* writes its images in its order; NULL: all images */
     const char *feature;   /* whose rows are added; NULL: none */
-    uint64_t samples;      /* of an archive at most; 0: any number */
-    uint64_t bytes;        /* likewise, unless one image has more */
+    uint64_t samples;      /* maximum per archive; 0: any number */
+    uint64_t bytes;        /* likewise, unless a single image is larger */
     bool shuffle;          /* by `seed` */
     uint64_t seed;
-    struct list_share share; /* of several commands: which archives are this one's; count 0: all */
+    struct list_share share; /* between several commands: the archives of this one; count 0: all */
     struct clustering_machine machine;
 };
 
 struct shards_report {
-    uint64_t archives, made, there; /* of this share; `there` before */
-    uint64_t samples, left_out;     /* in those that were made; files that are gone or have changed */
-    bool whole;                     /* all archives of all shares are there */
+    uint64_t archives, made, there; /* of this share; `there`: made before */
+    uint64_t samples, left_out;     /* in those made; files that are missing or have changed */
+    bool whole;                     /* all archives of all shares exist */
 };
 
 /* STATUS_USAGE: no such selection or feature. STATUS_FAILED: the directory holds something else. */
