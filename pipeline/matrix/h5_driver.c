@@ -1,4 +1,4 @@
-/* h5_driver.c: the functions of HDF5's default driver, with some of them wrapped. */
+/* h5_driver.c: the functions of HDF5's default driver, some of them wrapped. */
 #include "matrix/h5_driver.h"
 #include "base/process.h"
 #include "matrix/h5_error.h"
@@ -16,7 +16,7 @@ static hid_t driver_id = H5I_INVALID_HID;
 /* An open file. */
 static struct file {
     H5FD_t *file;
-    void *handle; /* by which it is known outside of the driver */
+    void *handle; /* identifies it outside the driver */
     int read_failed, write_failed;
     struct file *next;
     char name[];
@@ -55,7 +55,7 @@ static herr_t find_number(unsigned n, const H5E_error2_t *entry, void *number)
     return 0;
 }
 
-/* Of the call that has just failed; 0: the system did not fail. */
+/* The error number of the call that has just failed; 0: not a system error. */
 static int failed_number(void)
 {
     int number = 0;
@@ -77,7 +77,7 @@ static H5FD_t *open_noted(const char *name, unsigned flags, hid_t access, haddr_
     return NULL;
 }
 
-/* HDF5 looks for the names of files behind symbolic links; those in /proc/self/fd have none. */
+/* HDF5 resolves file names through symbolic links, which those in /proc/self/fd do not support. */
 static herr_t query_unnamed(const H5FD_t *file, unsigned long *flags)
 {
     const herr_t result = original.query(file, flags);
@@ -112,7 +112,7 @@ static herr_t read_noted(H5FD_t *from, H5FD_mem_t type, hid_t transfer, haddr_t 
     return result;
 }
 
-/* A failure is noted and taken back. */
+/* Records a failed write and reports success to HDF5. */
 static herr_t note_write(struct file *file, herr_t result)
 {
     if (result >= 0)
@@ -143,7 +143,7 @@ static herr_t truncate_noted(H5FD_t *to, hid_t transfer, hbool_t closing)
 void h5_driver_use(hid_t access)
 {
     if (driver_id < 0) {
-        /* A file of the default driver has its functions. */
+        /* Any file of the default driver provides its functions. */
         H5FD_t *any = H5FDopen("/dev/null", H5F_ACC_RDONLY, H5P_DEFAULT, HADDR_UNDEF);
         if (!any)
             return;

@@ -1,4 +1,4 @@
-/* h5_error.c: what the entries of HDF5's error stack mean. */
+/* h5_error.c: interprets the entries of HDF5's error stack. */
 #include "matrix/h5_error.h"
 #include "base/path.h"
 #include <errno.h>
@@ -34,7 +34,7 @@ enum status h5_system_failed(struct error *err, int native, const char *call, co
     return error_errno(err, STATUS_FAILED, native, call, "cannot %s %s", what, shown);
 }
 
-/* What a sign in the description of an entry means; of several the first one counts. */
+/* The meaning of a phrase in an entry's description; the first match counts. */
 static const struct meaning {
     const char *sign, *text;
 } meanings[] = {
@@ -78,7 +78,7 @@ enum status h5_fail(struct error *err, const char *call, const char *what, const
     char shown[256], text[400];
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, note_entry, &reason);
     H5Eclear2(H5E_DEFAULT);
-    /* A failed system call is described with its number, followed by pointers and offsets. */
+    /* A failed system call is described with its error number, followed by pointers and offsets. */
     const char *number = strstr(reason.innermost, "errno = ");
     if (number && reason.meaning == MEANINGS)
         return h5_system_failed(err, atoi(number + strlen("errno = ")), call, what, path);
@@ -108,7 +108,7 @@ enum status h5_open(hid_t *file, const char *path, bool writable, hid_t access, 
     *file = H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
     if (*file > 0)
         return STATUS_OK;
-    /* Before any other call, which would clear the reason. */
+    /* First, as any other call would clear the reason. */
     const enum status status = h5_fail(err, "H5Fopen", writable ? "write" : "read", path);
     if (H5Fis_hdf5(path) == 0)
         error_set(err, STATUS_FAILED, "%s is not an HDF5 file",

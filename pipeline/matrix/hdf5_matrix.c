@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Datasets named in an error, and objects looked at to find them. */
+/* Maximum number of datasets named in an error, and of objects visited to find them. */
 #define MOST_NAMED   6
 #define MOST_VISITED 10000
 #define MOST_NESTED  16 /* virtual datasets of virtual datasets */
@@ -22,7 +22,7 @@ struct hdf5_matrix {
     struct raw *raw;
 };
 
-/* What a dataset is, in words; true if it is a matrix of numbers with at least one column. */
+/* Describes a dataset in words; true if it is a numeric matrix with at least one column. */
 static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64_t *rows,
                      uint64_t *columns)
 {
@@ -58,10 +58,10 @@ struct listing {
     size_t size, used;
     unsigned named, visited, most;
     const char *path;
-    struct error *unreadable; /* the first object that is */
+    struct error *unreadable; /* the first unreadable object */
 };
 
-/* H5Ovisit would end at the first object that cannot be read. */
+/* H5Ovisit would stop at the first unreadable object. */
 static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, void *context)
 {
     struct listing *listing = context;
@@ -86,7 +86,8 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-/* The first matrices in the file, separated by commas. *unreadable: why an object could not be read. */
+/* Names the first matrices in the file, separated by commas. *unreadable: why an object could not
+ * be read. */
 static void list_matrices(char *text, size_t size, hid_t file, unsigned most, const char *path,
                           struct error *unreadable)
 {
@@ -95,8 +96,8 @@ static void list_matrices(char *text, size_t size, hid_t file, unsigned most, co
     H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, list_object, &listing);
 }
 
-/* HDF5 locks what it reads, so that a file that somebody writes is refused. Parallel file systems
- * often have no locks: there the file is read all the same. */
+/* HDF5 locks files that it reads, so a file open for writing is refused. Parallel file systems
+ * often have no locks; then it is read anyway. */
 static enum status open_file(hid_t *file, const char *path, struct error *err)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -123,7 +124,8 @@ bool hdf5_is_foreign(const char *path, char *example, size_t size)
     return foreign;
 }
 
-/* --- values in other files, for which HDF5 gives fill values where they are missing ------------ */
+/* --- values in other files; HDF5 returns fill values if they are missing
+ * ----------------------- */
 
 static enum status lacks(struct error *err, const char *path, const char *source, const char *why)
 {
@@ -135,7 +137,7 @@ static enum status lacks(struct error *err, const char *path, const char *source
         path_for_message(shown_source, sizeof shown_source, source), why);
 }
 
-/* The place of the file `name`: below the prefix of the environment, beside `path`, or as it is named. */
+/* Finds the file `name`: below the prefix from the environment, next to `path`, or as named. */
 static bool find_file(char found[PATH_MAX], const char *name, const char *path, const char *prefix)
 {
     const char *slash = strrchr(path, '/');
@@ -155,7 +157,7 @@ static bool find_file(char found[PATH_MAX], const char *name, const char *path, 
     return stat(found, &st) == 0;
 }
 
-/* One that is missing is an error of HDF5. */
+/* HDF5 itself reports a missing one. */
 static enum status check_external(hid_t list, hid_t dataset, const char *path, struct error *err)
 {
     uint64_t left = H5Dget_storage_size(dataset);
@@ -178,8 +180,8 @@ static enum status check_external(hid_t list, hid_t dataset, const char *path, s
 static enum status check_sources(hid_t dataset, const char *path, unsigned depth,
                                  struct error *err);
 
-/* Whether a source has all that is selected of it, or, where that is everything, enough for `target`; of
- * an unlimited selection it has what is there. */
+/* Whether a source has everything selected from it or, if everything is selected, enough for
+ * `target`; an unlimited selection takes what exists. */
 static bool has_selected(hid_t source, hid_t selected, hid_t target)
 {
     hsize_t extent[H5S_MAX_RANK], first[H5S_MAX_RANK], last[H5S_MAX_RANK];
@@ -242,7 +244,7 @@ out:
     return status;
 }
 
-/* The files that a virtual dataset takes values from, and theirs, or external ones. */
+/* Checks the source files of a virtual dataset and, recursively, theirs, and external ones. */
 static enum status check_sources(hid_t dataset, const char *path, unsigned depth, struct error *err)
 {
     size_t count = 0;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows of a part that are read at a time: they are still in a cache when they are put in their place. */
+/* Bytes of a part's rows read at a time, so that they are still cached when copied to their
+ * place. */
 #define BLOCK_BYTES (256u << 10)
 
 struct joined {
@@ -94,7 +95,8 @@ static enum status joined_read(void *context, uint64_t first, uint64_t count, fl
     return status;
 }
 
-/* A part without values would lie nearer than others do; by the preset's rule it has no say. */
+/* Without this, rows lacking a part would be nearer than others; by a preset's rule the part is
+ * left out. */
 static bool joined_blank(const void *context, const float *row)
 {
     const struct joined *joined = context;
@@ -120,7 +122,7 @@ static enum status joined_identity(void *context, char hex[65], struct error *er
             return status;
         sha256_update(&state, hex, 64);
     }
-    /* It begins as theirs do: with the rule that they were computed by, if they name one. */
+    /* It begins like the parts' identities: with the rule that computed them, if they name one. */
     const size_t rule = strcspn(hex, "-") < 64 ? strcspn(hex, "-") + 1 : 0;
     char whole[65];
     sha256_final(&state, digest);

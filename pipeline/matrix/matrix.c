@@ -1,4 +1,4 @@
-/* matrix.c: what can be done with the rows of any matrix. */
+/* matrix.c: functions for the rows of any matrix. */
 #include "matrix/matrix.h"
 #include "base/path.h"
 #include <math.h>

@@ -1,8 +1,8 @@
 /* npy.c: NumPy's array file, formats 1.0 to 3.0, read as float32 and written as a header.
  *
- * The header is a Python dictionary in text. It is untrusted: it is parsed by a small grammar that
- * takes exactly what NumPy writes, and every size is checked against the file's own before anything
- * is allocated. */
+ * The header is a Python dictionary in text form. It is untrusted: a small grammar accepts exactly
+ * what NumPy writes, and every size is checked against that of the file before anything is
+ * allocated. */
 #include "matrix/npy.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -23,11 +23,11 @@ struct npy {
     char path[512]; /* for messages */
     char *name;
     int fd;
-    struct raw values; /* fortran: each is a row */
+    struct raw values; /* fortran: a row is a column */
     uint64_t rows;
     uint32_t dimension;
     bool fortran;  /* column by column */
-    bool vector;   /* one axis will do */
+    bool vector;   /* one axis is accepted */
     float *column; /* fortran: COLUMN_BYTES */
 };
 
@@ -142,7 +142,7 @@ static bool parse_header(struct header *header, const char *text)
             skip_space(&at);
             if (*at == '[' || *at == '(') {
                 header->structured = true;
-                return true; /* refused for that; the rest does not matter */
+                return true; /* refused for its type; the rest does not matter */
             }
             if (!take_string(&at, header->descr, sizeof header->descr))
                 return false;
@@ -170,7 +170,7 @@ static bool parse_header(struct header *header, const char *text)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* What the header says, checked; `size` is the file's. */
+/* Checks and takes over the header; `size` is that of the file. */
 static enum status adopt(struct npy *npy, struct header *header, uint64_t size, struct error *err)
 {
     if (npy->vector && header->axes == 1) {
@@ -258,7 +258,7 @@ out:
     return status;
 }
 
-/* Rows of a matrix that lies column by column: each column's piece is one read. */
+/* Rows of a column-major matrix: one read per column. */
 static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count, float *rows,
                                 struct error *err)
 {
@@ -351,8 +351,8 @@ enum status npy_open_vector(struct matrix_source *out, const char *path, struct 
 
 void npy_header(char text[NPY_HEADER], size_t *out, const char *dtype, uint64_t rows, uint64_t columns)
 {
-    /* Magic, version and length are 10 bytes; the whole is padded with spaces to a multiple of 64
-     * and ends in a newline. */
+    /* Magic, version and length take 10 bytes; padded with spaces to a multiple of 64, ending in a
+     * newline. */
     char shape[64];
     if (columns > 0)
         snprintf(shape, sizeof shape, "%llu, %llu", (unsigned long long)rows,

@@ -1,4 +1,4 @@
-/* product.c: eight accumulators of AVX2, four of AVX-512, or plain C. */
+/* product.c: eight AVX2 accumulators, four of AVX-512, or plain C. */
 #include "matrix/product.h"
 
 #if defined(__x86_64__)

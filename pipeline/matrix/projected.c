@@ -1,4 +1,4 @@
-/* projected.c: products of rows with components, in blocks so that either stays in a cache. */
+/* projected.c: multiplies rows by components, in blocks so that both stay in a cache. */
 #include "matrix/projected.h"
 #include "base/minmax.h"
 #include "matrix/product.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 32u  /* rows that are multiplied at a time, a multiple of PRODUCT_ROWS, */
-#define DEPTH 128u /* and of how many of their values */
+#define BLOCK 32u  /* rows multiplied at a time, a multiple of PRODUCT_ROWS, */
+#define DEPTH 128u /* and terms per pass */
 
 static const char *const space_names[] = {"euclidean", "cosine", "hellinger"};
 
@@ -56,12 +56,12 @@ static void centre_row(double *out, const struct projection *projection, const f
     }
 }
 
-/* What many rows share. */
+/* Data shared by many rows. */
 struct prepared {
     const struct projection *projection;
     product_function kernel;
     uint32_t panels;    /* of PRODUCT_COLUMNS components: */
-    double *components; /* panels x columns x PRODUCT_COLUMNS; NULL: there are none */
+    double *components; /* panels x columns x PRODUCT_COLUMNS; NULL: none */
 };
 
 static bool prepare(struct prepared *out, const struct projection *projection)
@@ -83,13 +83,13 @@ static bool prepare(struct prepared *out, const struct projection *projection)
     return true;
 }
 
-/* Values of the room that a block of rows needs. */
+/* Number of scratch values for a block of rows. */
 static size_t block_room(const struct prepared *prepared)
 {
     return (size_t)BLOCK * (prepared->projection->columns + prepared->panels * PRODUCT_COLUMNS);
 }
 
-/* y_i of a row: its product, or its place. */
+/* y_i of a row: its product or, without components, its centred value. */
 static inline double axis_value(const struct prepared *prepared, const double *room, uint32_t row,
                                 uint32_t i)
 {
@@ -100,7 +100,7 @@ static inline double axis_value(const struct prepared *prepared, const double *r
                 i % PRODUCT_COLUMNS];
 }
 
-/* Up to BLOCK rows. */
+/* Projects up to BLOCK rows. */
 static void project_block(const struct prepared *prepared, double *room, float *out,
                           const float *rows, uint32_t count)
 {
@@ -195,7 +195,7 @@ static enum status projected_read(void *context, uint64_t first, uint64_t count,
     const struct projected *projected = context;
     const size_t row_bytes = projected->rows.dimension * sizeof(float);
     const size_t room_bytes = block_room(&projected->prepared) * sizeof(double);
-    /* Whole pieces, where they are digested as they are read. */
+    /* Whole pieces, if they are digested as they are read. */
     const uint64_t step = min_u64(row_tree_piece(projected->rows.dimension * sizeof(float)), count);
     enum status status = STATUS_OK;
     float *from = malloc((size_t)step * row_bytes + 1);

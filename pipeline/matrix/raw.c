@@ -1,4 +1,5 @@
-/* raw.c: types and places of datasets; values that lie in a file as they are, or that HDF5 reads. */
+/* raw.c: types and locations of datasets; values stored in the file as they are, or read by
+ * HDF5. */
 #include "matrix/raw.h"
 #include "base/minmax.h"
 #include "base/output.h"
@@ -13,14 +14,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Values that are converted stay in the cache. */
+/* Small enough for values being converted to stay cached. */
 #define BUFFER_BYTES (64u << 10)
-/* Reads of at least so many bytes go on where they end. */
+/* Reads of at least this size are probably sequential. */
 #define AHEAD_BYTES (1u << 20)
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Whether a float of that size has the fields of IEEE 754. */
+/* Whether a float of that size has the IEEE 754 layout. */
 static bool is_ieee(hid_t type, size_t bytes)
 {
     const size_t wanted = bytes == 2 ? 5 : bytes == 4 ? 8 : 11;
@@ -73,7 +74,7 @@ static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
                                                        raw->shown);
 }
 
-/* Where the file of a dataset lies; HDF5 keeps it open. */
+/* Finds the file descriptor of a dataset; HDF5 keeps it open. */
 static void find_file(struct raw *raw, hid_t dataset)
 {
     struct stat st;
@@ -229,7 +230,7 @@ enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t st
     return status ? status : raw_check_length(raw, err);
 }
 
-/* Any bytes, as float32 only whole rows. */
+/* Reads any bytes; as float32 only whole rows. */
 static enum status read_by_hdf5(const struct raw *raw, uint64_t at, uint64_t size, void *out,
                                 bool values, struct error *err)
 {

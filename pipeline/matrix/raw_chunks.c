@@ -1,10 +1,11 @@
-/* raw_chunks.c: chunked values, which HDF5 finds and reads as they are stored, one after the other; each
- * thread undoes the filters. Of other filters, and where it does not find a chunk, HDF5 reads the values.
+/* raw_chunks.c: chunked values. HDF5 finds the chunks and reads them as stored, one at a time; each
+ * thread undoes the filters. With other filters, or if it does not find a chunk, HDF5 reads the
+ * values.
  *
- * Chunks that have the same rows are a band. Bands that are inflated are kept until all of their bytes have
- * been read, since what is read at a time seldom ends where they do: at most 128 MiB of all datasets that are
- * open together. A thread that needs a band inflates one of its chunks; where others are at all of them,
- * it inflates what will be needed next instead of waiting. */
+ * Chunks with the same rows form a band. Inflated bands are kept until all of their bytes have been
+ * read, since reads seldom end at their borders: at most 128 MiB over all open datasets. A thread
+ * that needs a band inflates one of its chunks; if other threads have taken all of them, it
+ * inflates what will be needed next instead of waiting. */
 #include "base/avx2.h"
 #include "base/minmax.h"
 #include "matrix/h5_driver.h"
@@ -20,22 +21,22 @@
 #define MOST_BANDS 512
 #define MOST_FILTERS 3
 #define SUM_BYTES 4 /* of fletcher32 */
-/* Bands after the one that is needed, of which a thread that would wait inflates chunks. */
+/* How many bands ahead of the needed one an otherwise waiting thread inflates. */
 #define AHEAD 64
 #define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 3)
 
 struct raw_chunks {
-    uint64_t rows, columns; /* of a chunk */
-    uint32_t across;        /* chunks of a band */
-    uint64_t band_bytes;    /* of the rows of a band */
-    size_t bytes, room;     /* of a chunk's values; that a stored one may take */
-    bool known;                         /* the filters are: */
+    uint64_t rows, columns; /* per chunk */
+    uint32_t across;        /* chunks per band */
+    uint64_t band_bytes;    /* in the rows of a band */
+    size_t bytes, room;     /* of a chunk's values; the largest accepted size of a stored chunk */
+    bool known;                         /* all filters are supported: */
     unsigned filters;
-    H5Z_filter_t filter[MOST_FILTERS]; /* in the order in which they were applied, each once */
-    struct buffer *spare;              /* under `lock` */
+    H5Z_filter_t filter[MOST_FILTERS]; /* in the order of application, each once */
+    struct buffer *spare;              /* guarded by `lock` */
 };
 
-/* Memory of a thread that inflates. */
+/* Scratch memory of an inflating thread. */
 struct buffer {
     struct buffer *next;
     unsigned char bytes[];
@@ -45,9 +46,9 @@ static struct band {
     const struct raw *raw; /* NULL: none */
     uint64_t number;
     unsigned char *values; /* chunk by chunk */
-    uint64_t used, left; /* when it was used last; bytes that were not read yet */
-    uint32_t next, done; /* chunks that are taken, and inflated */
-    unsigned users;      /* threads; what others have inflated does not change */
+    uint64_t used, left; /* time of last use; bytes not yet read */
+    uint32_t next, done; /* chunks taken, and inflated */
+    unsigned users;      /* threads; data inflated by others does not change */
     struct error error;
 } bands[MOST_BANDS];
 static uint64_t kept, clock_ticks; /* bytes of them */
@@ -76,7 +77,7 @@ static bool find_filters(struct raw_chunks *c, const struct raw *raw, hid_t list
             return false;
         c->filter[c->filters++] = id;
     }
-    /* Chunks at the edges have the filters that the others have. */
+    /* Edge chunks have the same filters as the others. */
     return H5Pget_chunk_opts(list, &options) >= 0 && options == 0;
 }
 
@@ -92,7 +93,7 @@ static bool find_grid(struct raw_chunks *c, const struct raw *raw, hid_t list)
     c->bytes = (size_t)(chunk[0] * chunk[1]) * raw->element;
     c->across = (uint32_t)((raw->columns + chunk[1] - 1) / chunk[1]);
     c->band_bytes = chunk[0] * raw->row_bytes;
-    /* What zlib cannot compress it makes larger by less than a thousandth. */
+    /* zlib enlarges incompressible data by less than a thousandth. */
     c->room = c->bytes + c->bytes / 64 + 1024;
     return true;
 }
@@ -110,7 +111,7 @@ enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err)
     return STATUS_OK;
 }
 
-/* Of the chunks of a band. */
+/* Size of the chunks of a band. */
 static uint64_t room_of(const struct raw *raw)
 {
     return raw->chunks->across * (uint64_t)raw->chunks->bytes;
@@ -142,7 +143,7 @@ void raw_chunks_close(struct raw *raw)
 
 /* --- one chunk ------------------------------------------------------------------------------- */
 
-/* The first bytes of all elements, then the second ones... */
+/* The first bytes of all elements, then the second ones, ... */
 ALWAYS_INLINE void gather_bytes(unsigned char *restrict out, const unsigned char *restrict in,
                                 size_t elements, size_t element)
 {
@@ -151,7 +152,7 @@ ALWAYS_INLINE void gather_bytes(unsigned char *restrict out, const unsigned char
             out[i * element + j] = in[j * elements + i];
 }
 
-/* The usual sizes have an inner loop whose length the compiler knows. */
+/* The usual sizes have an inner loop of constant length. */
 ALWAYS_INLINE void gather(unsigned char *out, const unsigned char *in, size_t elements,
                           size_t element)
 {
@@ -198,7 +199,7 @@ static const char *inflate_all(unsigned char *out, size_t expected, const unsign
                                                      : "its deflate stream is damaged";
 }
 
-/* HDF5's: of big-endian words of 16 bits, an odd byte being the upper half of one. */
+/* As in HDF5: over big-endian 16-bit words, an odd last byte being the upper half of one. */
 static uint32_t fletcher32(const unsigned char *data, size_t size)
 {
     uint32_t low = 0, high = 0;
@@ -213,7 +214,8 @@ static uint32_t fletcher32(const unsigned char *data, size_t size)
     return high << 16 | low;
 }
 
-/* The sum lies behind the data, little-endian; HDF5 before 1.6.3 swapped the bytes of both halves. */
+/* The checksum follows the data, little-endian; HDF5 before 1.6.3 swapped the bytes of both
+ * halves. */
 static bool sum_is_right(const unsigned char *data, size_t size)
 {
     const uint32_t sum = fletcher32(data, size);
@@ -223,7 +225,8 @@ static bool sum_is_right(const unsigned char *data, size_t size)
     return sum == is || sum == ((is & 0xff00ff) << 8 | (is >> 8 & 0xff00ff));
 }
 
-/* What inflating filter i has to give: the values, and the sums of filters that were applied before. */
+/* The size that inflating filter i must produce: the values, and the checksums of filters applied
+ * earlier. */
 static size_t expected_before(const struct raw_chunks *c, unsigned i, uint32_t skipped)
 {
     size_t bytes = c->bytes;
@@ -233,7 +236,7 @@ static size_t expected_before(const struct raw_chunks *c, unsigned i, uint32_t s
     return bytes;
 }
 
-/* The bytes of a chunk as they are stored, at most c->room; false: HDF5 does not find it. */
+/* Reads a chunk as stored, at most c->room bytes; false: HDF5 does not find it. */
 static bool read_stored(size_t *size, uint32_t *skipped, const struct raw *raw, const hsize_t at[2],
                         unsigned char *stored)
 {
@@ -255,8 +258,8 @@ static bool read_stored(size_t *size, uint32_t *skipped, const struct raw *raw, 
     return found;
 }
 
-/* What the filters made of a chunk becomes its values, in `to`; filter i was not applied where bit i of
- * `skipped` is set. stored, other: of c->room. Returns what is wrong with it, or NULL. */
+/* Undoes the filters of a chunk and stores its values in `to`; bit i of `skipped`: filter i was not
+ * applied. stored, other: c->room bytes. Returns what is wrong, or NULL. */
 static const char *undo_filters(unsigned char *to, const struct raw *raw, uint32_t skipped,
                                 unsigned char *stored, size_t size, unsigned char *other)
 {
@@ -293,7 +296,7 @@ static const char *undo_filters(unsigned char *to, const struct raw *raw, uint32
     return NULL;
 }
 
-/* Chunk `i` of a band. */
+/* Inflates chunk `i` of a band. */
 static enum status inflate(const struct raw *raw, const struct band *band, uint32_t i,
                            struct buffer *buffer, struct error *err)
 {
@@ -338,8 +341,8 @@ static struct band *find_band(const struct raw *raw, uint64_t number)
     return NULL;
 }
 
-/* One that nobody uses for another number, first of all one that was read; `gently`: only such a one,
- * or a new one. NULL: there is none. */
+/* Reuses an unused band for another number, preferably one that was read; `gently`: only such a
+ * one, or a new one. NULL: there is none. */
 static struct band *take_band(const struct raw *raw, uint64_t number, bool gently)
 {
     const uint64_t bytes = room_of(raw), rows = raw->chunks->band_bytes;
@@ -375,7 +378,7 @@ static struct band *take_band(const struct raw *raw, uint64_t number, bool gentl
     return empty;
 }
 
-/* Inflates the next chunk of a band that has one; takes the lock away meanwhile. */
+/* Inflates the next chunk of a band that has one; releases the lock meanwhile. */
 static void inflate_next(struct band *band)
 {
     const struct raw *raw = band->raw;
@@ -404,7 +407,7 @@ static void inflate_next(struct band *band)
     pthread_cond_broadcast(&changed);
 }
 
-/* One that could not be read is not kept. */
+/* A band that could not be read is not kept. */
 static void leave(struct band *band)
 {
     if (--band->users > 0)
@@ -415,8 +418,8 @@ static void leave(struct band *band)
     pthread_cond_broadcast(&changed);
 }
 
-/* Inflates a chunk after band `number` that nobody has yet; false: there is none, or no room, or it
- * cannot be read, which the thread that needs it will say. */
+/* Inflates an untaken chunk after band `number`; false: there is none, or no memory, or it is
+ * unreadable, which the thread that needs it will report. */
 static bool inflate_ahead(const struct raw *raw, uint64_t number)
 {
     const uint64_t bytes = raw->chunks->band_bytes, all = raw->rows * raw->row_bytes;
@@ -437,7 +440,7 @@ static bool inflate_ahead(const struct raw *raw, uint64_t number)
     return false;
 }
 
-/* Bytes [at, at + size) of the rows of a band, from its chunks. */
+/* Copies bytes [at, at + size) of the rows of a band from its chunks. */
 static void copy(const struct raw *raw, const unsigned char *band, uint64_t at, uint64_t size,
                  unsigned char *out, bool values)
 {
@@ -461,7 +464,7 @@ static void copy(const struct raw *raw, const unsigned char *band, uint64_t at, 
         }
 }
 
-/* The same, once they are inflated. */
+/* The same after inflating them. */
 static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at, uint64_t size,
                              void *out, bool values, struct error *err)
 {

@@ -1,7 +1,7 @@
-/* raw_segments.c: the datasets of segments, of which few are open at a time.
+/* raw_segments.c: datasets made of segments, of which few are open at a time.
  *
- * HDF5 1.10 looks at all mappings of a virtual dataset for each read, keeps every file open that it has
- * touched, and gives fill values where it cannot open one. */
+ * HDF5 1.10 checks all mappings of a virtual dataset on each read, keeps every file open that it
+ * has touched, and returns fill values if it cannot open one. */
 #include "base/minmax.h"
 #include "matrix/h5_driver.h"
 #include "matrix/raw_internal.h"
@@ -12,15 +12,15 @@
 
 struct segment {
     const char *path;
-    uint64_t start, bytes; /* of the values of all */
-    hid_t file;            /* not above zero: it is not open */
+    uint64_t start, bytes; /* in the values of all segments */
+    hid_t file;            /* not positive: not open */
     hid_t dataset;
     struct raw *raw;
     uint64_t used;
-    unsigned users; /* threads that read from it: it stays open */
+    unsigned users; /* threads reading from it: it stays open */
 };
 
-/* Under HDF5's lock. */
+/* Guarded by HDF5's lock. */
 struct raw_segments {
     const char *name;
     raw_open_segment *open_one;
@@ -41,8 +41,7 @@ static void close_segment(struct raw_segments *segments, struct segment *segment
     segment->file = segment->dataset = H5I_INVALID_HID;
 }
 
-/* Where there are too many, the one that was not used for the longest time is closed, unless all are
- * read from. */
+/* If too many are open, closes the least recently used, unless all are being read. */
 static void make_room(struct raw_segments *segments)
 {
     struct segment *oldest = NULL;
@@ -121,7 +120,7 @@ void raw_segments_close(struct raw *raw)
     free(segments);
 }
 
-/* The last one that begins at `at` or before. */
+/* The last one that begins at or before `at`. */
 static struct segment *find_segment(struct raw_segments *segments, uint64_t at)
 {
     unsigned low = 0, high = segments->count;

@@ -87,14 +87,14 @@ enum status raw_write_open(struct raw_write *out, hid_t dataset, const char *pat
 
 /* --- chunks ------------------------------------------------------------------------------------ */
 
-/* Chunks that are deflated, end to end. */
+/* Deflated chunks, end to end. */
 struct packed {
     uint8_t *bytes;
-    size_t *end; /* of each chunk */
+    size_t *end; /* per chunk */
     uint64_t chunks;
 };
 
-/* The first bytes of all values, then the second ones: the form of HDF5's shuffle filter. */
+/* The first bytes of all values, then the second ones, ...: the format of HDF5's shuffle filter. */
 static void shuffle(uint8_t *to, const uint8_t *from, size_t size, size_t element)
 {
     const size_t values = size / element;

@@ -1,8 +1,8 @@
-/* row_tree.c: whole pieces are digested by the threads that bring them, parts of pieces under a lock:
- * readers cut their rows at pieces, so there are few.
+/* row_tree.c: threads digest the complete pieces that they bring, and partial pieces under a lock:
+ * readers split rows at pieces, so these are few.
  *
- * MurmurHash3 takes a third of the time of SHA-256 where the CPU has instructions for that, and a tenth
- * elsewhere. */
+ * MurmurHash3 takes a third of the time of SHA-256 on CPUs with instructions for that, and a tenth
+ * on others. */
 #include "matrix/row_tree.h"
 #include "base/hash.h"
 #include <assert.h>
@@ -25,7 +25,7 @@ struct hasher {
     };
 };
 
-/* A piece of which the first rows have come. */
+/* A piece whose first rows have been added. */
 struct begun {
     struct begun *next;
     uint64_t piece, rows;
@@ -36,12 +36,12 @@ struct row_tree {
     enum row_tree_hash hash;
     uint64_t rows, piece_rows, pieces;
     size_t row_bytes, leaf_bytes;
-    uint8_t *leaves; /* one more than there are; `state` lies behind them */
+    uint8_t *leaves; /* one more than needed, followed by `state` */
     pthread_mutex_t lock;
-    /* Under `lock`: */
+    /* Guarded by `lock`: */
     uint8_t *state;
     struct begun *begun;
-    uint64_t missing; /* no piece before it is */
+    uint64_t missing; /* all pieces before it are known */
 };
 
 uint64_t row_tree_piece(size_t row_bytes)
@@ -69,7 +69,7 @@ static void hasher_update(struct hasher *hasher, const void *data, size_t size)
         murmur3_update(&hasher->murmur3, data, size);
 }
 
-/* To the leaf of a piece. */
+/* Stores the digest in the leaf of a piece. */
 static void hasher_final(struct hasher *hasher, const struct row_tree *tree, uint64_t piece)
 {
     uint8_t *leaf = tree->leaves + piece * tree->leaf_bytes;
@@ -183,12 +183,12 @@ static void add_part(struct row_tree *tree, uint64_t piece, uint64_t first, uint
     pthread_mutex_lock(&tree->lock);
     struct begun **link = &tree->begun, *at = NULL;
     if (tree->state[piece] == PIECE_BEGUN) {
-        /* It may be one that another process has begun. */
+        /* Another process may have begun it. */
         while (*link && (*link)->piece != piece)
             link = &(*link)->next;
         at = *link;
     } else if (tree->state[piece] == PIECE_NEW && first == 0 && (at = malloc(sizeof *at))) {
-        /* In front: rows often come in order. */
+        /* At the front: rows usually come in order. */
         *at = (struct begun){.next = tree->begun, .piece = piece};
         hasher_init(&at->state, tree->hash);
         tree->begun = at;

@@ -1,4 +1,4 @@
-/* values.c: a loop for each format and byte order. */
+/* values.c: one loop per format and byte order. */
 #include "matrix/values.h"
 
 #include "base/half.h"

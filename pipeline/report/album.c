@@ -1,4 +1,4 @@
-/* album.c: one pass finds what paths have in common, one reads the rows, then they are
+/* album.c: one pass finds the common prefixes of paths, one reads the rows, then they are
  * sorted. */
 #include "report/album.h"
 #include "base/hash.h"
@@ -12,7 +12,7 @@
 
 /* --- what is shown of a path ------------------------------------------------------------------- */
 
-/* Paths of lists may lead anywhere, and then tell of users and hosts. */
+/* Paths of lists may lead anywhere, and would reveal users and hosts. */
 static bool leads_outside(const char *path)
 {
     return path[0] == '/' || strncmp(path, "../", 3) == 0;
@@ -43,7 +43,7 @@ const char *album_shown(const struct album *album, const char *path, unsigned so
     return path;
 }
 
-/* A home directory is skipped with the name of its user. */
+/* Skips a home directory together with the name of its user. */
 static size_t skip_home(const char *path, size_t common)
 {
     static const char *const homes[] = {"home/", "Users/", "users/"};
@@ -58,7 +58,7 @@ static size_t skip_home(const char *path, size_t common)
     return common;
 }
 
-/* Shortens *common, the length of a directory of `first`, to what `path` shares with it. */
+/* Shortens *common, the length of a directory of `first`, to what `path` has in common with it. */
 static void shorten(size_t *common, const char *first, const char *path)
 {
     size_t same = 0, end = 0;
@@ -69,7 +69,7 @@ static void shorten(size_t *common, const char *first, const char *path)
 }
 
 struct prefixes {
-    char **first; /* of each source: the first path that leads outside, */
+    char **first; /* per source: the first path that leads outside */
     size_t *common;
 };
 
@@ -159,11 +159,11 @@ static enum status add_name(uint64_t *at, struct album *album, const char *name,
     return STATUS_OK;
 }
 
-/* Folders by the digests of their names: open addressing, at most half full. */
+/* A hash table of folders by the digests of their names: open addressing, at most half full. */
 struct folder_slots {
     struct folder_slot {
         uint64_t digest[2];
-        uint32_t number; /* from 1 on; 0: free */
+        uint32_t number; /* from 1; 0: free */
     } * slot;
     size_t count; /* a power of two */
 };
@@ -191,7 +191,7 @@ static enum status grow_slots(struct folder_slots *slots, struct error *err)
     return STATUS_OK;
 }
 
-/* The folder of a shown path: what is before its last slash, or its source. */
+/* The folder of a shown path: what precedes its last slash, or its source. */
 static enum status find_folder(uint32_t *number, struct album *album, struct folder_slots *slots,
                                const char *shown, unsigned source, const char *source_name,
                                struct error *err)
@@ -237,7 +237,7 @@ static enum status find_format(uint8_t *number, struct album *album,
     while (i < album->format_count &&
            memcmp(album->format[i], image->format, sizeof image->format) != 0)
         i++;
-    if (i == UINT8_MAX) /* a file that no clpipe wrote */
+    if (i == UINT8_MAX) /* a file not written by clpipe */
         i--;
     if (i == album->format_count) {
         void *formats = realloc(album->format, (i + 1) * sizeof *album->format);
@@ -257,7 +257,7 @@ static enum status find_format(uint8_t *number, struct album *album,
     return STATUS_OK;
 }
 
-/* Of the first `length` bytes of a path below a source as the file has it. */
+/* Id of the first `length` bytes of a path below a source, as in the file. */
 static uint64_t id_of(const char *source, const char *path, size_t length)
 {
     struct murmur3 state;
@@ -323,7 +323,7 @@ static enum status read_labels(struct album *album, struct result *result,
     return status;
 }
 
-/* Groups by falling size, those without a label last; then by number. */
+/* Groups by descending size, those without a label last; then by number. */
 static int compare_groups(const void *a, const void *b)
 {
     const struct picture_group *x = a, *y = b;
@@ -347,8 +347,8 @@ static int compare_rows(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* How many of `size` ascending distances are above the third quartile by more than one and a half
- * times what lies between the quartiles. */
+/* The number of `size` ascending distances above the third quartile plus 1.5 times the
+ * interquartile range. */
 static uint64_t count_outliers(const struct ordered *at, uint64_t size)
 {
     if (size < 8)
@@ -381,7 +381,7 @@ static void add_commonest(struct picture_group *group, uint32_t folder, uint64_t
     }
 }
 
-/* scratch: as many as the group has members. */
+/* scratch: one entry per member of the group. */
 static void find_commonest(struct picture_group *group, const struct album *album,
                            uint32_t *scratch)
 {

@@ -19,7 +19,7 @@ static const char *const page_names[] = {".clpipe-report", "index.html", "app.js
 #define MARKER_TEXT "clpipe wrote this directory and replaces it as a whole.\n"
 #define MARKER_SIZE 160
 
-/* What the report is made from: the file, by its size and time, the options and the pages' own files. */
+/* Identifies what the report is made from: the file's size and time, the options and the assets. */
 static void marker_of(char marker[MARKER_SIZE], const struct pages *pages)
 {
     const struct pages_config *config = pages->config;
@@ -64,7 +64,7 @@ enum status pages_check(const char *directory, struct error *err)
     return output_directory_check(directory, page_names, err);
 }
 
-/* The clustering to show; NULL where the file has none, or none of its pictures. */
+/* The clustering to show; NULL if the file has none, or none of its images. */
 static enum status choose(struct pages *pages, struct error *err)
 {
     const char *name = pages->config->name;

@@ -1,4 +1,4 @@
-/* pages_data.c: what the scripts of a report hold, but for the map and neighbours. */
+/* pages_data.c: the contents of a report's data files, except the map and neighbours. */
 #include "report/pages_data.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -15,7 +15,7 @@
 
 /* Thumbnails that a swatch is made from. */
 #define SWATCH_THUMBNAILS 24u
-/* Members that are looked at for pictures of the first page, and how many it has at least. */
+/* Members considered for the first page's pictures, and the minimum number shown. */
 #define STRIP_REACH 10000u
 #define STRIP_LEAST 3u
 
@@ -29,7 +29,7 @@ void pages_clear(struct pages *pages)
     album_clear(&pages->album);
 }
 
-/* [[word, share]...], the best first. */
+/* [[word, share]...], best first. */
 static void add_words(struct json *json, const char *key, const struct word *word, unsigned count)
 {
     json_open_array(json, key);
@@ -81,7 +81,7 @@ static bool looks_the_same(const struct picture *a, const struct picture *b)
            a->height == b->height;
 }
 
-/* The pictures of a group on the first page, by their numbers: its first ones without copies, unless
+/* Picks a group's pictures for the first page, by number: its first ones without copies, unless
  * fewer than three are left. */
 static uint64_t strip_of(uint64_t picked[PAGES_STRIP], const struct album *album,
                          const struct picture_group *group)
@@ -120,7 +120,7 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
 
-/* The first page would have to load a sheet for each cluster: it has sheets of its own. */
+/* The first page has separate sheets; otherwise it would load one for each cluster. */
 enum status pages_make_sheets(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;
@@ -172,7 +172,8 @@ static int compare_addresses(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* data/find-N.js: id and number of each picture, in the order of ids, which the files share equally. */
+/* data/find-N.js: id and number of each picture, ordered by id and divided equally among the
+ * files. */
 enum status pages_make_addresses(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;
@@ -215,8 +216,8 @@ enum status pages_make_addresses(struct pages *pages, struct error *err)
         json_close_array(json);                                                                    \
     } while (0)
 
-/* file:// and the absolute path of a picture, every byte but the unreserved ones escaped (RFC 3986); null,
- * and counted, where the picture is no file, or is not the one that was read. */
+/* file:// and the absolute path of a picture, with all but unreserved bytes escaped (RFC 3986);
+ * null, and counted, if the picture is not a file or has changed. */
 static enum status add_link(struct json *json, struct pages *pages, struct locator *locator,
                             uint64_t row, uint64_t *unlinked, struct error *err)
 {
@@ -230,7 +231,7 @@ static enum status add_link(struct json *json, struct pages *pages, struct locat
         status = locate_image(locator, &path, pages->result, image.source, image.path_raw, err);
     if (status != STATUS_OK)
         return status;
-    /* Browsers take "link/.." for nothing, whatever the link leads to. */
+    /* Browsers remove "link/..", whatever the link leads to. */
     char *real = original_check(path, &image, &member) == ORIGINAL_THERE && !member
                      ? realpath(path, NULL)
                      : NULL;
@@ -270,7 +271,7 @@ static enum status add_links(struct json *json, struct pages *pages, uint64_t fi
     return status;
 }
 
-/* Of the pictures [first, end), if the file has classes. */
+/* Words of the pictures [first, end), if the file has classes. */
 static enum status add_picture_words(struct json *json, struct pages *pages, uint64_t first,
                                      uint64_t end, struct error *err)
 {
@@ -347,7 +348,7 @@ static void add_failure(struct json *json, const struct pages *pages,
     json_close_array(json);
 }
 
-/* Files that are no images are counted, not listed. */
+/* Files that are not images are counted, not listed. */
 enum status pages_make_failures(struct pages *pages, struct error *err)
 {
     struct json json = {0};
@@ -395,7 +396,7 @@ static int compare_u32(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Smallest, median and largest longest side, in pixels. */
+/* Minimum, median and maximum of the longest side, in pixels. */
 static enum status add_sizes(struct json *json, const struct pages *pages, struct error *err)
 {
     const size_t n = (size_t)pages->album.count;

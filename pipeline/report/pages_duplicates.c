@@ -1,12 +1,13 @@
-/* pages_duplicates.c: data/duplicates.js: groups of pictures that are copies of each other, by their bytes
- * and codes: pictures are not decoded again for a report. */
+/* pages_duplicates.c: data/duplicates.js: groups of pictures that are copies of each other, by
+ * bytes and codes: pictures are not decoded again for a report. */
 #include "base/log.h"
 #include "duplicates/duplicates.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
 #include <stdio.h>
 
-/* Pairs of codes above which near copies are left out: half a minute or so on two cores, 245,000 pictures. */
+/* Maximum number of pairs of codes for near copies: about half a minute on two cores, 245,000
+ * pictures. */
 #define MOST_PAIRS 3e10
 
 bool pages_compare_codes(uint64_t images)
@@ -19,7 +20,7 @@ static void add_group(struct json *json, const struct pages *pages, const struct
 {
     json_open_object(json, NULL);
     json_string(json, "kind", duplicates_kind_name(group->kind));
-    /* [number, kind, distance of codes, whether mirrored]: the last three against the first member. */
+    /* [number, kind, distance of codes, mirrored?]: the last three relative to the first member. */
     json_open_array(json, "members");
     for (uint64_t i = group->first; i < group->first + group->count; i++) {
         const struct duplicates_member *member = &found->member[i];

@@ -1,4 +1,4 @@
-/* pages_palette.c: histograms and thumbnails become a few colours. */
+/* pages_palette.c: reduces histograms and thumbnails to a few colours. */
 #include "report/pages_palette.h"
 #include <stdio.h> /* jpeglib.h needs it */
 
@@ -36,7 +36,7 @@ static void mean_of(double rgb[3], const struct palette_cells *cells, unsigned c
         rgb[i] = cells->sum[cell][i] / cells->weight[cell];
 }
 
-/* Eyes see differences of green better than of red, and of blue least. */
+/* Eyes distinguish greens better than reds, and blues least. */
 static double difference(const double a[3], const double b[3])
 {
     const double r = a[0] - b[0], g = a[1] - b[1], blue = a[2] - b[2];
@@ -187,7 +187,7 @@ static void say_nothing(j_common_ptr info, int level)
     (void)level;
 }
 
-#define SCALE  4 /* the decoder averages so many pixels each way */
+#define SCALE  4 /* the decoder averages this many pixels in each direction */
 #define WIDEST 1024
 
 void palette_add_jpeg(struct palette_cells *cells, const uint8_t *jpeg, size_t bytes, double weight)

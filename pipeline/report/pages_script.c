@@ -1,4 +1,4 @@
-/* pages_script.c: JSON becomes a script. */
+/* pages_script.c: turns JSON into a script. */
 #include "report/pages_script.h"
 #include "base/text.h"
 #include <math.h>
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In JSON these occur in strings only. Returns what replaces the character at `at`, of *length bytes;
- * NULL: it stays. */
+/* In JSON these only occur in strings. Returns the replacement of the character at `at`, which has
+ * *length bytes; NULL: unchanged. */
 static const char *escape_of(const char *at, size_t *length)
 {
     static const char separators[2][4] = {"\xe2\x80\xa8", "\xe2\x80\xa9"};

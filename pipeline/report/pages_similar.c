@@ -1,5 +1,5 @@
-/* pages_similar.c: what is most similar to each picture, and the map of all: both from the exact
- * neighbours of all rows. A report without them is whole, too; it says why. */
+/* pages_similar.c: the pictures most similar to each, and the map: both from the exact neighbours
+ * of all rows. A report without them is complete, and says why they are missing. */
 #include "base/log.h"
 #include "base/minmax.h"
 #include "file/feature_matrix.h"
@@ -15,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Neighbours that are shown. */
+/* Neighbours shown. */
 #define SHOWN 12u
-/* Products of values of all pairs of rows, above which the search is left out where there is no GPU (an
- * OpenCL device that is a CPU is none): some minutes on two cores, 150,000 rows of 512 values. */
+/* Maximum work, in products of values over all pairs of rows, without a GPU (an OpenCL CPU device
+ * is none): some minutes on two cores, 150,000 rows of 512 values. */
 #define MOST_PRODUCTS 6e12
-/* Below so many, a device is not worth its opening. */
+/* With fewer, opening a device does not pay. */
 #define DEVICE_PRODUCTS 2e10
-/* Positions on the map are integers: its wider axis. */
+/* Range of the integer positions along the map's wider axis. */
 #define MAP_AXIS 65535
 
 struct similar {
@@ -31,10 +31,10 @@ struct similar {
     enum cluster_metric metric;
     const char *metric_name;
     struct neighbours found;
-    float *distances; /* of found.squared, as lengths */
+    float *distances; /* square roots of found.squared */
 };
 
-/* The clustering's feature, else the first one, in the clustering's space. */
+/* Opens the clustering's feature, else the first one, in the clustering's space. */
 static enum status open_feature(struct similar *similar, struct error *err)
 {
     static const char *const metrics[] = {"euclidean", "cosine", "hellinger"};
@@ -45,7 +45,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
                        : result_preset(pages->result) ? RESULT_PRESET
                                                        : NULL;
     const char *metric = !clusters ? "" : clusters->columns > 0 ? clusters->space : clusters->metric;
-    /* Imported ones may lack rows. */
+    /* Imported features may lack rows. */
     for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
         if (!result_feature_imported(result_feature_at(pages->result, i)))
             name = result_feature_at(pages->result, i)->name;
@@ -60,7 +60,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     if (status != STATUS_OK)
         return status;
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
-    /* As cluster chooses where nothing is said. */
+    /* The default of clpipe cluster. */
     similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
     for (int i = 0; clusters && i < 3; i++)
         if (strcmp(metrics[i], metric) == 0)
@@ -83,7 +83,8 @@ static void map_progress(void *context, uint64_t done, uint64_t total)
         config->progress(config->progress_context, "map", done, total);
 }
 
-/* What `clpipe similar --all` has stored of the same rows and metric; *found false: nothing of use. */
+/* Reads what `clpipe similar --all` has stored for the same rows and metric; *found false: nothing
+ * usable. */
 static enum status read_graph(struct similar *similar, bool *found, struct error *err)
 {
     struct graph graph = {0};
@@ -204,7 +205,7 @@ static enum status write_similar(const struct similar *similar, struct error *er
     return STATUS_OK;
 }
 
-/* data/map.js: x and y of each picture, from 0 on, and their ranges. */
+/* data/map.js: x and y of each picture, starting at 0, and their ranges. */
 static enum status write_map(struct pages *pages, const float *xy, struct error *err)
 {
     const struct album *album = &pages->album;
@@ -256,7 +257,7 @@ static enum status make_map(const struct similar *similar, struct error *err)
     return status;
 }
 
-/* What cannot be compared is left out, with the reason on the page unless it names a file. */
+/* Leaves out what cannot be compared; the page gives the reason unless it names a file. */
 static void leave_out(struct pages *pages, const struct error *why)
 {
     snprintf(pages->similar_note, sizeof pages->similar_note,

@@ -15,21 +15,21 @@
 /* An image of a cluster. */
 struct member {
     uint64_t index; /* among the rows with values */
-    double order[2]; /* smaller ones are looked at first */
+    double order[2]; /* smaller ones come first */
     int32_t label;
     float cosine;
-    uint64_t kept; /* place of the member that it is like, or NOT_ALIKE */
+    uint64_t kept; /* index of the member that it is like, or NOT_ALIKE */
 };
 
 struct alike {
     struct selection *selection;
     struct row_values values;
     struct member *member; /* by cluster and order; values.count */
-    uint64_t *end;         /* of each cluster's members */
-    double most;           /* squared distance of unit rows that are alike */
-    const float *rows;     /* of the members from `first` on, unless all are resident */
+    uint64_t *end;         /* per cluster: the end of its members */
+    double most;           /* largest squared distance of alike unit rows */
+    const float *rows;     /* of the members starting at `first`, unless all are resident */
     uint64_t first;
-    uint32_t cluster; /* the first of those that the workers look at */
+    uint32_t cluster; /* the first of those being compared */
 };
 
 /* --- in which order ---------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void look_at_cluster(void *context, uint64_t part)
     }
 }
 
-/* The rows of members [first, last) in their order, in one pass over the file. slot: of each row. */
+/* Copies the rows of members [first, last) in order, in one pass over the file. slot: per row. */
 static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64_t first, uint64_t last,
                           struct error *err)
 {
@@ -135,7 +135,7 @@ static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64
     return status;
 }
 
-/* As many clusters at a time as fit the memory. */
+/* Compares as many clusters at a time as fit the memory. */
 static enum status compare_all(struct alike *alike, struct error *err)
 {
     const struct select_config *config = alike->selection->config;
@@ -217,7 +217,8 @@ static enum status take_answer(struct alike *alike, uint8_t *is_out, struct erro
     return STATUS_OK;
 }
 
-/* Images that stay and have a neighbour in another cluster that is as alike and stays. is_out: of each row. */
+/* Counts the kept images with an equally alike, kept neighbour in another cluster. is_out: per
+ * row. */
 static enum status count_hidden(struct alike *alike, const uint8_t *is_out, struct error *err)
 {
     struct selection *selection = alike->selection;

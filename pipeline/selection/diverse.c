@@ -1,6 +1,7 @@
-/* diverse.c: each image that is chosen is the one farthest from those before: the first has the lowest
- * random number, of equally far ones the first row is taken. Distances are canonical, so every answer is exact; a row is not
- * looked at where the new centre is so far from its own that it cannot be nearer (triangle inequality). */
+/* diverse.c: each image chosen is the one farthest from those before: the first has the lowest
+ * random number; ties go to the lowest row. Distances are canonical, so the result is exact. A row
+ * is skipped if the new centre is so far from its own that it cannot be nearer (triangle
+ * inequality). */
 #include "selection/diverse.h"
 #include "base/minmax.h"
 #include "cluster/canonical.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #define CHOSEN    (-1.0)
-/* Far more than the rounding of three distances. */
+/* Far more than the rounding errors of three distances. */
 #define MARGIN (1 + 1e-9)
 
 struct farthest {
@@ -22,13 +23,13 @@ struct farthest {
 struct diverse {
     struct selection *selection;
     struct row_values values;
-    double *squared;   /* of each candidate to its nearest centre */
-    uint32_t *nearest; /* that one's number */
+    double *squared;   /* per candidate: to its nearest centre */
+    uint32_t *nearest; /* the number of that centre */
     float *centre;     /* count x stride */
-    double *between;   /* of the newest centre and each */
+    double *between;   /* between the newest centre and each other */
     uint32_t centres;
-    struct farthest *part; /* of each part */
-    /* The block that the workers look at: */
+    struct farthest *part; /* per part */
+    /* The block being compared: */
     const float *rows; /* NULL: none of it can be nearer to the newest centre */
     uint64_t first, count;
 };
@@ -49,7 +50,7 @@ static void measure_centres(void *context, uint64_t part)
         diverse->between[i] = canonical_distance(diverse->centre + i * stride, newest, stride);
 }
 
-/* Squared distances to centres are right up to a rounding that MARGIN covers. */
+/* Squared distances to centres are exact up to a rounding error that MARGIN covers. */
 static bool can_be_nearer(const struct diverse *diverse, uint64_t i)
 {
     return diverse->between[diverse->nearest[i]] < 4 * MARGIN * diverse->squared[i];
@@ -78,7 +79,7 @@ static void look_at_part(void *context, uint64_t part)
     }
 }
 
-/* After a new centre: the candidate that is now the farthest. */
+/* After a new centre: finds the farthest candidate. */
 static enum status look_at_all(struct farthest *out, struct diverse *diverse, struct error *err)
 {
     struct row_values *values = &diverse->values;
@@ -104,7 +105,7 @@ static enum status look_at_all(struct farthest *out, struct diverse *diverse, st
     return status;
 }
 
-/* Nothing more is taken of a cluster that has given its share. */
+/* Closes a cluster that has reached its limit. */
 static void close_cluster(struct diverse *diverse, uint64_t *taken, int32_t label)
 {
     const struct selection *selection = diverse->selection;

@@ -1,10 +1,10 @@
-/* order.c: the orders that rank images within clusters and clusters within each other: balanced, nearest,
- * random.
+/* order.c: the methods that rank images within clusters, and clusters among each other: balanced,
+ * nearest, random.
  *
- * The order of a leaf is that of its keys; that of any other node takes the first of each of its children,
- * then the second of each, and so on: children in a seeded order, those that have no more left out. So the
- * first N of the root are N images over which the largest possible equal shares are spread at every level,
- * what a small cluster leaves over going to the others; and those of a smaller N are the first of them. */
+ * A leaf is ordered by its keys; any other node takes the first of each of its children, then the
+ * second of each, and so on, with the children in a seeded order and exhausted ones left out. So
+ * the first N of the root are N images divided as equally as possible at every level, what a small
+ * cluster lacks going to the others; and a smaller N yields a prefix of them. */
 #include "selection/order.h"
 #include "cluster/canonical.h"
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static int compare(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Sorts, and sets `rank` to the place within the parent, which becomes the node. */
+/* Sorts, and sets `rank` to the index within the parent, which becomes the node. */
 static void rank_within_parents(struct selection *selection)
 {
     struct candidate *candidate = selection->candidate;
@@ -37,7 +37,7 @@ static void rank_within_parents(struct selection *selection)
     }
 }
 
-/* Within the clusters, of which no more than `per_cluster` stay. */
+/* Within the clusters, each limited to `per_cluster`. */
 static void rank_within_clusters(struct selection *selection)
 {
     const uint64_t most = selection->config->per_cluster;

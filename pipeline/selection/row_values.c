@@ -1,4 +1,4 @@
-/* row_values.c: reads candidates' rows and takes them to the metric's space. */
+/* row_values.c: reads candidates' rows and transforms them into the metric's space. */
 #include "selection/row_values.h"
 #include "base/minmax.h"
 #include "cluster/transform.h"
@@ -8,8 +8,8 @@
 
 #define BLOCK_BYTES (8u << 20)
 
-/* Reads candidates [first, first + count) as they are in the file, runs of neighbouring rows at once, and
- * transforms them where they lie. */
+/* Reads candidates [first, first + count) from the file, a run of consecutive rows at a time, and
+ * transforms them in place. */
 static enum status read_rows(float *to, struct row_values *values, uint64_t first, uint64_t count,
                              struct error *err)
 {
@@ -29,7 +29,7 @@ static enum status read_rows(float *to, struct row_values *values, uint64_t firs
                                : status;
 }
 
-/* Leaves out the rows that cannot be compared. */
+/* Drops the rows that cannot be compared. */
 static enum status keep_comparable(struct row_values *values, struct error *err)
 {
     const struct matrix_source *source = &values->input.source;

@@ -1,4 +1,4 @@
-/* select.c: the table of methods; candidates, choice, and what is stored. */
+/* select.c: the table of methods; candidates, choice, and storage. */
 #include "selection/select.h"
 #include "base/json.h"
 #include "base/minmax.h"
@@ -158,7 +158,8 @@ static void write_parameters(struct json *json, const struct selection *selectio
     json_close_object(json);
 }
 
-/* What the choice was made from: labels, else rows of a feature, else the bytes of the files. */
+/* The digest of what the choice was made from: labels, else rows of a feature, else the bytes of
+ * the files. */
 static void find_content(char content[65], const struct selection *selection)
 {
     char name[FEATURE_NAME_MAX + 32] = "/images/digest";
@@ -170,7 +171,7 @@ static void find_content(char content[65], const struct selection *selection)
     selections_root(content, selection->result, name);
 }
 
-/* Whether the file has the same choice from the same rows. */
+/* Whether the file already has this choice from the same rows. */
 static enum status look_for_stored(struct selection *selection, const struct selection_values *values,
                                    bool replace, struct error *err)
 {

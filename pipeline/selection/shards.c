@@ -1,8 +1,8 @@
-/* shards.c: plans which image goes where, writes archive by archive.
+/* shards.c: plans where each image goes, and writes archive by archive.
  *
- * Where each member of an archive lies follows from the sizes in the result, so threads write pictures at
- * their places while others are read. A file that is gone or has other bytes is only known afterwards: then
- * the archive is written again without it. */
+ * The position of each member in an archive follows from the sizes in the result, so threads write
+ * pictures to their places while others are read. Whether a file is missing or has changed is only
+ * known afterwards: then the archive is written again without it. */
 #include "selection/shards.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -36,7 +36,7 @@
 static const char *const text_names[TEXTS] = {"json", "cls", "txt"};
 
 struct sample {
-    uint64_t row, bytes, digest[2], at; /* at: place of the picture's header in the archive */
+    uint64_t row, bytes, digest[2], at; /* at: offset of the picture's header in the archive */
     int64_t seconds;
     char format[9];
     char *text[TEXTS]; /* NULL: none */
@@ -50,23 +50,23 @@ struct labelled {
 
 struct shards {
     const struct shards_config *config;
-    uint64_t *row; /* of all samples in their order */
-    char **reason; /* of a selection, or NULL */
+    uint64_t *row; /* of all samples, in order */
+    char **reason; /* from a selection, or NULL */
     uint64_t rows, archives;
-    uint64_t *first; /* sample of each archive, and their number behind the last */
+    uint64_t *first; /* per archive: its first sample; then the total */
     struct labelled *labelled;
     unsigned labelled_count;
     struct sidecar_reader *sidecars; /* NULL: the file has none */
     struct matrix_source matrix;     /* of the feature; dimension 0: none */
     struct workers *workers;
     struct reopen *reopen;
-    /* The archive that is written: */
+    /* The archive being written: */
     struct sample *sample;
     uint64_t samples;
     int fd;
     const char *name; /* for messages */
     pthread_mutex_t lock;
-    struct error error; /* of a thread, under the lock */
+    struct error error; /* of a thread; guarded by the lock */
 };
 
 /* --- which images ------------------------------------------------------------------------------ */
@@ -142,7 +142,7 @@ static enum status find_rows(struct shards *shards, struct error *err)
     return status == STATUS_OK && shards->config->shuffle ? shuffle(shards, err) : status;
 }
 
-/* Begins a new archive where the next image would be too much for the last. */
+/* Begins a new archive when the next image would exceed a limit. */
 static enum status plan(struct shards *shards, struct error *err)
 {
     const struct shards_config *config = shards->config;
@@ -192,7 +192,7 @@ static enum status read_labels(struct shards *shards, struct error *err)
 
 /* --- what they were made from ------------------------------------------------------------------ */
 
-/* Text that is equal for equal archives. Free it. */
+/* Text that is the same for the same archives. The caller frees it. */
 static char *describe(const struct shards *shards)
 {
     const struct shards_config *config = shards->config;
@@ -252,7 +252,7 @@ static enum status write_whole(const char *path, const char *text, struct error 
     return status;
 }
 
-/* A small file as text, or NULL. Free it. */
+/* A small file as text, or NULL. The caller frees it. */
 static char *read_whole(const char *path)
 {
     char *text = calloc(1, PIECE);
@@ -267,7 +267,7 @@ static char *read_whole(const char *path)
     return text;
 }
 
-/* The directory is new, empty, or has archives that were made from the same. */
+/* Accepts a directory that is new, empty, or has archives made from the same input. */
 static enum status take_directory(const struct shards *shards, struct error *err)
 {
     const char *directory = shards->config->directory;
@@ -288,7 +288,7 @@ static enum status take_directory(const struct shards *shards, struct error *err
                            "%s has shards that were made from something else, or in another way: name a "
                            "new directory",
                            shown);
-    else if (!there && rmdir(directory) != 0) /* only an empty one can be removed */
+    else if (!there && rmdir(directory) != 0) /* removes only an empty one */
         status = error_set(err, STATUS_FAILED, "%s is not empty: name a new directory", shown);
     else if (!there && mkdir(directory, 0777) != 0)
         status = error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot create %s", shown);
@@ -382,7 +382,7 @@ static enum status write_header(const struct shards *shards, const struct sample
     return write_at(shards->fd, block, sizeof block, at, shards->name, err);
 }
 
-/* A member from memory; *at goes behind it. */
+/* Writes a member from memory; advances *at. */
 static enum status write_member(const struct shards *shards, const struct sample *sample, const char *suffix,
                                 const void *data, uint64_t bytes, uint64_t *at, struct error *err)
 {
@@ -404,7 +404,7 @@ static enum status write_row(struct shards *shards, const struct sample *sample,
                                : status;
 }
 
-/* Any thread: copies a picture to its place, and looks whether its bytes are those of the result. */
+/* Copies a picture to its place, and checks that its bytes are those of the result. Thread-safe. */
 static void copy_picture(void *context, const struct reopened *reopened)
 {
     struct shards *shards = context;
@@ -438,7 +438,7 @@ static void copy_picture(void *context, const struct reopened *reopened)
     pthread_mutex_unlock(&shards->lock);
 }
 
-/* Writes what is not out; *missing counts pictures that then turn out to be. */
+/* Writes the samples not left out; *missing counts pictures then found missing. */
 static enum status fill(struct shards *shards, char *npy, uint64_t *missing, struct error *err)
 {
     const struct reopen_use use = {.picture = copy_picture, .context = shards};
@@ -502,7 +502,7 @@ static enum status digest_file(char hex[65], uint64_t *bytes, const struct shard
     return status;
 }
 
-/* What is known of an archive that is whole. */
+/* Writes the description of a complete archive. */
 static enum status write_about(const struct shards *shards, const char *path, uint64_t samples, uint64_t bytes,
                                const char *sha, struct error *err)
 {
@@ -563,7 +563,8 @@ static enum status make_archive(struct shards *shards, uint64_t number, struct s
     return status;
 }
 
-/* Whether an archive is whole: it is as long as is known of it. parameters: that, unless NULL. */
+/* Whether an archive is complete: it has the recorded size. parameters: receives its description,
+ * unless NULL. */
 static bool is_there(struct parameters **parameters, const struct shards *shards, uint64_t number)
 {
     char *path = NULL, *about = NULL, *text = NULL;
@@ -588,7 +589,7 @@ static bool is_there(struct parameters **parameters, const struct shards *shards
 
 /* --- all of them ------------------------------------------------------------------------------- */
 
-/* index.json, as webdataset's wids reads it, if all archives are there. */
+/* Writes index.json, as webdataset's wids reads it, if all archives exist. */
 static enum status write_index(struct shards *shards, bool *whole, struct error *err)
 {
     struct json json;

@@ -1,4 +1,4 @@
-/* tar.c: headers of members. */
+/* tar.c: member headers. */
 #include "selection/tar.h"
 #include <inttypes.h>
 #include <stdio.h>
