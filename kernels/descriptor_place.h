@@ -5,8 +5,7 @@
 #include "descriptor_part.h"
 #include "find_part.h"
 
-/* Number of squares of `side` pixels at intervals of `step` along one axis, and the offset of the
- * first one. */
+/* Number of squares of `side` pixels every `step` pixels along an axis; offset of the first one. */
 static inline uint squares(uint size, uint side, uint step)
 {
     return size < side ? 0 : (size - side) / step + 1;

@@ -1,5 +1,4 @@
-/* histogram_bins_lab.h: LAB, a joint histogram of L*, a* and b* (histogram_bins_rgb.h defines the
- * interface). */
+/* histogram_bins_lab.h: LAB, a joint histogram of L*, a* and b*; see histogram_bins_rgb.h. */
 #ifndef CLPIPE_KERNELS_HISTOGRAM_BINS_LAB_H
 #define CLPIPE_KERNELS_HISTOGRAM_BINS_LAB_H
 

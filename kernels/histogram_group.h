@@ -65,8 +65,7 @@ INLINE void count_run(__local uint *table, uint copy, __global const uchar *pixe
         count_pixel(table, copy, p[3 * x], p[3 * x + 1], p[3 * x + 2]);
 }
 
-/* Work-items for a row of `pieces` pieces: a power of two, so that no row is split between two sets
- * of work-items. */
+/* Work-items for a row of `pieces` pieces: a power of two, so that no row is split between sets. */
 INLINE uint lanes_for(uint pieces)
 {
     uint lanes = 4;

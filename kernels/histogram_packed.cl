@@ -169,8 +169,7 @@ INLINE void count_long(__local uchar *table, uint lane, uint one, __global const
 }
 
 #if GRID
-/* Counts `width` pixels at byte `at`, shared by `step` work-items, of which this is number
- * `index`. */
+/* Counts `width` pixels at byte `at`, shared by `step` work-items; this is number `index`. */
 INLINE void count_row(__local uchar *table, uint lane, uint one, __global const uchar *pixels,
                       uint at, uint width, uint index, uint step)
 {

@@ -15,8 +15,7 @@
  * keeps the bound on its rounding errors small. */
 #define KMEANS_FILTER_COLUMNS 128
 
-/* The float16 filter takes blocks of this many columns of a row and panels of this many
- * centroids. */
+/* The float16 filter takes blocks of this many columns and panels of this many centroids. */
 #define KMEANS_HALF_COLUMNS 32
 #define KMEANS_HALF_PANEL   128
 
@@ -26,16 +25,14 @@
 #define KMEANS_HALF_ROWS  128
 #define KMEANS_HALF_FAR   1e37f
 
-/* Modes of assign_half and list_half, centroid slots of an undecided row, and work-items that round
- * one row. */
+/* Modes of assign_half and list_half, centroid slots of a row, and work-items that round a row. */
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1
 #define KMEANS_HALF_LIST   2
 #define KMEANS_HALF_SLOTS  8
 #define KMEANS_HALF_SHARES 8
 
-/* The update on the device: work-items in a group that scans, and entries a work-item sums at a
- * time. */
+/* The update on the device: work-items of a scanning group, entries a work-item sums at a time. */
 #define KMEANS_SCAN_ITEMS 256
 #define KMEANS_MOVES_SPAN 32
 
@@ -49,8 +46,7 @@
 #define KMEANS_SPLIT_CPU   32
 #define KMEANS_SPLIT_TILED 8
 
-/* Maximum number of pruning thresholds that shift_bounds compares, and the work-group of
- * own_lengths. */
+/* Maximum number of thresholds that shift_bounds compares; the work-group of own_lengths. */
 #define KMEANS_CANDIDATES 16
 #define KMEANS_OWN_ITEMS  128
 

@@ -49,8 +49,7 @@ static double canonical(__global const float *x, __global const float *c,
     return lane[0];
 }
 
-/* Scores one row against SPAN lanes, as the filter does; it sums in another order, which the bound
- * allows for. */
+/* Scores a row against SPAN lanes like the filter, in another order, which the bound allows for. */
 static span lane_scores(__global const float *row, float norm,
                         __global const float *centre, __global const float *lanes, uint width,
                         uint columns)
@@ -85,9 +84,8 @@ static span lane_scores(__global const float *row, float norm,
     return score;
 }
 
-/* Decides the rows that the filter left undecided: every centroid whose score does not exceed the
- * row's limit is evaluated; ties go to the lowest index. Such a row gets no bounds. A group per
- * row. */
+/* Decides the rows that the filter left undecided, a group per row: evaluates every centroid whose
+ * score does not exceed the row's limit; ties go to the lowest index. Such a row gets no bounds. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 assign_exact(__global const float *restrict x, __global const float *restrict panels,
              __global const int *restrict ids, __global const float *restrict centroids,

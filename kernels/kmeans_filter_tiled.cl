@@ -71,8 +71,7 @@ static void fold_items(float *best, float *second, uint *where, const float best
     }
 }
 
-/* Like assign_filter of kmeans_filter.cl, but own_lengths has already computed the distances to the
- * own centroids. */
+/* Like assign_filter of kmeans_filter.cl, after own_lengths has computed the own distances. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 assign_filter(__global const float *restrict x, __global const float *restrict panels,
               __global const int *restrict ids, __global const float *restrict slope,
@@ -179,8 +178,7 @@ assign_filter(__global const float *restrict x, __global const float *restrict p
     }
 }
 
-/* Like seed_filter of kmeans_filter.cl, with one work-item for each of 16 rows and 16
- * candidates. */
+/* Like seed_filter of kmeans_filter.cl, a work-item for each of 16 rows and 16 candidates. */
 #define SEED_DEPTH 64
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void

@@ -24,8 +24,8 @@ static inline double unit_of(int scale)
 #endif
 
 #if !WEIGHTED
-/* Converts the bits of a float32 value to fixed point without branches, as canonical_fixed() does
- * on the host. */
+/* Converts a float32 value's bits to fixed point, branch-free, like canonical_fixed() on the
+ * host. */
 static inline long fixed_point(int bits, int scale)
 {
     int exponent = (bits >> 23) & 255;
@@ -43,9 +43,8 @@ static inline long fixed_point(int bits, int scale)
     return (value ^ sign) - sign;
 }
 #else
-/* Converts a float32 value times a weight, both given by their bits, to fixed point without
- * branches, as canonical_fixed() does on the host. The product of two fractions has 48 bits, so it
- * is exact. */
+/* Converts a float32 value times a weight, both given by their bits, to fixed point, branch-free,
+ * like canonical_fixed() on the host. The product of two fractions has 48 bits, so it is exact. */
 static inline long fixed_point_weighted(int bits, int weight, int scale)
 {
     const int weight_exponent = weight >> 23;

@@ -23,8 +23,7 @@
 #define SHARED_BARRIER()
 #endif
 
-/* A lower bound on the distances that `lower` bounded, after the centroids moved by up to
- * `most`. */
+/* A lower bound on distances bounded by `lower` before the centroids moved by up to `most`. */
 static float lower_after(float lower, float most)
 {
     return most > 0.0f ? fma(lower, 1.0f - 0x1p-22f, -most - 0x1p-100f) : lower;

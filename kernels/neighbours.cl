@@ -34,12 +34,10 @@ enum { NEEDED = 0 FEATURES(NEED) };
 /* Iterations are independent; the compiler need not prove it. */
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 
-/* Bins have 16 bits though they are computed as int, for which the compiler would choose half the
- * width. */
+/* Bins have 16 bits but are computed as int, for which the compiler would choose half the width. */
 #define WHOLE_VECTORS _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 
-/* At any address. In OpenCL C 2.0 vload16 takes a generic pointer, which Oclgrind 21.10 does not
- * support. */
+/* At any address. OpenCL C 2.0's vload16 takes a generic pointer, which Oclgrind 21.10 lacks. */
 struct __attribute__((packed)) sixteen_pixels {
     uchar16 first, second, third;
 };

@@ -15,8 +15,7 @@ static inline uint lbp_code(const short *above, const short *here, const short *
                   (below[0] >= c) << 1 | (here[0] >= c));
 }
 
-/* A single circular run of ones: by its length and lowest bit; no ones: 56; all ones: 57; others:
- * 58. */
+/* One circular run of ones: by its length and lowest bit; no ones: 56; all: 57; others: 58. */
 static inline uint lbp_class(uint code)
 {
     const uint starts = code & ~(code << 1 | code >> 7) & 255u;

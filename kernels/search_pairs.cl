@@ -20,8 +20,7 @@
 
 /* --- codes ------------------------------------------------------------------------------------ */
 
-/* A work-group per row: row first + group of the block goes to position (row * step) %
- * block_rows. */
+/* A work-group per row: row first + group of the block goes to position row * step % block_rows. */
 __kernel __attribute__((reqd_work_group_size(SEARCH_ENCODE_ITEMS, 1, 1))) void
 encode_rows(__global const float *values, __global const float *centre, __global char *codes,
             __global float4 *facts, __global uint *ids, uint first, uint block_rows, uint block_first,

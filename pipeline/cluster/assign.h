@@ -30,14 +30,13 @@ struct assign {
     cl_mem all, moved;       /* rows to search among all centroids, and among those that moved */
     cl_mem undecided;        /* rows for the canonical distance */
     cl_mem limits;           /* per row, an upper bound on its nearest centroid's score */
-    cl_mem device_centroids; /* a struct centroid_move per centroid; NULL: the centroids are on the
+    cl_mem device_centroids; /* struct centroid_move per centroid; NULL: centroids are on the
                               * host */
     uint64_t decided;        /* rows decided by the canonical distance so far */
     uint64_t scored;         /* upper bound on the (row, centroid) pairs scored so far */
 };
 
-/* For the filter's data and up to its capacity of centroids. Close it even after an error. Not
- * thread-safe. */
+/* For the filter's data and its capacity of centroids. Close it even after an error. One thread. */
 enum status assign_open(struct assign *assign, struct filter *filter, struct error *err);
 void assign_close(struct assign *assign);
 
@@ -60,7 +59,7 @@ enum status assign_use_centroids(struct assign *assign, bool *incremental, uint3
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
                               struct error *err);
 
-/* Labels an acquired tile and waits for it. incremental: searches only rows that may change their
+/* Labels an acquired tile and waits. incremental: searches only rows that may change their
  * label. */
 enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
                         struct error *err);

@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Relative rounding error of a value converted to float16 (including the subtraction of the
- * centre). */
+/* Relative rounding error of a value converted to float16, including the centre's subtraction. */
 #define U_HALF (0x1p-11 + 0x1p-23)
 /* Absolute error of the smallest float16 numbers. */
 #define ETA_HALF 0x1p-25
@@ -30,8 +29,7 @@
 /* Maximum number of column blocks of a row that fit in registers next to the scores. */
 #define KEEP_MAX 4
 
-/* Largest power of two by which centroids may lie beyond the rows; otherwise starts overflow
- * float32. */
+/* Largest power of two by which centroids may lie beyond the rows without overflowing starts. */
 #define SPREAD_MAX 40
 
 /* Groups per compute unit for kernels that stride over rows. */
@@ -50,8 +48,7 @@ struct half_panels {
     uint32_t count; /* panels */
 };
 
-/* What begin_tile has yet to lay out for this pass: it does so while the first tile's rows are
- * split. */
+/* What begin_tile has yet to lay out for this pass, while the first tile's rows are split. */
 enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
 
 struct tensor {
@@ -193,8 +190,7 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-/* Slope and offset, as linear combinations of a centroid's length and its square, in units of
- * scores. */
+/* Slope and offset as linear combinations of a centroid's length and its square. */
 struct half_bound {
     cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
 };
@@ -223,8 +219,7 @@ static void split_scale(cl_float scale[2], int exponent)
     scale[1] = (cl_float)ldexp(1.0, exponent - exponent / 2);
 }
 
-/* The unit of the tensor cores' sums: twice the scale between rows and centroids, a power of
- * two. */
+/* The unit of tensor core sums: twice the scale between rows and centroids, a power of two. */
 static double score_unit(const struct filter *filter)
 {
     return ldexp(2.0, filter->row_exponent - filter->exponent);
@@ -277,8 +272,7 @@ static enum status begin_pass(void *state, bool *incremental, struct error *err)
     return STATUS_OK;
 }
 
-/* Writes the indices of `count` centroids that have moved, padded with -1, to where those are laid
- * out. */
+/* Writes the indices of `count` moved centroids, padded with -1, to where those are laid out. */
 static enum status send_ids(struct tensor *tensor, const uint8_t *moved, uint32_t count,
                             struct error *err)
 {
@@ -407,7 +401,7 @@ static enum status search_all(struct tensor *tensor, struct tile *tile, cl_mem r
     return launch(tensor, tile, &job, err);
 }
 
-/* Decides flagged rows by the canonical distance; those with too many candidate centroids go to
+/* Decides flagged rows by the canonical distance; those with too many centroids go to
  * assign->moved. */
 static enum status decide(struct tensor *tensor, struct tile *tile, struct error *err)
 {

@@ -24,8 +24,7 @@ void canonical_add_blocks(double *sum, const double *values, uint64_t count);
 /* A multiple of 2^-53 in [0, 1) for each (seed, stream, counter): Philox4x32-10. */
 double canonical_random(uint64_t seed, uint32_t stream, uint64_t counter);
 
-/* The index of the nearest of k centroids, the lowest if several tie; *distance is its squared
- * distance. */
+/* The index of the nearest of k centroids (ties: the lowest); *distance: its squared distance. */
 uint32_t canonical_nearest(double *distance, const float *x, const float *centroids, uint32_t k,
                            uint32_t stride);
 

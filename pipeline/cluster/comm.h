@@ -66,7 +66,7 @@ enum status comm_collect(struct comm *comm, void *all, const void *own, const si
 enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, uint32_t root,
                            struct error *err);
 
-/* Receives from the previous rank (rank 0 keeps `data`); sends to the next (the last does nothing).
+/* Receive from the previous rank (rank 0 keeps `data`); send to the next (the last does nothing).
  */
 enum status comm_receive(struct comm *comm, void *data, size_t bytes, struct error *err);
 enum status comm_send(struct comm *comm, const void *data, size_t bytes, struct error *err);
@@ -81,8 +81,7 @@ enum status comm_fold(struct comm *comm, double *sums, size_t count, double *bef
 enum status comm_fold_values(struct comm *comm, double *sum, double *before, const double *values,
                              uint64_t count, struct error *err);
 
-/* For ranks that share memory: `take` gets every rank's `own` and may read them until it
- * returns. */
+/* For ranks that share memory: `take` gets every rank's `own`, readable until it returns. */
 bool comm_can_visit(const struct comm *comm);
 enum status comm_visit(struct comm *comm, const void *own,
                        enum status (*take)(void *context, const void *const *all,

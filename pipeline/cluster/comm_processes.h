@@ -10,8 +10,7 @@
  * waits for one that is out of memory. Close it. */
 struct comm *comm_processes_reserve(void);
 
-/* Initializes this process's rank in a group, which it takes over. Its calls must come from one
- * thread. */
+/* Initialises this process's rank in a group, which it takes over. Calls come from one thread. */
 void comm_processes_open(struct comm *reserved, const struct mpi_table *mpi, void *group,
                          uint32_t rank, uint32_t size);
 /* Accepts NULL and a pointer to NULL; sets *comm to NULL. */
@@ -38,8 +37,7 @@ enum status comm_processes_meet(struct comm *comm, struct error *err);
 /* For ranks that work independently until their next exchange: call it from time to time; it does
  * not wait. An error is that of a failed rank and ends all calls. */
 enum status comm_processes_watch(struct comm *comm, struct error *err);
-/* From now on a stop of one rank stops all, for the same cause, noticed while watching or
- * waiting. */
+/* From now on a stop of one rank, noticed while watching or waiting, stops all, for its cause. */
 void comm_processes_share_stop(struct comm *comm, struct stop *stop);
 
 /* Bytes from rank 0 to another rank, at most 1 GiB per call; 0 bytes: the end. Everything given,

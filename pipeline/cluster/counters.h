@@ -32,8 +32,7 @@ enum status counters_begin_tile(struct counters *counters, struct error *err);
 /* Enqueues zeroing for the next tile, unless it is done. */
 enum status counters_zero_next(struct counters *counters, struct error *err);
 
-/* The current tile's counters: on the device, and on the host as of the last read of the
- * mailbox. */
+/* The current tile's counters: on the device, and on the host as of the mailbox's last read. */
 cl_mem counters_buffer(const struct counters *counters);
 const cl_uint *counters_host(const struct counters *counters);
 enum status counters_read(struct counters *counters, struct error *err);

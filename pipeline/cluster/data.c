@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, so that a stop is noticed
- * in time. */
+/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, to notice a stop in
+ * time. */
 #define TILE_WORK (1ull << 34)
 
 /* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains. */
@@ -238,8 +238,7 @@ static enum status take_fill(const struct data *data, struct reader *reader, str
     return STATUS_OK;
 }
 
-/* Reads all rows through the slots; copies them to the tiles if those are resident and not
- * mapped. */
+/* Reads all rows through the slots and copies them to resident tiles that are not mapped. */
 static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
                                       struct error *err)
 {

@@ -74,8 +74,7 @@ struct data {
 enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
                       const struct matrix_source *source, const struct cluster_config *config,
                       const struct data_share *share, struct error *err);
-/* Waits for the reader and frees everything; accepts a zeroed struct or one left by a failed
- * open. */
+/* Waits for the reader and frees everything; accepts a zeroed struct and a failed open's. */
 void data_close(struct data *data);
 
 /* A pass over all tiles: begin, then next until it is not STATUS_OK, then end. A tile is the

@@ -12,7 +12,7 @@
 #define GROUPS_UNIT 32
 /* count_moves, place_moves: groups per compute unit, as long as there are rows for them. */
 #define ROW_GROUPS_UNIT 4
-/* The device ranks shifts by comparing each with all; beyond this many, sorting on the host is
+/* The device ranks shifts by comparing each with all; beyond this, sorting on the host is
  * faster. */
 #define RANK_MOST (1u << 17)
 
@@ -201,8 +201,7 @@ struct deal {
     size_t bytes; /* of the table; not 0 even without bins */
 };
 
-/* A table is cleared and scanned whether or not a row moves, so it has no more bins than the group
- * has rows. */
+/* A table is cleared and scanned even if no row moves, so it has no more bins than rows. */
 static struct deal deal_rows(const struct device_update *device, const struct tile *tile)
 {
     const struct update *update = device->update;

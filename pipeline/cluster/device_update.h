@@ -18,8 +18,7 @@ struct device_update {
     cl_kernel count, scan, place, sum, centroids;
     cl_mem totals;                /* k x stride int64: this rank's sums */
     cl_mem joined, left, cursors; /* k: for the rows that changed their cluster */
-    /* int64: k counts; the entries of the tile and of all tiles since the last reset; empty
-     * clusters */
+    /* int64: k counts; entries of the tile, of all tiles since the last reset; empty clusters */
     struct mailbox_part counts;
     struct mailbox_part weights; /* k int64, if rows have weights; else counts again */
     cl_mem entries;        /* moved rows by cluster, up to 2 per row of the largest tile */
@@ -39,8 +38,7 @@ struct device_update {
 /* Leaves `used` false if the device does not support it. */
 enum status device_update_open(struct device_update *device, struct update *update,
                                struct filter *filter, struct error *err);
-/* Call afterwards on all ranks: sets `meets` if there are several ranks whose devices can all move
- * centroids. */
+/* Call it next, on all ranks: sets `meets` if there are several that can all move centroids. */
 enum status device_update_join(struct device_update *device, struct error *err);
 /* Frees buffers, kernels and program; accepts a zeroed struct or one left by a failed open. */
 void device_update_close(struct device_update *device);
@@ -75,8 +73,7 @@ enum status device_update_send(struct device_update *device, struct error *err);
 enum status device_update_meet(struct device_update *device, struct prune *prune,
                                struct error *err);
 
-/* After the mailbox was read: the number of rows that moved, and update->own's counts and
- * weights. */
+/* After the mailbox was read: the number of moved rows, and update->own's counts and weights. */
 void device_update_count(uint64_t *moved, struct device_update *device);
 
 /* Copies the centroids (k x stride) to the host. */

@@ -18,8 +18,7 @@ struct engine {
  * those of cluster_run. */
 enum status engine_open(struct engine *engine, const struct rank *rank,
                         const struct cluster_config *config, struct error *err);
-/* Frees the rows, the device buffers and the checkpoint's memory; leaves its file. Not
- * collective. */
+/* Frees rows, device buffers and the checkpoint's memory; leaves its file. Not collective. */
 void engine_close(struct engine *engine);
 
 /* Runs all restarts for one k, or those that engine->checkpoint does not have yet. The device is
@@ -31,8 +30,7 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
 /* Puts the outcome with less inertia into `best`, which stays as it is if they are equal. */
 void engine_keep_better(struct cluster_outcome *best, struct cluster_outcome *other);
 
-/* Completes an outcome that only has its k, centroids, iterations and history. An error yields no
- * outcome. */
+/* Completes an outcome with only k, centroids, iterations and history. An error yields none. */
 enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err);
 
 #endif

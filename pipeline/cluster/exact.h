@@ -26,8 +26,7 @@ struct exact_ops {
      * tile, an upper bound on its nearest centroid's score. */
     enum status (*label)(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
                          cl_mem limit, struct error *err);
-    /* The squared distance of each row to its label's centroid, as float64 slices: see
-     * fetch_slices. */
+    /* Squared distance of each row to its label's centroid, as float64 slices: see fetch_slices. */
     enum status (*distances)(struct exact *exact, struct tile *tile, uint32_t slices,
                              void (*take)(void *context, const struct fetch_slice *slice),
                              void *context, struct error *err);

@@ -97,8 +97,7 @@ static enum status choose_centre(struct filter *filter, struct error *err)
 
 /* --- programs -------------------------------------------------------------------------------- */
 
-/* Register tiles that fit the device's vectors: 32 registers of 16 floats, or 16 of 8 floats, or
- * less. */
+/* Register tiles that fit the device's vectors: 32 registers of 16 floats, 16 of 8, or less. */
 static void choose_tile(struct filter *filter, uint32_t k)
 {
     if (filter->lane->tiled) {

@@ -14,12 +14,10 @@ enum status fit_open(struct fit *fit, struct shard *shard, const struct cluster_
 /* Frees what it owns, but not the shard and the checkpoint. */
 void fit_close(struct fit *fit);
 
-/* Copies the state to the host for checkpoint_save. After an error, fails if the state is not
- * known. */
+/* Copies the state to the host for checkpoint_save. After an error, fails if it is unknown. */
 enum status fit_read_state(struct fit *fit, struct error *err);
 
-/* Upper limit of the squared shift of converged centroids: tol times the mean variance of the
- * columns. */
+/* Limit of the squared shift of converged centroids: tol times the columns' mean variance. */
 double fit_tolerance(const struct fit *fit);
 
 /* Moves the host's centroids to the means of the host's sums and measures them; `previous` gets the

@@ -30,8 +30,7 @@ struct fit {
     bool has_labels;       /* tiles hold labels and bounds */
     bool moving;           /* the device's centroids may already be those of the next iteration */
     bool measured;         /* the filter has measured the host's centroids */
-    bool host_stale; /* only the device has the newest labels and, with device_update, centroids and
-                      * sums */
+    bool host_stale; /* only the device has current labels, or also centroids and sums */
 };
 
 #endif

@@ -161,8 +161,7 @@ static enum status wait_and_release(struct lane *lane, cl_event event, struct er
     return status;
 }
 
-/* NVIDIA's driver reports the end of an event 0.2 ms late, but returns from a blocking transfer at
- * once. */
+/* NVIDIA's driver reports an event's end 0.2 ms late, but ends a blocking transfer at once. */
 static bool transfers_block(const struct lane *lane)
 {
     return lane->device->nvidia;

@@ -93,8 +93,7 @@ enum status lane_write(struct lane *lane, const char *tag, cl_mem buffer, size_t
 enum status lane_send(struct lane *lane, const char *tag, cl_mem buffer, size_t offset,
                       size_t bytes, const void *host, struct error *err);
 
-/* Waits for all pending commands, before memory that they may use is freed. Accepts an unopened
- * lane. */
+/* Waits for pending commands before the memory they use is freed. Accepts an unopened lane. */
 void lane_settle(struct lane *lane);
 
 /* Launches at least `items` work-items in groups of `group` (0: the runtime chooses). */

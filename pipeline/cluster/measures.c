@@ -360,8 +360,7 @@ struct other_job {
     const struct tile *tile;
 };
 
-/* Sums a block's rows, given their other distances; uses the stored distances to their own
- * centroids. */
+/* Sums a block's rows from their other distances and the stored ones to their own centroids. */
 static void sum_simplified(void *context, uint64_t part)
 {
     const struct other_job *job = context;

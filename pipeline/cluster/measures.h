@@ -1,5 +1,4 @@
-/* measures.h: silhouettes, Davies-Bouldin and Calinski-Harabasz indices of outcomes over the same
- * rows. */
+/* measures.h: silhouettes, Davies-Bouldin and Calinski-Harabasz indices over the same rows. */
 #ifndef CLPIPE_CLUSTER_MEASURES_H
 #define CLPIPE_CLUSTER_MEASURES_H
 

@@ -27,8 +27,7 @@ struct kmeans_method {
     bool labels_rows; /* an iteration labels all rows, so the last assignment is incremental */
     /* STATUS_USAGE if the options are invalid. NULL: they never are. */
     enum status (*check)(const struct cluster_config *config, struct error *err);
-    /* The most rows the sums may hold, counting a row each time it is added. NULL: each row
-     * once. */
+    /* Maximum number of rows in the sums, counted each time they are added. NULL: each once. */
     uint64_t (*samples)(const struct cluster_config *config);
     /* Prepares the iterations from `first` on. *out is NULL after an error. */
     enum status (*open)(void **out, struct fit *fit, uint32_t first, struct error *err);

@@ -111,8 +111,7 @@ static void draw(struct minibatch *batch, uint32_t iteration)
     qsort(batch->rows, rows, sizeof *batch->rows, by_row);
 }
 
-/* Copies `count` of the batch's rows from one tile of resident data to position `to` of the
- * piece. */
+/* Copies `count` of the batch's rows from a tile of resident data to position `to` of the piece. */
 static enum status gather(struct minibatch *batch, const struct tile *tile, const uint64_t *rows,
                           cl_uint to, cl_uint count, struct error *err)
 {

@@ -93,8 +93,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     struct workers *workers = shard->lane->workers;
     const uint32_t k = out->k, takers = fetch_takers(shard->lane);
     const size_t each = (size_t)k * 3;
-    /* One slice for each thread that processes any, unless their tables would be large relative to
-     * the rows. */
+    /* One slice per processing thread, unless their tables would be large relative to the rows. */
     const uint64_t most = shard->data.tile_rows / each + 1;
     const uint32_t slices = most < takers ? (uint32_t)most : takers;
     enum status status = STATUS_FAILED;

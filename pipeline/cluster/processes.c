@@ -80,8 +80,7 @@ uint32_t processes_told_rank(void)
     return launcher ? number_of(launcher->rank) : 0;
 }
 
-/* The number after `part` in a line of a file of /proc, or in a text before a NUL; -1: not
- * found. */
+/* The number after `part` in a line of a /proc file, or in a text before a NUL; -1: not found. */
 static long proc_find(long process, const char *name, int end, const char *part)
 {
     char path[64], *text = NULL, *at = NULL;

@@ -44,8 +44,7 @@ enum status processes_agree(struct processes *processes, const char *text, const
 uint32_t processes_local_rank(const struct processes *processes);
 unsigned processes_cpus(const struct processes *processes);
 
-/* The rank in a group of the first `count` ranks; NULL for the others. Both calls are
- * collective. */
+/* The rank in a group of the first `count` ranks; NULL for the others. Both are collective. */
 enum status processes_part(struct comm **out, struct processes *processes, uint32_t count,
                            struct error *err);
 /* Accepts NULL and a pointer to NULL. */

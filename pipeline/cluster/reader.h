@@ -1,5 +1,4 @@
-/* reader.h: the thread that reads rows ahead of the computation. Functions are called by one
- * thread. */
+/* reader.h: the thread that reads rows ahead of the computation. One thread calls it. */
 #ifndef CLPIPE_CLUSTER_READER_H
 #define CLPIPE_CLUSTER_READER_H
 
@@ -7,8 +6,7 @@
 
 struct reader;
 
-/* A request for rows [first, first + rows) at `to`, which belongs to the reader until
- * reader_take. */
+/* A request for rows [first, first + rows) at `to`, which is the reader's until reader_take. */
 struct fill {
     uint64_t first;
     uint32_t rows;
@@ -33,8 +31,7 @@ enum status reader_request(struct reader *reader, const struct fill *fill, struc
 enum status reader_take(struct reader *reader, struct fill *fill, struct error *err);
 /* True if reader_take would not wait. */
 bool reader_ready(struct reader *reader);
-/* Stops the thread, even with requests outstanding. Accepts a pointer to NULL, and sets *reader to
- * NULL. */
+/* Stops the thread, even with requests outstanding. Accepts a pointer to NULL; sets it to NULL. */
 void reader_close(struct reader **reader);
 
 #endif

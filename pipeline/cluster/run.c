@@ -63,8 +63,7 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     struct lane lane = {0};
     struct workers *workers = NULL;
     const struct rank rank = {comm, &lane, &ranks->source};
-    /* The same number of threads for each rank of a process: their work besides reading is
-     * short. */
+    /* The same number of threads for each rank of a process: besides reading they work briefly. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
         status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);

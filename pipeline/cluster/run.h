@@ -36,13 +36,11 @@ struct run_job {
 enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
                               uint32_t count, struct error *err);
 
-/* Merges the rank's outcome into that of all rows, which must be zeroed; *own is empty afterwards.
- * Collective. */
+/* Merges the rank's outcome into the zeroed one of all rows; *own is empty then. Collective. */
 enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,
                               const struct shard *shard, struct error *err);
 
-/* Whether value i, a smaller k than the suggested one, is as good, or the suggested one has no
- * score. */
+/* Whether value i, a smaller k than the suggested one, is as good, or that one has no score. */
 bool cluster_sweep_prefers(const struct cluster_sweep *sweep, uint32_t i);
 
 /* Checks the options and the shape of the data; errors are those of cluster_run. */

@@ -458,8 +458,7 @@ static enum status read_candidates(void *context, uint64_t first, uint64_t count
     return STATUS_OK;
 }
 
-/* Rank 0 chooses k of the candidates by k-means++, each with the weight of the rows nearest to it,
- * for all ranks. */
+/* Rank 0 chooses k candidates by k-means++ for all ranks, each weighted by its nearest rows. */
 static enum status recluster(float *centroids, struct parallel *parallel,
                              const struct cluster_config *config, uint32_t stream,
                              struct error *err)

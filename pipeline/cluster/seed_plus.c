@@ -533,8 +533,7 @@ static enum status draw_row(uint64_t *row, struct seeding *seeding, double targe
     return STATUS_OK;
 }
 
-/* Draws rows with probabilities proportional to their weighted distances; random[] are in [0,
- * 1). */
+/* Draws rows with probability proportional to weighted distance; random[] are in [0, 1). */
 static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const double *random,
                                 uint32_t count, struct error *err)
 {

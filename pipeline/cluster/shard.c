@@ -158,8 +158,7 @@ enum status shard_gather(const struct shard *shard, void *all, size_t each, stru
     return status;
 }
 
-/* Contributes zero bits for other ranks' rows, so that the sum over ranks has the bits of each
- * row's owner. */
+/* Contributes zero bits for other ranks' rows, so that the sum has the bits of the row's owner. */
 enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, uint32_t count,
                        struct error *err)
 {

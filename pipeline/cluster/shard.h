@@ -45,8 +45,7 @@ void shard_close(struct shard *shard);
 enum status shard_rows(struct shard *shard, float *out, const uint64_t *rows, uint32_t count,
                        struct error *err);
 
-/* Collects the ranks' per-row values, `each` bytes a row, in rank 0's `all`: comm_collect.
- * Collective. */
+/* Collects per-row values, `each` bytes a row, in rank 0's `all`: comm_collect. Collective. */
 enum status shard_collect(const struct shard *shard, void *all, const void *own, size_t each,
                           struct error *err);
 

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sample rows per cluster of the largest k; with fewer, most clusters would have too few rows to be
- * meaningful. */
+/* Sample rows per cluster of the largest k; with fewer, most clusters would have too few rows. */
 #define SAMPLE_OF_CLUSTER 16
 
 /* Kaufman and Rousseeuw (1990): below this, no substantial structure. */

@@ -1,5 +1,4 @@
-/* transform.h: transforms rows of a file into the metric's space and gathers column statistics on
- * the way. */
+/* transform.h: transforms rows into the metric's space and gathers column statistics. */
 #ifndef CLPIPE_CLUSTER_TRANSFORM_H
 #define CLPIPE_CLUSTER_TRANSFORM_H
 

@@ -33,8 +33,7 @@ struct update {
     uint32_t *moved; /* for the largest tile: rows that changed their cluster */
 };
 
-/* Rows count by their weights. A sum may hold every row once, or up to `samples` rows if that is
- * more. */
+/* Rows count by their weights. A sum may hold every row once, or `samples` rows if more. */
 enum status update_open(struct update *update, struct data *data, uint32_t k, uint64_t samples,
                         struct error *err);
 void update_close(struct update *update);
@@ -50,8 +49,7 @@ void update_reset(struct update *update);
 enum status update_tile(uint64_t *moved, struct update *update, struct tile *tile,
                         const int32_t *old_labels, const int32_t *new_labels, struct error *err);
 
-/* update->all becomes the sum over all ranks: of tallies, counts and weights; or of the sums.
- * Collective. */
+/* update->all becomes the sum over ranks: of tallies, counts and weights; of sums. Collective. */
 enum status update_add_counts(struct update *update, struct error *err);
 enum status update_add_sums(struct update *update, struct error *err);
 

@@ -1,5 +1,4 @@
-/* eigen.h: eigenvalues and eigenvectors of small symmetric matrices, with the same bits
- * everywhere. */
+/* eigen.h: eigenvalues and eigenvectors of small symmetric matrices, the same bits everywhere. */
 #ifndef CLPIPE_CODEBOOK_EIGEN_H
 #define CLPIPE_CODEBOOK_EIGEN_H
 

@@ -333,8 +333,7 @@ static void orthonormalise(const struct pca *pca, struct block *block)
     }
 }
 
-/* Rayleigh-Ritz: rotates vectors and images so that the vectors are the best eigenvectors in their
- * span. */
+/* Rayleigh-Ritz: rotates vectors and images to the best eigenvectors in their span. */
 static enum status turn(const struct pca *pca, struct block *block, struct error *err)
 {
     const uint32_t count = block->count;

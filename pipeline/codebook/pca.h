@@ -1,5 +1,4 @@
-/* pca.h: principal components of the rows of a matrix, with the same bits for any number of
- * threads. */
+/* pca.h: principal components of a matrix's rows, the same bits for any number of threads. */
 #ifndef CLPIPE_CODEBOOK_PCA_H
 #define CLPIPE_CODEBOOK_PCA_H
 

@@ -256,8 +256,7 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
         training->progress(training->progress_context, iteration, ITERATIONS);
 }
 
-/* Finds the words by k-means and rounds them; words without distinct descriptors repeat the
- * first. */
+/* Finds the words by k-means and rounds them; missing words repeat the first. */
 static enum status find_words(struct trainer *trainer, const struct matrix_source *rows,
                               struct cluster_config *config, struct error *err)
 {

@@ -15,8 +15,7 @@
 #define BLOCK_SMALL   8   /* for planes up to */
 #define SMALL         160 /* this side */
 #define BLOCKS        400 /* at most: 8 x 8 in 160 x 160 */
-#define TEXTURE       9.0f /* least mean square of a block less row and column means, grey
-                            * levels, */
+#define TEXTURE       9.0f /* least mean square of a block less row and column means, levels, */
 #define FAINT         1.0f /* the same if it agrees */
 #define TEXTURE_OF    0.5f /* the same as a share of the mean over all blocks */
 #define AGREES        0.5f /* minimum correlation, */
@@ -262,8 +261,8 @@ static bool fit_brightness(struct fit *fit, const struct level *a, const struct 
     return true;
 }
 
-/* The derivatives by the unknowns: slopes across and down, brightness, or 1; times powers of b's x
- * and y. */
+/* Derivatives by the unknowns: slopes across and down, brightness, or 1; times powers of x and
+ * y. */
 static const struct {
     int field, across, down;
 } unknown[UNKNOWNS] = {{0, 1, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 0},
@@ -396,8 +395,7 @@ static float clip(double value)
     return value < 0 ? 0 : value > 255 ? 255 : (float)value;
 }
 
-/* Brightens the darker picture like the other, and clips it. False: the block is not completely in
- * both. */
+/* Brightens the darker picture like the other, and clips it. False: not entirely in both. */
 static bool compare_block(struct moments *out, const struct fit *fit, const struct level *a,
                           const struct level *b, int u0, int v0, int side, bool shifts)
 {
@@ -729,8 +727,7 @@ static struct alignment judge_as(const struct fit *found, struct pictures *p, do
     for (int i = 0; i < count; i++)
         doubtful |= left[i] > CHANGED * mean && left[i] > CHANGED_OF * sorted[count / 2];
     out.certain = out.same && !doubtful && out.blocks >= BLOCKS_MIN;
-    /* Something may be drawn over one edge: most blocks contradict in each of its rows except the
-     * innermost. */
+    /* Something may be drawn over an edge: most blocks contradict in each row but the innermost. */
     for (int edge = 0; edge < 4 && !out.same; edge++) {
         const int across = edge < 2 ? b->height : b->width;
         before[0] = before[1] = 0;
@@ -866,8 +863,7 @@ static struct window look(const float *a, const float *b, int stride)
     return (struct window){most, most * (1 - ab / sqrtf(aa * bb + 1e-3f))};
 }
 
-/* Renders a as b shows it, NaN where a shows nothing. The darker one is brightened like the
- * other. */
+/* Renders a as b shows it, NaN outside a. The darker one is brightened like the other. */
 static void warp(float *out, const struct level *a, struct level *b, const struct fit *fit)
 {
     struct samples at;

@@ -233,8 +233,7 @@ static void unpack(uint8_t planes[NIBBLES_MAX][BLOCK], const struct block *block
 
 /* --- the list -------------------------------------------------------------------------------- */
 
-/* Lowers the limit as far as the pairs so far require, and drops those beyond it. Requires the
- * lock. */
+/* Lowers the limit as far as the pairs require, and drops those beyond it. Requires the lock. */
 static void lower_limit(struct scan *scan)
 {
     uint32_t limit = scan->limit;

@@ -42,8 +42,7 @@ struct code_pairs_config {
     enum code_count how;
     struct workers *workers;
     struct stop *stop; /* may be NULL */
-    /* Reports the pairs compared; may be NULL. On any thread, but not concurrently, several times a
-     * second. */
+    /* Reports pairs compared, several times a second, on any thread, one at a time. May be NULL. */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 };

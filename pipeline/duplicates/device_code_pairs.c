@@ -123,8 +123,7 @@ static void close_search(struct search *search)
     free(search->pair);
 }
 
-/* Compares rows [first, first + rows) with the columns from the first of them on; finds *found
- * pairs. */
+/* Compares rows [first, first + rows) with the columns from the first on; finds *found pairs. */
 static enum status launch(uint32_t *found, struct search *search, uint32_t first, uint32_t rows,
                           struct error *err)
 {

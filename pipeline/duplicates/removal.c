@@ -144,8 +144,7 @@ static bool has_bytes_of(const struct removal_entry *a, const struct removal_ent
            memcmp(a->image.digest, b->image.digest, sizeof a->image.digest) == 0;
 }
 
-/* Compares bytes and pixels; if they prove nothing, adds pairs of one kept and one removed
- * member. */
+/* Compares bytes and pixels; failing proof, adds pairs of one kept and one removed member. */
 static enum status prove_group(struct code_pairs *pairs, const struct finding *f,
                                const struct duplicates_group *group, struct error *err)
 {

@@ -249,7 +249,7 @@ static void put(struct walk *walk, float x, float y, float mass)
 static double walk_points(struct forces *forces, uint32_t first, uint32_t count)
 {
     struct walk walk = {.first = first, .count = count};
-    /* Each point will meet itself, with q = 1: subtracting that first keeps the digits of small
+    /* Each point meets itself, with q = 1: subtracting that first keeps the digits of small
      * sums. */
     for (unsigned v = 0; v < GROUP / LANES; v++)
         walk.sum[v] -= 1.0f;

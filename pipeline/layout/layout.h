@@ -18,8 +18,7 @@
 /* Neighbours that suit the map; any further ones in a graph are ignored. */
 #define LAYOUT_NEIGHBOURS 15u
 
-/* The nearest rows of each row, nearest first: row i has neighbour[i * neighbours + j]; -1:
- * none. */
+/* The nearest rows of each row, in order: row i has neighbour[i * neighbours + j]; -1: none. */
 struct layout_graph {
     uint64_t rows;
     uint32_t neighbours;

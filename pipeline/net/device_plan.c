@@ -223,8 +223,7 @@ const char *net_plan_kernel(enum net_tile_kind kind)
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* The channel of column g of tile j of eight: two columns are adjacent to those of the other
- * tiles. */
+/* The channel of column g of tile j of eight: column pairs of the tiles are interleaved. */
 static uint32_t channel_of(uint32_t nt, uint32_t j, uint32_t g)
 {
     return 2 * nt * (g / 2) + 2 * j + g % 2;

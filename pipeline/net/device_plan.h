@@ -38,8 +38,7 @@ struct net_plan {
     size_t packed_bytes;
 };
 
-/* has_tiles: uses kernels of net_tensor. Places do not depend on it. STATUS_FAILED: out of
- * memory. */
+/* has_tiles: uses kernels of net_tensor; places stay the same. STATUS_FAILED: memory. */
 enum status net_plan_open(struct net_plan *plan, const struct net_model *model, bool has_tiles,
                           struct error *err);
 void net_plan_close(struct net_plan *plan); /* accepts a zeroed struct */

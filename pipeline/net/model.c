@@ -218,8 +218,7 @@ static const char *read_convolution(struct net_layer *layer, struct reading *rea
     const struct net_fields *f = &layer->f;
     if (f->groups == 0 || a->channels % f->groups || f->channels % f->groups)
         return "its groups do not divide the channels";
-    /* Sides, channels and their product are bounded, so this cannot overflow: 2^26 * 2^16 *
-     * 2^16. */
+    /* Sides, channels and their product are bounded: this is at most 2^26 * 2^16 * 2^16. */
     const uint64_t each = (uint64_t)f->kernel_y * f->kernel_x * (a->channels / f->groups);
     const uint64_t table = f->channels * sizeof(int32_t);
     layer->weights = take(reading, each * f->channels);
@@ -465,8 +464,7 @@ static const char *read_classes(struct reading *reading)
     return NULL;
 }
 
-/* Reads everything; returns what is wrong, or NULL. `where` names the part at fault, if it is only
- * a part. */
+/* Reads everything; returns what is wrong, or NULL. `where` names the part at fault, if any. */
 static const char *read_all(struct reading *reading, const struct header *header, char where[64])
 {
     struct net_model *model = reading->model;

@@ -58,8 +58,7 @@ void runtime_configure(const struct runtime_config *config);
 
 struct runtime;
 
-/* The model of a file, which is not accessed yet; lives until the process ends. NULL: out of
- * memory. */
+/* The model of a file, not accessed yet; lives until the process ends. NULL: out of memory. */
 struct runtime *runtime_of(const char *path);
 /* A started model with this digest; NULL: none. */
 struct runtime *runtime_find(const char *digest);
@@ -81,8 +80,7 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
                          const uint8_t *const *pictures, float *const *rows, uint32_t count,
                          struct error *err);
 
-/* "onnxruntime-1.32.0-cpu, 2 threads, 312 MB beside --memory", for all models; "" without
- * models. */
+/* "onnxruntime-1.32.0-cpu, 2 threads, 312 MB beside --memory", for all models; "" if none. */
 char *runtime_tell(char *text, size_t size);
 
 #endif

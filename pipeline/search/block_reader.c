@@ -56,8 +56,7 @@ static void read_part(void *context, uint64_t part)
                        &job->errors[part]);
 }
 
-/* Reads rows without padding from a source that several threads can read; the first error
- * counts. */
+/* Reads rows without padding from a source that several threads can read; first error wins. */
 static enum status read_together(const struct block_reader *reader, uint64_t first, uint32_t count,
                                  float *rows, struct error *err)
 {

@@ -1,5 +1,4 @@
-/* block_reader.h: reads rows of a matrix in the metric's space, a block at a time. For one
- * thread. */
+/* block_reader.h: reads rows of a matrix in the metric's space, block by block. One thread. */
 #ifndef CLPIPE_SEARCH_BLOCK_READER_H
 #define CLPIPE_SEARCH_BLOCK_READER_H
 

@@ -1,5 +1,4 @@
-/* codes.c: chooses a scale for each row, the nearest codes, and bounds the length of the
- * remainder. */
+/* codes.c: chooses a row's scale and nearest codes, and bounds the length of the remainder. */
 #include "search/codes.h"
 #include "cluster/canonical.h"
 #include "cluster/filter.h"

@@ -1,5 +1,4 @@
-/* comparable.c: a matrix of the rows that can be compared, and results with the numbers of all
- * rows. */
+/* comparable.c: a matrix of the comparable rows, and results with the numbers of all rows. */
 #include "search/comparable.h"
 #include "base/log.h"
 #include "base/minmax.h"

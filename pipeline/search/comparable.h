@@ -23,8 +23,7 @@ enum status comparable_open(struct comparable *out, const struct matrix_source *
                             const struct neighbours_config *config, struct error *err);
 void comparable_close(struct comparable *comparable);
 
-/* Logs a notice with the number of rows that cannot be compared, if there are any; `feature` names
- * them. */
+/* Logs how many rows cannot be compared, if there are any; `feature` names them. */
 void comparable_tell(const struct comparable *comparable, const char *feature);
 
 /* Index of a row among those that can be compared, or their count if it is not among them. */

@@ -1,5 +1,4 @@
-/* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks as it
- * proceeds. */
+/* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks. */
 #include "search/device_pairs.h"
 #include "base/clock.h"
 #include "base/minmax.h"

@@ -19,8 +19,7 @@ struct diffusion_queries {
     uint32_t count;
 };
 
-/* Receives the ranking for a query: all rows except the query itself. Called on any thread, once
- * per query. */
+/* Receives the ranking for a query: all rows except itself. On any thread, once per query. */
 typedef void (*diffusion_take)(void *context, uint32_t query, const struct diffused *order,
                                uint64_t count);
 

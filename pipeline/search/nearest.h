@@ -26,8 +26,7 @@ static inline bool nearest_before(double squared, uint32_t row, const struct nea
     return squared < other->squared || (squared == other->squared && row < other->row);
 }
 
-/* Inserts a row into an ordered list of n; returns whether it is among them. Each row may be added
- * once. */
+/* Inserts a row into an ordered list of n; true if it is among them. Add each row once. */
 static inline bool nearest_add(struct nearest *list, uint32_t n, double squared, uint32_t row)
 {
     if (!nearest_before(squared, row, &list[n - 1]))

@@ -20,8 +20,7 @@ enum status neighbours_of_rows(struct neighbours *out, const struct matrix_sourc
                                const uint64_t *rows, uint32_t count,
                                const struct neighbours_config *config, struct error *err);
 
-/* The same for `count` rows of source->dimension values, in the space of `source` but not among its
- * rows. */
+/* The same for `count` rows of source->dimension values, in its space but not among its rows. */
 enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
                                  const float *values, uint32_t count,
                                  const struct neighbours_config *config, struct error *err);

@@ -74,8 +74,7 @@ static inline bool measures_is_query(const struct measured_classes *classes, uin
     return classes->of_row[row] != RANKING_NO_CLASS && classes->sizes[classes->of_row[row]] > 1;
 }
 
-/* Averages over all queries; `measured` has one entry per row. Sums follow the row order, whatever
- * computed them. */
+/* Averages over all queries; `measured` has one entry per row. Sums are in row order. */
 enum status measures_sum_up(struct ranking *out, const struct measured *measured,
                             const struct measured_classes *classes, struct error *err);
 

@@ -26,8 +26,7 @@
 /* Rows whose distances a thread computes before it counts them, so that a query's steps and list,
  * which hardly fit its cache, are used many times in a row. */
 #define STRIP_ROWS 1024
-/* Steps of distance per row of a list: few contain a row, so that counting is usually adding 1 to a
- * step. */
+/* Steps of distance per row of a list: few contain a row, so counting usually adds 1 to a step. */
 #define STEPS_ROW 4
 /* Lists up to this length are searched linearly. */
 #define FEW 16

@@ -1,5 +1,4 @@
-/* scan.h: the nearest rows of a few queries: each is compared with all rows by the canonical
- * distance. */
+/* scan.h: the nearest rows of a few queries, compared with all rows by the canonical distance. */
 #ifndef CLPIPE_SEARCH_SCAN_H
 #define CLPIPE_SEARCH_SCAN_H
 

@@ -1,5 +1,4 @@
-/* tile.h: products of the codes of a few rows, on the host, and the pairs that they leave in
- * doubt. */
+/* tile.h: products of the codes of a few rows on the host; the pairs that they leave in doubt. */
 #ifndef CLPIPE_SEARCH_TILE_H
 #define CLPIPE_SEARCH_TILE_H
 
