@@ -1,14 +1,14 @@
-/* classes.h: the class of each image: its folder, or what a table says. */
+/* classes.h: the class of each image: its folder, or from a table. */
 #ifndef CLPIPE_CLUSTERING_CLASSES_H
 #define CLPIPE_CLUSTERING_CLASSES_H
 
 #include "file/result.h"
 
-/* The class of an image that has none. */
+/* The class of an image without one. */
 #define CLASSES_NONE UINT32_MAX
 
 struct classes {
-    uint32_t *of_row; /* for each image, below `count` or CLASSES_NONE */
+    uint32_t *of_row; /* per image, below `count` or CLASSES_NONE */
     uint32_t count;
     uint64_t rows; /* images that have a class */
 };
@@ -16,15 +16,16 @@ struct classes {
 /* The folders of images (folders.h). STATUS_FAILED: they are no classes. */
 enum status classes_of_folders(struct classes *out, struct result *result, struct error *err);
 
-/* From a CSV file (RFC 4180, UTF-8): the first line names the columns, among them path and class, or the
- * first two columns are these. Paths as path_match.h takes them; an image that is not listed, or whose
- * class is empty, has none; a notice counts the paths that are no image's. STATUS_USAGE: there is no such
- * file; STATUS_FAILED: it is no such table, no path is an image's, or fewer than two classes are left. */
+/* From a CSV file (RFC 4180, UTF-8): the first line names the columns, among them path and class,
+ * or the first two columns are these. Paths are matched as by path_match.h; an image that is not
+ * listed, or whose class is empty, has none; a notice counts paths without an image. STATUS_USAGE:
+ * no such file; STATUS_FAILED: not such a table, no path matches an image, or fewer than two
+ * classes remain. */
 enum status classes_of_table(struct classes *out, struct result *result, const char *file,
                              struct error *err);
 
-/* What lies beside the images as .cls (file/sidecars.h); images without it have none. STATUS_FAILED: the
- * file has no such column, or fewer than two classes. */
+/* From the images' .cls files (file/sidecars.h); images without one have no class. STATUS_FAILED:
+ * the file has no such column, or fewer than two classes. */
 #define CLASSES_OF_CLS "cls"
 enum status classes_of_cls(struct classes *out, struct result *result, struct error *err);
 

@@ -1,5 +1,5 @@
-/* clustering.h: the clustering job, from INPUT to /clusters/NAME. The flow is drawn at the top of
- * clustering.c. */
+/* clustering.h: the clustering job, from INPUT to /clusters/NAME. The diagram at the top of
+ * clustering.c shows the flow. */
 #ifndef CLPIPE_CLUSTERING_CLUSTERING_H
 #define CLPIPE_CLUSTERING_CLUSTERING_H
 
@@ -7,36 +7,37 @@
 #include "clustering/machine.h"
 #include "file/words.h"
 
-/* The tolerance of those who ask for none, as in scikit-learn. */
+/* The default tolerance, as in scikit-learn. */
 #define CLUSTERING_TOL 1e-4
 
 struct clustering_config {
     const char *input, *feature; /* as matrix_input_open takes them */
-    const char *output;          /* a file of its own, or NULL: the input */
-    const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
+    const char *output;          /* a separate file, or NULL: the input */
+    const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
     const char *name;            /* of the result: /clusters/NAME */
-    struct number_range k;       /* several: the best one is kept, and the measures of all */
-    bool lower_k;                /* nobody asked for k: to the number of different rows, and with */
+    struct number_range k;       /* several: keeps the best one, and the measures of all */
+    bool lower_k;                /* k is a default: lower it to the number of distinct rows, and
+                                  * with */
     bool usual_k;                /* to clustering_usual_k, with a notice */
-    int metric;                  /* enum cluster_metric; -1: the one that suits the rows */
-    bool as_preset;              /* the preset's rows are projected as it says; else: */
-    bool center;                 /* rows are taken from their mean, to unit length */
-    bool usual_pca;              /* nobody asked for components: none where all rows are alike */
-    uint32_t pca;                /* the same, on that many principal components; 0: on none */
-    double whiten;               /* which are divided by their variance to the power of whiten / 2 */
+    int metric;                  /* enum cluster_metric; -1: the default for the rows */
+    bool as_preset;              /* project as the preset defines; else: */
+    bool center;                 /* subtract the mean and scale to unit length */
+    bool usual_pca;              /* pca is a default: no components if all rows are alike */
+    uint32_t pca;                /* number of principal components; 0: no projection */
+    double whiten;               /* they are divided by their variance to the power of whiten / 2 */
     const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
     const char *weights;         /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
-    /* n_init 0: 1, or with `restarts` as clustering_usual_restarts says. tol below 0: CLUSTERING_TOL, of
-     * mini-batches 0. Both: or as the stored clustering that differs in nothing else has them. */
+    /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for
+     * mini-batches 0. Both: or the values of a stored clustering that is otherwise the same. */
     uint32_t n_init;
     bool restarts;
-    uint32_t max_iter, mini_batch; /* mini_batch: rows of a batch; 0: all rows */
+    uint32_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */
     double tol;
-    double checkpoint_seconds; /* between two states that are kept; 0: none is */
-    bool replace;              /* an earlier result of that name that was made otherwise */
-    bool verify_input;         /* all rows are read before a result counts as made from them */
-    bool by_run; /* as in struct result_clustering; a result that has it is replaced */
+    double checkpoint_seconds; /* between saved states; 0: none are saved */
+    bool replace;              /* replace a result of that name made with other parameters */
+    bool verify_input;         /* read all rows before trusting a stored result */
+    bool by_run; /* as in struct result_clustering; such a result is replaced */
     struct clustering_machine machine;
 };
 
@@ -45,36 +46,36 @@ struct clustering_report {
     uint32_t k, dimension, iterations, mini_batch, n_init;
     uint64_t rows;
     bool converged;
-    bool found; /* it was there already: nothing was computed */
+    bool found; /* it existed already: nothing was computed */
     double inertia;
-    uint64_t iterations_resumed; /* made by an earlier run that did not finish */
+    uint64_t iterations_resumed; /* made by an earlier, interrupted run */
     double pruned;
     double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
     char device[256];
     char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
     uint64_t *sizes;       /* k */
     int64_t *nearest;      /* k x 3 */
-    char *output;          /* the file that holds it */
-    bool in_input;         /* that is the input itself */
-    struct result *images; /* the clpipe file whose images the rows are, open; or NULL */
+    char *output;          /* the file that contains it */
+    bool in_input;         /* it is the input */
+    struct result *images; /* the open clpipe file whose images the rows are; or NULL */
     bool has_agreement;
     struct result_agreement agreement; /* with the folders of the images */
     struct result_sweep sweep; /* values NULL: k was given */
     struct words *words;       /* for its clusters, or NULL */
 };
 
-/* Runs, or finds the result in the file. STATUS_USAGE: the name is taken by a result that was made
- * otherwise, or an option makes no sense for these rows; else as cluster_run. Clear the report also
+/* Runs, or finds the result in the file. STATUS_USAGE: the name belongs to a result made with other
+ * parameters, or an option is invalid for these rows; else as cluster_run. Clear the report even
  * after a failure. */
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err);
 void clustering_report_clear(struct clustering_report *report);
 
-/* The k of those who ask for none: 10, but clusters of five images on average, and at least 2. */
+/* The default k: 10, but at least five images per cluster on average, and at least 2. */
 uint32_t clustering_usual_k(uint64_t rows);
 
-/* 10 runs from different initial centroids where that is cheap: rows x dimension x the sum of all k that
- * are tried is at most 2^31; else 1. */
+/* 10 runs from different initial centroids if that is cheap: rows x dimension x the sum of all
+ * values of k is at most 2^31; else 1. */
 uint32_t clustering_usual_restarts(uint64_t rows, uint32_t dimension, const struct number_range *k);
 
 /* STATUS_USAGE unless `name` can name a dataset: letters, digits, "_", "-" and ".". */

@@ -11,35 +11,35 @@
 struct evaluation_config {
     const char *file;    /* a clpipe file */
     const char *classes; /* a table (classes.h); NULL: folders */
-    /* Features as feature_matrix_open takes them; none: each of the file. */
+    /* Features as for feature_matrix_open; none: all of the file. */
     const char *const *features;
     unsigned feature_count;
-    /* None: the usual one of each feature. */
+    /* None: the default of each feature. */
     const enum cluster_metric *metrics;
     unsigned metric_count;
     /* Rows are projected as in struct clustering_config. */
     bool center;
     uint32_t pca;
     double whiten;
-    uint32_t expand; /* rows are replaced by means with so many neighbours (search/expansion.h) */
-    bool diffuse;    /* rows are ranked by diffusion (search/diffusion.h) */
+    uint32_t expand; /* replace rows by means with this many neighbours (search/expansion.h) */
+    bool diffuse;    /* rank rows by diffusion (search/diffusion.h) */
     /* Clusterings; none: all of the file. */
     const char *const *names;
     unsigned name_count;
     struct clustering_machine machine; /* no device is used */
 };
 
-/* What one feature is worth by one metric. */
+/* The quality of one feature under one metric. */
 struct evaluation_feature {
     char name[FEATURE_NAME_MAX];
-    uint32_t dimension;         /* of the rows that were ranked */
-    enum cluster_metric metric; /* of the rows, before they were projected */
+    uint32_t dimension;         /* of the ranked rows */
+    enum cluster_metric metric; /* of the rows, before projection */
     struct ranking ranking;
 };
 
 struct evaluation_clusters {
     const struct result_clusters *clusters;
-    uint64_t rows; /* that have a class and a label */
+    uint64_t rows; /* with a class and a label */
     struct cluster_agreement agreement;
 };
 
@@ -52,8 +52,8 @@ struct evaluation {
     unsigned clusters_count;
 };
 
-/* STATUS_USAGE: no such file, feature or clustering; STATUS_FAILED: no images, no classes, rows that a
- * metric does not define. Clear it also after a failure. */
+/* STATUS_USAGE: no such file, feature or clustering; STATUS_FAILED: no images, no classes, rows
+ * undefined in a metric. Clear it even after a failure. */
 enum status evaluation_run(struct evaluation *out, const struct evaluation_config *config,
                            struct error *err);
 void evaluation_clear(struct evaluation *evaluation);

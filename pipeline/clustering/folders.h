@@ -1,4 +1,4 @@
-/* folders.h: the folders of images, taken as classes. */
+/* folders.h: the folders of images as classes. */
 #ifndef CLPIPE_CLUSTERING_FOLDERS_H
 #define CLPIPE_CLUSTERING_FOLDERS_H
 
@@ -6,14 +6,14 @@
 #include "file/result.h"
 
 struct folders {
-    uint32_t *of_row; /* a number below count for each image; NULL: folders are no classes */
+    uint32_t *of_row; /* a number below count per image; NULL: folders are no classes */
     uint32_t count;
 };
 
-/* A folder is where an image lies: its source and its path without the last part. They are classes
- * where there are two or more of them, and fewer than images. */
+/* A folder is an image's source and its path without the last component. Folders are classes if
+ * there are at least two, and fewer than images. */
 enum status folders_read(struct folders *out, struct result *result, struct error *err);
-/* The same of paths alone. */
+/* The same for paths alone. */
 enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
 void folders_clear(struct folders *folders);
 

@@ -1,5 +1,5 @@
-/* importing.h: the job behind clpipe import: rows of a .npy file or an HDF5 dataset become a feature of
- * a clpipe file (file/imported.h), row i being image i, or by path. */
+/* importing.h: the job behind clpipe import: rows of a .npy file or an HDF5 dataset become a
+ * feature of a clpipe file (file/imported.h), row i for image i, or by path. */
 #ifndef CLPIPE_CLUSTERING_IMPORTING_H
 #define CLPIPE_CLUSTERING_IMPORTING_H
 
@@ -10,12 +10,12 @@ struct importing_config {
     const char *file;   /* the clpipe file */
     const char *name;   /* of the feature */
     const char *input;  /* as matrix_input_open takes it */
-    const char *paths;  /* the list of path_list_open, a path for each row; NULL: by order */
+    const char *paths;  /* list for path_list_open, a path per row; NULL: by order */
     bool allow_missing; /* images without a row get NaN */
-    bool replace;       /* an imported feature of that name */
+    bool replace;       /* replace an imported feature of that name */
     uint64_t memory;    /* bytes for rows */
     struct stop *stop;
-    /* Of the rows written so far; may be NULL. */
+    /* Reports rows written; may be NULL. */
     void (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
     void *progress_context;
 };
@@ -28,14 +28,13 @@ struct importing_report {
     char type[12]; /* of the values in the input */
     char from[256];
     char digest[65];
-    bool found; /* the file has this feature already: nothing was written */
-    unsigned clusterings_removed; /* those of the feature that was replaced */
+    bool found; /* the file already has this feature: nothing was written */
+    unsigned clusterings_removed; /* those of the replaced feature */
     double seconds;
 };
 
-/* STATUS_USAGE: there is no such input, the name is taken or impossible; STATUS_FAILED: the rows are
- * not as many as the images, values are not finite, paths do not fit. Whatever fails, the file is
- * as it was. */
+/* STATUS_USAGE: no such input, the name is taken or invalid; STATUS_FAILED: the numbers of rows and
+ * images differ, values are not finite, paths do not match. A failure leaves the file unchanged. */
 enum status importing_run(struct importing_report *report, const struct importing_config *config,
                           struct error *err);
 

@@ -1,4 +1,4 @@
-/* labelling.h: the job that labels rows by the centroids of a clustering. */
+/* labelling.h: the job that assigns rows to the centroids of a clustering. */
 #ifndef CLPIPE_CLUSTERING_LABELLING_H
 #define CLPIPE_CLUSTERING_LABELLING_H
 
@@ -9,15 +9,15 @@ struct labelling_config {
     const char *name;            /* and the name of the clustering; NULL: the only one */
     const char *input, *feature; /* as matrix_input_open takes them; feature NULL: the clustered
                                     one */
-    const char *output;          /* a file of its own, or NULL: the input */
-    const char *paths;           /* the list of path_list.h: of the rows; NULL: none */
-    bool replace;                /* an earlier result of that name that was made otherwise */
-    bool verify_input;           /* all rows are read before a result counts as made from them */
+    const char *output;          /* a separate file, or NULL: the input */
+    const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
+    bool replace;                /* replace a result of that name made with other parameters */
+    bool verify_input;           /* read all rows before trusting a stored result */
     struct clustering_machine machine;
 };
 
-/* Runs, or finds the labels in the file; errors and report as clustering_run. STATUS_FAILED: the
- * rows are not the feature that was clustered. */
+/* Runs, or finds the labels in the file; errors and report as for clustering_run. STATUS_FAILED:
+ * the rows are not of the clustered feature. */
 enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
                           struct error *err);
 

@@ -1,4 +1,5 @@
-/* machine.h: what a clustering job gets from its caller: devices, bounds, and whom to tell. */
+/* machine.h: what a clustering job gets from its caller: devices, limits, and progress
+ * callbacks. */
 #ifndef CLPIPE_CLUSTERING_MACHINE_H
 #define CLPIPE_CLUSTERING_MACHINE_H
 
@@ -8,21 +9,21 @@
 
 #define CLUSTERING_DEVICES 64
 
-/* By enum cluster_metric. */
+/* Indexed by enum cluster_metric. */
 extern const char *const clustering_metric_names[3];
 
 /* The devices to choose from. */
 struct clustering_devices {
     const struct ocl_devices *devices;
-    const unsigned *chosen; /* indices into devices, the best one first */
+    const unsigned *chosen; /* indices into devices, best first */
     unsigned count;
     struct trace *trace; /* may be NULL */
 };
 
-/* What a person sees while it runs; every call comes from the calling thread. `step` is never NULL. */
+/* Progress for the user; called on the calling thread. `step` is never NULL. */
 struct clustering_progress {
-    void (*step)(void *context, const char *text); /* a step without a measure: "reading rows" */
-    /* Before each value of k, where there are several. */
+    void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
+    /* Before each value of k, if there are several. */
     void (*value)(void *context, uint32_t k, uint32_t done, uint32_t count);
     /* As in struct cluster_config. */
     void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
@@ -32,33 +33,33 @@ struct clustering_progress {
 };
 
 struct clustering_machine {
-    /* Finds the devices, on the calling thread; not called where the result is there already. What
-     * it gives must outlive the run. */
+    /* Finds the devices, on the calling thread; not called if the result already exists. The
+     * devices must outlive the run. */
     enum status (*find_devices)(void *context, struct clustering_devices *found, struct error *err);
     void *find_devices_context;
     unsigned threads;
-    uint64_t memory, device_memory; /* bytes; device_memory 0: what the device has */
+    uint64_t memory, device_memory; /* bytes; device_memory 0: all of the device's memory */
     struct stop *stop;
-    struct processes *processes; /* that work on the same job; NULL: this one alone */
+    struct processes *processes; /* processes that share the job; NULL: only this one */
     struct clustering_progress progress;
 };
 
-/* Contexts on the devices that share a job, or that of this one of several processes. */
+/* Contexts on the devices that share a job, or on that of this process. */
 struct clustering_contexts {
     struct ocl_context *context[CLUSTERING_DEVICES];
     uint32_t count;
-    char names[256]; /* joined by " + "; of processes, the first one's and how many there are */
+    char names[256]; /* joined by " + "; for processes, the first one's and their number */
 };
 
-/* Finds the machine's devices and opens contexts on those of the first one's type, at most `most`.
- * One that cannot be opened is skipped. Notices name those that are left out. */
+/* Finds the machine's devices and opens contexts on at most `most` of the first one's type. Skips
+ * those that cannot be opened. Notices name the devices left out. */
 enum status clustering_contexts_open(struct clustering_contexts *out,
                                      const struct clustering_machine *machine, unsigned most,
                                      struct error *err);
-/* Closes those that are open; accepts a zeroed struct. */
+/* Closes the open ones; accepts a zeroed struct. */
 void clustering_contexts_close(struct clustering_contexts *contexts);
 
-/* Has all processes go on with what the first one has. Without others it does nothing. */
+/* Copies the first process's value to all. Does nothing for a single process. */
 enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
                                     size_t bytes, struct error *err);
 

@@ -4,8 +4,7 @@
  *   - its path as the file has it, relative to its source;
  *   - that behind the source as it was given ("photos/a.jpg");
  *   - the absolute path that this gives in the working directory, with or without symbolic links in
- *     the source resolved, or in the directory where the source was given.
- */
+ *     the source resolved, or in the directory where the source was given. */
 #ifndef CLPIPE_CLUSTERING_PATH_MATCH_H
 #define CLPIPE_CLUSTERING_PATH_MATCH_H
 
@@ -13,15 +12,15 @@
 #include "file/result.h"
 
 struct path_match {
-    uint64_t *row;    /* for each image: the path's number, PATH_LIST_NONE where there is none */
+    uint64_t *row;    /* per image: the index of its path; PATH_LIST_NONE: none */
     uint64_t missing; /* images without a path */
     uint64_t unused;  /* paths without an image */
     /* The first three of each, separated by commas. */
     char first_missing[320], first_unused[320];
 };
 
-/* STATUS_FAILED: a path could be that of several images, or an image has several paths (how many,
- * and the first three), or no path is an image's. Clear it also after a failure. */
+/* STATUS_FAILED: a path matches several images, or an image several paths (with the number and the
+ * first three), or no path matches. Clear it even after a failure. */
 enum status path_match_make(struct path_match *out, const struct path_list *list,
                             struct result *result, struct error *err);
 void path_match_clear(struct path_match *match);
