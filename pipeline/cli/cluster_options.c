@@ -133,6 +133,45 @@ out:
     result_close(&result);
 }
 
+/* The number that `*at` begins with, from 1, before one of the characters of `ends`, which *at passes. */
+static bool take_number(uint32_t *out, const char **at, const char *ends)
+{
+    char digits[12] = "";
+    uint64_t number;
+    const size_t length = strspn(*at, "0123456789");
+    if (length == 0 || length >= sizeof digits || !strchr(ends, (*at)[length]))
+        return false;
+    memcpy(digits, *at, length);
+    *at += length + ((*at)[length] != 0);
+    *out = 0;
+    if (parse_u64(&number, digits, 1, INT32_MAX))
+        *out = (uint32_t)number;
+    return *out > 0;
+}
+
+enum status options_levels(struct cluster_levels_config *out, const struct options *options,
+                           struct error *err)
+{
+    const char *text = options->levels;
+    const bool k = options_given(options, "k");
+    *out = (struct cluster_levels_config){0};
+    if (k && text)
+        return misuse(err, options->command, "-k and --levels exclude each other");
+    if (!k && !text)
+        return misuse(err, options->command, "the number of clusters is missing: give -k K, or --levels");
+    for (const char *at = text; at && (*at || out->count == 0);) {
+        if (out->count == CLUSTER_LEVELS)
+            return misuse(err, options->command, "--levels takes at most %d numbers", CLUSTER_LEVELS);
+        if (!take_number(&out->k[out->count++], &at, ",") || (at[-1] == ',' && !*at))
+            return misuse(err, options->command,
+                          "--levels %s: numbers of clusters are expected, like 1000,100", text);
+        if (out->count > 1 && out->k[out->count - 1] >= out->k[out->count - 2])
+            return misuse(err, options->command,
+                          "--levels %s: each level must have fewer clusters than the one before", text);
+    }
+    return STATUS_OK;
+}
+
 enum status options_check_projection(const struct options *options, struct error *err)
 {
     if (!(options->whiten >= 0 && options->whiten <= 1))

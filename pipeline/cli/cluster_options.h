@@ -25,6 +25,10 @@ struct stored_clustering {
 void options_stored_clustering(struct stored_clustering *out, const struct options *options,
                                const char *wanted);
 
+/* What --levels says, count 0 where -k is given instead; STATUS_USAGE unless one of them is, and right. */
+enum status options_levels(struct cluster_levels_config *out, const struct options *options,
+                           struct error *err);
+
 /* STATUS_USAGE unless --whiten is from 0 to 1 and has --pca. */
 enum status options_check_projection(const struct options *options, struct error *err);
 

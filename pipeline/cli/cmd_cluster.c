@@ -31,10 +31,12 @@ enum status run_cluster(const struct options *options, struct error *err)
 {
     struct clustering_report report = {0};
     struct clustering_config config;
-    if (!options_given(options, "k"))
-        return misuse(err, options->command, "the number of clusters is missing: give -k K");
+    struct cluster_levels_config levels;
+    enum status status = options_levels(&levels, options, err);
+    if (status != STATUS_OK)
+        return status;
     call_start(options, signals_time_limit(options));
-    enum status status = options_check_projection(options, err);
+    status = options_check_projection(options, err);
     if (status == STATUS_OK)
         status = sweep_plot_check(options, err);
     if (status != STATUS_OK)
@@ -45,6 +47,9 @@ enum status run_cluster(const struct options *options, struct error *err)
     config.feature = options->feature;
     config.output = options->output;
     config.paths = options->paths;
+    config.levels = levels;
+    if (levels.count > 0)
+        config.k = (struct number_range){levels.k[0], levels.k[0], 1};
     status = clustering_run(&report, &config, err);
     if (status == STATUS_OK)
         report_clustering(options, &report);

@@ -162,6 +162,10 @@ static enum status print_clusters(struct sink *sink, struct result *result, stru
             components,
             format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
             clusters->converged ? ", converged" : "", clusters->inertia);
+        if (*clusters->parent)
+            sink_printf(sink, "  %24s level %u, below %s\n", "", clusters->level, clusters->parent);
+        else if (clusters->level)
+            sink_printf(sink, "  %24s level %u, the coarsest\n", "", clusters->level);
         if (clusters->fitted_rows)
             sink_printf(sink, "  %24s fit of %llu rows, continued for %llu\n", "",
                         (unsigned long long)clusters->fitted_rows,
@@ -393,6 +397,10 @@ static enum status json_clusters(struct json *json, struct result *result, struc
         if (clusters->columns > 0) {
             json_string(json, "space", clusters->space);
             json_uint(json, "columns", clusters->columns);
+        }
+        if (clusters->level) {
+            json_uint(json, "level", clusters->level);
+            report_bytes(json, "parent", *clusters->parent ? clusters->parent : NULL);
         }
         json_string(json, "init", clusters->init);
         json_int(json, "seed", clusters->seed);

@@ -238,8 +238,11 @@ const struct option run_output_rows[] = {
 
 const struct option cluster_rows[] = {
     {"k", 'k', OPTION_NUMBERS, AT(k), "K|A:B", NULL, NULL, 1, INT32_MAX,
-     "number of clusters; required. A:B or A:B:STEP tries each k from A to B, keeps the best, and "
-     "stores the quality measures of all"},
+     "number of clusters; required, or --levels. A:B or A:B:STEP tries each k from A to B, keeps the best, "
+     "and stores the quality measures of all"},
+    {"levels", 0, OPTION_TEXT, AT(levels), "K1,K2,...", NULL, NULL, 0, 0,
+     "K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as /clusters/NAME, NAME-2, "
+     "..."},
     PLOT_ROW,
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the only one", 0, 0,
      "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},

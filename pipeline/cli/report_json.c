@@ -349,6 +349,20 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
     json_double(json, "seconds_build", result->seconds_build);
     json_double(json, "seconds_init", result->seconds_init);
     json_double(json, "seconds_iterate", result->seconds_iterate);
+    if (result->level_count > 1) {
+        json_open_array(json, "levels");
+        for (unsigned i = 0; i < result->level_count; i++) {
+            const struct clustering_level *level = &result->level[i];
+            json_open_object(json, NULL);
+            json_string(json, "name", level->name);
+            json_uint(json, "k", level->k);
+            json_uint(json, "iterations", level->iterations);
+            json_bool(json, "converged", level->converged);
+            json_double(json, "inertia", level->inertia);
+            json_close_object(json);
+        }
+        json_close_array(json);
+    }
     report_bytes(json, "device", result->device[0] ? result->device : NULL);
     json_open_array(json, "sizes");
     for (uint32_t i = 0; i < result->k; i++)

@@ -97,6 +97,23 @@ static void transfer_outcome(struct codec *codec, struct cluster_outcome *out, u
     transfer(codec, out->centroids, values * sizeof *out->centroids);
 }
 
+static void transfer_fits(struct codec *codec, struct checkpoint_fits *fits)
+{
+    uint32_t count = fits->count;
+    transfer(codec, &count, sizeof count);
+    for (uint32_t i = 0; i < count && !codec->failed; i++) {
+        struct cluster_outcome empty = {0}, *fit = codec->reading ? &empty : &fits->fit[i];
+        uint32_t round = codec->reading ? 0 : fits->round[i];
+        transfer(codec, &round, sizeof round);
+        transfer(codec, &fit->k, sizeof fit->k);
+        transfer(codec, &fit->dimension, sizeof fit->dimension);
+        transfer_outcome(codec, fit, fit->k, fit->dimension);
+        if (codec->reading && !codec->failed)
+            codec->failed = checkpoint_add_fit(fits, fit, round, false, NULL) != STATUS_OK;
+        cluster_outcome_clear(&empty);
+    }
+}
+
 static void transfer_values(struct codec *codec, struct checkpoint *checkpoint)
 {
     struct checkpoint_values *values = &checkpoint->values;
@@ -208,12 +225,46 @@ static const char *judge(struct checkpoint *checkpoint)
     return NULL;
 }
 
+static struct codec codec_of(const struct checkpoint *checkpoint)
+{
+    return (struct codec){.reading = true,
+                          .data = checkpoint->loaded,
+                          .size = checkpoint->size,
+                          .at = checkpoint->at};
+}
+
+static enum status took(struct checkpoint *checkpoint, const struct codec *codec, struct error *err)
+{
+    char shown[256];
+    checkpoint->at = codec->at;
+    if (codec->failed)
+        return error_set(err, STATUS_FAILED,
+                         "cannot resume from %s: it is invalid, or memory is exhausted; remove it",
+                         checkpoint->config
+                             ? path_for_message(shown, sizeof shown, checkpoint->config->path)
+                             : "the state of the run");
+    return STATUS_OK;
+}
+
+static enum status take_fits(struct checkpoint *checkpoint, struct checkpoint_fits *fits,
+                             struct error *err)
+{
+    struct codec codec = codec_of(checkpoint);
+    transfer_fits(&codec, fits);
+    return took(checkpoint, &codec, err);
+}
+
 static enum status load(struct checkpoint *checkpoint, const void *extra, size_t extra_size,
                         struct error *err)
 {
     const struct checkpoint_config *config = checkpoint->config;
     checkpoint->next = clock_now() + (int64_t)(config->seconds * 1e9);
+    struct checkpoint_fits *fits = config->fits;
     enum status status = identify(checkpoint, extra, extra_size, err);
+    for (uint32_t i = 0; fits && i < fits->count; i++)
+        checkpoint->made += fits->fit[i].iterations;
+    if (fits && !fits->pending)
+        return status;
     const int fd = status == STATUS_OK ? open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd < 0)
         return status;
@@ -225,6 +276,12 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     if (wrong) {
         log_message(LOG_NOTICE, "notice: %s %s; it is ignored", shown, wrong);
         checkpoint->size = checkpoint->at = 0;
+    } else if (status == STATUS_OK && fits) {
+        /* They were taken up before. */
+        struct checkpoint_fits again = {0};
+        fits->pending = false;
+        status = take_fits(checkpoint, &again, err);
+        checkpoint_clear_fits(&again);
     } else if (status == STATUS_OK) {
         log_message(LOG_NOTICE, "resuming after %s, from %s",
                     format_number_of(iterations, sizeof iterations, checkpoint->made, "iteration"),
@@ -278,22 +335,11 @@ static enum status take(struct checkpoint *checkpoint,
                         void (*part)(struct codec *codec, struct checkpoint *checkpoint),
                         struct error *err)
 {
-    struct codec codec = {.reading = true,
-                          .data = checkpoint->loaded,
-                          .size = checkpoint->size,
-                          .at = checkpoint->at};
-    char shown[256];
+    struct codec codec = codec_of(checkpoint);
     if (checkpoint->at == checkpoint->size)
         return STATUS_OK;
     part(&codec, checkpoint);
-    checkpoint->at = codec.at;
-    if (codec.failed)
-        return error_set(err, STATUS_FAILED,
-                         "cannot resume from %s: it is invalid, or memory is exhausted; remove it",
-                         checkpoint->config
-                             ? path_for_message(shown, sizeof shown, checkpoint->config->path)
-                             : "the state of the run");
-    return STATUS_OK;
+    return took(checkpoint, &codec, err);
 }
 
 enum status checkpoint_take_values(struct checkpoint *checkpoint, struct error *err)
@@ -327,6 +373,8 @@ static enum status write_state(struct checkpoint *checkpoint, struct error *err)
     uint64_t digest[2];
     memcpy(header.identity, checkpoint->identity, sizeof header.identity);
     transfer(&codec, &header, sizeof header);
+    if (checkpoint->config->fits)
+        transfer_fits(&codec, checkpoint->config->fits);
     transfer_values(&codec, checkpoint);
     transfer_runs(&codec, checkpoint);
     transfer_run(&codec, checkpoint);
@@ -390,4 +438,94 @@ void checkpoint_untouched(const struct checkpoint_config *config, struct error *
         error_set(err, STATUS_INTERRUPTED,
                   "clustering was interrupted; run the same command again to resume from %s",
                   path_for_message(shown, sizeof shown, config->path));
+}
+
+/* --- several fits ---------------------------------------------------------------------------- */
+
+enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct checkpoint_config *config,
+                                 struct comm *comm, struct error *err)
+{
+    struct checkpoint checkpoint = {0};
+    struct checkpoint_config only;
+    *fits = (struct checkpoint_fits){0};
+    if (!config)
+        return STATUS_OK;
+    only = *config;
+    only.fits = NULL;
+    fits->next = clock_now() + (int64_t)(config->seconds * 1e9);
+    /* The rows are not digested for nothing. */
+    const bool there = comm->rank == 0 && access(config->path, F_OK) == 0;
+    enum status status = STATUS_OK;
+    if (there) {
+        checkpoint.config = &only;
+        status = load(&checkpoint, NULL, 0, err);
+    }
+    if (status == STATUS_OK)
+        status = share_state(&checkpoint, comm, err);
+    if (status == STATUS_OK && checkpoint.at < checkpoint.size)
+        status = take_fits(&checkpoint, fits, err);
+    fits->resumed = checkpoint.resumed;
+    fits->pending = checkpoint.at < checkpoint.size;
+    checkpoint_close(&checkpoint);
+    return status;
+}
+
+enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
+                               uint32_t round, bool replace, struct error *err)
+{
+    const size_t values = (size_t)fit->k * fit->dimension, iterations = fit->iterations;
+    struct cluster_outcome copy = {.k = fit->k,
+                                   .dimension = fit->dimension,
+                                   .iterations = fit->iterations,
+                                   .converged = fit->converged,
+                                   .centroids = malloc(values * sizeof *copy.centroids),
+                                   .inertia_history = malloc((iterations + 1) * sizeof(double))};
+    struct cluster_outcome *grown = realloc(fits->fit, (fits->count + 1) * sizeof *grown);
+    fits->fit = grown ? grown : fits->fit;
+    uint32_t *rounds = grown ? realloc(fits->round, (fits->count + 1) * sizeof *rounds) : NULL;
+    if (!rounds || !copy.centroids || !copy.inertia_history) {
+        cluster_outcome_clear(&copy);
+        return error_memory(err, values * sizeof *copy.centroids, "centroids");
+    }
+    fits->round = rounds;
+    memcpy(copy.centroids, fit->centroids, values * sizeof *copy.centroids);
+    if (iterations > 0)
+        memcpy(copy.inertia_history, fit->inertia_history, iterations * sizeof(double));
+    if (replace)
+        cluster_outcome_clear(&fits->fit[--fits->count]);
+    fits->fit[fits->count] = copy;
+    fits->round[fits->count++] = round;
+    return STATUS_OK;
+}
+
+void checkpoint_save_fits(const struct checkpoint_config *config, struct error *err)
+{
+    const bool interrupted = err->status == STATUS_INTERRUPTED;
+    struct checkpoint checkpoint = {.config = config};
+    struct error ignored = ERROR_INIT;
+    if (!config || (!interrupted && clock_now() < config->fits->next))
+        return;
+    if (config->fits->pending) {
+        if (interrupted)
+            checkpoint_untouched(config, err);
+        return;
+    }
+    for (uint32_t i = 0; i < config->fits->count; i++)
+        checkpoint.made += config->fits->fit[i].iterations;
+    if (identify(&checkpoint, NULL, 0, &ignored) != STATUS_OK)
+        return;
+    if (interrupted)
+        checkpoint_save_interrupted(&checkpoint, err);
+    else
+        checkpoint_save(&checkpoint);
+    config->fits->next = checkpoint.next;
+}
+
+void checkpoint_clear_fits(struct checkpoint_fits *fits)
+{
+    for (uint32_t i = 0; i < fits->count; i++)
+        cluster_outcome_clear(&fits->fit[i]);
+    free(fits->fit);
+    free(fits->round);
+    *fits = (struct checkpoint_fits){0};
 }

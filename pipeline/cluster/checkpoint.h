@@ -17,6 +17,17 @@
 #include "cluster/cluster_types.h"
 #include "cluster/comm.h"
 
+/* The fits of a job of several that are done, in their order; the state in the file is that of the next.
+ * Processes but the first have k, dimension and centroids alone. */
+struct checkpoint_fits {
+    uint32_t count;
+    struct cluster_outcome *fit; /* k, dimension, iterations, converged, centroids, history */
+    uint32_t *round;             /* of each, how often it was resampled */
+    uint64_t resumed;            /* iterations that the file held */
+    bool pending;                /* the file holds a state of the next fit, which was not read yet */
+    int64_t next;                /* as in struct checkpoint */
+};
+
 enum checkpoint_stage {
     CHECKPOINT_SEEDING,  /* run.seeds first centroids are known, possibly none */
     CHECKPOINT_ITERATING /* outcome->iterations are done, possibly all */
@@ -68,6 +79,18 @@ enum status checkpoint_open(struct checkpoint *checkpoint, struct comm *comm,
                             struct error *err);
 /* Frees the memory; leaves the file. */
 void checkpoint_close(struct checkpoint *checkpoint);
+
+/* Takes up the fits that the file of config (NULL: none) holds, before there are ranks: the processes of
+ * `comm` get what its rank 0 has read. */
+enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct checkpoint_config *config,
+                                 struct comm *comm, struct error *err);
+/* Keeps a copy of `fit`, maybe in place of the last one. */
+enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
+                               uint32_t round, bool replace, struct error *err);
+/* Writes config->fits, between two fits, if it is time, or if *err is STATUS_INTERRUPTED, which then says how
+ * to resume. */
+void checkpoint_save_fits(const struct checkpoint_config *config, struct error *err);
+void checkpoint_clear_fits(struct checkpoint_fits *fits);
 
 /* Restore the state from the file: the part's `done`, `seeds` or outcome->iterations tells what
  * there was. They allocate the centroids and history of best outcomes, and the history of the

@@ -24,7 +24,26 @@ void cluster_config_default(struct cluster_config *config)
 struct clustering {
     struct cluster_outcome *out;
     const struct cluster_config *config;
+    const struct cluster_outcome *known; /* NULL: it is to be found */
 };
+
+static enum status complete(struct cluster_outcome *own, struct engine *engine,
+                            const struct cluster_outcome *known, struct error *err)
+{
+    const size_t values = (size_t)known->k * known->dimension;
+    *own = (struct cluster_outcome){.k = known->k,
+                                    .dimension = known->dimension,
+                                    .iterations = known->iterations,
+                                    .converged = known->converged,
+                                    .centroids = malloc(values * sizeof *own->centroids),
+                                    .inertia_history = malloc((known->iterations + 1) * sizeof(double))};
+    if (!own->centroids || !own->inertia_history)
+        return error_memory(err, values * sizeof *own->centroids, "centroids");
+    memcpy(own->centroids, known->centroids, values * sizeof *own->centroids);
+    if (known->iterations > 0)
+        memcpy(own->inertia_history, known->inertia_history, known->iterations * sizeof(double));
+    return engine_complete(own, engine, err);
+}
 
 static enum status run_main(void *context, const struct rank *rank, struct error *err)
 {
@@ -32,11 +51,12 @@ static enum status run_main(void *context, const struct rank *rank, struct error
     struct engine engine;
     struct cluster_outcome own = {0};
     enum status status = engine_open(&engine, rank, job->config, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !job->known)
         status = checkpoint_open(&engine.checkpoint, rank->comm, job->config->checkpoint,
                                  rank->source->dimension, engine.fit.data->stride, NULL, 0, err);
     if (status == STATUS_OK)
-        status = engine_run(&own, &engine, job->config->k, err);
+        status = job->known ? complete(&own, &engine, job->known, err)
+                            : engine_run(&own, &engine, job->config->k, err);
     own.seconds_build = rank->lane->seconds_build;
     own.iterations_resumed = engine.checkpoint.resumed;
     if (status == STATUS_OK)
@@ -48,10 +68,10 @@ static enum status run_main(void *context, const struct rank *rank, struct error
 
 static enum status run_on(struct cluster_outcome *out, struct ocl_context *const *contexts,
                           uint32_t count, const struct matrix_source *source,
-                          const struct cluster_config *config, const struct lane_choice *choice,
-                          struct error *err)
+                          const struct cluster_outcome *known, const struct cluster_config *config,
+                          const struct lane_choice *choice, struct error *err)
 {
-    struct clustering clustering = {out, config};
+    struct clustering clustering = {out, config, known};
     const struct run_job job = {source, config, choice, run_main, &clustering};
     *out = (struct cluster_outcome){0};
     enum status status = cluster_run_ranks(&job, contexts, count, err);
@@ -65,14 +85,21 @@ enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
                            const struct lane_choice *choice, struct error *err)
 {
     struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
-    return run_on(out, same, choice->ranks, source, config, choice, err);
+    return run_on(out, same, choice->ranks, source, NULL, config, choice, err);
 }
 
 enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err)
 {
-    return run_on(out, devices->contexts, devices->count, source, config, NULL, err);
+    return run_on(out, devices->contexts, devices->count, source, NULL, config, NULL, err);
+}
+
+enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
+                             const struct matrix_source *source, const struct cluster_outcome *known,
+                             const struct cluster_config *config, struct error *err)
+{
+    return run_on(out, devices->contexts, devices->count, source, known, config, NULL, err);
 }
 
 /* --- labelling ------------------------------------------------------------------------------- */

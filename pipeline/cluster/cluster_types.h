@@ -19,6 +19,8 @@ struct cluster_devices {
 enum cluster_metric { METRIC_EUCLIDEAN, METRIC_COSINE, METRIC_HELLINGER };
 enum cluster_init { INIT_KMEANSPP, INIT_KMEANS_PARALLEL, INIT_RANDOM, INIT_GIVEN };
 
+struct checkpoint_fits;
+
 /* Where a run saves its state in order to resume; see checkpoint.h. */
 struct checkpoint_config {
     const char *path;
@@ -27,6 +29,7 @@ struct checkpoint_config {
     /* Digest of the rows, after all were read in order. */
     enum status (*rows)(void *context, char hex[65], struct error *err);
     void *context;
+    struct checkpoint_fits *fits; /* of a job of several; NULL: there is one */
 };
 
 struct cluster_config {

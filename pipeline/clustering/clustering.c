@@ -42,6 +42,7 @@ struct job {
     char *source;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
+    struct cluster_levels_config levels;
     enum cluster_metric space; /* that is asked for; where rows are projected, k-means is euclidean */
     bool center;
     uint32_t pca;
@@ -86,6 +87,12 @@ enum status clustering_check_name(const char *name, struct error *err)
 static bool is_projected(const struct job *job)
 {
     return job->center || job->pca > 0;
+}
+
+/* /clusters/NAME is the level of rows, NAME-2 the next one. */
+static void clustering_level_name(char out[FEATURE_NAME_MAX], const char *name, uint32_t level)
+{
+    snprintf(out, FEATURE_NAME_MAX, level ? "%.*s-%u" : "%.*s", FEATURE_NAME_MAX - 4, name, level + 1);
 }
 
 static bool is_sweep(const struct job *job)
@@ -220,6 +227,23 @@ static enum status read_weights(struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+/* What makes more of a clustering than k-means of the rows. */
+static void write_levels(struct json *json, const struct cluster_levels_config *levels)
+{
+    char text[CLUSTER_LEVELS * 12] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < levels->count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? "," : "", levels->k[i]);
+    if (levels->count > 1)
+        json_string(json, "levels", text);
+    snprintf(text, sizeof text, "%ux%u", levels->parts, levels->part_k);
+    if (levels->parts > 0)
+        json_string(json, "split", text);
+    snprintf(text, sizeof text, "%u:%u", levels->nearest, levels->rounds);
+    if (levels->rounds > 0)
+        json_string(json, "resample", text);
+}
+
 static enum status write_parameters(struct job *job, struct error *err)
 {
     const struct cluster_config *cluster = &job->cluster;
@@ -248,6 +272,7 @@ static enum status write_parameters(struct job *job, struct error *err)
     json_uint(&json, "mini_batch", cluster->mini_batch);
     if (job->weights)
         json_string(&json, "weights", job->weights_digest);
+    write_levels(&json, &job->levels);
     json_close_object(&json);
     const char *text = json_finish(&json);
     job->parameters = text ? strdup(text) : NULL;
@@ -321,6 +346,9 @@ static enum status read_options(struct job *job, struct error *err)
         status = lower_k(job, err);
     if (status != STATUS_OK)
         return status;
+    job->levels = config->levels;
+    if (job->levels.count == 0)
+        job->levels = (struct cluster_levels_config){.count = 1, .k = {job->cluster.k}};
     status = choose_init(job, err);
     if (status != STATUS_OK)
         return status;
@@ -396,6 +424,9 @@ static enum status job_open(struct job *job, const struct clustering_config *con
     enum status status = clustering_check_name(config->name, err);
     if (status != STATUS_OK)
         return status;
+    if (config->levels.count > 1 && strlen(config->name) > FEATURE_NAME_MAX - 4)
+        return error_set(err, STATUS_USAGE, "the name of a clustering with levels has at most %d characters",
+                         FEATURE_NAME_MAX - 4);
     status = matrix_input_open(&job->input, config->input, config->feature, NULL, err);
     if (status != STATUS_OK)
         return status;
@@ -503,11 +534,12 @@ static enum status project_rows(struct job *job, struct error *err)
 }
 
 /* Runs for the one k or for all of them, and compares the clusters with the folders. */
-static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering_report *report,
+static enum status run_kmeans(struct cluster_level *level, struct clustering_report *report,
                               struct job *job, const struct cluster_devices *devices,
                               struct error *err)
 {
     const struct folders *folders = &job->folders;
+    struct cluster_outcome *outcome = &level->outcome;
     enum status status = STATUS_OK;
     if (!is_first(job) && !is_sweep(job))
         ; /* nothing is compared here */
@@ -522,7 +554,7 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
     if (is_sweep(job))
         status = run_sweep(outcome, &report->sweep, job, devices, err);
     else
-        status = cluster_run(outcome, devices, &job->rows, &job->cluster, err);
+        status = cluster_levels_run(level, devices, &job->rows, &job->cluster, &job->levels, err);
     if (status != STATUS_OK || !folders->of_row || !is_first(job))
         return status;
     struct cluster_agreement agreement;
@@ -534,40 +566,48 @@ static enum status run_kmeans(struct cluster_outcome *outcome, struct clustering
     return status;
 }
 
-static enum status store(const struct job *job, const struct cluster_outcome *outcome,
+static enum status store(const struct job *job, const struct cluster_level *level,
                          const struct clustering_report *report, const struct result_origin *origin,
                          struct error *err)
 {
-    const struct result_clustering clustering = {
-        .origin = *origin,
-        .name = job->config->name,
-        .feature = job->input.about.name,
-        .init = job->init,
-        .metric = job->metric,
-        .parameters = job->parameters,
-        .content = job->content,
-        .k = outcome->k,
-        .dimension = outcome->dimension,
-        .iterations = outcome->iterations,
-        .rows = job->input.whole.rows,
-        .seed = (int64_t)job->cluster.seed,
-        .converged = outcome->converged,
-        .weighted = job->weights != NULL,
-        .by_run = job->config->by_run,
-        .inertia = outcome->inertia,
-        .centroids = outcome->centroids,
-        .labels = outcome->labels,
-        .distances = outcome->distances,
-        .sizes = outcome->sizes,
-        .nearest = outcome->nearest,
-        .inertia_history = outcome->inertia_history,
-        .weights = job->weights,
-        .projection = is_projected(job) ? &job->projection : NULL,
-        .agreement = report->has_agreement ? &report->agreement : NULL,
-        .sweep = report->sweep.values ? &report->sweep : NULL,
-        .names = job->config->paths ? &job->names : NULL,
-    };
-    return result_write_clusters(job->target.output, job->target.base, &clustering,
+    const uint32_t count = job->levels.count;
+    struct result_clustering clustering[CLUSTER_LEVELS];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cluster_outcome *outcome = &level[i].outcome;
+        clustering[i] = (struct result_clustering){
+            .origin = *origin,
+            .name = report->level[i].name,
+            .feature = job->input.about.name,
+            .init = i > 0 && job->cluster.init == INIT_GIVEN ? init_names[INIT_KMEANSPP] : job->init,
+            .metric = job->metric,
+            .parameters = job->parameters,
+            .content = job->content,
+            .k = outcome->k,
+            .dimension = outcome->dimension,
+            .iterations = outcome->iterations,
+            .rows = job->input.whole.rows,
+            .seed = (int64_t)job->cluster.seed,
+            .converged = outcome->converged,
+            .weighted = job->weights && i == 0,
+            .by_run = job->config->by_run,
+            .inertia = outcome->inertia,
+            .centroids = outcome->centroids,
+            .labels = outcome->labels,
+            .distances = outcome->distances,
+            .sizes = outcome->sizes,
+            .nearest = outcome->nearest,
+            .inertia_history = outcome->inertia_history,
+            .weights = i == 0 ? job->weights : NULL,
+            .projection = is_projected(job) ? &job->projection : NULL,
+            .agreement = report->has_agreement && i == 0 ? &report->agreement : NULL,
+            .sweep = report->sweep.values ? &report->sweep : NULL,
+            .names = job->config->paths ? &job->names : NULL,
+            .parents = level[i].parents,
+            .parent = i + 1 < count ? report->level[i + 1].name : NULL,
+            .level = count > 1 ? i + 1 : 0,
+        };
+    }
+    return result_write_clusters(job->target.output, job->target.base, clustering, count,
                                  job->target.replace, err);
 }
 
@@ -616,7 +656,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
 {
     const struct clustering_machine *machine = &job->config->machine;
     struct clustering_contexts contexts = {.count = 0};
-    struct cluster_outcome outcome = {0};
+    struct cluster_level level[CLUSTER_LEVELS] = {{.parents = NULL}};
+    struct cluster_outcome *first = &level->outcome;
     struct result_origin origin;
     enum status status = clustering_contexts_open(
         &contexts, machine, job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
@@ -633,9 +674,9 @@ static enum status compute(struct clustering_report *report, struct job *job, st
     if (status != STATUS_OK)
         goto out;
     machine->progress.step(machine->progress.context, "k-means: reading rows");
-    status = run_kmeans(&outcome, report, job, &devices, err);
-    if (status == STATUS_OK && is_first(job))
-        status = spread_rows(&outcome, job, err);
+    status = run_kmeans(level, report, job, &devices, err);
+    for (uint32_t i = 0; i < job->levels.count && status == STATUS_OK && is_first(job); i++)
+        status = spread_rows(&level[i].outcome, job, err);
     if (status != STATUS_OK || !is_first(job))
         goto out;
     machine->progress.step(machine->progress.context, "k-means: storing the result");
@@ -645,27 +686,37 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = origin_of(&origin, &job->input, err);
     if (status != STATUS_OK)
         goto out;
-    status = store(job, &outcome, report, &origin, err);
+    for (uint32_t i = 0; i < job->levels.count; i++) {
+        const struct cluster_outcome *outcome = &level[i].outcome;
+        struct clustering_level *of = &report->level[i];
+        clustering_level_name(of->name, job->config->name, i);
+        of->k = outcome->k;
+        of->iterations = outcome->iterations;
+        of->converged = outcome->converged;
+        of->inertia = outcome->inertia;
+    }
+    report->level_count = job->levels.count;
+    status = store(job, level, report, &origin, err);
     if (status != STATUS_OK)
         goto out;
-    report->k = outcome.k;
-    report->dimension = outcome.dimension;
-    report->iterations = outcome.iterations;
-    report->iterations_resumed = outcome.iterations_resumed;
-    report->rows = outcome.rows;
-    report->converged = outcome.converged;
-    report->inertia = outcome.inertia;
-    report->pruned = outcome.pruned;
-    report->seconds_read = outcome.seconds_read;
-    report->seconds_build = outcome.seconds_build;
-    report->seconds_init = outcome.seconds_init;
-    report->seconds_iterate = outcome.seconds_iterate;
-    report->sizes = outcome.sizes;
-    report->nearest = outcome.nearest;
-    outcome.sizes = NULL;
-    outcome.nearest = NULL;
+    report->k = first->k;
+    report->dimension = first->dimension;
+    report->iterations = first->iterations;
+    report->iterations_resumed = first->iterations_resumed;
+    report->rows = first->rows;
+    report->converged = first->converged;
+    report->inertia = first->inertia;
+    report->pruned = first->pruned;
+    report->seconds_read = first->seconds_read;
+    report->seconds_build = first->seconds_build;
+    report->seconds_init = first->seconds_init;
+    report->seconds_iterate = first->seconds_iterate;
+    report->sizes = first->sizes;
+    report->nearest = first->nearest;
+    first->sizes = NULL;
+    first->nearest = NULL;
 out:
-    cluster_outcome_clear(&outcome);
+    cluster_levels_clear(level, CLUSTER_LEVELS);
     clustering_contexts_close(&contexts);
     return status;
 }
@@ -694,6 +745,13 @@ static enum status read_found(struct clustering_report *report, struct job *job,
                                   err);
     for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
         report->rows += report->sizes[i];
+    for (; clusters && report->level_count < CLUSTER_LEVELS;
+         clusters = *clusters->parent ? result_clusters_find(holder, clusters->parent) : NULL) {
+        struct clustering_level *of = &report->level[report->level_count++];
+        *of = (struct clustering_level){"", clusters->k, clusters->iterations, clusters->converged,
+                                        clusters->inertia};
+        memcpy(of->name, clusters->name, sizeof of->name);
+    }
     return status;
 }
 

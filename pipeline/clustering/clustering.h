@@ -4,6 +4,7 @@
 #define CLPIPE_CLUSTERING_CLUSTERING_H
 
 #include "base/parse.h"
+#include "cluster/levels.h"
 #include "clustering/machine.h"
 #include "file/words.h"
 
@@ -16,6 +17,7 @@ struct clustering_config {
     const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
     const char *name;            /* of the result: /clusters/NAME */
     struct number_range k;       /* several: keeps the best one, and the measures of all */
+    struct cluster_levels_config levels; /* count 0: of k alone; else k has that of the first */
     bool lower_k;                /* k is a default: lower it to the number of distinct rows, and
                                   * with */
     bool usual_k;                /* to clustering_usual_k, with a notice */
@@ -60,6 +62,13 @@ struct clustering_report {
     struct result *images; /* the open clpipe file whose images the rows are; or NULL */
     bool has_agreement;
     struct result_agreement agreement; /* with the folders of the images */
+    unsigned level_count;      /* 1: it has no levels */
+    struct clustering_level {
+        char name[FEATURE_NAME_MAX];
+        uint32_t k, iterations;
+        bool converged;
+        double inertia;
+    } level[CLUSTER_LEVELS];   /* from the one above on */
     struct result_sweep sweep; /* values NULL: k was given */
     struct words *words;       /* for its clusters, or NULL */
 };

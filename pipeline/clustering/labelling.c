@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/labelled.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "cluster/processes.h"
@@ -207,28 +208,6 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
 
 /* --- running --------------------------------------------------------------------------------- */
 
-/* Sizes, inertia and the nearest rows, from labels and distances. */
-static void count_labels(struct job *job)
-{
-    for (uint64_t i = 0; i < 3 * (uint64_t)job->clusters->k; i++)
-        job->nearest[i] = -1;
-    for (uint64_t row = 0; row < job->to.whole.rows; row++) {
-        if (job->labels[row] < 0)
-            continue;
-        int64_t *nearest = job->nearest + 3 * (int64_t)job->labels[row];
-        int place = 3;
-        job->sizes[job->labels[row]]++;
-        job->inertia += (double)job->distances[row];
-        while (place > 0 && (nearest[place - 1] < 0 ||
-                             job->distances[row] < job->distances[nearest[place - 1]]))
-            place--;
-        if (place == 3)
-            continue;
-        memmove(nearest + place + 1, nearest + place, (size_t)(2 - place) * sizeof *nearest);
-        nearest[place] = (int64_t)row;
-    }
-}
-
 static enum status store(const struct job *job, const struct result_origin *origin,
                          struct error *err)
 {
@@ -254,7 +233,7 @@ static enum status store(const struct job *job, const struct result_origin *orig
         .projection = job->clusters->columns > 0 ? &job->projection : NULL,
         .names = job->config->paths ? &job->names : NULL,
     };
-    return result_write_clusters(job->target.output, job->target.base, &clustering,
+    return result_write_clusters(job->target.output, job->target.base, &clustering, 1,
                                  job->target.replace, err);
 }
 
@@ -288,7 +267,9 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = origin_of(&origin, &job->to, err);
     if (status != STATUS_OK)
         goto out;
-    count_labels(job);
+    labelled_count(job->sizes, job->nearest, 3, job->labels, job->distances, job->to.whole.rows, config.k);
+    for (uint64_t row = 0; row < job->to.whole.rows; row++)
+        job->inertia += job->labels[row] >= 0 ? (double)job->distances[row] : 0;
     status = store(job, &origin, err);
 out:
     clustering_contexts_close(&contexts);

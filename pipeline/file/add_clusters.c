@@ -5,6 +5,7 @@
 #include "file/clusters.h"
 #include "file/names.h"
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -39,13 +40,24 @@ static enum status check_output(struct result **existing, const char *output, co
     return STATUS_OK;
 }
 
-/* Whether the clustering may be added to `base`, where an old one of that name is left out. */
+/* Whether the clustering may be added to `base`, where an old one of that name is left out: of `root`, the
+ * name of the finest level. */
 static enum status check_base(struct result *base, const struct result_clustering *clustering,
-                              bool replace, struct error *err)
+                              const char *root, bool replace, struct error *err)
 {
     char shown[256];
+    const struct result_clusters *old = result_clusters_find(base, clustering->name), *finest = old;
     path_for_message(shown, sizeof shown, base->path);
-    if (result_clusters_find(base, clustering->name) && !replace) {
+    for (const struct result_clusters *below = old; below && below->level <= finest->level;) {
+        finest = below;
+        below = below->level > 1 ? result_clusters_below(base, below) : NULL;
+    }
+    if (old && strcmp(finest->name, root) != 0) {
+        error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name, shown,
+                  finest->name);
+        return error_remedy(err, REMEDY_OTHER_NAME);
+    }
+    if (old && !replace) {
         error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, clustering->name);
         error_remedy(err, REMEDY_REPLACE);
         return STATUS_USAGE;
@@ -57,44 +69,64 @@ static enum status check_base(struct result *base, const struct result_clusterin
     return STATUS_OK;
 }
 
+/* The names of the old levels, which are left out; returns how many. */
+static unsigned old_levels(char name[RESULT_MOST_LEVELS][FEATURE_NAME_MAX + 16],
+                           const char *pointer[RESULT_MOST_LEVELS], const struct result *base,
+                           const char *root)
+{
+    unsigned count = 0;
+    const struct result_clusters *old = base ? result_clusters_find(base, root) : NULL;
+    while (old && count < RESULT_MOST_LEVELS) {
+        snprintf(name[count], sizeof name[count], "/clusters/%s", old->name);
+        pointer[count] = name[count];
+        count++;
+        old = *old->parent ? result_clusters_find(base, old->parent) : NULL;
+    }
+    return count;
+}
+
 enum status result_write_clusters(const char *output, const char *input,
-                                  const struct result_clustering *clustering, bool replace,
-                                  struct error *err)
+                                  const struct result_clustering *clustering, unsigned count,
+                                  bool replace, struct error *err)
 {
     enum status status = STATUS_FAILED;
     struct result *existing = NULL, *base = NULL;
     const struct result_clusters *old;
     struct change *change = NULL;
-    char shown[256];
+    char shown[256], name[RESULT_MOST_LEVELS][FEATURE_NAME_MAX + 16];
+    const char *left_out[RESULT_MOST_LEVELS];
     /* Longer ones could not be read again. */
     (void)old;
     assert(strlen(clustering->feature) < sizeof old->feature &&
            strlen(clustering->metric) < sizeof old->metric &&
            strlen(clustering->init) < sizeof old->init);
-    if (!schema_name_valid(clustering->name))
-        return error_set(err, STATUS_USAGE,
-                         "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
-                         "'_', '.' and '-'",
-                         path_for_message(shown, sizeof shown, clustering->name),
-                         FEATURE_NAME_MAX - 1);
+    for (unsigned i = 0; i < count; i++)
+        if (!schema_name_valid(clustering[i].name))
+            return error_set(err, STATUS_USAGE,
+                             "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
+                             "'_', '.' and '-'",
+                             path_for_message(shown, sizeof shown, clustering[i].name),
+                             FEATURE_NAME_MAX - 1);
     if ((status = check_output(&existing, output, input, clustering, replace, err)))
         goto out;
     /* A file of clusters alone takes further ones. */
     if (!input && existing)
         input = output;
     result_close(&existing);
-    if (input && ((status = result_open(&base, input, err)) ||
-                  (status = check_base(base, clustering, replace, err))))
+    if (input && (status = result_open(&base, input, err)))
         goto out;
-    char name[FEATURE_NAME_MAX + 16];
-    const char *const left_out = name;
-    snprintf(name, sizeof name, "/clusters/%s", clustering->name);
+    for (unsigned i = 0; i < count && base; i++)
+        if ((status = check_base(base, &clustering[i], clustering->name, replace, err)))
+            goto out;
+    const unsigned levels = old_levels(name, left_out, base, clustering->name);
     status = STATUS_FAILED;
-    if (change_open(&change, output, base, &left_out, 1, err) ||
+    if (change_open(&change, output, base, left_out, levels, err) ||
         (!base && clustering->names &&
-         names_write(change_file(change), clustering->names, output, err)) ||
-        clusters_write(change_file(change), clustering, output, err))
+         names_write(change_file(change), clustering->names, output, err)))
         goto out;
+    for (unsigned i = 0; i < count; i++)
+        if (clusters_write(change_file(change), &clustering[i], output, err))
+            goto out;
     if (clustering->by_run)
         change_note_run(change, clustering->name);
     else if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)

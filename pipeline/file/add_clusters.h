@@ -4,11 +4,12 @@
 
 #include "file/result.h"
 
-/* Writes a copy of `input` (a clpipe file) with the clustering added to `output` (may be the same
- * name), which appears by rename. Without `replace` an existing /clusters/NAME is STATUS_USAGE.
- * input NULL: a new file that holds only /clusters/NAME. */
+/* Writes a copy of `input` (a clpipe file) with a clustering, or the `count` levels of one from that of rows
+ * on, added to `output` (may be the same name), which appears by rename. Without `replace` an existing
+ * /clusters/NAME is STATUS_USAGE, as is always one that is a level of another clustering; coarser levels of
+ * what is replaced go with it. input NULL: a new file that holds only these. */
 enum status result_write_clusters(const char *output, const char *input,
-                                  const struct result_clustering *clustering, bool replace,
-                                  struct error *err);
+                                  const struct result_clustering *clustering, unsigned count,
+                                  bool replace, struct error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* carry.c: everything with a value for each image follows the row map. */
 #include "file/carry.h"
+#include "base/labelled.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "features/stored.h"
@@ -218,7 +220,7 @@ static enum status space_read(const struct space *space, const struct carry *c, 
 struct continued {
     const struct result_clusters *old;
     float *centroids, *distances, *weights;
-    int32_t *labels;
+    int32_t *labels, *parents;
     uint64_t *sizes;
     int64_t *nearest;
     double *history;
@@ -232,6 +234,7 @@ static void continued_clear(struct continued *k)
     free(k->distances);
     free(k->weights);
     free(k->labels);
+    free(k->parents);
     free(k->sizes);
     free(k->nearest);
     free(k->history);
@@ -266,11 +269,12 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     k->labels = malloc(rows * sizeof *k->labels + 1);
     k->distances = malloc(rows * sizeof *k->distances + 1);
     k->weights = old->weighted ? malloc(rows * sizeof *k->weights + 1) : NULL;
+    k->parents = old->parents ? malloc(old->k * sizeof *k->parents) : NULL;
     k->sizes = calloc(old->k, sizeof *k->sizes);
     k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
     k->history = malloc((old->iterations + 1) * sizeof *k->history);
     if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest || !k->history ||
-        (old->weighted && !k->weights))
+        (old->weighted && !k->weights) || (old->parents && !k->parents))
         return error_memory(err, rows * 8, "labels");
     if ((old->columns && result_projection_read(&k->projection, c->from, old, err)) ||
         result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err) ||
@@ -278,10 +282,39 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
                      c->from->path, err) ||
         move_part(c, k->labels, entry->part[PART_LABELS], VALUE_I32, &no_label, err) ||
         move_part(c, k->distances, entry->part[PART_DISTANCES], VALUE_F32, &unknown, err) ||
+        (old->parents && h5_read_rows(entry->part[PART_PARENTS], VALUE_I32, 0, old->k, k->parents,
+                                      c->from->path, err)) ||
         (old->weighted &&
          move_part(c, k->weights, entry->part[PART_WEIGHTS], VALUE_F32, &unknown, err)))
         return STATUS_FAILED;
     return STATUS_OK;
+}
+
+/* New rows of a level are where the level below, which is carried before, has their clusters. */
+static enum status label_by_level_below(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *below = result_clusters_below(c->from, k->old), *above;
+    char name[FEATURE_NAME_MAX + 32];
+    int32_t *parents, *labels = NULL;
+    hsize_t rows;
+    hid_t dataset = H5I_INVALID_HID;
+    snprintf(name, sizeof name, "/clusters/%s/labels", below ? below->name : "");
+    if (!below || !h5_is_object(c->file, name, H5O_TYPE_DATASET))
+        return STATUS_OK;
+    enum status status = result_parents_read(&parents, &above, c->from, below, err);
+    if (status == STATUS_OK && !(labels = malloc((size_t)c->map->rows * sizeof *labels + 1)))
+        status = error_memory(err, (size_t)c->map->rows * sizeof *labels, "labels");
+    if (status == STATUS_OK &&
+        (h5_open_dataset(&dataset, c->file, name, VALUE_I32, 1, &rows, name, c->path, err) ||
+         h5_read_rows(dataset, VALUE_I32, 0, c->map->rows, labels, c->path, err)))
+        status = STATUS_FAILED;
+    for (uint64_t i = 0; status == STATUS_OK && i < c->map->rows; i++)
+        if (c->map->earlier[i] < 0 && labels[i] >= 0 && (uint32_t)labels[i] < below->k)
+            k->labels[i] = parents[labels[i]];
+    h5_close(&dataset);
+    free(labels);
+    free(parents);
+    return status;
 }
 
 static enum status label_new_rows(struct continued *k, const struct carry *c, struct error *err)
@@ -295,6 +328,8 @@ static enum status label_new_rows(struct continued *k, const struct carry *c, st
     enum status status = STATUS_OK;
     if (c->map->fresh == 0 || !c->label)
         return STATUS_OK;
+    if (label_by_level_below(k, c, err))
+        return err->status;
     if (!space_open(&space, c, old->feature, block) || space.dimension != columns)
         goto out;
     rows = malloc(block * columns * sizeof *rows);
@@ -319,31 +354,6 @@ out:
         free(projected);
     free(rows);
     return status;
-}
-
-/* Sizes, and the three rows nearest to each centroid: the lower row first where they are equal. */
-static void count_labels(struct continued *k, uint64_t rows)
-{
-    for (size_t i = 0; i < (size_t)k->old->k * NEAREST_COUNT; i++)
-        k->nearest[i] = -1;
-    for (uint64_t row = 0; row < rows; row++) {
-        const int32_t label = k->labels[row];
-        if (label < 0 || (uint32_t)label >= k->old->k) {
-            k->unlabelled++;
-            continue;
-        }
-        int64_t *nearest = k->nearest + (size_t)label * NEAREST_COUNT;
-        int place = NEAREST_COUNT;
-        k->sizes[label]++;
-        while (place > 0 && (nearest[place - 1] < 0 ||
-                             k->distances[row] < k->distances[nearest[place - 1]]))
-            place--;
-        if (place == NEAREST_COUNT)
-            continue;
-        memmove(nearest + place + 1, nearest + place,
-                (size_t)(NEAREST_COUNT - 1 - place) * sizeof *nearest);
-        nearest[place] = (int64_t)row;
-    }
 }
 
 static enum status write_continued(const struct continued *k, const struct carry *c,
@@ -376,6 +386,9 @@ static enum status write_continued(const struct continued *k, const struct carry
         .nearest = k->nearest,
         .inertia_history = k->history,
         .weights = k->weights,
+        .parents = k->parents,
+        .parent = *old->parent ? old->parent : NULL,
+        .level = old->level,
         .projection = old->columns ? &k->projection : NULL,
         .sweep = sweep.values ? &sweep : NULL};
     enum status status = clusters_write(c->file, &clustering, c->path, err);
@@ -391,7 +404,10 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     if (!status)
         status = label_new_rows(&k, c, err);
     if (!status) {
-        count_labels(&k, c->map->rows);
+        k.unlabelled = c->map->rows;
+        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows, old->k);
+        for (uint32_t i = 0; i < old->k; i++)
+            k.unlabelled -= k.sizes[i];
         const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
         char *names = k.unlabelled > 0 ? c->unlabelled_names : c->names;
         const size_t used = strlen(names);
@@ -443,9 +459,13 @@ static enum status copy_clusters(const struct carry *c, const char *name, struct
 enum status carry_clusters(struct carry *c, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < c->from->clusters_count && !status; i++) {
+    unsigned coarsest = 0;
+    for (unsigned i = 0; i < c->from->clusters_count; i++)
+        coarsest = max_u32(coarsest, c->from->clusters[i].clusters.level);
+    for (unsigned at = 0; at < (coarsest + 1) * c->from->clusters_count && !status; at++) {
+        const unsigned i = at % c->from->clusters_count;
         const struct result_clusters *old = &c->from->clusters[i].clusters;
-        if ((c->leave_out && c->leave_out[i]) ||
+        if (old->level != at / c->from->clusters_count || (c->leave_out && c->leave_out[i]) ||
             is_outdated(c, "clusters", old->name, old->feature))
             continue;
         char name[FEATURE_NAME_MAX + 16];
@@ -580,25 +600,6 @@ out:
 
 /* --- what comes next --------------------------------------------------------------------------- */
 
-static enum status carry_parents(const struct carry *c, const struct copies *copies,
-                                 const char *clusters, struct error *err)
-{
-    char name[FEATURE_NAME_MAX + 32];
-    snprintf(name, sizeof name, "/clusters/%s", clusters);
-    if (!h5_is_object(c->file, name, H5O_TYPE_GROUP))
-        return STATUS_OK;
-    hid_t from = H5Gopen2(c->from->file, name, H5P_DEFAULT),
-          to = H5Gopen2(c->file, name, H5P_DEFAULT);
-    enum status status = copies_attributes(copies, to, from, name, "parent level ", err);
-    snprintf(name, sizeof name, "/clusters/%s/parents", clusters);
-    if (!status && H5Lexists(c->from->file, name, H5P_DEFAULT) > 0 &&
-        H5Lexists(c->file, name, H5P_DEFAULT) <= 0)
-        status = copies_make(copies, name, err);
-    h5_close(&from);
-    h5_close(&to);
-    return status;
-}
-
 static enum status carry_selections(const struct carry *c, const struct copies *copies,
                                     struct error *err)
 {
@@ -623,11 +624,7 @@ enum status carry_next(struct carry *c, struct error *err)
 {
     static const char flags[] = "/images/flags";
     const struct copies copies = copies_of(c);
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < c->from->clusters_count && !status; i++)
-        status = carry_parents(c, &copies, c->from->clusters[i].clusters.name, err);
-    if (!status)
-        status = carry_selections(c, &copies, err);
+    enum status status = carry_selections(c, &copies, err);
     if (status || H5Lexists(c->from->file, flags, H5P_DEFAULT) <= 0)
         return status;
     if (c->map->same)

@@ -5,7 +5,7 @@
 
 #include "file/earlier.h"
 
-/* Labels rows by given centroids, as label_rows in cluster/label_rows.h. */
+/* Labels rows by given centroids, as label_rows in cluster/label_rows.h: those of -1. */
 typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *distances,
                                       const float *rows, uint64_t count, uint32_t dimension,
                                       const float *centroids, uint32_t k, const char *metric,
@@ -43,7 +43,7 @@ enum status carry_clusters(struct carry *carry, struct error *err);
  * NaN at the end of its row; so are all those of new rows. */
 enum status carry_neighbours(struct carry *carry, struct error *err);
 
-/* What else the format defines: parents of clusters, selections with row numbers as they are now
+/* What else the format defines: selections with row numbers as they are now
  * (what is gone left out), and, if no row has come, gone or moved, flags; else a notice says that these are
  * left out. After the clusterings. */
 enum status carry_next(struct carry *carry, struct error *err);

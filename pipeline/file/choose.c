@@ -41,9 +41,16 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
     size_t used = 0;
     const unsigned count = result_clusters_count(result);
     path_for_message(shown, sizeof shown, result_path(result));
+    unsigned trees = 0;
     *out = name ? result_clusters_find(result, name) : NULL;
-    if (!name && count == 1)
-        *out = result_clusters_at(result, 0);
+    for (unsigned i = 0; i < count && !name; i++) {
+        const struct result_clusters *clusters = result_clusters_at(result, i);
+        /* The finest of several levels stands for all. */
+        if (clusters->level > 1 && result_clusters_below(result, clusters))
+            continue;
+        trees++;
+        *out = trees == 1 ? clusters : NULL;
+    }
     if (*out)
         return STATUS_OK;
     for (unsigned i = 0; i < count; i++)

@@ -46,6 +46,10 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     if (c->fitted_rows > 0 &&
         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
         return STATUS_FAILED;
+    if (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, path, err))
+        return STATUS_FAILED;
+    if (c->parent && h5_put_text(group, "parent", c->parent, path, err))
+        return STATUS_FAILED;
     return c->projection
                ? h5_put_text(group, "space", projection_space_name(c->projection->space), path, err)
                : STATUS_OK;
@@ -140,7 +144,7 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
         [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
         [PART_DISTANCES] = c->distances, [PART_SIZES] = c->sizes,
         [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history,
-        [PART_WEIGHTS] = c->weights,
+        [PART_WEIGHTS] = c->weights,     [PART_PARENTS] = c->parents,
         [PART_MEAN] = c->projection ? c->projection->mean : NULL,
         [PART_COMPONENTS] = c->projection ? c->projection->components : NULL};
     const struct cluster_shape shape = {c->k,
@@ -149,7 +153,8 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
                                         c->rows,
                                         c->weighted,
                                         c->projection ? c->projection->columns : 0,
-                                        c->projection && c->projection->components};
+                                        c->projection && c->projection->components,
+                                        c->parents != NULL};
     char axis[PART_COUNT][2][AXIS_NAME_MAX];
     name_axes(axis, file, c);
     for (int p = 0; p < PART_COUNT; p++) {
@@ -193,6 +198,35 @@ out:
     return status;
 }
 
+/* The level below names the clustering. */
+static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
+                                 struct error *err)
+{
+    struct h5_names names = {0};
+    hid_t all;
+    enum status status = h5_open_group(&all, file, "clusters", path, err);
+    if (status == STATUS_OK)
+        status = h5_list(&names, all, RESULT_MOST_CLUSTERS, path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        bool marked = false;
+        char *parent = NULL;
+        hid_t group = H5I_INVALID_HID;
+        status = h5_is_marked(&marked, all, names.name[i], H5O_TYPE_GROUP, "parent", path, err);
+        if (status == STATUS_OK && marked)
+            status = h5_open_group(&group, all, names.name[i], path, err);
+        if (status == STATUS_OK && marked)
+            status = h5_get_text(&parent, group, "parent", false, path, err);
+        if (status == STATUS_OK && parent && strcmp(parent, from) == 0)
+            status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)
+                                                    : h5_put_text(group, "parent", to, path, err);
+        free(parent);
+        h5_close(&group);
+    }
+    h5_free_names(&names);
+    h5_close(&all);
+    return status;
+}
+
 enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,
                             struct error *err)
 {
@@ -201,6 +235,8 @@ enum status clusters_rename(hid_t file, const char *from, const char *to, const 
     snprintf(new, sizeof new, "clusters/%s", to);
     if (H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
         return h5_fail(err, "H5Lmove", "write", path);
+    if (rename_parent(file, from, to, path, err))
+        return STATUS_FAILED;
     for (int i = 0; i < OWN_AXES; i++) {
         axis_name(old, own_axis[i], from);
         axis_name(new, own_axis[i], to);

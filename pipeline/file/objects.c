@@ -175,6 +175,21 @@ static enum status take_dependents(const struct result *result, const struct obj
     return STATUS_USAGE;
 }
 
+/* Levels make sense together only: all of a tree go. */
+static void take_levels(const struct result *result, bool *remove)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (unsigned i = 0; i < result->clusters_count; i++) {
+            const struct result_clusters *clusters = &result->clusters[i].clusters;
+            for (unsigned j = 0; j < result->clusters_count; j++)
+                if (*clusters->parent && remove[i] != remove[j] &&
+                    strcmp(result->clusters[j].clusters.name, clusters->parent) == 0)
+                    more = remove[i] = remove[j] = true;
+        }
+    }
+}
+
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err)
 {
@@ -182,6 +197,7 @@ enum status objects_remove(struct result *result, const struct objects *objects,
     char (*names)[OBJECT_NAME_MAX + 1] = malloc((objects->count + 1) * sizeof *names);
     const char **pointers = malloc((objects->count + 1) * sizeof *pointers);
     unsigned count = 0;
+    take_levels(result, remove);
     enum status status =
         names && pointers ? take_dependents(result, objects, remove, dependents, err)
                           : error_memory(err, objects->count * sizeof *names, "names");

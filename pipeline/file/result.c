@@ -392,6 +392,11 @@ static enum status read_clustering_attributes(struct result *result,
     if (H5Aexists(group, "space") > 0 &&
         h5_get_short_text(c->space, sizeof c->space, group, "space", result->path, err))
         return STATUS_FAILED;
+    if (H5Aexists(group, "level") > 0 &&
+        (read_number(&c->level, result, group, "level", RESULT_MOST_LEVELS, err) ||
+         (H5Aexists(group, "parent") > 0 &&
+          h5_get_short_text(c->parent, sizeof c->parent, group, "parent", result->path, err))))
+        return STATUS_FAILED;
     c->fitted_rows = (uint64_t)fitted;
     if (!h5_get_real(group, "inertia", &c->inertia))
         return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
@@ -406,7 +411,7 @@ static enum status read_clustering_attributes(struct result *result,
 struct cluster_shape result_cluster_shape(const struct result_clusters *c)
 {
     return (struct cluster_shape){c->k,        c->dimension, c->iterations, c->rows,
-                                  c->weighted, c->columns,   c->components};
+                                  c->weighted, c->columns,   c->components, c->parents};
 }
 
 static enum status open_parts(struct result *result, struct result_cluster_entry *entry,
@@ -416,8 +421,11 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     hsize_t size[PART_COUNT][2] = {{0}};
     c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
     c->components = H5Lexists(group, cluster_part_kind[PART_COMPONENTS].name, H5P_DEFAULT) > 0;
-    const struct cluster_shape some = {
-        .weighted = c->weighted, .columns = *c->space != 0, .components = c->components};
+    c->parents = H5Lexists(group, cluster_part_kind[PART_PARENTS].name, H5P_DEFAULT) > 0;
+    const struct cluster_shape some = {.weighted = c->weighted,
+                                       .columns = *c->space != 0,
+                                       .components = c->components,
+                                       .parents = c->parents};
     for (int p = 0; p < PART_COUNT; p++) {
         const struct cluster_part_kind *kind = &cluster_part_kind[p];
         hsize_t ignored[2];
@@ -878,6 +886,48 @@ enum status result_clusters_read(struct result *result, const struct result_clus
             return STATUS_FAILED;
     }
     return STATUS_OK;
+}
+
+enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
+                                struct result *result, const struct result_clusters *clusters,
+                                struct error *err)
+{
+    const struct result_clusters *coarser = result_clusters_find(result, clusters->parent);
+    const size_t bytes = clusters->k * sizeof **parents;
+    int32_t *read = NULL;
+    *parents = NULL;
+    *above = coarser;
+    if (!*clusters->parent)
+        return STATUS_END;
+    enum status status = STATUS_OK;
+    if (!clusters->parents || !coarser || coarser == clusters)
+        status = h5_damaged(err, result->path, "/clusters/%s/parents does not fit the level above",
+                            clusters->name);
+    else if (!(read = malloc(bytes)))
+        status = error_memory(err, bytes, "clusters of a level");
+    else
+        status = h5_read_rows(result_cluster_entry(clusters)->part[PART_PARENTS], VALUE_I32, 0,
+                              clusters->k, read, result->path, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
+        if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
+            status = h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
+                                clusters->name);
+    if (status == STATUS_OK)
+        *parents = read;
+    else
+        free(read);
+    return status;
+}
+
+const struct result_clusters *result_clusters_below(const struct result *result,
+                                                    const struct result_clusters *clusters)
+{
+    for (unsigned i = 0; i < result->clusters_count; i++) {
+        const struct result_clusters *c = &result->clusters[i].clusters;
+        if (c != clusters && c->parents && strcmp(c->parent, clusters->name) == 0)
+            return c;
+    }
+    return NULL;
 }
 
 enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,

@@ -169,6 +169,10 @@ struct result_clusters {
     char space[16];
     bool has_agreement;
     struct result_agreement agreement;
+    /* Of levels: which one this is, from 1 (of rows), and the next coarser one. Else 0, "" and false. */
+    uint32_t level;
+    char parent[FEATURE_NAME_MAX];
+    bool parents;
 };
 unsigned result_clusters_count(const struct result *result);
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
@@ -185,6 +189,15 @@ enum status result_clusters_read(struct result *result, const struct result_clus
 enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
                                       uint64_t first, uint64_t count, int32_t *labels,
                                       float *distances, struct error *err);
+
+/* Of a level: for each of its k clusters the one of the next coarser level, *above, that it belongs to; the
+ * caller frees them. STATUS_END: it is the coarsest. */
+enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
+                                struct result *result, const struct result_clusters *clusters,
+                                struct error *err);
+/* The next finer level; NULL: there is none. */
+const struct result_clusters *result_clusters_below(const struct result *result,
+                                                    const struct result_clusters *clusters);
 
 /* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
 enum status result_projection_read(struct projection *out, struct result *result,
@@ -236,6 +249,9 @@ struct result_clustering {
     const int64_t *nearest;                   /* k x 3 */
     const double *inertia_history;            /* `iterations` values */
     const float *weights;                     /* of rows, where `weighted` */
+    const int32_t *parents;                   /* k clusters of /clusters/PARENT, or NULL */
+    const char *parent;                       /* or NULL */
+    uint32_t level;                           /* from 1; 0: it is none */
     const struct projection *projection;      /* of rows, or NULL */
     const struct result_agreement *agreement; /* or NULL */
     const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */

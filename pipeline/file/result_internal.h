@@ -10,6 +10,7 @@
 /* More are taken for damage. */
 #define RESULT_MOST_FEATURES 4096
 #define RESULT_MOST_CLUSTERS 65536
+#define RESULT_MOST_LEVELS   64
 #define RESULT_MOST_RUNS     65536
 
 #define RESULT_RUN_TEXTS     5

@@ -93,6 +93,7 @@ const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
     [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
     [PART_MEAN] = {"mean", VALUE_F32, 1},
     [PART_COMPONENTS] = {"components", VALUE_F32, 2},
+    [PART_PARENTS] = {"parents", VALUE_I32, 1},
 };
 
 char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
@@ -128,6 +129,7 @@ bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
     return part == PART_WEIGHTS      ? shape->weighted
            : part == PART_MEAN       ? shape->columns > 0
            : part == PART_COMPONENTS ? shape->columns > 0 && shape->components
+           : part == PART_PARENTS    ? shape->parents
                                      : true;
 }
 

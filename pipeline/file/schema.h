@@ -98,6 +98,7 @@ enum cluster_part {
     PART_WEIGHTS,    /* only where rows had weights */
     PART_MEAN,       /* only where rows were projected, */
     PART_COMPONENTS, /* and this only onto fewer axes than they had */
+    PART_PARENTS,    /* only where there is a coarser level */
     PART_COUNT
 };
 #define NEAREST_COUNT 3
@@ -107,7 +108,7 @@ struct cluster_shape {
     uint64_t rows;
     bool weighted;
     uint32_t columns; /* of rows before they were projected; 0: they were not */
-    bool components;
+    bool components, parents;
 };
 
 extern const struct cluster_part_kind {

@@ -313,49 +313,6 @@ enum status selections_carry(hid_t file, const char *path, struct result *from, 
     return status;
 }
 
-/* --- levels ------------------------------------------------------------------------------------ */
-
-enum status levels_parents(int32_t **parents, char parent[FEATURE_NAME_MAX], struct result *result,
-                           const struct result_clusters *clusters, struct error *err)
-{
-    char name[FEATURE_NAME_MAX + 32];
-    char *text = NULL;
-    hid_t group, dataset = H5I_INVALID_HID;
-    hsize_t size;
-    *parents = NULL;
-    snprintf(name, sizeof name, "clusters/%s", clusters->name);
-    enum status status = h5_open_group(&group, result->file, name, result->path, err);
-    if (status != STATUS_OK)
-        return status;
-    status = h5_get_text(&text, group, "parent", false, result->path, err);
-    if (status == STATUS_OK && !text)
-        status = STATUS_END;
-    if (status != STATUS_OK)
-        goto out;
-    snprintf(parent, FEATURE_NAME_MAX, "%s", text);
-    snprintf(name, sizeof name, "/clusters/%s/parents", clusters->name);
-    status = h5_open_dataset(&dataset, group, "parents", VALUE_I32, 1, &size, name, result->path, err);
-    const struct result_clusters *above = result_clusters_find(result, parent);
-    if (status == STATUS_OK && (size != clusters->k || !above || above == clusters))
-        status = h5_damaged(err, result->path, "%s does not fit the level above", name);
-    if (status == STATUS_OK && !(*parents = malloc(clusters->k * sizeof **parents)))
-        status = error_memory(err, clusters->k * sizeof **parents, "clusters of a level");
-    if (status == STATUS_OK)
-        status = h5_read_rows(dataset, VALUE_I32, 0, clusters->k, *parents, result->path, err);
-    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
-        if ((*parents)[i] < 0 || (uint32_t)(*parents)[i] >= above->k)
-            status = h5_damaged(err, result->path, "%s names a cluster that is none", name);
-out:
-    if (status != STATUS_OK) {
-        free(*parents);
-        *parents = NULL;
-    }
-    free(text);
-    h5_close(&dataset);
-    h5_close(&group);
-    return status;
-}
-
 void selections_root(char root[65], struct result *result, const char *dataset)
 {
     char name[2 * FEATURE_NAME_MAX + 32];

@@ -52,11 +52,6 @@ enum status selections_read(struct result *result, const struct selection_about 
 enum status selections_carry(hid_t file, const char *path, struct result *from, const int64_t *now,
                              uint64_t *gone, struct error *err);
 
-/* The name of the next coarser level of a clustering, and for each of its k clusters the one there that it
- * belongs to: parents is the caller's to free. STATUS_END: it is the coarsest. */
-enum status levels_parents(int32_t **parents, char parent[FEATURE_NAME_MAX], struct result *result,
-                           const struct result_clusters *clusters, struct error *err);
-
 /* The root of a dataset of the file ("/clusters/kmeans/labels"), as its checksums have it; "" where they do
  * not. */
 void selections_root(char root[65], struct result *result, const char *dataset);

@@ -163,6 +163,16 @@ out:
     return status;
 }
 
+/* That each cluster of a level is below one of the next. */
+static void check_parents(struct clustering *k, struct error *err)
+{
+    const struct result_clusters *above;
+    int32_t *parents = NULL;
+    if (k->c->parents && result_parents_read(&parents, &above, k->verify->result, k->c, err) != STATUS_OK)
+        verify_broken(k->verify, "%s/parents: %s", k->where, err->sentence);
+    free(parents);
+}
+
 static enum status check_axes(struct clustering *k, struct error *err)
 {
     const char *name = k->c->name;
@@ -260,7 +270,8 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
                           k.where, i / k.c->dimension);
             break;
         }
-    struct error why = ERROR_INIT;
+    struct error why = ERROR_INIT, parents = ERROR_INIT;
+    check_parents(&k, &parents);
     uint64_t before = verify->count;
     if (check_rows(&k, err))
         goto out;

@@ -13,6 +13,51 @@ void matrix_close(struct matrix_source *matrix)
     *matrix = (struct matrix_source){0};
 }
 
+/* A run of neighbouring rows at a time. */
+static enum status read_list(void *context, uint64_t first, uint64_t count, float *rows,
+                             struct error *err)
+{
+    const struct matrix_list *list = context;
+    const struct matrix_source *all = list->all;
+    for (uint64_t i = 0, run; i < count; i += run) {
+        const uint64_t *row = &list->row[first + i];
+        for (run = 1; i + run < count && row[run] == row[0] + run;)
+            run++;
+        enum status status = matrix_read(all, row[0], run, rows + (size_t)i * all->dimension, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+void matrix_list_source(struct matrix_source *out, struct matrix_list *list, uint64_t count)
+{
+    *out = (struct matrix_source){.rows = count,
+                                  .dimension = list->all->dimension,
+                                  .read = read_list,
+                                  .concurrent = list->all->concurrent,
+                                  .context = list};
+}
+
+static enum status read_memory(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    const struct matrix_memory *memory = context;
+    (void)err;
+    memcpy(rows, memory->values + (size_t)first * memory->dimension,
+           (size_t)count * memory->dimension * sizeof *rows);
+    return STATUS_OK;
+}
+
+void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memory, uint64_t rows)
+{
+    *out = (struct matrix_source){.rows = rows,
+                                  .dimension = memory->dimension,
+                                  .read = read_memory,
+                                  .concurrent = true,
+                                  .context = memory};
+}
+
 void matrix_set_type(struct matrix_source *matrix, char kind, size_t bytes)
 {
     snprintf(matrix->type, sizeof matrix->type, "%s%u",

@@ -50,6 +50,21 @@ static inline bool matrix_row_is_zero(const float *row, uint32_t dimension)
     return zeros == dimension;
 }
 
+/* Rows of another matrix, by their numbers: what `context` of such a source points to. */
+struct matrix_list {
+    const struct matrix_source *all;
+    const uint64_t *row; /* ascending, so that neighbours are read together */
+};
+/* `list` and what it names must stay until the last read. */
+void matrix_list_source(struct matrix_source *out, struct matrix_list *list, uint64_t count);
+
+/* Rows in memory, which stay their owner's: `context` points to it. */
+struct matrix_memory {
+    const float *values;
+    uint32_t dimension;
+};
+void matrix_memory_source(struct matrix_source *out, struct matrix_memory *memory, uint64_t rows);
+
 /* Sets the type: kind 'f', 'i' or 'u', and the bytes of a value. */
 void matrix_set_type(struct matrix_source *matrix, char kind, size_t bytes);
 

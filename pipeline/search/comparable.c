@@ -18,34 +18,14 @@ bool comparable_values(const struct matrix_source *all, const float *row,
     return (metric != METRIC_COSINE || !zero) && !matrix_is_blank(all, row);
 }
 
-/* Reads a run of consecutive rows at a time. */
-static enum status read_comparable(void *context, uint64_t first, uint64_t count, float *rows,
-                                   struct error *err)
-{
-    const struct comparable *comparable = context;
-    const struct matrix_source *all = comparable->all;
-    for (uint64_t i = 0, run; i < count; i += run) {
-        const uint64_t *row = &comparable->row[first + i];
-        for (run = 1; i + run < count && row[run] == row[0] + run;)
-            run++;
-        enum status status = matrix_read(all, row[0], run, rows + (size_t)i * all->dimension, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
 enum status comparable_open(struct comparable *out, const struct matrix_source *all,
                             const struct neighbours_config *config, struct error *err)
 {
     const uint64_t step = matrix_rows_at_once(all);
     float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
-    *out = (struct comparable){.all = all,
-                               .source = {.dimension = all->dimension,
-                                          .read = read_comparable,
-                                          .concurrent = all->concurrent,
-                                          .context = out},
-                               .row = malloc((size_t)all->rows * sizeof *out->row)};
+    *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row)};
+    out->list = (struct matrix_list){all, out->row};
+    matrix_list_source(&out->source, &out->list, 0);
     enum status status = STATUS_OK;
     if (!rows || !out->row)
         status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");

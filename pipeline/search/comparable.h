@@ -16,6 +16,7 @@ struct comparable {
     const struct matrix_source *all;
     struct matrix_source source; /* the rows of `all` that can be compared */
     uint64_t *row;               /* their row numbers, ascending */
+    struct matrix_list list;     /* what `source` reads by */
 };
 
 /* `all` and `out` must not move until it is closed. Close it even after a failure. */

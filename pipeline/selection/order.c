@@ -67,7 +67,7 @@ static void take_turns(struct selection *selection, uint32_t level, const int32_
 static enum status order_tree(struct selection *selection, struct error *err)
 {
     const struct result_clusters *level = selection->clusters;
-    char parent[FEATURE_NAME_MAX];
+    const struct result_clusters *above;
     int32_t *parents;
     enum status status = STATUS_OK;
     rank_within_clusters(selection);
@@ -75,12 +75,11 @@ static enum status order_tree(struct selection *selection, struct error *err)
         if (i == result_clusters_count(selection->result))
             return error_set(err, STATUS_FAILED, "the levels above clusters %s lead back to it",
                              selection->clusters->name);
-        status = levels_parents(&parents, parent, selection->result, level, err);
+        status = result_parents_read(&parents, &above, selection->result, level, err);
         if (status == STATUS_OK || status == STATUS_END)
             take_turns(selection, i, parents);
         free(parents);
-        if (status == STATUS_OK)
-            level = result_clusters_find(selection->result, parent);
+        level = above;
     }
     return status == STATUS_END ? STATUS_OK : status;
 }

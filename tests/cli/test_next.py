@@ -39,7 +39,8 @@ def file(tmp_path, identity):
     """A file with all of it, and its checksums."""
     draw_photos(tmp_path / "photos")
     for words in (["ingest", "photos", "-o", "f.h5", *INGEST],
-                  ["cluster", "f.h5", "--feature", "rgb_8x8x8", "-k", 3, "--device", "cpu", "-q"]):
+                  ["cluster", "f.h5", "--feature", "rgb_8x8x8", "-k", 3, "--device", "cpu", "-q"],
+                  ["cluster", "f.h5", "--feature", "rgb_8x8x8", "-k", 2, "--name", "coarse", "--device", "cpu", "-q"]):
         result = run_clpipe(*words, cwd=tmp_path)
         assert result.returncode == 0, result.stderr
     with h5py.File(tmp_path / "f.h5", "r+") as f:
@@ -74,8 +75,9 @@ def file(tmp_path, identity):
                           f"piece_{len(leaves)}", "checksum_byte")
             data.attrs.create("root", identity.root(f"/{name}", f[name], identity.attributes_that_count(f"/{name}"),
                                                     leaves).encode(), dtype=text)
-        # The clustering was made of the feature as it is now.
-        f["clusters/kmeans"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
+        # The clusterings were made of the feature as it is now.
+        for name in "kmeans", "coarse":
+            f[f"clusters/{name}"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
         for name in "identity", "shown":
             del f["checksums"].attrs[name]
         f["checksums"].attrs.create("identity", identity.identity_of(f).encode(), dtype=text)

@@ -49,6 +49,8 @@ static void test_labels(void **state)
             memcpy(centroids + 7 * dimension, centroids + 2 * dimension, dimension * sizeof(float));
             int32_t labels[ROWS], again[ROWS];
             float distances[ROWS], once_more[ROWS];
+            memset(labels, 255, sizeof labels);
+            memset(again, 255, sizeof again);
             assert_int_equal(label_rows(labels, distances, rows, ROWS, dimension, centroids,
                                         CLUSTERS, metrics[m], 1, NULL, &error),
                              STATUS_OK);
@@ -74,6 +76,13 @@ static void test_labels(void **state)
                              STATUS_OK);
             assert_memory_equal(labels, again, sizeof labels);
             assert_memory_equal(distances, once_more, sizeof distances);
+            /* Of labels that are given, the distances alone. */
+            memset(once_more, 0, sizeof once_more);
+            assert_int_equal(label_rows(again, once_more, rows, ROWS, dimension, centroids,
+                                        CLUSTERS, metrics[m], 3, NULL, &error),
+                             STATUS_OK);
+            assert_memory_equal(labels, again, sizeof labels);
+            assert_memory_equal(distances, once_more, sizeof distances);
             free(rows);
             free(centroids);
             free(point);
@@ -89,7 +98,7 @@ static void test_rows_outside(void **state)
     static const bool placed[3][5] = {
         {true, false, true, true, false}, {true, false, false, true, false}, {true, false, true, false, false}};
     for (int m = 0; m < 3; m++) {
-        int32_t labels[5];
+        int32_t labels[5] = {-1, -1, -1, -1, -1};
         float distances[5];
         assert_int_equal(label_rows(labels, distances, rows, 5, 2, centroids, 2, metrics[m], 2,
                                     NULL, &error),
@@ -107,7 +116,7 @@ static void test_refusals(void **state)
     struct error error = ERROR_INIT;
     struct stop stop = {0};
     const float value = 1;
-    int32_t label;
+    int32_t label = -1;
     float distance;
     assert_int_equal(
         label_rows(&label, &distance, &value, 1, 1, &value, 1, "manhattan", 1, NULL, &error),

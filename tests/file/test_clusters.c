@@ -54,19 +54,19 @@ static void test_add_and_replace(void **state)
     ingest(f, ITEMS, &summary);
     identity_of(plain, f->output);
     cluster(&first, f->output, "rgb_8", "hellinger");
-    assert_ok(result_write_clusters(f->output, f->output, &first.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &first.clustering, 1, false, &error));
     assert_there(f->output, &first);
     identity_of(with, f->output);
     assert_string_not_equal(plain, with);
 
     /* Not twice, unless it is asked for. */
-    assert_int_equal(result_write_clusters(f->output, f->output, &first.clustering, false, &error),
+    assert_int_equal(result_write_clusters(f->output, f->output, &first.clustering, 1, false, &error),
                      STATUS_USAGE);
     assert_int_equal(error.remedy, REMEDY_REPLACE);
     struct stat st[2];
     assert_int_equal(stat(f->output, &st[0]), 0);
     for (int i = 0; i < 5; i++)
-        assert_ok(result_write_clusters(f->output, f->output, &first.clustering, true, &error));
+        assert_ok(result_write_clusters(f->output, f->output, &first.clustering, 1, true, &error));
     identity_of(again, f->output);
     assert_string_equal(with, again);
     assert_there(f->output, &first);
@@ -77,14 +77,14 @@ static void test_add_and_replace(void **state)
     /* A second one, of another feature and metric, beside it; then replaced by a third. */
     cluster(&second, f->output, "gray_16", "cosine");
     second.clustering.name = "other-1.0";
-    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, 1, false, &error));
     assert_there(f->output, &first);
     assert_there(f->output, &second);
     identity_of(with, f->output);
     clustered_clear(&second);
     cluster(&second, f->output, "joint", "euclidean");
     second.clustering.name = "other-1.0";
-    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, true, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &second.clustering, 1, true, &error));
     assert_there(f->output, &second);
     identity_of(again, f->output);
     assert_string_not_equal(with, again);
@@ -105,27 +105,27 @@ static void test_file_of_its_own(void **state)
     snprintf(path, sizeof path, "%s/clusters.h5", f->directory);
     identity_of(before, f->output);
     /* A copy of the input. */
-    assert_ok(result_write_clusters(path, f->output, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(path, f->output, &c.clustering, 1, false, &error));
     assert_there(path, &c);
     identity_of(after, path);
-    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, false, &error),
+    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, 1, false, &error),
                      STATUS_USAGE);
-    assert_ok(result_write_clusters(path, f->output, &c.clustering, true, &error));
+    assert_ok(result_write_clusters(path, f->output, &c.clustering, 1, true, &error));
     /* Other data must not go where features are. */
-    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, true, &error), STATUS_USAGE);
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, true, &error), STATUS_USAGE);
     assert_non_null(strstr(error.sentence, "features"));
     unlink(path);
     /* Clusters alone, then a second beside the first. */
-    assert_ok(result_write_clusters(path, NULL, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(path, NULL, &c.clustering, 1, false, &error));
     assert_there(path, &c);
     identity_of(after, path);
-    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, false, &error), STATUS_USAGE);
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, false, &error), STATUS_USAGE);
     c.clustering.name = "second";
     c.clustering.k = 2;
     c.clustering.dimension = 12;
     c.clustering.rows = 10;
     c.clustering.iterations = 0;
-    assert_ok(result_write_clusters(path, NULL, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(path, NULL, &c.clustering, 1, false, &error));
     struct result *result;
     assert_ok(result_open(&result, path, &error));
     assert_int_equal(result_clusters_count(result), 2);
@@ -158,25 +158,25 @@ static void test_refusals(void **state)
     static const char *const names[] = {"", ".", "..", "a/b", "a b", "\xc3\xa9", "a\n", too_long};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         c.clustering.name = names[i];
-        assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, true, &error),
+        assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, 1, true, &error),
                          STATUS_USAGE);
     }
     c.clustering.name = "kmeans";
     c.clustering.rows--;
-    assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, true, &error),
+    assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, 1, true, &error),
                      STATUS_FAILED);
     c.clustering.rows++;
     snprintf(path, sizeof path, "%s/notes.txt", f->directory);
     write_file(path, "notes", 5);
-    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, true, &error),
+    assert_int_equal(result_write_clusters(path, f->output, &c.clustering, 1, true, &error),
                      STATUS_FAILED);
     assert_non_null(strstr(error.sentence, "not overwritten"));
-    assert_int_equal(result_write_clusters(f->output, path, &c.clustering, true, &error),
+    assert_int_equal(result_write_clusters(f->output, path, &c.clustering, 1, true, &error),
                      STATUS_FAILED);
     assert_int_equal(
-        result_write_clusters("/nonexistent/r.h5", f->output, &c.clustering, true, &error),
+        result_write_clusters("/nonexistent/r.h5", f->output, &c.clustering, 1, true, &error),
         STATUS_FAILED);
-    assert_int_equal(result_write_clusters("/dev/null", f->output, &c.clustering, true, &error),
+    assert_int_equal(result_write_clusters("/dev/null", f->output, &c.clustering, 1, true, &error),
                      STATUS_FAILED);
     identity_of(after, f->output);
     assert_string_equal(before, after);
@@ -260,8 +260,8 @@ static void test_update_keeps_and_continues(void **state)
     cluster(&c, f->output, "rgb_8", "hellinger");
     cluster(&d, f->output, "joint", "euclidean");
     d.clustering.name = "second";
-    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
-    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, 1, false, &error));
     ingest(f, ITEMS, &summary);
     assert_true(summary.unchanged);
     assert_false(summary.clusters_dropped);
@@ -287,8 +287,8 @@ static void test_update_keeps_and_continues(void **state)
     put_item(store, ITEMS, 0, 94, 0);
     assert_ok(store_finish(store, &test_run, &summary, &error));
     store_close(&store);
-    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, false, &error));
-    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &d.clustering, 1, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
     identity_of(made, f->output);
     assert_string_equal(kept, made);
     /* More images: they are labelled. */
@@ -372,7 +372,7 @@ static void test_what_clusters_depend_on(void **state)
         ingest(f, ITEMS, &summary);
         f->config.fresh = false;
         cluster(&c, f->output, "rgb_8", "hellinger");
-        assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+        assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
         clustered_clear(&c);
         if (variant == 0) {
             /* A file was touched: its row is another, its values are not. 8 is an image. */
@@ -415,7 +415,7 @@ static void test_no_room_for_clusters(void **state)
             signal(SIGSEGV, SIG_DFL);
             setrlimit(RLIMIT_FSIZE, &no_more);
             enum status status =
-                result_write_clusters(f->output, f->output, &c.clustering, false, &error);
+                result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error);
             _exit(status != STATUS_FAILED || !strstr(error.sentence, "larger than"));
         }
         int status;

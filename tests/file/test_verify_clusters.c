@@ -52,7 +52,7 @@ static void test_verify_finds(void **state)
     struct clustered c;
     ingest(f, ITEMS, &summary);
     cluster(&c, f->output, "rgb_8", "hellinger");
-    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, false, &error));
+    assert_ok(result_write_clusters(f->output, f->output, &c.clustering, 1, false, &error));
     size_t size;
     char *good = read_file(f->output, &size);
     static const float nan_value = NAN, big = 7, third = 0.3f, half = 3.5f;

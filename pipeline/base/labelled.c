@@ -1,0 +1,24 @@
+/* labelled.c: one pass over the rows. */
+#include "base/labelled.h"
+#include <string.h>
+
+void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
+                    const float *distances, uint64_t rows, uint32_t k)
+{
+    memset(sizes, 0, k * sizeof *sizes);
+    for (uint64_t i = 0; i < (uint64_t)k * n; i++)
+        nearest[i] = -1;
+    for (uint64_t row = 0; row < rows; row++) {
+        if (labels[row] < 0 || (uint32_t)labels[row] >= k)
+            continue;
+        int64_t *own = nearest + (uint64_t)labels[row] * n;
+        uint32_t place = n;
+        sizes[labels[row]]++;
+        while (place > 0 && (own[place - 1] < 0 || distances[row] < distances[own[place - 1]]))
+            place--;
+        if (place == n)
+            continue;
+        memmove(own + place + 1, own + place, (n - 1 - place) * sizeof *own);
+        own[place] = (int64_t)row;
+    }
+}

@@ -1,0 +1,230 @@
+/* levels.c: fits one after the other, each kept in the checkpoint once it is done.
+ *
+ * A job that is resumed makes the same calls: what the checkpoint has is completed by one assignment instead
+ * of found. All processes make them; the first has labels, the others centroids alone. */
+#include "cluster/levels.h"
+#include "base/labelled.h"
+#include "base/minmax.h"
+#include "cluster/checkpoint.h"
+#include "cluster/cluster.h"
+#include "cluster/label_rows.h"
+#include "cluster/processes.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct levels {
+    const struct cluster_devices *devices;
+    const struct cluster_levels_config *wanted;
+    struct cluster_config config;
+    struct checkpoint_config checkpoint;
+    struct checkpoint_fits fits;
+    uint32_t at; /* fits so far, of which the checkpoint may have more */
+    struct comm *comm;
+    double seconds[4]; /* read, build, init, iterate: of all fits */
+};
+
+static bool is_first(const struct levels *levels)
+{
+    return levels->comm->rank == 0;
+}
+
+/* Gives all processes the centroids, and adds up the seconds. */
+static enum status share(struct levels *levels, struct cluster_outcome *out, uint32_t k,
+                         uint32_t dimension, struct error *err)
+{
+    const size_t bytes = (size_t)k * dimension * sizeof *out->centroids;
+    if (!is_first(levels)) {
+        out->k = k;
+        out->dimension = dimension;
+        if (!(out->centroids = malloc(bytes)))
+            return error_memory(err, bytes, "centroids");
+    }
+    levels->seconds[0] += out->seconds_read;
+    levels->seconds[1] += out->seconds_build;
+    levels->seconds[2] += out->seconds_init;
+    levels->seconds[3] += out->seconds_iterate;
+    return comm_broadcast(levels->comm, out->centroids, bytes, 0, err);
+}
+
+static enum status find(struct levels *levels, struct cluster_outcome *out,
+                        const struct matrix_source *rows, const struct cluster_config *config,
+                        struct error *err)
+{
+    const enum status status = cluster_run(out, levels->devices, rows, config, err);
+    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+}
+
+static enum status complete(struct levels *levels, struct cluster_outcome *out,
+                            const struct matrix_source *rows, const struct cluster_outcome *known,
+                            const struct cluster_config *config, struct error *err)
+{
+    const enum status status = cluster_complete(out, levels->devices, rows, known, config, err);
+    if (status == STATUS_INTERRUPTED && is_first(levels))
+        checkpoint_save_fits(config->checkpoint, err);
+    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+}
+
+static enum status keep(struct levels *levels, const struct cluster_outcome *out, uint32_t round,
+                        struct error *err)
+{
+    if (levels->wanted->count == 1 && levels->wanted->rounds == 0 && levels->wanted->parts == 0)
+        return STATUS_OK;
+    enum status status = checkpoint_add_fit(&levels->fits, out, round, round > 0, err);
+    if (status == STATUS_OK && is_first(levels))
+        checkpoint_save_fits(levels->config.checkpoint, err);
+    return status;
+}
+
+/* One fit; *round: how often it was resampled already. */
+static enum status fit(struct levels *levels, struct cluster_outcome *out, uint32_t *round,
+                       const struct matrix_source *rows, const struct cluster_config *config,
+                       struct error *err)
+{
+    const uint32_t at = levels->at++;
+    *round = 0;
+    if (at < levels->fits.count) {
+        *round = levels->fits.round[at];
+        return complete(levels, out, rows, &levels->fits.fit[at], config, err);
+    }
+    const enum status status = find(levels, out, rows, config, err);
+    return status == STATUS_OK ? keep(levels, out, 0, err) : status;
+}
+
+/* --- levels ---------------------------------------------------------------------------------- */
+
+/* What clusters of centroids are like those of rows. */
+static struct cluster_config config_above(const struct levels *levels, uint32_t level)
+{
+    struct cluster_config config = levels->config;
+    config.k = levels->wanted->k[level];
+    if (level == 0)
+        return config;
+    config.metric = config.metric == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
+    config.init = config.init == INIT_GIVEN ? INIT_KMEANSPP : config.init;
+    config.weights = NULL;
+    config.reading = NULL;
+    return config;
+}
+
+static enum status make_level(struct levels *levels, struct cluster_level *level, uint32_t number,
+                              const struct matrix_source *rows, struct error *err)
+{
+    const struct cluster_config config = config_above(levels, number);
+    uint32_t round;
+    return fit(levels, &level->outcome, &round, rows, &config, err);
+}
+
+static enum status make_levels(struct levels *levels, struct cluster_level *level,
+                               const struct matrix_source *rows, struct error *err)
+{
+    enum status status = make_level(levels, &level[0], 0, rows, err);
+    for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+        struct matrix_memory below = {level[i - 1].outcome.centroids, rows->dimension};
+        struct matrix_source centroids;
+        matrix_memory_source(&centroids, &below, level[i - 1].outcome.k);
+        status = make_level(levels, &level[i], i, &centroids, err);
+    }
+    return status;
+}
+
+/* --- of all rows ----------------------------------------------------------------------------- */
+
+/* The labels of what a level clusters become the parents below, and those of rows follow. */
+static enum status label_rows_of(struct cluster_level *below, struct cluster_outcome *out,
+                                 uint64_t rows, struct error *err)
+{
+    below->parents = out->labels;
+    out->labels = malloc((size_t)rows * sizeof *out->labels);
+    float *distances = realloc(out->distances, (size_t)rows * sizeof *distances);
+    out->distances = distances ? distances : out->distances;
+    if (!out->labels || !distances)
+        return error_memory(err, (size_t)rows * 8, "labels");
+    out->rows = rows;
+    for (uint64_t i = 0; i < rows; i++)
+        out->labels[i] = below->parents[below->outcome.labels[i]];
+    return STATUS_OK;
+}
+
+/* Distances from the centroids of all levels but the first: one pass over the rows. */
+static enum status measure(struct cluster_level *level, const struct matrix_source *source,
+                           const struct levels *levels, struct error *err)
+{
+    static const char *const names[] = {"euclidean", "cosine", "hellinger"};
+    const struct cluster_config *config = &levels->config;
+    const uint64_t step = 4 * matrix_rows_at_once(source);
+    const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
+    float *rows = malloc(bytes);
+    enum status status = rows ? STATUS_OK : error_memory(err, bytes, "rows");
+    for (uint64_t first = 0; first < source->rows && status == STATUS_OK; first += step) {
+        const uint64_t count = min_u64(step, source->rows - first);
+        status = matrix_read(source, first, count, rows, err);
+        for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+            struct cluster_outcome *out = &level[i].outcome;
+            status = label_rows(out->labels + first, out->distances + first, rows, count, out->dimension,
+                                out->centroids, out->k, names[config->metric], config->threads,
+                                config->stop, err);
+        }
+        if (status == STATUS_OK && config->phase)
+            config->phase(config->progress_context, "rows labelled", first + count, source->rows);
+    }
+    free(rows);
+    for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+        struct cluster_outcome *out = &level[i].outcome;
+        labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, out->k);
+        out->inertia = 0;
+        for (uint64_t row = 0; row < out->rows; row++)
+            out->inertia += (double)out->distances[row] * (config->weights ? (double)config->weights[row] : 1);
+    }
+    return status;
+}
+
+static enum status spread(struct levels *levels, struct cluster_level *level,
+                          const struct matrix_source *source, struct error *err)
+{
+    const uint32_t count = levels->wanted->count;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
+        status = label_rows_of(&level[i - 1], &level[i].outcome, source->rows, err);
+    if (status == STATUS_OK && count > 1)
+        status = measure(level, source, levels, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_save_fits(levels->config.checkpoint, err);
+    level->outcome.seconds_read = levels->seconds[0];
+    level->outcome.seconds_build = levels->seconds[1];
+    level->outcome.seconds_init = levels->seconds[2];
+    level->outcome.seconds_iterate = levels->seconds[3];
+    level->outcome.iterations_resumed = max_u64(level->outcome.iterations_resumed, levels->fits.resumed);
+    return status;
+}
+
+void cluster_levels_clear(struct cluster_level *levels, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        cluster_outcome_clear(&levels[i].outcome);
+        free(levels[i].parents);
+        levels[i].parents = NULL;
+    }
+}
+
+enum status cluster_levels_run(struct cluster_level *level, const struct cluster_devices *devices,
+                               const struct matrix_source *source, const struct cluster_config *config,
+                               const struct cluster_levels_config *wanted, struct error *err)
+{
+    struct comm alone = {.size = 1}, *comm = processes_comm(config->processes);
+    struct levels levels = {
+        .devices = devices, .wanted = wanted, .config = *config, .comm = comm ? comm : &alone};
+    const bool several = wanted->count > 1 || wanted->rounds > 0 || wanted->parts > 0;
+    enum status status = STATUS_OK;
+    if (several && config->checkpoint) {
+        levels.checkpoint = *config->checkpoint;
+        levels.config.checkpoint = &levels.checkpoint;
+        status = checkpoint_take_fits(&levels.fits, config->checkpoint, levels.comm, err);
+        levels.checkpoint.fits = &levels.fits;
+    }
+    if (status == STATUS_OK)
+        status = make_levels(&levels, level, source, err);
+    if (status == STATUS_OK && is_first(&levels))
+        status = spread(&levels, level, source, err);
+    checkpoint_clear_fits(&levels.fits);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* levels.h: k-means of rows, and again of the centroids that it gives. */
+#ifndef CLPIPE_CLUSTER_LEVELS_H
+#define CLPIPE_CLUSTER_LEVELS_H
+
+#include "cluster/cluster_types.h"
+
+#define CLUSTER_LEVELS 9
+
+struct cluster_levels_config {
+    uint32_t count;              /* of levels; 1: of rows alone */
+    uint32_t k[CLUSTER_LEVELS];  /* descending */
+    uint32_t nearest, rounds;    /* how often a level is resampled: from so many rows of each cluster */
+    uint32_t parts, part_k;      /* the level of parts x part_k clusters is made of so many parts; 0: none */
+};
+
+/* A level: labels, distances, sizes, nearest and inertia of its outcome are of all rows, iterations and
+ * history of the k-means of what it clusters. */
+struct cluster_level {
+    struct cluster_outcome outcome;
+    int32_t *parents; /* k: clusters of the next level; NULL: it is the last */
+};
+
+/* Level 1 is the k-means of the rows as cluster_run has it. Each further one is that of the centroids below,
+ * each with weight 1, by the metric (hellinger: euclidean, as they are roots), with the same seed and stop
+ * rule; given first centroids and weights are for the rows. A row has the label of its cluster's parent.
+ * Resampling, `rounds` times: the rows nearest to each centroid (all of weight 0 left out) are clustered from
+ * random centroids with the seed one higher each time, and all rows go to the nearest result.
+ * Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one. Processes but
+ * the first get no labels. */
+enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,
+                               const struct matrix_source *source, const struct cluster_config *config,
+                               const struct cluster_levels_config *wanted, struct error *err);
+void cluster_levels_clear(struct cluster_level *levels, uint32_t count);
+
+#endif

@@ -1,0 +1,236 @@
+"""Levels of clusters: each as its definition in numpy has it, to the same bits however it is computed, and
+taken along by what changes the file."""
+
+import json
+import subprocess
+import time
+
+import h5py
+import numpy
+import pytest
+
+from clusterings import cluster, stored
+from conftest import CLPIPE, check_one_error, digest, draw_photos, run_clpipe
+from test_cluster import check_consistent, distances_to, unit
+
+EXACT = ("--device", "cpu", "--tol", 0)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, program):
+    place = tmp_path_factory.mktemp("levels")
+    random = numpy.random.default_rng(11)
+    rows = random.normal(0, 4, (40, 20))[random.integers(0, 40, 3000)] + random.normal(0, 1, (3000, 20))
+    numpy.save(place / "rows.npy", rows.astype("f4"))
+    numpy.save(place / "weights.npy", random.uniform(0, 2, 3000).astype("f4"))
+    numpy.save(place / "first.npy", rows[::50].astype("f4"))
+    return place
+
+
+def tree(path, name="kmeans"):
+    """Arrays and attributes of each level, from the finest on."""
+    levels = []
+    while name:
+        levels.append(stored(path, name))
+        name = levels[-1][1].get("parent")
+    return levels
+
+
+def check_levels(levels, space):
+    """That labels follow the parents, which are the nearest centroids, and each level is whole."""
+    for number, (arrays, attributes) in enumerate(levels, 1):
+        check_consistent(arrays, attributes | {"inertia": arrays["distances"].astype(float).sum()}, space)
+        assert attributes["level"] == number and ("parent" in attributes) == (number < len(levels))
+        assert ("parents" in arrays) == (number < len(levels))
+    for (fine, _), (coarse, _) in zip(levels, levels[1:]):
+        assert fine["parents"].dtype == "int32"
+        assert numpy.array_equal(fine["parents"],
+                                 distances_to(fine["centroids"].astype(float), coarse["centroids"]).argmin(1))
+        assert numpy.array_equal(coarse["labels"], fine["parents"][fine["labels"]])
+
+
+def test_as_numpy(place, tmp_path):
+    """From given centroids; those above are the means of the centroids below, each of which counts once."""
+    rows = numpy.load(place / "rows.npy").astype(float)
+    first = cluster(place / "rows.npy", "--levels", "60,12,4", "--init", place / "first.npy", *EXACT,
+                     "-o", "x.h5", cwd=tmp_path)
+    assert [(level["name"], level["k"]) for level in first["levels"]] == [
+        ("kmeans", 60), ("kmeans-2", 12), ("kmeans-3", 4)]
+    levels = tree(tmp_path / "x.h5")
+    check_levels(levels, rows)
+    below = rows
+    for (arrays, attributes), report in zip(levels, first["levels"]):
+        labels = arrays["labels"] if below is rows else finer["parents"]
+        means = numpy.stack([below[labels == c].mean(0) for c in range(attributes["k"])])
+        assert numpy.allclose(arrays["centroids"], means, atol=1e-5)
+        assert attributes["inertia"] == report["inertia"] and attributes["converged"]
+        finer, below = arrays, arrays["centroids"].astype(float)
+    assert levels[0][1]["init"].startswith("given-") and levels[1][1]["init"] == "kmeans++"
+    found = cluster(place / "rows.npy", "--levels", "60,12,4", "--init", place / "first.npy", *EXACT,
+                    "-o", "x.h5", cwd=tmp_path)
+    assert found["levels"] == first["levels"] and found["device"] is None
+    assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_level_is_a_clustering_of_the_centroids_below(place, tmp_path, metric):
+    options = ("--metric", metric, "--n-init", 2, "--seed", 5, "--device", "cpu")
+    cluster(place / "rows.npy", "--levels", "30,7", *options, "-o", "x.h5", cwd=tmp_path)
+    cluster(place / "rows.npy", "-k", 30, *options, "-o", "one.h5", cwd=tmp_path)
+    (fine, _), (coarse, attributes) = tree(tmp_path / "x.h5")
+    rows = numpy.load(place / "rows.npy").astype(float)
+    check_levels(tree(tmp_path / "x.h5"), unit(rows) if metric == "cosine" else rows)
+    alone = stored(tmp_path / "one.h5")[0]
+    assert all(numpy.array_equal(fine[key], alone[key]) for key in alone)
+    numpy.save(tmp_path / "centroids.npy", fine["centroids"])
+    cluster("centroids.npy", "-k", 7, *options, "-o", "two.h5", cwd=tmp_path)
+    alone, of_alone = stored(tmp_path / "two.h5")
+    assert numpy.array_equal(coarse["centroids"], alone["centroids"])
+    assert numpy.array_equal(fine["parents"], alone["labels"])
+    assert numpy.array_equal(coarse["inertia_history"], alone["inertia_history"])
+    assert attributes["metric"] == metric and attributes["iterations"] == of_alone["iterations"]
+
+
+def test_weights_are_of_rows(place, tmp_path):
+    cluster(place / "rows.npy", "--levels", "20,5", "--weights", place / "weights.npy", *EXACT, "-o", "x.h5",
+            cwd=tmp_path)
+    (fine, _), (coarse, attributes) = tree(tmp_path / "x.h5")
+    weights = numpy.load(place / "weights.npy").astype(float)
+    assert "weights" in fine and "weights" not in coarse
+    means = numpy.stack([fine["centroids"][fine["parents"] == c].astype(float).mean(0) for c in range(5)])
+    assert numpy.allclose(coarse["centroids"], means, atol=1e-5)
+    assert attributes["inertia"] == pytest.approx((weights * coarse["distances"]).sum(), rel=1e-6)
+
+
+WAYS = {"plain": ("--levels", "60,12,4"), "cosine": ("--levels", "40,6", "--metric", "cosine", "--n-init", 2)}
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def way(request, place):
+    arguments = ("cluster", "rows.npy", *WAYS[request.param], "--device", "cpu", "-q")
+    output = f"{request.param}.h5"
+    result = run_clpipe(*arguments, "-o", output, cwd=place)
+    assert result.returncode == 0, result.stderr
+    return place, arguments, digest(place / output)
+
+
+@pytest.mark.parametrize("options", [("--threads", 1), ("--threads", 7), ("--memory", "1M"),
+                                     ("--memory", "1M", "--device-memory", "64K", "--threads", 2)],
+                         ids=lambda options: " ".join(map(str, options)))
+def test_same_bits(way, options):
+    place, arguments, wanted = way
+    result = run_clpipe(*arguments, "-o", "other.h5", "--force", *options, cwd=place)
+    assert result.returncode == 0, result.stderr
+    assert digest(place / "other.h5") == wanted
+    (place / "other.h5").unlink()
+
+
+def test_killed(way):
+    """At moments all over the run: whatever is taken up, the result is the same."""
+    place, arguments, wanted = way
+    output, state = place / "killed.h5", place / "killed.h5.kmeans.checkpoint"
+    command = [CLPIPE, *map(str, arguments), "-o", "killed.h5", "--checkpoint", "0.0001", "--threads", "1"]
+    taken = 0
+    for wait in range(12):
+        process = subprocess.Popen(command, cwd=place, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not state.exists():
+            time.sleep(0.001)
+        time.sleep(0.004 * wait)
+        process.kill()
+        taken += process.wait() != 0 and state.exists()
+    result = subprocess.run([part for part in command if part != "-q"], cwd=place, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert taken == 0 or output.exists()
+    assert digest(output) == wanted
+    assert not state.exists()
+    output.unlink()
+
+
+# --- in a file of images --------------------------------------------------------------------------
+
+@pytest.fixture
+def file(program, tmp_path):
+    draw_photos(tmp_path / "photos", 24)
+    for words in (["ingest", "photos", "-o", "f.h5", "--device", "cpu", "-q"],
+                  ["cluster", "f.h5", "--levels", "8,3,2", "--device", "cpu", "-q"]):
+        result = run_clpipe(*words, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    return tmp_path / "f.h5"
+
+
+def test_update_labels_new_rows_at_every_level(file, tmp_path):
+    before = tree(file)
+    for i in range(3):
+        source = sorted((tmp_path / "photos" / "red").iterdir())[i]
+        (tmp_path / "photos" / f"new {i}{source.suffix}").write_bytes(source.read_bytes())
+    gone = tmp_path / "photos" / "green" / "01.jpg"
+    gone.unlink()
+    result = run_clpipe("ingest", "photos", "-o", "f.h5", "--device", "cpu", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    levels = tree(file)
+    with h5py.File(file) as f:
+        rows = f["features/" + levels[0][1]["feature"]][:].astype(float)
+        paths = [path.decode() for path in f["images/path"]]
+    assert len(levels) == 3 and len(paths) == len(before[0][0]["labels"]) + 2
+    for (arrays, attributes), (old, _) in zip(levels, before):
+        assert numpy.array_equal(arrays["centroids"], old["centroids"])
+        assert (arrays["labels"] >= 0).all() and (arrays["sizes"] == numpy.bincount(
+            arrays["labels"], minlength=attributes["k"])).all()
+        new, same = paths.index("new 1.jpg"), paths.index("red/03.jpg")
+        assert arrays["labels"][new] == arrays["labels"][same]
+        assert arrays["distances"][new] == arrays["distances"][same]
+    for (fine, _), (coarse, _) in zip(levels, levels[1:]):
+        assert numpy.array_equal(coarse["labels"], fine["parents"][fine["labels"]])
+    assert rows.shape[0] == len(paths)
+    assert run_clpipe("verify", "f.h5", cwd=tmp_path).returncode == 0
+
+
+def test_stands_for_its_levels(file, tmp_path):
+    """Commands that need one clustering take the finest; select goes through the levels."""
+    result = run_clpipe("select", "f.h5", 9, "--name", "few", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    (fine, _), (_, _), (coarse, _) = tree(file)
+    with h5py.File(file) as f:
+        rows = f["selections/few/rows"][:]
+    taken, there = (numpy.bincount(labels, minlength=2) for labels in (coarse["labels"][rows], coarse["labels"]))
+    assert taken.sum() == 9 and (abs(taken[0] - taken[1]) <= 1 or (taken == there).any())
+    assert run_clpipe("info", "f.h5", "--json", "x.json", cwd=tmp_path).returncode == 0
+    shown = json.loads((tmp_path / "x.json").read_text())["clusters"]
+    assert [(c["name"], c["level"], c["parent"]) for c in shown] == [
+        ("kmeans", 1, "kmeans-2"), ("kmeans-2", 2, "kmeans-3"), ("kmeans-3", 3, None)]
+    assert "level 3, the coarsest" in run_clpipe("info", "f.h5", cwd=tmp_path).stdout
+
+
+def test_levels_go_together(file, tmp_path):
+    check_one_error(run_clpipe("cluster", "f.h5", "-k", 2, "--name", "kmeans-2", "--force", cwd=tmp_path), 2,
+                    "/clusters/kmeans-2", "is a level of /clusters/kmeans")
+    result = run_clpipe("rename", "f.h5", "kmeans-2", "middle", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert stored(file)[1]["parent"] == "middle" and len(tree(file)) == 3
+    assert run_clpipe("verify", "f.h5", cwd=tmp_path).returncode == 0
+    result = run_clpipe("cluster", "f.h5", "--levels", "6,2", "--force", "--device", "cpu", "-q", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    with h5py.File(file) as f:
+        assert sorted(f["clusters"]) == ["kmeans", "kmeans-2"]
+    result = run_clpipe("remove", "f.h5", "kmeans-2", cwd=tmp_path)
+    assert result.returncode == 0 and "removed clusters/kmeans " in result.stdout, result
+    with h5py.File(file) as f:
+        assert "clusters" not in f
+
+
+def test_parents_are_verified(file, tmp_path):
+    with h5py.File(file, "r+") as f:
+        f["clusters/kmeans/parents"][1] = 3
+    result = run_clpipe("verify", "f.h5", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "/clusters/kmeans/parents: something in rows" in result.stdout
+    assert "/clusters/kmeans/parents names a cluster that is none" in result.stdout
+
+
+@pytest.mark.parametrize("words, says", [
+    (["-k", 3, "--levels", "4,2"], "exclude each other"), (["--levels", "4,4"], "fewer clusters"),
+    (["--levels", "4,"], "numbers of clusters"), (["--levels", ","], "numbers of clusters"),
+    (["--levels", "0"], "numbers of clusters"), (["--levels", "20,10,9,8,7,6,5,4,3,2"], "at most 9"),
+    ([], "give -k K, or --levels")])
+def test_wrong_options(place, words, says):
+    check_one_error(run_clpipe("cluster", "rows.npy", *words, "-o", "wrong.h5", cwd=place), 2, says)
