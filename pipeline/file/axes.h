@@ -21,13 +21,13 @@ struct axes {
 void axes_init(struct axes *axes, hid_t file, const char *path);
 void axes_clear(struct axes *axes);
 
-/* The name (at the root, without '/') of the scale on an axis of a dataset, or "" where there is
+/* The name (at the root, without '/') of the scale on an axis of a dataset, or "" if it has
  * none. */
 enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset, unsigned axis,
                       struct error *err);
 
-/* Whether a dataset is a scale. (H5DSis_scale of HDF5 1.10 frees memory twice where the attribute
- * that says so is damaged.) */
+/* Whether a dataset is a scale. (H5DSis_scale of HDF5 1.10 frees memory twice if the attribute that
+ * says so is damaged.) */
 bool axes_is_scale(hid_t dataset);
 
 #endif

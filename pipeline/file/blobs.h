@@ -23,13 +23,13 @@ void blobs_close(struct blobs **blobs);
 
 /* Those of a file of `rows` images. */
 struct blob_reader;
-/* *out is NULL where the file has no such group. A blob of more than `most` bytes is damage. `group` and
- * `path`, which is for messages, must outlive the reader. */
+/* *out is NULL if the file has no such group. A blob of more than `most` bytes is damage. `group`
+ * and `path`, which is for messages, must outlive the reader. */
 enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
                              uint64_t most, const char *path, struct error *err);
 void blob_reader_close(struct blob_reader **reader);
-/* The blob of one row, with a NUL behind it; *blob is NULL and *length 0 where it has none. Valid until
- * the next call. */
+/* The blob of one row, with a terminating NUL; *blob is NULL and *length 0 if it has none. Valid
+ * until the next call. */
 enum status blob_reader_read(struct blob_reader *reader, uint64_t row, const uint8_t **blob,
                              uint64_t *length, struct error *err);
 

@@ -24,8 +24,8 @@ void change_rename(struct change *change, const char *from, const char *to);
 void change_note_run(struct change *change, const char *name);
 /* Completes the file and gives it its name. Everything that was opened in it must be closed. */
 enum status change_commit(struct change *change, struct error *err);
-/* Removes the file unless it was committed. Call it before anything of the file is closed if an
- * error came (a full disk): then nothing is written any more. Accepts NULL and NULLs. */
+/* Removes the file unless it was committed. After an error (a full disk), call it before closing
+ * anything in the file, so that nothing more is written. Accepts NULL and a pointer to NULL. */
 void change_close(struct change **change);
 
 #endif

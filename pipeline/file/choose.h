@@ -1,4 +1,4 @@
-/* choose.h: one feature or clustering of a file, where a name may be missing or wrong. */
+/* choose.h: selects a feature or clustering of a file by a name that may be missing or wrong. */
 #ifndef CLPIPE_FILE_CHOOSE_H
 #define CLPIPE_FILE_CHOOSE_H
 

@@ -13,8 +13,8 @@ struct class_layer {
     double length;
 };
 
-/* The layer of a feature, or of the first one that has one (feature NULL). STATUS_END: there is none;
- * STATUS_FAILED: it is damaged. Clear it also after a failure. */
+/* The layer of a feature, or of the first feature that has one (feature NULL). STATUS_END: none;
+ * STATUS_FAILED: it is damaged. Clear it even after a failure. */
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
                              struct error *err);
 void class_layer_clear(struct class_layer *layer);

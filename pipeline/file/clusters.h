@@ -4,8 +4,7 @@
 
 #include "file/result_internal.h"
 
-/* Writes a clustering; the scales of its axes are those of the file's images and features where it
- * has them. */
+/* Writes a clustering; its axes use the scales of the file's images and features if they exist. */
 enum status clusters_write(hid_t file, const struct result_clustering *clustering, const char *path,
                            struct error *err);
 

@@ -1,5 +1,5 @@
-/* codebooks.h: the codebooks of features, where they are kept: in a file, as /codebooks/NAME, and
- * beside the log of an unfinished run. */
+/* codebooks.h: stored codebooks of features: in a file, as /codebooks/NAME, and beside the log of
+ * an unfinished run. */
 #ifndef CLPIPE_FILE_CODEBOOKS_H
 #define CLPIPE_FILE_CODEBOOKS_H
 

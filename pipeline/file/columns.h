@@ -14,12 +14,12 @@ struct column_writer {
     const char *path;
 };
 
-/* Creates the column in an open group, with that scale; `size` is that of texts (VALUE_TEXT), else NULL.
- * Clear it also after a failure. */
+/* Creates the column in an open group, with that scale; `size` is the width of texts (VALUE_TEXT),
+ * else NULL. Clear it even after a failure. */
 enum status column_create(struct column_writer *out, hid_t file, hid_t group, const char *name,
                           enum value_type type, uint64_t rows, const struct text_size *size,
                           const char *axis, const char *path, struct error *err);
-/* Adds the next row: at most as many bytes as the column is wide. */
+/* Appends a row, of at most the column's width in bytes. */
 enum status column_add(struct column_writer *column, const void *value, size_t bytes,
                        struct error *err);
 /* Adds the next rows, end to end. */

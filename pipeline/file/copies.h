@@ -18,12 +18,12 @@ struct copies {
     const struct row_list *rows;
 };
 
-/* The object `name` (absolute) and what is below it; what is above it must be there. Bytes go from file to
- * file by copy_file_range, which shares them where the file system can. HDF5's one thread. */
+/* Copies the object `name` (absolute) and everything below it; its parent must exist.
+ * copy_file_range copies the bytes, sharing them if the file system can. HDF5's one thread. */
 enum status copies_make(const struct copies *copies, const char *name, struct error *err);
 
-/* Attributes of an object that the format defines, texts and numbers, but for those that `to` has; `only`: those
- * of these names, each with a space behind it, NULL: all. */
+/* Copies the attributes of an object that the format defines, texts and numbers, except those that
+ * `to` has; `only`: the names to copy, each followed by a space; NULL: all. */
 enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from, const char *name,
                               const char *only, struct error *err);
 

@@ -16,8 +16,8 @@
 struct defined {
     const char *name; /* absolute; "*" stands for any one part between slashes */
     H5O_type_t type;
-    const char *mark; /* where the name ends in "*": the attribute without which it is foreign */
-    const char *attributes; /* names, in the order of their bytes, each with a space behind it */
+    const char *mark; /* if the name ends in "*": the attribute without which it is foreign */
+    const char *attributes; /* names in byte order, each followed by a space */
 };
 
 /* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. */

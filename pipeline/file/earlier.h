@@ -18,20 +18,20 @@ struct earlier_rows {
 struct row_map {
     int64_t *earlier; /* for each image: its row, or -1: it is new or has changed */
     uint64_t rows, fresh, gone;
-    bool same; /* every row is where it was, and none is new or gone */
+    bool same; /* every row has its old place, and none is new or missing */
 };
 
-/* `old`: the file that is there now. earlier_source: for each source of the content its number there, or
- * -1. `there`, unless NULL: for each row of `old` what is set here where an image or a failure has its
- * place. */
+/* `old`: the existing file. earlier_source: per source of the content its number in `old`, or -1.
+ * `there`, unless NULL: per row of `old`, set if an image or a failure takes its place. */
 #define ROW_THERE  1
 #define ROW_FAILED 2
 enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, struct result *old,
                          const int *earlier_source, uint8_t *there, struct error *err);
 void row_map_clear(struct row_map *map);
 
-/* *same: all rows are those of INPUT_FILE, whose result is `finished`, in its order, so that there is nothing to
- * write. What was done again is compared column by column, but for what the system says about files. */
+/* *same: all rows are those of INPUT_FILE, whose result is `finished`, in its order, so that
+ * nothing needs to be written. Rows computed again are compared column by column, except for the
+ * file system's data. */
 enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct result *finished,
                           struct error *err);
 

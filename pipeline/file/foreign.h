@@ -23,7 +23,7 @@ void foreign_drop_references(void);
 
 struct foreign_copied {
     uint64_t objects, attributes;
-    /* What was left behind: it belonged to an object that the new file has not, its name is taken
+    /* An object left behind: it belonged to an object that the new file lacks, its name is taken
      * there, or it refers to other objects. */
     uint64_t lost;
 };

@@ -1,8 +1,8 @@
-/* graph.h: /neighbours/FEATURE, the nearest rows of every row: `rows` (N, n) int64, the nearest first,
- * and `distances` (N, n) float32, squared, in the metric's space; -1 and NaN where there are fewer.
- * Attributes of the group: feature, metric, n, squared (1), and content, the identity of the rows that
- * were searched. An
- * update renumbers them and leaves new rows without neighbours; then content is that of before. */
+/* graph.h: /neighbours/FEATURE, the nearest rows of every row: `rows` (N, n) int64, nearest first,
+ * and `distances` (N, n) float32, squared, in the metric's space; -1 and NaN if there are fewer.
+ * Attributes of the group: feature, metric, n, squared (1), and content, the identity of the rows
+ * searched. An update renumbers them and leaves new rows without neighbours; content then stays the
+ * old one. */
 #ifndef CLPIPE_FILE_GRAPH_H
 #define CLPIPE_FILE_GRAPH_H
 

@@ -75,7 +75,7 @@ void h5_discard_file(hid_t *file);
 
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
                             struct error *err);
-/* The same, or opens the one that is there. */
+/* The same, or opens the existing one. */
 enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
                           struct error *err);
 
@@ -84,7 +84,7 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
                               int rank, const hsize_t *dimensions, const char *path,
                               struct error *err);
 
-/* The same with the scale axis[a] at each dimension a, which is made where it is not there. */
+/* The same with the scale axis[a] at each dimension a, creating missing scales. */
 enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
                                 enum value_type type, int rank, const hsize_t *dimensions,
                                 const char *const *axis, const char *path, struct error *err);
@@ -93,8 +93,8 @@ enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value
                           const hsize_t *dimensions, const char *const *axis, const void *values,
                           const char *path, struct error *err);
 
-/* A dataset of rows in chunks of `chunk_rows` of them, deflated by H5_DEFLATE_LEVEL, of values that are
- * shuffled or not; each of its chunks is to be written. */
+/* A dataset of rows in chunks of `chunk_rows`, deflated by H5_DEFLATE_LEVEL, optionally shuffled;
+ * every chunk must be written. */
 #define H5_DEFLATE_LEVEL 1
 enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
                               const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
@@ -124,7 +124,7 @@ enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *er
 /* Text `row` of a column, as a new string, which is UTF-8. */
 enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
                          struct error *err);
-/* A whole column of texts with the scale `axis`, which is made where it is not there. */
+/* A whole column of texts with the scale `axis`, which is created if missing. */
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, const char *path, struct error *err);
 
@@ -143,7 +143,7 @@ enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char
 
 /* --- virtual datasets ------------------------------------------------------------------------ */
 
-/* Who knows those of merged files (parts.h); nobody where no such file is open. */
+/* Provides those of merged files (parts.h); NULL if no such file is open. */
 struct h5_virtual {
     struct raw *(*find)(hid_t dataset);        /* NULL: it was not looked at */
     const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
@@ -175,8 +175,8 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
                             int rank, hsize_t *dimensions, const char *where, const char *path,
                             struct error *err);
 
-/* What is wrong with where and how a dataset's `bytes` bytes are stored, or NULL: its data must lie
- * in this file or its parts, and the file be large enough for them. */
+/* What is wrong with the storage of a dataset's `bytes` bytes, or NULL: its data must lie in this
+ * file or its parts, and the file must be large enough for them. */
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 
 /* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
@@ -184,8 +184,8 @@ const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
 bool h5_get_integer(hid_t object, const char *name, int64_t *value);
 bool h5_get_real(hid_t object, const char *name, double *value);
 
-/* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST bytes.
- * *text is NULL where there is no such attribute and it is not `required`. */
+/* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST
+ * bytes. *text is NULL if the attribute is missing and not `required`. */
 enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
                         const char *path, struct error *err);
 

@@ -1,9 +1,9 @@
-/* h5_library.h: the HDF5 library as a whole, for programs that make no HDF5 call of their own. */
+/* h5_library.h: global setup of the HDF5 library, for programs that do not call it themselves. */
 #ifndef CLPIPE_FILE_H5_LIBRARY_H
 #define CLPIPE_FILE_H5_LIBRARY_H
 
-/* Keeps HDF5 from registering its exit handler, which crashes where a file could not be finished (a
- * full disk). To be called before anything else of HDF5; every file must be closed before exit. */
+/* Keeps HDF5 from registering its exit handler, which crashes if a file could not be finished (a
+ * full disk). Call it before any other HDF5 function; every file must be closed before exit. */
 void h5_library_without_exit_handler(void);
 
 /* The version that is linked at run time. */

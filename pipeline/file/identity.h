@@ -5,7 +5,7 @@
 #include "file/pieces.h"
 #include "file/result.h"
 
-/* What the identities of datasets, their roots, begin with. */
+/* Prefix of the identities, the roots, of datasets. */
 #define IDENTITY_TREE "tree3-"
 
 /* Identity of the file: SHA-256, 64 hexadecimal digits. All values are read. */
@@ -18,7 +18,7 @@ enum status result_feature_identity(struct result *result, const struct result_f
 
 /* --- for those who have digests of pieces already -------------------------------------------- */
 
-/* The digests of a dataset's pieces: pieces_digest, or where they are known from. */
+/* The digests of a dataset's pieces: pieces_digest, or another source that knows them. */
 typedef enum status identity_pieces(void *context, struct pieces *pieces,
                                     const struct serial *serial, hid_t dataset, const char *name,
                                     const struct serial_values *values, struct error *err);

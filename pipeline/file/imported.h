@@ -15,7 +15,7 @@ struct imported_feature {
     const char *name;
     const char *from;                 /* UTF-8 */
     const struct matrix_source *rows; /* one for each image; float32; read once, in order */
-    uint64_t rows_at_once;            /* at most so many in memory; at least 1 */
+    uint64_t rows_at_once;            /* maximum in memory; at least 1 */
     /* Asked for when all rows have been read: imported_digest. */
     enum status (*digest)(void *context, char hex[65], struct error *err);
     /* Called between blocks; anything but STATUS_OK ends it. */
@@ -34,8 +34,8 @@ enum status imported_check(struct result *result, const char *name, bool replace
 enum status imported_equal(bool *equal, struct result *result, const struct imported_feature *feature,
                            struct error *err);
 
-/* Replaces the file of `result` by a copy with that feature. What was made from an older one of
- * that name (clusterings, neighbours) is left out. */
+/* Replaces the file of `result` by a copy with that feature. Clusterings and neighbours of an older
+ * feature of that name are left out. */
 enum status imported_write(struct result *result, const struct imported_feature *feature,
                            struct error *err);
 

@@ -1,4 +1,4 @@
-/* locate.h: where the images of a file are. */
+/* locate.h: locates the images of a file. */
 #ifndef CLPIPE_FILE_LOCATE_H
 #define CLPIPE_FILE_LOCATE_H
 
@@ -8,7 +8,7 @@
 struct locator {
     char *working;      /* text of the working directory */
     char *source;       /* path of the last image's, */
-    char *base;         /* where its relative paths begin, if it is a list, */
+    char *base;         /* the base of its relative paths, if it is a list, */
     uint16_t source_of; /* its number, */
     bool source_is_directory, is_list;
     char *path; /* of the last image */

@@ -14,7 +14,7 @@ struct merge_input {
     bool merged; /* it shows the rows of parts */
     uint32_t thumbnail_size;
     unsigned sources;
-    unsigned first_source; /* of the merged file: where its sources begin */
+    unsigned first_source; /* in the merged file: number of its first source */
     /* Of a shard; count 0: it is none. */
     uint64_t shard, shard_count;
     uint64_t list_first, list_last, list_count; /* items of the list, the last one not among them */
@@ -30,13 +30,13 @@ struct merge_inputs {
     uint64_t images, failures;
 };
 
-/* Clear it also after a failure. Errors as merge_files. */
+/* Clear it even after a failure. Errors are those of merge_files. */
 enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *report,
                               const struct merge_config *config, struct error *err);
 void merge_inputs_clear(struct merge_inputs *inputs);
 
-/* Opens what is to be replaced, without its parts; *file is not valid where there is nothing.
- * STATUS_FAILED: it is no clpipe file. */
+/* Opens the file to be replaced, without its parts; *file is invalid if there is none.
+ * STATUS_FAILED: not a clpipe file. */
 enum status merge_open_output(hid_t *file, const char *output, struct error *err);
 
 #endif

@@ -67,8 +67,8 @@ enum status move_lengths(const struct move_column *column, uint64_t first, uint6
  * length of the longest one, at least 1. */
 enum status move_measure(const struct move *move, struct error *err);
 
-/* Writes all rows of all columns, whose datasets must have their space. HDF5 must not be used meanwhile
- * but under its lock (h5_driver.h). STATUS_INTERRUPTED: `stop` came first. */
+/* Writes all rows of all columns, whose datasets must have their space allocated. HDF5 may be used
+ * meanwhile only under its lock (h5_driver.h). STATUS_INTERRUPTED: `stop` was set. */
 enum status move_rows(const struct move *move, struct error *err);
 
 #endif

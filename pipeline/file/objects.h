@@ -22,17 +22,18 @@ struct objects {
     unsigned count;
 };
 
-/* All of them, by kind and name. Clear it also after a failure. */
+/* All objects, by kind and name. Clear it even after a failure. */
 enum status objects_list(struct objects *out, struct result *result, struct error *err);
 void objects_clear(struct objects *objects);
 
-/* Finds one by its name, with or without a leading '/', or by the last part of it where that is
- * unambiguous. STATUS_USAGE: there is none, or there are several. */
+/* Finds one by name, with or without a leading '/', or by its last component if that is
+ * unambiguous. STATUS_USAGE: none, or several. */
 enum status objects_find(const struct object **out, const struct objects *objects,
                          const struct result *result, const char *name, struct error *err);
 
-/* Replaces the file by a copy without the objects whose flag is set. What was made from a feature
- * must go with it: STATUS_USAGE names it, unless `dependents`, which sets the flags of those too. */
+/* Replaces the file by a copy without the objects whose flag is set. Objects made from a feature
+ * must be removed with it: STATUS_USAGE names them, unless `dependents`, which sets their flags,
+ * too. */
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err);
 

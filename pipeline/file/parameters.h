@@ -23,16 +23,16 @@ const char *parameters_member(const struct parameters *parameters, const char *k
 const char *parameters_entry(const struct parameters *parameters, const char *key, unsigned i,
                              const char **name);
 
-/* Of entry `i` of the list `key`, an object: its text member `text_key` and its number `real_key`; false
- * where there are no such. */
+/* For entry `i` of the list `key`, an object: its text member `text_key` and its number `real_key`;
+ * false if they are missing. */
 bool parameters_item(const struct parameters *parameters, const char *key, unsigned i,
                      const char *text_key, const char **text, const char *real_key, double *real);
 
-/* A non-negative integer member; `otherwise` where there is none. */
+/* A non-negative integer member; `otherwise` if it is missing. */
 unsigned parameters_number(const struct parameters *parameters, const char *key,
                            unsigned otherwise);
 
-/* An integer, number or boolean member of at most 64 bits; false where there is none. */
+/* An integer, number or boolean member of at most 64 bits; false if it is missing. */
 bool parameters_integer(const struct parameters *parameters, const char *key, uint64_t *value);
 bool parameters_real(const struct parameters *parameters, const char *key, double *value);
 bool parameters_boolean(const struct parameters *parameters, const char *key, bool *value);

@@ -18,8 +18,8 @@ struct preset_join {
 /* Reads the attribute's JSON. STATUS_FAILED: it is none that this program understands. */
 enum status preset_join_read(struct preset_join *out, const char *json, struct error *err);
 
-/* What users are told where `feature` is the features of the file's preset: "preset fast", or the names of
- * the features of few images. `result` may be NULL. Returns text. */
+/* The name shown to users if `feature` consists of the features of the file's preset: "preset
+ * fast", or the names of the features of few images. `result` may be NULL. Returns text. */
 const char *preset_join_title(char *text, size_t size, const struct result *result,
                               const char *feature);
 

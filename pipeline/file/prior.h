@@ -21,8 +21,8 @@ struct prior_config {
     bool codes;              /* images without a code do not count */
     unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
     struct result *finished; /* NULL: none */
-    const int *source_now;   /* for each source of `finished`: its number in `sources`, -1: it is
-                                gone; NULL: the same */
+    const int *source_now;   /* per source of `finished`: its number in `sources`, -1: missing;
+                              * NULL: the same */
     const struct records *log; /* as it was before this run */
     int directory;             /* for the index */
 };
@@ -37,20 +37,20 @@ struct prior_cursor {
 };
 enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
                           struct store_record *record, struct error *err);
-/* What lies at a location of `finished`. */
+/* The image or failure at a location of `finished`. */
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
                      struct error *err);
 
 /* Sets thumbnail_size of the configuration. */
 void prior_require_thumbnails(struct prior *prior, unsigned size);
 
-/* As store_prior_unseen and store_prior_below; record->origin is where it lies. */
+/* Like store_prior_unseen and store_prior_below; record->origin is its location. */
 bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                        struct store_record *record);
 bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
                       const char *before, struct store_record *record);
 
-/* As store_prior; record->origin is where it lies. */
+/* Like store_prior; record->origin is its location. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);
 

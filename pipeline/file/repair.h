@@ -21,7 +21,7 @@ struct repair_report {
     bool whole;    /* nothing is wrong with INPUT: nothing is written */
     bool written;  /* to the output */
     bool unfinished; /* INPUT.partial holds work: the command that began it goes on from there */
-    char kept[4096]; /* what INPUT is called now; "" where it was not replaced */
+    char kept[4096]; /* the new name of INPUT; "" if it was not replaced */
     uint64_t images, failures;           /* saved */
     uint64_t images_lost, failures_lost; /* rows that had to be dropped */
     uint64_t clusters, clusters_lost;

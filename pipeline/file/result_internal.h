@@ -71,8 +71,8 @@ extern const struct result_text {
     size_t offset, size;
 } result_feature_text[RESULT_FEATURE_TEXTS];
 
-/* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first are
- * always there, the rest only where the images' folders are classes. */
+/* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
+ * exist, the rest only if the images' folders are classes. */
 #define SWEEP_AXIS          "sweep"
 #define SWEEP_COLUMNS       11
 #define SWEEP_COLUMNS_PLAIN 8

@@ -42,10 +42,10 @@ struct rewrite {
     /* The file that is there now, or NULL: what others have stored in it is kept. */
     struct result *replaced;
     const struct row_map *map; /* where `replaced` is: which of its rows each row was */
-    /* What else is kept of `replaced` (its file and path are set here); NULL: nothing. */
+    /* other objects kept from `replaced` (this sets its file and path); NULL: none */
     struct carry *carry;
-    struct result *classes_of; /* without `carry`: whose classes the file gets; NULL: nobody's */
-    struct result *runs_of; /* whose runs come before this one; NULL: nobody's */
+    struct result *classes_of; /* without `carry`: result whose classes are copied; NULL: none */
+    struct result *runs_of; /* the result whose runs precede this one; NULL: none */
     struct stop *stop;      /* may be NULL */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;

@@ -26,13 +26,13 @@ struct log_input {
 void log_input_init(struct row_input *out, struct log_input *input, const struct records *log,
                     unsigned thumbnail_size);
 
-/* What stat() says now of the file of an image. */
+/* The current stat() of an image's file. */
 struct row_stat {
     uint64_t row, inode;
     int64_t ctime_ns;
 };
 
-/* A finished file, whose datasets are opened when rows of them are asked for. What it lacks are zeros; of
+/* A finished file, whose datasets are opened when their rows are needed. Missing values are zeros;
  * thumbnails as above. */
 struct file_input {
     hid_t file;
@@ -40,7 +40,7 @@ struct file_input {
     const struct feature_set *features; /* by their names; of the same width there */
     unsigned sources, thumbnail_size;
     const int *source_now; /* the number that each of its sources gets; NULL: its own */
-    const struct row_stat *stat; /* in the order of their rows: in the place of its own */
+    const struct row_stat *stat; /* in row order: replaces its own */
     size_t stats;
     pthread_mutex_t lock; /* guards what is opened */
     struct file_column {
@@ -49,7 +49,7 @@ struct file_input {
         struct raw *raw, *data; /* data: of blobs */
     } column[ROW_COLUMNS];
 };
-/* What it is given must outlive it; thumbnail_size 0: no thumbnails are asked for. */
+/* Its arguments must outlive it; thumbnail_size 0: no thumbnails are needed. */
 void file_input_init(struct row_input *out, struct file_input *input, hid_t file, const char *path,
                      unsigned sources, const struct feature_set *features, const int *source_now,
                      unsigned thumbnail_size);

@@ -25,7 +25,7 @@ uint64_t rows_count(const struct rows *rows);
 enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,
                     struct error *err);
 
-/* The dataset of a column, for checks; not above zero where an optional one is missing. */
+/* The dataset of a column, for checks; not positive if an optional one is missing. */
 hid_t rows_dataset(const struct rows *rows, unsigned column);
 
 #endif

@@ -5,8 +5,7 @@
  *
  * Values: numbers as they are in memory on a little-endian machine, texts of datasets with their padding,
  * those of attributes as their length (8 bytes, little-endian) and their bytes. What HDF5 keeps for
- * dimension scales (addresses) is left out: the names of the scales, AXES, say the same.
- */
+ * dimension scales (addresses) is left out: the names of the scales, AXES, say the same. */
 #ifndef CLPIPE_FILE_SERIAL_H
 #define CLPIPE_FILE_SERIAL_H
 
@@ -36,13 +35,13 @@ typedef bool serial_filter(const void *context, const char *attribute);
 enum status serial_group(struct serial *serial, hid_t group, const char *name,
                          serial_filter *filter, const void *context, struct error *err);
 
-/* What serial_dataset finds out. `memory` is to be closed. */
+/* The findings of serial_dataset. Close `memory`. */
 struct serial_values {
     char name[24]; /* of the type */
     hid_t memory;  /* of the values in memory */
     size_t size;   /* of one value */
     int rank;
-    hsize_t dimensions[SERIAL_MOST_AXES]; /* 1 where there is no axis */
+    hsize_t dimensions[SERIAL_MOST_AXES]; /* 1 if there is no axis */
 };
 
 /* The head and the attributes of a dataset. */

@@ -39,8 +39,8 @@ void sidecars_close(struct sidecars **sidecars);
 enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
                          uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
                          struct error *err);
-/* Rows that the file had before, where it has the columns, keep its texts if their pictures were not
- * added. Before the first row; `earlier` must last until the last one. */
+/* Rows that the file already had keep its texts, if it has the columns and their pictures were not
+ * added. Call it before the first row; `earlier` must live until the last one. */
 enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
 /* `earlier_row`: which row of that file it was, or SIDECAR_NO_ROW. A row whose picture was not added
  * otherwise has nothing but its key. */
@@ -66,10 +66,10 @@ struct sidecar_reader;
 /* Has the file the columns? */
 bool sidecars_stored(const struct result *result);
 
-/* *out is NULL where the file has none. */
+/* *out is NULL if the file has none. */
 enum status sidecar_reader_open(struct sidecar_reader **out, struct result *result,
                                 struct error *err);
-/* The texts of a row, "" where there is none; an integer cls as %lld prints it. Valid until the next
+/* The texts of a row, "" for missing ones; an integer cls as %lld prints it. Valid until the next
  * call. */
 enum status sidecar_reader_row(struct sidecar_reader *reader, uint64_t row,
                                const char *text[SIDECAR_COLUMNS], struct error *err);

@@ -7,13 +7,13 @@
 #include "file/result.h"
 
 /* The signature of a command, or of a finished file, whose features must have as many values as
- * those of `content`. Free the result; NULL with *err filled. */
+ * those of `content`. The caller frees it; NULL with *err set. */
 char *signature_of_content(const struct content *content, struct error *err);
 char *signature_of_result(const struct result *result, const struct content *content,
                           struct error *err);
 
-/* What a signature was made from, as far as it shapes rows and the file's parameters: sources,
- * features (without codebooks), decode_scale, preset and parameters. Clear it also after a failure. */
+/* The input of a signature, as far as it affects rows and the file's parameters: sources, features
+ * (without codebooks), decode_scale, preset and parameters. Clear it even after a failure. */
 struct signature_parts {
     struct content content; /* points into what follows */
     struct feature_set features;

@@ -10,8 +10,7 @@
  *
  * Resuming: a previous log of the same parameters, and a finished OUT.h5 of the same sources and
  * parameters, are both in walk order; store_open offers their rows through store_prior so that the
- * pipeline does not do again what is done (same source, path, size and mtime).
- */
+ * pipeline does not do again what is done (same source, path, size and mtime). */
 #ifndef CLPIPE_FILE_STORE_H
 #define CLPIPE_FILE_STORE_H
 
@@ -26,13 +25,13 @@ struct result;
 struct sidecars;
 struct store;
 
-/* What it points to must outlive the store. */
+/* Objects that it points to must outlive the store. */
 struct store_config {
     const char *output;  /* final name, "F.h5" */
     const char *command; /* the command line, which resumes the run if it is interrupted; or NULL */
     struct content content;
-    /* What the existing file was made from, as the caller has read it to plan an update; a file that
-     * is otherwise by now is refused. NULL: it must have been made from `content`. */
+    /* What the existing file was made from, as read by the caller to plan an update; the file is
+     * refused if it has changed since. NULL: it must have been made from `content`. */
     const struct content *old;
     /* The number that each source of `content` has in the existing file, ascending but for sources
      * that it does not have (-1). NULL: the same numbers. */
@@ -102,8 +101,8 @@ bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
                         uint32_t path_length, struct store_record *record);
 bool store_prior_below(struct store *store, uint16_t source, const char *directory,
                        const char *before, struct store_record *record);
-/* How many images of the existing file's `source` are at or below `path`, as above: also where they
- * are no earlier work, since features are added. */
+/* The number of images of the existing file's `source` at or below `path`, as above, even if they
+ * are no earlier work because features are added. */
 enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
                            const char *path, struct error *err);
 
@@ -118,14 +117,14 @@ enum status store_list_known(struct store *store, uint16_t source,
  * same lock as store_prior. */
 enum status store_known(struct store *store, uint64_t location, struct store_record *record,
                         struct error *err);
-/* True where a finished file is updated: it may know items that the run does not look at. */
+/* True if a finished file is updated: it may have items that the run does not visit. */
 bool store_updates(const struct store *store);
 
 /* The share of the list that the rows are, once the list is known. Before store_finish. */
 void store_set_share(struct store *store, const struct list_share *share);
 
-/* What lies beside the pictures, to be stored with the rows; it must outlive store_finish. NULL: nothing
- * is, as without this call. */
+/* The pictures' sidecar texts, stored with the rows; it must outlive store_finish. NULL, or without
+ * this call: none. */
 void store_set_sidecars(struct store *store, struct sidecars *sidecars);
 
 /* The longest side of the thumbnails in the file that is updated; 0: it has none. *file: whether
@@ -173,8 +172,8 @@ enum status store_may_all_go(struct store *store, struct error *err);
 /* Nothing of this run is worth keeping: store_close will remove the work directory. */
 void store_discard(struct store *store);
 
-/* Frees. Without store_finish the work directory is kept if it holds records, removed otherwise.
- * Accepts NULL and NULLs. */
+/* Frees the store. Without store_finish the work directory is kept if it has records, else removed.
+ * Accepts NULL and a pointer to NULL. */
 void store_close(struct store **store);
 
 #endif

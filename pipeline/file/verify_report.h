@@ -42,8 +42,8 @@ enum status verify_graphs(struct verify *verify, struct error *err);
 void verify_broken(struct verify *verify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What `where` stands on could not be read. Where damage has been found, that is damage like any other: it
- * is reported. Else the error. */
+/* The data of `where` could not be read. If that is due to damage, it is reported like other
+ * damage; else it is the error. */
 enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,
                               struct error *err);
 

@@ -35,7 +35,7 @@ enum status words_of_pictures(struct word (*out)[WORDS_MOST], struct words *word
 /* The numbers of the clusters, the largest first, the caller's to free; NULL: no memory. */
 uint32_t *clusters_by_size(const uint64_t *sizes, uint32_t k);
 
-/* "daisy 94 %, bee 5 %"; "" where there is none. Returns text. */
+/* "daisy 94 %, bee 5 %"; "" if there are none. Returns text. */
 char *words_text(char *text, size_t size, const struct word *word, unsigned count);
 
 #endif
