@@ -1,5 +1,4 @@
-/* machine.h: what a clustering job gets from its caller: devices, limits, and progress
- * callbacks. */
+/* machine.h: what a clustering job gets from its caller: devices, limits, progress callbacks. */
 #ifndef CLPIPE_CLUSTERING_MACHINE_H
 #define CLPIPE_CLUSTERING_MACHINE_H
 

@@ -1,5 +1,4 @@
-/* matrix_input.h: INPUT of a clustering: a clpipe file, FILE.h5:/dataset of any HDF5 file, or
- * FILE.npy. */
+/* matrix_input.h: INPUT of a clustering: a clpipe file, FILE.h5:/dataset (HDF5), or FILE.npy. */
 #ifndef CLPIPE_CLUSTERING_MATRIX_INPUT_H
 #define CLPIPE_CLUSTERING_MATRIX_INPUT_H
 

@@ -21,8 +21,7 @@ struct axes {
 void axes_init(struct axes *axes, hid_t file, const char *path);
 void axes_clear(struct axes *axes);
 
-/* The name (at the root, without '/') of the scale on an axis of a dataset, or "" if it has
- * none. */
+/* The name (at the root, without '/') of the scale on an axis of a dataset; "" if none. */
 enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset, unsigned axis,
                       struct error *err);
 

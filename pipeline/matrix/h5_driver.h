@@ -31,8 +31,7 @@ void h5_driver_note_damage(hid_t object);
  * failure is recorded. */
 void h5_driver_copy(bool begin);
 
-/* HDF5 may be built for one thread: lock around its calls in threads that read rows in parallel.
- * Not recursive. */
+/* HDF5 may be built for one thread: lock around its calls in parallel readers. Not recursive. */
 void h5_driver_lock(void);
 void h5_driver_unlock(void);
 

@@ -13,7 +13,7 @@
 /* Stops HDF5 from printing; each thread calls it before its first HDF5 call that may fail. */
 void h5_quiet(void);
 
-/* Turns the calling thread's error stack into STATUS_FAILED "cannot WHAT PATH: ..." and clears
+/* Turns the calling thread's error stack into STATUS_FAILED "cannot WHAT PATH: ...", clearing
  * it. */
 enum status h5_fail(struct error *err, const char *call, const char *what, const char *path);
 

@@ -86,8 +86,7 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-/* Names the first matrices in the file, separated by commas. *unreadable: why an object could not
- * be read. */
+/* Names the first matrices in the file. *unreadable: why an object could not be read. */
 static void list_matrices(char *text, size_t size, hid_t file, unsigned most, const char *path,
                           struct error *unreadable)
 {

@@ -6,8 +6,7 @@
 
 #include "matrix/matrix.h"
 
-/* STATUS_FAILED: not HDF5, no such dataset (the message lists the existing ones), not a numeric
- * matrix. */
+/* STATUS_FAILED: not HDF5, no such dataset (the message lists those that exist), not numeric. */
 enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
                              struct error *err);
 /* The same; also accepts one dimension, as one column. */

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of a part's rows read at a time, so that they are still cached when copied to their
- * place. */
+/* Bytes of a part's rows read at a time, so that they are still cached when copied. */
 #define BLOCK_BYTES (256u << 10)
 
 struct joined {
@@ -95,8 +94,7 @@ static enum status joined_read(void *context, uint64_t first, uint64_t count, fl
     return status;
 }
 
-/* Without this, rows lacking a part would be nearer than others; by a preset's rule the part is
- * left out. */
+/* Otherwise rows lacking a part would be nearer than others; a preset's rule omits the part. */
 static bool joined_blank(const void *context, const float *row)
 {
     const struct joined *joined = context;

@@ -29,8 +29,7 @@ struct joined_unit {
 /* Applies it to one row, in place. Thread-safe. */
 void joined_unit_row(float *row, const struct joined_unit *unit);
 
-/* joined_open with that rule; unit->columns and weights are those of the parts, whose own weights
- * are 1. */
+/* joined_open with that rule; unit->columns and weights describe the parts, all of weight 1. */
 enum status joined_open_unit(struct matrix_source *out, const char *name,
                              const struct joined_part *parts, const struct joined_unit *unit,
                              struct error *err);

@@ -79,8 +79,7 @@ uint64_t matrix_rows_at_once(const struct matrix_source *matrix);
 enum status matrix_column(float **values, const struct matrix_source *matrix, const char *name,
                           struct error *err);
 
-/* Counts distinct rows, up to `most`, ignoring those that begin with NaN. roots: compares square
- * roots. */
+/* Counts distinct rows, up to `most`, except those beginning with NaN. roots: of square roots. */
 enum status matrix_distinct(uint32_t *distinct, const struct matrix_source *matrix, uint32_t most,
                             bool roots, struct error *err);
 

@@ -351,7 +351,7 @@ enum status npy_open_vector(struct matrix_source *out, const char *path, struct 
 
 void npy_header(char text[NPY_HEADER], size_t *out, const char *dtype, uint64_t rows, uint64_t columns)
 {
-    /* Magic, version and length take 10 bytes; padded with spaces to a multiple of 64, ending in a
+    /* Magic, version and length take 10 bytes; space-padded to a multiple of 64, ending in
      * newline. */
     char shape[64];
     if (columns > 0)

@@ -1,5 +1,4 @@
-/* raw.c: types and locations of datasets; values stored in the file as they are, or read by
- * HDF5. */
+/* raw.c: types and locations of datasets; values stored as they are, or read by HDF5. */
 #include "matrix/raw.h"
 #include "base/minmax.h"
 #include "base/output.h"

@@ -214,8 +214,7 @@ static uint32_t fletcher32(const unsigned char *data, size_t size)
     return high << 16 | low;
 }
 
-/* The checksum follows the data, little-endian; HDF5 before 1.6.3 swapped the bytes of both
- * halves. */
+/* The checksum follows the data, little-endian; HDF5 before 1.6.3 swapped bytes in both halves. */
 static bool sum_is_right(const unsigned char *data, size_t size)
 {
     const uint32_t sum = fletcher32(data, size);
@@ -225,8 +224,7 @@ static bool sum_is_right(const unsigned char *data, size_t size)
     return sum == is || sum == ((is & 0xff00ff) << 8 | (is >> 8 & 0xff00ff));
 }
 
-/* The size that inflating filter i must produce: the values, and the checksums of filters applied
- * earlier. */
+/* The size that inflating filter i must produce: values, and checksums of earlier filters. */
 static size_t expected_before(const struct raw_chunks *c, unsigned i, uint32_t skipped)
 {
     size_t bytes = c->bytes;

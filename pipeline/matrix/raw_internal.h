@@ -11,8 +11,7 @@ enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, v
 enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t start[2],
                            const hsize_t extent[2], void *values, struct error *err);
 
-/* raw->chunks stays NULL if the chunks of a band take too much memory. `list`: the dataset creation
- * properties. */
+/* raw->chunks stays NULL if a band takes too much memory. `list`: dataset creation properties. */
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
 void raw_chunks_close(struct raw *raw);
 enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,

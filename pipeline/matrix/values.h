@@ -16,8 +16,7 @@ struct value_format {
 bool values_known(struct value_format format);
 /* Whether stored values need no conversion: float32 in the host's byte order. */
 bool values_direct(struct value_format format);
-/* Converts `count` values, each rounded to the nearest float32; values beyond it become infinities.
- * Thread-safe. */
+/* Converts `count` values to the nearest float32; larger ones become infinities. Thread-safe. */
 void values_convert(float *out, const void *in, size_t count, struct value_format format);
 
 /* Reverses the bytes of each value: 1, 2, 4 or 8. */

@@ -1,5 +1,4 @@
-/* album.c: one pass finds the common prefixes of paths, one reads the rows, then they are
- * sorted. */
+/* album.c: one pass finds common prefixes of paths, one reads the rows, then they are sorted. */
 #include "report/album.h"
 #include "base/hash.h"
 #include <math.h>

@@ -1,5 +1,4 @@
-/* embedded_asset.h: the pages' files embedded in the program; tools/embed_assets.py generates the
- * table. */
+/* embedded_asset.h: the pages' files in the program; tools/embed_assets.py generates the table. */
 #ifndef CLPIPE_REPORT_EMBEDDED_ASSET_H
 #define CLPIPE_REPORT_EMBEDDED_ASSET_H
 

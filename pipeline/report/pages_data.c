@@ -172,8 +172,7 @@ static int compare_addresses(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* data/find-N.js: id and number of each picture, ordered by id and divided equally among the
- * files. */
+/* data/find-N.js: id and number of each picture, ordered by id, split equally into files. */
 enum status pages_make_addresses(struct pages *pages, struct error *err)
 {
     const struct album *album = &pages->album;

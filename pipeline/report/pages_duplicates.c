@@ -6,8 +6,7 @@
 #include "report/pages_script.h"
 #include <stdio.h>
 
-/* Maximum number of pairs of codes for near copies: about half a minute on two cores, 245,000
- * pictures. */
+/* Maximum number of pairs for near copies: half a minute on two cores, 245,000 pictures. */
 #define MOST_PAIRS 3e10
 
 bool pages_compare_codes(uint64_t images)

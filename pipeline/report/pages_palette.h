@@ -17,8 +17,7 @@ struct palette {
     } colour[PALETTE_COLOURS]; /* the largest share first */
 };
 
-/* Weights of colours on a grid of 16 x 16 x 16, with the sums of their values. Initialise it to
- * zero. */
+/* Weights of colours on a grid of 16 x 16 x 16, with the sums of their values. Zero it first. */
 #define PALETTE_AXIS  16
 #define PALETTE_CELLS (PALETTE_AXIS * PALETTE_AXIS * PALETTE_AXIS)
 struct palette_cells {

@@ -83,8 +83,7 @@ static void map_progress(void *context, uint64_t done, uint64_t total)
         config->progress(config->progress_context, "map", done, total);
 }
 
-/* Reads what `clpipe similar --all` has stored for the same rows and metric; *found false: nothing
- * usable. */
+/* Reads what `clpipe similar --all` has stored for these rows and metric; *found false: nothing. */
 static enum status read_graph(struct similar *similar, bool *found, struct error *err)
 {
     struct graph graph = {0};

@@ -27,8 +27,8 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
                             struct error *err);
 void row_values_close(struct row_values *values);
 
-/* Candidates [first, first + count), at most block_rows unless all are resident; valid until the
- * next call. */
+/* Candidates [first, first + count), at most block_rows unless resident; valid until the next
+ * call. */
 enum status row_values_at(const float **rows, struct row_values *values, uint64_t first, uint64_t count,
                           struct error *err);
 

@@ -563,8 +563,7 @@ static enum status make_archive(struct shards *shards, uint64_t number, struct s
     return status;
 }
 
-/* Whether an archive is complete: it has the recorded size. parameters: receives its description,
- * unless NULL. */
+/* Whether an archive is complete: has the recorded size. parameters: its description, or NULL. */
 static bool is_there(struct parameters **parameters, const struct shards *shards, uint64_t number)
 {
     char *path = NULL, *about = NULL, *text = NULL;
