@@ -169,6 +169,16 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
             return misuse(err, options->command,
                           "--levels %s: each level must have fewer clusters than the one before", text);
     }
+    if (!(text = options->resample))
+        return STATUS_OK;
+    if (k && options->k.last > options->k.first)
+        return misuse(err, options->command, "--resample requires a single k");
+    if (k)
+        *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)options->k.last}};
+    const char *at = text;
+    if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' || !take_number(&out->rounds, &at, ""))
+        return misuse(err, options->command,
+                      "--resample %s: rows of each cluster and rounds are expected, like 20:10", text);
     return STATUS_OK;
 }
 

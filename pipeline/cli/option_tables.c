@@ -243,6 +243,8 @@ const struct option cluster_rows[] = {
     {"levels", 0, OPTION_TEXT, AT(levels), "K1,K2,...", NULL, NULL, 0, 0,
      "K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as /clusters/NAME, NAME-2, "
      "..."},
+    {"resample", 0, OPTION_TEXT, AT(resample), "N:R", NULL, NULL, 0, 0,
+     "cluster the N rows nearest to each centroid R times in place of all rows, and assign all to the result"},
     PLOT_ROW,
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "the preset's, or the only one", 0, 0,
      "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several"},

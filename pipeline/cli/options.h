@@ -95,7 +95,7 @@ struct options {
     /* cluster, run, assign */
     struct number_range k;
     uint64_t seed, n_init, max_iter, mini_batch;
-    const char *feature, *name, *init, *plot, *weights, *levels;
+    const char *feature, *name, *init, *plot, *weights, *levels, *resample;
     double tol, checkpoint, whiten;
     uint64_t pca;
     bool center;

@@ -67,7 +67,7 @@ static enum status complete(struct levels *levels, struct cluster_outcome *out,
 static enum status keep(struct levels *levels, const struct cluster_outcome *out, uint32_t round,
                         struct error *err)
 {
-    if (levels->wanted->count == 1 && levels->wanted->rounds == 0 && levels->wanted->parts == 0)
+    if (levels->wanted->count == 1 && levels->wanted->rounds == 0)
         return STATUS_OK;
     enum status status = checkpoint_add_fit(&levels->fits, out, round, round > 0, err);
     if (status == STATUS_OK && is_first(levels))
@@ -88,6 +88,80 @@ static enum status fit(struct levels *levels, struct cluster_outcome *out, uint3
     }
     const enum status status = find(levels, out, rows, config, err);
     return status == STATUS_OK ? keep(levels, out, 0, err) : status;
+}
+
+/* --- resampling ------------------------------------------------------------------------------ */
+
+static int compare_rows(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The numbers of the rows nearest to each centroid, ascending, for all processes. */
+static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct levels *levels,
+                               const struct cluster_outcome *out, const struct cluster_config *config,
+                               uint64_t all, struct error *err)
+{
+    const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
+    const size_t bytes = (size_t)config->k * n * sizeof **rows;
+    int64_t *nearest = malloc(bytes);
+    uint64_t *sizes = malloc(config->k * sizeof *sizes);
+    int32_t *labels = malloc((size_t)all * sizeof *labels);
+    enum status status =
+        nearest && sizes && labels ? STATUS_OK : error_memory(err, bytes, "the nearest rows");
+    *count = 0;
+    if (status == STATUS_OK && is_first(levels)) {
+        for (uint64_t i = 0; i < all; i++)
+            labels[i] = config->weights && config->weights[i] == 0 ? -1 : out->labels[i];
+        labelled_count(sizes, nearest, n, labels, out->distances, all, config->k);
+        for (size_t i = 0; i < (size_t)config->k * n; i++)
+            if (nearest[i] >= 0)
+                nearest[(*count)++] = nearest[i];
+        qsort(nearest, *count, sizeof *nearest, compare_rows);
+    }
+    if (status == STATUS_OK)
+        status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
+    if (status == STATUS_OK)
+        status = comm_broadcast(levels->comm, nearest, *count * sizeof *nearest, 0, err);
+    free(sizes);
+    free(labels);
+    *rows = (uint64_t *)nearest;
+    return status;
+}
+
+static enum status resample(struct levels *levels, struct cluster_outcome *out, uint32_t round,
+                            const struct matrix_source *all, const struct cluster_config *config,
+                            struct error *err)
+{
+    struct cluster_config of_few = *config;
+    struct cluster_outcome found = {0};
+    struct matrix_source rows;
+    uint64_t *row = NULL, count;
+    float *weights = NULL;
+    enum status status = choose_rows(&row, &count, levels, out, config, all->rows, err);
+    if (status == STATUS_OK && config->weights && !(weights = malloc(count * sizeof *weights)))
+        status = error_memory(err, count * sizeof *weights, "weights");
+    for (uint64_t i = 0; weights && i < count; i++)
+        weights[i] = config->weights[row[i]];
+    of_few.weights = weights;
+    of_few.init = INIT_KMEANSPP;
+    of_few.seed = config->seed + round;
+    of_few.reading = NULL;
+    struct matrix_list list = {all, row};
+    matrix_list_source(&rows, &list, count);
+    if (status == STATUS_OK)
+        status = find(levels, &found, &rows, &of_few, err);
+    if (status == STATUS_OK) {
+        cluster_outcome_clear(out);
+        status = complete(levels, out, all, &found, config, err);
+    }
+    if (status == STATUS_OK)
+        status = keep(levels, out, round, err);
+    cluster_outcome_clear(&found);
+    free(weights);
+    free(row);
+    return status;
 }
 
 /* --- levels ---------------------------------------------------------------------------------- */
@@ -111,7 +185,10 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
 {
     const struct cluster_config config = config_above(levels, number);
     uint32_t round;
-    return fit(levels, &level->outcome, &round, rows, &config, err);
+    enum status status = fit(levels, &level->outcome, &round, rows, &config, err);
+    while (round < levels->wanted->rounds && status == STATUS_OK)
+        status = resample(levels, &level->outcome, ++round, rows, &config, err);
+    return status;
 }
 
 static enum status make_levels(struct levels *levels, struct cluster_level *level,
@@ -213,7 +290,7 @@ enum status cluster_levels_run(struct cluster_level *level, const struct cluster
     struct comm alone = {.size = 1}, *comm = processes_comm(config->processes);
     struct levels levels = {
         .devices = devices, .wanted = wanted, .config = *config, .comm = comm ? comm : &alone};
-    const bool several = wanted->count > 1 || wanted->rounds > 0 || wanted->parts > 0;
+    const bool several = wanted->count > 1 || wanted->rounds > 0;
     enum status status = STATUS_OK;
     if (several && config->checkpoint) {
         levels.checkpoint = *config->checkpoint;

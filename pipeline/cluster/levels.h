@@ -10,7 +10,6 @@ struct cluster_levels_config {
     uint32_t count;              /* of levels; 1: of rows alone */
     uint32_t k[CLUSTER_LEVELS];  /* descending */
     uint32_t nearest, rounds;    /* how often a level is resampled: from so many rows of each cluster */
-    uint32_t parts, part_k;      /* the level of parts x part_k clusters is made of so many parts; 0: none */
 };
 
 /* A level: labels, distances, sizes, nearest and inertia of its outcome are of all rows, iterations and

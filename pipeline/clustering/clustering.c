@@ -236,9 +236,6 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? "," : "", levels->k[i]);
     if (levels->count > 1)
         json_string(json, "levels", text);
-    snprintf(text, sizeof text, "%ux%u", levels->parts, levels->part_k);
-    if (levels->parts > 0)
-        json_string(json, "split", text);
     snprintf(text, sizeof text, "%u:%u", levels->nearest, levels->rounds);
     if (levels->rounds > 0)
         json_string(json, "resample", text);

@@ -102,7 +102,8 @@ def test_weights_are_of_rows(place, tmp_path):
     assert attributes["inertia"] == pytest.approx((weights * coarse["distances"]).sum(), rel=1e-6)
 
 
-WAYS = {"plain": ("--levels", "60,12,4"), "cosine": ("--levels", "40,6", "--metric", "cosine", "--n-init", 2)}
+WAYS = {"plain": ("--levels", "60,12,4"), "cosine": ("--levels", "40,6", "--metric", "cosine", "--n-init", 2),
+        "resampled": ("--levels", "60,12", "--resample", "5:3", "--weights", "weights.npy")}
 
 
 @pytest.fixture(scope="module", params=WAYS)
@@ -231,6 +232,27 @@ def test_parents_are_verified(file, tmp_path):
     (["-k", 3, "--levels", "4,2"], "exclude each other"), (["--levels", "4,4"], "fewer clusters"),
     (["--levels", "4,"], "numbers of clusters"), (["--levels", ","], "numbers of clusters"),
     (["--levels", "0"], "numbers of clusters"), (["--levels", "20,10,9,8,7,6,5,4,3,2"], "at most 9"),
+    (["-k", "2:4", "--resample", "3:2"], "single k"), (["-k", 4, "--resample", "3"], "like 20:10"),
     ([], "give -k K, or --levels")])
 def test_wrong_options(place, words, says):
     check_one_error(run_clpipe("cluster", "rows.npy", *words, "-o", "wrong.h5", cwd=place), 2, says)
+
+
+def test_resampled(place, tmp_path):
+    """The N rows nearest to each centroid are clustered with the next seed, and all rows go to the result."""
+    rows = numpy.load(place / "rows.npy")
+    options = ("--seed", 3, "--device", "cpu")
+    cluster(place / "rows.npy", "--levels", "30,5", "--resample", "4:2", *options, "-o", "x.h5", cwd=tmp_path)
+    cluster(place / "rows.npy", "-k", 30, *options, "-o", "r0.h5", cwd=tmp_path)
+    for r in 1, 2:
+        before = stored(tmp_path / f"r{r - 1}.h5")[0]
+        few = [row for c in range(30) for row in sorted(
+            numpy.flatnonzero(before["labels"] == c), key=lambda row: (before["distances"][row], row))[:4]]
+        numpy.save(tmp_path / "few.npy", rows[sorted(few)])
+        cluster("few.npy", "-k", 30, "--seed", 3 + r, "--device", "cpu", "-o", f"few{r}.h5", cwd=tmp_path)
+        result = run_clpipe("assign", f"few{r}.h5", place / "rows.npy", "-o", f"r{r}.h5", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    wanted, (fine, attributes) = stored(tmp_path / "r2.h5")[0], tree(tmp_path / "x.h5")[0]
+    assert all(numpy.array_equal(fine[key], wanted[key]) for key in ("centroids", "labels", "distances", "sizes"))
+    assert attributes["iterations"] == stored(tmp_path / "few2.h5")[1]["iterations"]
+    check_levels(tree(tmp_path / "x.h5"), rows.astype(float))

@@ -238,9 +238,10 @@ def codebook(*source: PathLike, output: Text = None, feature: Texts = None,
     return call("codebook", source, locals())
 
 
-def cluster(*input: PathLike, k: Number = None, levels: Text = None, plot: Text = None,
-            feature: Text = None, name: Text = None, init: Text = None, seed: Integer = None,
-            n_init: Integer = None, max_iter: Integer = None, tol: Optional[float] = None,
+def cluster(*input: PathLike, k: Number = None, levels: Text = None, resample: Text = None,
+            plot: Text = None, feature: Text = None, name: Text = None, init: Text = None,
+            seed: Integer = None, n_init: Integer = None, max_iter: Integer = None,
+            tol: Optional[float] = None,
             metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, pca: Integer = None,
             whiten: Optional[float] = None, center: bool = False, mini_batch: Integer = None,
             weights: Text = None, paths: Text = None, checkpoint: Seconds = None, max_time: Seconds = None,
@@ -259,6 +260,8 @@ def cluster(*input: PathLike, k: Number = None, levels: Text = None, plot: Text 
       and stores the quality measures of all
     levels: K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as /clusters/NAME,
       NAME-2, ...
+    resample: cluster the N rows nearest to each centroid R times in place of all rows, and assign all to
+      the result
     feature: feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several [the preset's, or
       the only one]
     n_init: number of runs from different initial centroids; the best is kept [1]
