@@ -14,9 +14,11 @@ import pytest
 
 from conftest import CLPIPE, ROOT, check_one_error, draw_photos, error_lines
 
-# The table of commands, with what each needs to get past the check of its arguments.
-TABLE = re.findall(r'\{\.name = "([a-z-]+)",(.*?)\.run = ',
-                   (ROOT / "pipeline" / "cli" / "commands.c").read_text(), re.S)
+# The commands in their order, and what each needs to get past the check of its arguments.
+SOURCES = {path.name: path.read_text() for path in (ROOT / "pipeline" / "cli").glob("*.c")}
+TABLE = {symbol: (name, body) for text in SOURCES.values() for symbol, name, body in re.findall(
+    r'const struct command (command_\w+) = \{\s*\.name = "([a-z-]+)",(.*?)\.run = ', text, re.S)}
+TABLE = [TABLE[symbol] for symbol in re.findall(r"&(command_\w+)", SOURCES["commands.c"])]
 COMMANDS = [name for name, _ in TABLE]
 OPERANDS = {name: ["x"] * int((re.search(r"\.min_operands = (\d+)", body) or [0, 0])[1])
             for name, body in TABLE}
