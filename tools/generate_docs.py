@@ -304,9 +304,8 @@ def python_command(command, documented):
     signature = ", ".join(part.replace(" ", "\0") for part in parts + ["**common: Unpack[Common]"])
     lines = wrapped("def %s(%s)\0->\0Report:" % (name, signature), "", " " * (len(name) + 5))
     arguments = re.sub(r" ?\[OPTIONS\]", "", command["arguments"])
-    text = ['    """' + sentence(command["summary"])]
-    if arguments:
-        text += ["", "    As clpipe %s %s." % (command["name"], arguments)]
+    line = " As clpipe %s %s." % (command["name"], arguments.rstrip(".")) if arguments else ""
+    text = wrapped('"""' + sentence(command["summary"]) + line, "    ")
     for paragraph in command.get("about", "").splitlines():
         text += [""] + wrapped(paragraph, "    ")
     new, old = [], {}

@@ -8,6 +8,7 @@ import json
 import logging
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -220,8 +221,14 @@ def test_datasets(photos, tmp_path):
     rows = package.FeatureDataset(tmp_path / "f.h5", labels="kmeans")
     values, label = rows[-1]
     assert len(rows) == 13 and values.shape == (4,) and values.dtype == torch.float32 and label in (0, 1)
-    batches = list(torch.utils.data.DataLoader(rows, batch_size=4, num_workers=2))
-    assert sum(len(batch[1]) for batch in batches) == 13
+    loader = torch.utils.data.DataLoader
+    batches = list(loader(rows, batch_size=4, num_workers=2))  # forked while the file is open here
+    with package.open(tmp_path / "f.h5") as f:
+        assert numpy.array_equal(torch.cat([batch[0] for batch in batches]).numpy(), f.feature())
+        assert torch.cat([batch[1] for batch in batches]).tolist() == list(f.label_rows("kmeans"))
+    pictures = package.ThumbnailDataset(tmp_path / "f.h5", transform=lambda image: image.resize((4, 2)).size)
+    assert len(list(loader(pictures, batch_size=5, num_workers=2))) == 3 and pictures[-13] == (4, 2)
     assert package.ThumbnailDataset(tmp_path / "f.h5")[0].shape[0] == 3
+    assert torch.equal(pickle.loads(pickle.dumps(rows))[3][0], rows[3][0])  # as a spawned process has it
     with pytest.raises(IndexError):
         rows[13]

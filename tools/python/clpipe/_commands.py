@@ -39,9 +39,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
         histogram_variant: Text = None,
         jpeg_pixels: Optional[Literal["auto", "host", "coefficients", "device"]] = None,
         drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Extract features from a directory of images and cluster them.
-
-    As clpipe run SOURCE... [-k K] [-o F.h5].
+    """Extract features from a directory of images and cluster them. As clpipe run SOURCE... [-k K] [-o
+    F.h5].
 
     Decodes every image in the sources, computes its features, clusters the images with k-means and writes
     one HDF5 file, which also lists the files that failed and why. Run the same command again to add new
@@ -170,9 +169,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
            histogram_variant: Text = None,
            jpeg_pixels: Optional[Literal["auto", "host", "coefficients", "device"]] = None,
            drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Extract features from images into a file.
-
-    As clpipe ingest SOURCE... -o F.h5.
+    """Extract features from images into a file. As clpipe ingest SOURCE... -o F.h5.
 
     Decodes every image in the sources and writes its features to F.h5. If F.h5 exists, it is updated: only
     new and changed files are read, a further source is added, a source that is not given stays as it is,
@@ -195,9 +192,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
 def list(*source: PathLike, output: Text = None, follow_symlinks: bool = False, archives: bool = False,
          hidden: bool = False, include: Texts = None, exclude: Texts = None, force: bool = False,
          **common: Unpack[Common]) -> Report:
-    """List the files of sources once, for many ingests.
-
-    As clpipe list SOURCE... -o LIST.
+    """List the files of sources once, for many ingests. As clpipe list SOURCE... -o LIST.
 
     Walks the sources, looks into archives, and writes the paths, sizes and times of all files, and the
     places of members, to LIST. A command that is given @LIST walks nothing: so each of many shards begins
@@ -219,9 +214,8 @@ def codebook(*source: PathLike, output: Text = None, feature: Texts = None,
              isolate: bool = False, max_decode_seconds: Seconds = None, follow_symlinks: bool = False,
              archives: bool = False, hidden: bool = False, include: Texts = None, exclude: Texts = None,
              limit: Integer = None, max_time: Seconds = None, **common: Unpack[Common]) -> Report:
-    """Learn the codebooks of features from a sample of images.
-
-    As clpipe codebook SOURCE... -o C.h5 --feature SPEC|--preset NAME.
+    """Learn the codebooks of features from a sample of images. As clpipe codebook SOURCE... -o C.h5
+    --feature SPEC|--preset NAME.
 
     An ingest learns the codebooks that its features need from its own images. This command does so once, so
     that several files have the same: ingest takes the codebooks of C.h5 with --codebook C.h5, or that of
@@ -247,9 +241,7 @@ def cluster(*input: PathLike, k: Number = None, levels: Text = None, resample: T
             weights: Text = None, paths: Text = None, checkpoint: Seconds = None, max_time: Seconds = None,
             output: Text = None, verify_input: bool = False, force: bool = False,
             drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Cluster rows with k-means.
-
-    As clpipe cluster INPUT... -k K.
+    """Cluster rows with k-means. As clpipe cluster INPUT... -k K.
 
     INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. The clusters are
     stored in the clpipe file, which is replaced by a new copy and never changed in place; for the other
@@ -282,9 +274,7 @@ def cluster(*input: PathLike, k: Number = None, levels: Text = None, resample: T
 def assign(*file: PathLike, name: Text = None, feature: Text = None, paths: Text = None,
            output: Text = None, verify_input: bool = False, force: bool = False,
            drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Label rows with the centroids of an earlier clustering.
-
-    As clpipe assign C.h5 INPUT....
+    """Label rows with the centroids of an earlier clustering. As clpipe assign C.h5 INPUT.
 
     Labels each row of INPUT with its nearest centroid in C.h5. INPUT is a clpipe file with the same
     feature, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. The labels are stored in the clpipe
@@ -302,9 +292,7 @@ def assign(*file: PathLike, name: Text = None, feature: Text = None, paths: Text
 
 def import_(*file: PathLike, paths: Text = None, allow_missing: bool = False, force: bool = False,
             drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Add rows that were computed elsewhere as a feature.
-
-    As clpipe import F.h5 NAME=MATRIX.
+    """Add rows that were computed elsewhere as a feature. As clpipe import F.h5 NAME=MATRIX.
 
     Stores the rows of MATRIX (FILE.npy, or FILE.h5:/dataset of any HDF5 file) as the feature NAME of the
     clpipe file, so that other commands use them like its own features. Row i belongs to image i, or with
@@ -322,9 +310,7 @@ def import_(*file: PathLike, paths: Text = None, allow_missing: bool = False, fo
 
 def merge(*file: PathLike, output: Text = None, copy: bool = False, compress: bool = False,
           force: bool = False, drop_references: bool = False, **common: Unpack[Common]) -> Report:
-    """Join the results of several ingests to one.
-
-    As clpipe merge A.h5 B.h5... -o ALL.h5.
+    """Join the results of several ingests to one. As clpipe merge A.h5 B.h5... -o ALL.h5.
 
     Takes all shards of an ingest (ingest --shard), in any order, or ingests of different sources, whose
     rows follow each other as the files are given. ALL.h5 has the rows, the failures and the identity of one
@@ -342,9 +328,7 @@ def merge(*file: PathLike, output: Text = None, copy: bool = False, compress: bo
 
 
 def info(*file: PathLike, failures: bool = False, digest: bool = False, **common: Unpack[Common]) -> Report:
-    """Show the contents of a file, and what failed and why.
-
-    As clpipe info F.h5.
+    """Show the contents of a file, and what failed and why. As clpipe info F.h5.
 
     failures: list every file that failed: path, reason and message, separated by tabs
     digest: print the identity of the contents: a SHA-256 that runs, dates, thumbnails and what other
@@ -355,9 +339,7 @@ def info(*file: PathLike, failures: bool = False, digest: bool = False, **common
 
 def report(*file: PathLike, output: Text = None, name: Text = None, link_originals: bool = False,
            **common: Unpack[Common]) -> Report:
-    """Write pages that show the images, for a browser.
-
-    As clpipe report F.h5 [-o DIR].
+    """Write pages that show the images, for a browser. As clpipe report F.h5 [-o DIR].
 
     Writes a directory of static pages with thumbnails: the clusters, a map of all images, similar images,
     duplicates, and the files that failed. Open DIR/index.html; no server or network is needed. The pages
@@ -380,9 +362,7 @@ def export(*file: PathLike,
            selection: Text = None, samples: Integer = None, shard_bytes: Number = None,
            shuffle: bool = False, seed: Integer = None, shard: Text = None,
            **common: Unpack[Common]) -> Report:
-    """Write tables, a folder per cluster, or shards to train on.
-
-    As clpipe export F.h5... --what WHAT.
+    """Write tables, a folder per cluster, or shards to train on. As clpipe export F.h5... --what WHAT.
 
     Tables are written to standard output or to -o FILE, which is not replaced without --force. A tree is a
     directory with one folder per cluster, the largest cluster first; a folder holds a link to each of its
@@ -418,9 +398,8 @@ def similar(*file: PathLike, neighbours: Integer = None, feature: Text = None,
             expand: Integer = None, format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None,
             output: Text = None, force: bool = False, drop_references: bool = False,
             **common: Unpack[Common]) -> Report:
-    """Find the images most similar to a picture, or to every image.
-
-    As clpipe similar F.h5... PICTURE|row:N... | --class C | --all.
+    """Find the images most similar to a picture, or to every image. As clpipe similar F.h5...
+    PICTURE|row:N... | --class C | --all.
 
     PICTURE is an image of the file (its path as export lists it, or any path that leads to it), or any
     other picture, which is decoded and described exactly as those of the file were; row:N is image N. The
@@ -452,9 +431,7 @@ def evaluate(*file: PathLike, feature: Texts = None, metric: Texts = None, name:
              classes: Text = None, pca: Integer = None, whiten: Optional[float] = None,
              center: bool = False, diffuse: bool = False, expand: Integer = None,
              **common: Unpack[Common]) -> Report:
-    """Measure how well features and clusters agree with classes.
-
-    As clpipe evaluate F.h5.
+    """Measure how well features and clusters agree with classes. As clpipe evaluate F.h5.
 
     Takes the folders of the images as their classes, or the classes of a table. Retrieval: every image is a
     query, and all others are ranked by their distance from it; mAP (mean average precision) is of the whole
@@ -485,9 +462,7 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
            to_list: Text = None, dry_run: bool = False, force: bool = False, drop_references: bool = False,
            **common: Unpack[Common]) -> Report:
-    """Choose images: balanced, diverse, of those that are alike one.
-
-    As clpipe select F.h5 [N].
+    """Choose images: balanced, diverse, of those that are alike one. As clpipe select F.h5 [N].
 
     Chooses N images and stores the choice in the file as selections/NAME, with the reason for each.
     balanced takes as many from each cluster as is possible, at random within it, and gives what small
@@ -521,9 +496,7 @@ def duplicates(*file: PathLike, near: Integer = None, no_compare: bool = False,
                to_list_members: Text = None, check: Text = None,
                format: Optional[Literal["csv", "tsv", "jsonl"]] = None, output: Text = None,
                force: bool = False, **common: Unpack[Common]) -> Report:
-    """Find images with the same bytes or pixels, and near copies.
-
-    As clpipe duplicates F.h5.
+    """Find images with the same bytes or pixels, and near copies. As clpipe duplicates F.h5.
 
     Prints groups of images: with the same bytes; with the same pixels; and near, that is encoded again,
     scaled, cropped, brightened, mirrored, turned a little or captioned. Near copies are found by the
@@ -555,9 +528,7 @@ def duplicates(*file: PathLike, near: Integer = None, no_compare: bool = False,
 
 
 def verify(*file: PathLike, **common: Unpack[Common]) -> Report:
-    """Check a file for damage and inconsistencies.
-
-    As clpipe verify F.h5.
+    """Check a file for damage and inconsistencies. As clpipe verify F.h5.
 
     Prints a line for each check that fails, and exits with 1 if one does.
     """
@@ -566,9 +537,7 @@ def verify(*file: PathLike, **common: Unpack[Common]) -> Report:
 
 def repair(*file: PathLike, output: Text = None, dry_run: bool = False, drop_references: bool = False,
            **common: Unpack[Common]) -> Report:
-    """Recover the intact rows of a damaged or unfinished file.
-
-    As clpipe repair F.h5.
+    """Recover the intact rows of a damaged or unfinished file. As clpipe repair F.h5.
 
     Checks F.h5 like verify and writes a new file with the intact rows; the old file is kept as
     F.h5.damaged. If F.h5 is missing or unreadable, the new file is made from the finished work in
@@ -643,9 +612,7 @@ def tune(*, feature: Texts = None, bytes: Number = None, rounds: Integer = None,
 
 def ndrange(*wxh: PathLike, local: Text = None, image: Text = None, out: Text = None,
             **common: Unpack[Common]) -> Report:
-    """Show how a device runs ranges that work-groups do not divide.
-
-    As clpipe ndrange [WxH].
+    """Show how a device runs ranges that work-groups do not divide. As clpipe ndrange [WxH].
 
     Launches a range of W x H work-items (default: 638x478) in four cases: compiled as OpenCL C 1.2 and as
     2.0 (or 3.0), each with a work-group size chosen by the driver and with the size of --local. Prints what
