@@ -261,8 +261,7 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     checkpoint->next = clock_now() + (int64_t)(config->seconds * 1e9);
     struct checkpoint_fits *fits = config->fits;
     enum status status = identify(checkpoint, extra, extra_size, err);
-    for (uint32_t i = 0; fits && i < fits->count; i++)
-        checkpoint->made += fits->fit[i].iterations;
+    checkpoint->made = fits ? fits->made : 0;
     if (fits && !fits->pending)
         return status;
     const int fd = status == STATUS_OK ? open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -464,7 +463,7 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct chec
         status = share_state(&checkpoint, comm, err);
     if (status == STATUS_OK && checkpoint.at < checkpoint.size)
         status = take_fits(&checkpoint, fits, err);
-    fits->resumed = checkpoint.resumed;
+    fits->made = fits->resumed = checkpoint.resumed;
     fits->pending = checkpoint.at < checkpoint.size;
     checkpoint_close(&checkpoint);
     return status;
@@ -510,8 +509,7 @@ void checkpoint_save_fits(const struct checkpoint_config *config, struct error *
             checkpoint_untouched(config, err);
         return;
     }
-    for (uint32_t i = 0; i < config->fits->count; i++)
-        checkpoint.made += config->fits->fit[i].iterations;
+    checkpoint.made = config->fits->made;
     if (identify(&checkpoint, NULL, 0, &ignored) != STATUS_OK)
         return;
     if (interrupted)

@@ -59,6 +59,9 @@ static enum status run_main(void *context, const struct rank *rank, struct error
                             : engine_run(&own, &engine, job->config->k, err);
     own.seconds_build = rank->lane->seconds_build;
     own.iterations_resumed = engine.checkpoint.resumed;
+    if (status == STATUS_OK && !job->known && rank->comm->rank == 0 && job->config->checkpoint &&
+        job->config->checkpoint->fits)
+        job->config->checkpoint->fits->made = engine.checkpoint.made;
     if (status == STATUS_OK)
         status = cluster_hand_over(job->out, &own, &engine.shard, err);
     cluster_outcome_clear(&own);

@@ -130,6 +130,24 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
     return status;
 }
 
+/* Iterations and histories of rounds follow each other. */
+static enum status prepend_history(struct cluster_outcome *found, const struct cluster_outcome *before,
+                                   struct error *err)
+{
+    const size_t all = (size_t)before->iterations + found->iterations;
+    double *history = malloc((all + 1) * sizeof *history);
+    if (!history)
+        return error_memory(err, (all + 1) * sizeof *history, "the inertia of iterations");
+    if (before->iterations > 0)
+        memcpy(history, before->inertia_history, before->iterations * sizeof *history);
+    if (found->iterations > 0)
+        memcpy(history + before->iterations, found->inertia_history, found->iterations * sizeof *history);
+    free(found->inertia_history);
+    found->inertia_history = history;
+    found->iterations = (uint32_t)all;
+    return STATUS_OK;
+}
+
 static enum status resample(struct levels *levels, struct cluster_outcome *out, uint32_t round,
                             const struct matrix_source *all, const struct cluster_config *config,
                             struct error *err)
@@ -152,6 +170,8 @@ static enum status resample(struct levels *levels, struct cluster_outcome *out, 
     matrix_list_source(&rows, &list, count);
     if (status == STATUS_OK)
         status = find(levels, &found, &rows, &of_few, err);
+    if (status == STATUS_OK && is_first(levels))
+        status = prepend_history(&found, out, err);
     if (status == STATUS_OK) {
         cluster_outcome_clear(out);
         status = complete(levels, out, all, &found, config, err);

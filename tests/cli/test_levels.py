@@ -91,6 +91,18 @@ def test_a_level_is_a_clustering_of_the_centroids_below(place, tmp_path, metric)
     assert attributes["metric"] == metric and attributes["iterations"] == of_alone["iterations"]
 
 
+def test_opposite_rows_under_cosine(tmp_path):
+    """A mean of zero is no centroid: the earlier one stays, and has a direction at every level."""
+    rows = numpy.concatenate([numpy.eye(8), -numpy.eye(8)]).astype("f4")
+    numpy.save(tmp_path / "rows.npy", rows)
+    numpy.save(tmp_path / "first.npy", rows[:3] + 1)
+    for options in ["--init", "first.npy"], ["--seed", 1], ["--seed", 2, "--resample", "2:2"]:
+        cluster("rows.npy", "--levels", "3,2", "--metric", "cosine", "--device", "cpu", *options, "-o", "x.h5",
+                "--force", cwd=tmp_path)
+        check_levels(tree(tmp_path / "x.h5"), rows.astype(float))
+        assert all(arrays["centroids"].any(1).all() for arrays, _ in tree(tmp_path / "x.h5"))
+
+
 def test_weights_are_of_rows(place, tmp_path):
     cluster(place / "rows.npy", "--levels", "20,5", "--weights", place / "weights.npy", *EXACT, "-o", "x.h5",
             cwd=tmp_path)
@@ -254,5 +266,7 @@ def test_resampled(place, tmp_path):
         assert result.returncode == 0, result.stderr
     wanted, (fine, attributes) = stored(tmp_path / "r2.h5")[0], tree(tmp_path / "x.h5")[0]
     assert all(numpy.array_equal(fine[key], wanted[key]) for key in ("centroids", "labels", "distances", "sizes"))
-    assert attributes["iterations"] == stored(tmp_path / "few2.h5")[1]["iterations"]
+    rounds = [stored(tmp_path / name)[0]["inertia_history"] for name in ("r0.h5", "few1.h5", "few2.h5")]
+    assert numpy.array_equal(fine["inertia_history"], numpy.concatenate(rounds))
+    assert attributes["iterations"] == sum(map(len, rounds))
     check_levels(tree(tmp_path / "x.h5"), rows.astype(float))
