@@ -1,0 +1,191 @@
+/* clpipe.h: exact k-means, neighbours and features on rows and pictures in memory.
+ *
+ *     struct clpipe *clpipe = NULL;
+ *     struct clpipe_error err = CLPIPE_INIT(clpipe_error);
+ *     struct clpipe_rows rows = CLPIPE_INIT(clpipe_rows);
+ *     struct clpipe_kmeans kmeans = CLPIPE_INIT(clpipe_kmeans);
+ *     ...
+ *     if (clpipe_open(&clpipe, NULL, &err) || clpipe_fit(&fit, clpipe, &rows, &kmeans, NULL, &err))
+ *         fprintf(stderr, "%s\n", err.text);
+ *     clpipe_close(&clpipe);
+ *
+ * Structs begin with their size, which CLPIPE_INIT sets; members that are left 0 have the default. Arrays
+ * are the caller's, and are used during the call only. Handles are no addresses: one that was closed, or that
+ * never was one, is an error and not undefined.
+ *
+ * Threads: all functions may be called from any thread. Calls with one handle run one after another, calls
+ * with different handles at the same time. Callbacks must not call clpipe with the handle of their own call,
+ * except clpipe_stop.
+ *
+ * Processes: after fork() the child must not use clpipe if its parent has: every function is CLPIPE_FORK there.
+ *
+ * The first clpipe_open or clpipe_devices of a process sets environment variables that OpenCL drivers read. */
+#ifndef CLPIPE_H
+#define CLPIPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum clpipe_status {
+    CLPIPE_OK = 0,
+    CLPIPE_ARGUMENT = 1, /* a NULL, a size, a stride, a name, a number that makes no sense */
+    CLPIPE_DATA = 2,     /* NaN, fewer different rows than k, a picture that cannot be decoded */
+    CLPIPE_DEVICE = 3,   /* no device, or its driver failed */
+    CLPIPE_MEMORY = 4,   /* of the host */
+    CLPIPE_STOPPED = 5,  /* by clpipe_stop or a callback */
+    CLPIPE_CLOSED = 6,   /* no open handle of that kind */
+    CLPIPE_FORK = 7,     /* the process was forked from one that uses clpipe */
+};
+
+#define CLPIPE_INIT(NAME)                                                                          \
+    {                                                                                              \
+        .size = sizeof(struct NAME)                                                                \
+    }
+
+/* Every function fills it where it does not return CLPIPE_OK; NULL: the caller does not want to know. */
+struct clpipe_error {
+    size_t size;
+    int status;      /* enum clpipe_status */
+    char text[1200]; /* one line, UTF-8 */
+};
+
+/* --- devices ----------------------------------------------------------------------------------- */
+
+struct clpipe_device {
+    size_t size;
+    int usable;
+    char type[16], name[128], platform[128],
+        driver[128];  /* type: "cpu", "gpu", "accelerator", "custom" */
+    char reason[160]; /* why it is not usable */
+    uint64_t memory;  /* bytes */
+};
+
+/* Writes up to *count devices to `devices`, whose sizes are set, and to *count how many there are. Device i is
+ * number i of clpipe_options. */
+int clpipe_devices(struct clpipe_device *devices, unsigned *count, struct clpipe_error *err);
+
+/* --- handles ----------------------------------------------------------------------------------- */
+
+struct clpipe;
+
+struct clpipe_options {
+    size_t size;
+    const char *
+        device; /* NULL: the best; "cpu", "gpu", "all", a number or several ("0,2"), part of a name */
+    unsigned threads;       /* of the host; 0: the CPUs that the process may use */
+    uint64_t memory;        /* bytes of host buffers; 0: half of what the process may use */
+    uint64_t device_memory; /* bytes on each device; 0: what it has */
+};
+
+/* Opens devices; options may be NULL. Takes tenths of a second: keep the handle. */
+int clpipe_open(struct clpipe **out, const struct clpipe_options *options,
+                struct clpipe_error *err);
+
+/* The devices of the handle, as one name. */
+int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_error *err);
+
+/* Ends the handle, and sets it to NULL; accepts NULL and a pointer to NULL. What another thread is computing
+ * with it goes on to its end. */
+int clpipe_close(struct clpipe **clpipe);
+
+/* Has the call in progress with this handle, if there is one, return CLPIPE_STOPPED soon. */
+int clpipe_stop(struct clpipe *clpipe);
+
+/* What a call tells while it works; may be NULL where it is taken. */
+struct clpipe_watch {
+    size_t size;
+    /* Called on the calling thread. phase: "rows read", "first centroids", "iterations", "rows labelled", "rows
+     * compared", "pictures"; total is 0 where it is not known. Not 0: the call ends with CLPIPE_STOPPED. */
+    int (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *context;
+};
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+enum clpipe_type { CLPIPE_FLOAT32 = 0, CLPIPE_FLOAT16 = 1, CLPIPE_FLOAT64 = 2, CLPIPE_UINT8 = 3 };
+
+/* Rows of numbers, which are computed with as float32: in memory, which is not copied on the host, or from a
+ * callback. */
+struct clpipe_rows {
+    size_t size;
+    uint64_t rows;
+    uint32_t columns;   /* at most CLPIPE_COLUMNS_MAX */
+    int type;           /* enum clpipe_type */
+    const void *values; /* of row 0, column 0; NULL: `read` gives them */
+    int64_t
+        row_stride; /* bytes from one row to the next, may be negative; 0: they lie without gaps */
+    int64_t column_stride; /* bytes from one value to the next; 0: they lie without gaps */
+    /* Writes rows [first, first + count), columns float32 each. Any range, several times, from one thread at a
+     * time, which need not be the calling one. Not 0: it failed, and so does the call. */
+    int (*read)(void *context, uint64_t first, uint64_t count, float *values);
+    void *context;
+};
+
+#define CLPIPE_COLUMNS_MAX (1u << 22)
+
+/* --- k-means ----------------------------------------------------------------------------------- */
+
+enum clpipe_metric {
+    CLPIPE_EUCLIDEAN = 0,
+    CLPIPE_COSINE = 1,    /* of the rows divided by their lengths (spherical k-means) */
+    CLPIPE_HELLINGER = 2, /* of their square roots */
+};
+
+enum clpipe_init {
+    CLPIPE_KMEANSPP = 0,
+    CLPIPE_KMEANS_PARALLEL = 1,
+    CLPIPE_RANDOM = 2,
+    CLPIPE_GIVEN = 3
+};
+
+struct clpipe_kmeans {
+    size_t size;
+    uint32_t k;
+    int metric;           /* enum clpipe_metric */
+    int init;             /* enum clpipe_init */
+    const float *initial; /* CLPIPE_GIVEN: k x columns values */
+    const float *weights; /* of the rows, at least 0; NULL: all count the same */
+    uint64_t seed;
+    uint32_t n_init;   /* runs, of which the best is taken; 0: 1 */
+    uint32_t max_iter; /* 0: 300 */
+    double
+        tol; /* as scikit-learn's, relative to the mean variance of the columns; 0: until no label changes */
+    uint32_t mini_batch; /* rows of a batch; 0: full iterations (Lloyd) */
+};
+
+/* Room for what is wanted of a clustering; NULL: not wanted. The answer is the same on every device. */
+struct clpipe_fit {
+    size_t size;
+    float *centroids; /* k x columns, in the space of the metric */
+    int32_t *labels;  /* rows */
+    float *distances; /* rows; squared, in the space of the metric */
+    uint64_t *sizes;  /* k */
+    double inertia;   /* set, as are all that follow */
+    uint32_t iterations;
+    int converged; /* it ended before max_iter */
+};
+
+/* Clusters rows. CLPIPE_DATA: k is larger than the number of different rows; NaN or infinite values; zeros under
+ * cosine, negative values under hellinger; invalid weights. The message names the row. */
+int clpipe_fit(struct clpipe_fit *out, struct clpipe *clpipe, const struct clpipe_rows *rows,
+               const struct clpipe_kmeans *kmeans, const struct clpipe_watch *watch,
+               struct clpipe_error *err);
+
+/* The nearest of k centroids (k x columns, in the space of the metric) of each row, and the squared distance; either may be
+ * NULL. */
+int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
+                   const struct clpipe_rows *rows, const float *centroids, uint32_t k, int metric,
+                   const struct clpipe_watch *watch, struct clpipe_error *err);
+
+/* The version of the library, "0.3.0". */
+const char *clpipe_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,248 @@
+"""libclpipe.so from C and from Python's ctypes: the example of the documentation, the answers of the program,
+and what is wrong with a call."""
+
+import ctypes
+import os
+import re
+import subprocess
+import threading
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+
+from conftest import CLPIPE, run_clpipe
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = CLPIPE.parent / "libclpipe.so.1"
+OK, ARGUMENT, DATA, DEVICE, MEMORY, STOPPED, CLOSED, FORK = range(8)
+PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
+READ = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_float))
+TYPES = {"float32": 0, "float16": 1, "float64": 2, "uint8": 3}
+P, U64, U32, I64, INT, F64 = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int,
+                              ctypes.c_double)
+
+if not LIBRARY.exists():
+    pytest.skip("there is no library", allow_module_level=True)
+if "asan" in str(CLPIPE) or "tsan" in str(CLPIPE):
+    pytest.skip("Python does not load a library with sanitizers", allow_module_level=True)
+
+
+class Sized(ctypes.Structure):
+    def __init__(self, **members):
+        super().__init__(size=ctypes.sizeof(self), **members)
+
+
+class Error(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("status", INT), ("text", ctypes.c_char * 1200)]
+
+
+class Rows(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("rows", U64), ("columns", U32), ("type", INT), ("values", P),
+                ("row_stride", I64), ("column_stride", I64), ("read", READ), ("context", P)]
+
+
+class KMeans(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("k", U32), ("metric", INT), ("init", INT), ("initial", P), ("weights", P),
+                ("seed", U64), ("n_init", U32), ("max_iter", U32), ("tol", F64), ("mini_batch", U32)]
+
+
+class Fit(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("centroids", P), ("labels", P), ("distances", P), ("sizes", P),
+                ("inertia", F64), ("iterations", U32), ("converged", INT)]
+
+
+class Watch(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("progress", PROGRESS), ("context", P)]
+
+
+def rows_of(array):
+    rows = Rows(rows=len(array), columns=array.shape[1], type=TYPES[array.dtype.name], values=array.ctypes.data,
+                row_stride=array.strides[0], column_stride=array.strides[1])
+    rows.array = array  # lives as long
+    return rows
+
+
+@pytest.fixture(scope="module")
+def library():
+    library = ctypes.CDLL(str(LIBRARY))
+    library.clpipe_version.restype = ctypes.c_char_p
+    return library
+
+
+@pytest.fixture
+def handle(library):
+    handle, error = P(), Error()
+    assert library.clpipe_open(ctypes.byref(handle), None, ctypes.byref(error)) == OK, error.text
+    yield handle
+    library.clpipe_close(ctypes.byref(handle))
+
+
+def fit(library, handle, rows, watch=None, **options):
+    error, labels = Error(), numpy.full(min(rows.rows, 10**6), -7, "int32")
+    centroids = numpy.zeros((options["k"], rows.columns), "float32")
+    out = Fit(labels=labels.ctypes.data, centroids=centroids.ctypes.data)
+    code = library.clpipe_fit(ctypes.byref(out), handle, ctypes.byref(rows), ctypes.byref(KMeans(**options)),
+                              ctypes.byref(watch) if watch else None, ctypes.byref(error))
+    assert (code == OK) == (error.text == b"") and b"\n" not in error.text
+    return code, labels, centroids, error.text.decode()
+
+
+RANDOM = numpy.random.default_rng(5)
+VALUES = RANDOM.normal(size=(700, 21)).astype("float32")
+
+
+def test_example(tmp_path):
+    source = re.search(r"```c\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.S).group(1)
+    (tmp_path / "example.c").write_text(source)
+    for compiler in (["cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"],):
+        subprocess.run([*compiler, "-I", ROOT / "pipeline" / "library", tmp_path / "example.c", "-o",
+                        tmp_path / "example", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
+    run = subprocess.run([tmp_path / "example"], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.endswith("row 0 is in the cluster of row 3: 1\n")
+
+
+def test_exports_only_its_own():
+    names = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert {line.split()[2].split("_")[0].lower() for line in names.splitlines()} == {"clpipe"}
+
+
+def test_answers_of_the_program(tmp_path, library, handle):
+    numpy.save(tmp_path / "rows.npy", VALUES)
+    run_clpipe("cluster", tmp_path / "rows.npy", "-k", "9", "--n-init", "1", "--tol", "0", "--seed", "3", "-o",
+               tmp_path / "c.h5", check=True)
+    with h5py.File(tmp_path / "c.h5") as file:
+        group = file["clusters"][next(iter(file["clusters"]))]
+        wanted = {name: group[name][...] for name in ("labels", "centroids")}
+    code, labels, centroids, text = fit(library, handle, rows_of(VALUES), k=9, seed=3, max_iter=100)
+    assert code == OK, text
+    assert (labels == wanted["labels"]).all() and (centroids == wanted["centroids"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "uint8"])
+def test_types_and_strides(library, handle, dtype):
+    packed = (VALUES * 40 + 128).clip(0, 255).astype(dtype)
+    want = fit(library, handle, rows_of(packed.astype("float32")), k=4)
+    wide = numpy.zeros((1400, 42), dtype)
+    wide[::2, ::2] = packed
+    for view in (packed, numpy.asfortranarray(packed), wide[::2, ::2], packed[::-1, ::-1].copy()[::-1, ::-1]):
+        assert (view == packed).all()
+        got = fit(library, handle, rows_of(view), k=4)
+        assert got[0] == OK and (got[1] == want[1]).all() and (got[2] == want[2]).all(), got[3]
+
+
+def test_callback_gives_rows(library, handle):
+    def read(context, first, count, out):
+        ctypes.memmove(out, VALUES[first:first + count].ctypes.data, int(count) * VALUES.shape[1] * 4)
+        return 0
+
+    want = fit(library, handle, rows_of(VALUES), k=5)
+    got = fit(library, handle, Rows(rows=len(VALUES), columns=21, read=READ(read)), k=5)
+    assert got[0] == OK and (got[1] == want[1]).all(), got[3]
+    got = fit(library, handle, Rows(rows=len(VALUES), columns=21, read=READ(lambda *_: 9)), k=5)
+    assert got[0] == ARGUMENT and "returned 9" in got[3]
+
+
+def test_prediction_is_the_fit(library, handle):
+    for copies in (1, 120):  # on the host, and on the device
+        rows, error = numpy.tile(VALUES, (copies, 1)), Error()
+        _, labels, centroids, _ = fit(library, handle, rows_of(rows), k=40)
+        again = numpy.full(len(rows), -7, "int32")
+        code = library.clpipe_predict(P(again.ctypes.data), None, handle, ctypes.byref(rows_of(rows)),
+                                      P(centroids.ctypes.data), 40, 0, None, ctypes.byref(error))
+        assert code == OK and (again == labels).all(), error.text
+
+
+def test_progress_and_stop(library, handle):
+    phases = []
+    watch = Watch(progress=PROGRESS(lambda context, phase, done, total: phases.append(phase.decode()) or 0))
+    assert fit(library, handle, rows_of(VALUES), watch, k=5)[0] == OK
+    assert "iterations" in phases
+    watch = Watch(progress=PROGRESS(lambda *_: 1))
+    code, _, _, text = fit(library, handle, rows_of(VALUES), watch, k=5)
+    assert code == STOPPED and "interrupted" in text
+    assert fit(library, handle, rows_of(VALUES), k=5)[0] == OK
+
+
+def with_value(value):
+    rows = VALUES.copy()
+    rows[3, 4] = value
+    return rows
+
+
+@pytest.mark.parametrize("rows, options, wanted", [
+    (rows_of(VALUES), {"k": 0}, ARGUMENT),
+    (rows_of(VALUES), {"k": 701}, ARGUMENT),
+    (rows_of(VALUES), {"k": 2, "metric": 9}, ARGUMENT),
+    (rows_of(VALUES), {"k": 2, "init": 3}, ARGUMENT),
+    (rows_of(VALUES), {"k": 2, "tol": float("nan")}, ARGUMENT),
+    (Rows(rows=0, columns=3), {"k": 1}, DATA),
+    (Rows(rows=4, columns=0, values=1), {"k": 1}, ARGUMENT),
+    (Rows(rows=4, columns=3), {"k": 1}, ARGUMENT),
+    (Rows(rows=4, columns=3, values=16, column_stride=3), {"k": 1}, ARGUMENT),
+    (Rows(rows=4, columns=3, values=16, row_stride=1 << 62), {"k": 1}, ARGUMENT),
+    (Rows(rows=1 << 50, columns=3, values=16), {"k": 1}, ARGUMENT),
+])
+def test_calls_that_are_wrong(library, handle, rows, options, wanted):
+    code, _, _, text = fit(library, handle, rows, **options)
+    assert code == wanted and text, text
+
+
+def test_rows_that_are_wrong(library, handle):
+    for value in (numpy.nan, numpy.inf):
+        code, _, _, text = fit(library, handle, rows_of(with_value(value)), k=3)
+        assert code == DATA and "row 3" in text
+    code, _, _, text = fit(library, handle, rows_of(numpy.ones((9, 2), "float32")), k=3)
+    assert code == DATA and "k is 3" in text
+    code, _, _, text = fit(library, handle, rows_of(numpy.zeros((9, 2), "float32")), k=1, metric=1)
+    assert code == DATA
+
+
+def test_handles_that_are_closed(library, handle):
+    closed, error = P(handle.value), Error()
+    assert library.clpipe_close(ctypes.byref(handle)) == OK and not handle.value
+    assert library.clpipe_close(ctypes.byref(handle)) == OK
+    for pointer in (closed, P(), P(12345), P(id(error))):
+        assert fit(library, pointer, rows_of(VALUES), k=2)[0] == CLOSED
+        assert library.clpipe_stop(pointer) == CLOSED
+    assert library.clpipe_close(ctypes.byref(closed)) == CLOSED
+    assert library.clpipe_open(None, None, ctypes.byref(error)) == ARGUMENT
+
+
+def test_fork(library, handle):
+    process = os.fork()
+    if process == 0:
+        code, *_, text = fit(library, handle, rows_of(VALUES), k=2)
+        os._exit(0 if code == FORK and text.startswith("fork") and library.clpipe_stop(handle) == FORK else 1)
+    assert os.waitpid(process, 0)[1] == 0
+    assert fit(library, handle, rows_of(VALUES), k=2)[0] == OK
+
+
+def test_threads_share_a_handle(library, handle):
+    want, got = fit(library, handle, rows_of(VALUES), k=6)[1], []
+    threads = [threading.Thread(target=lambda: got.append(fit(library, handle, rows_of(VALUES), k=6))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 4 and all((labels == want).all() for _, labels, *_ in got)
+
+
+def test_threads_with_handles_of_their_own(library, handle):
+    want, got = fit(library, handle, rows_of(VALUES), k=6)[1], []
+
+    def work():
+        own = P()
+        for _ in range(3):
+            assert library.clpipe_open(ctypes.byref(own), None, None) == OK
+            got.append(fit(library, own, rows_of(VALUES), k=6)[1])
+            library.clpipe_close(ctypes.byref(own))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 12 and all((labels == want).all() for labels in got)
