@@ -292,9 +292,11 @@ static void test_stale(void **state)
                              STATUS_OK);
     if (!context)
         return;
-    const struct checkpoint_config fits = {path_of_state, 1e9, "p", digest_rows, "rows"};
-    const struct checkpoint_config other_rows = {path_of_state, 1e9, "p", digest_rows, "others"};
-    const struct checkpoint_config other_options = {path_of_state, 1e9, "q", digest_rows, "rows"};
+    const struct checkpoint_config fits = {path_of_state, 1e9, "p", digest_rows, "rows", NULL};
+    const struct checkpoint_config other_rows = {path_of_state, 1e9,      "p",
+                                                 digest_rows,   "others", NULL};
+    const struct checkpoint_config other_options = {path_of_state, 1e9,    "q",
+                                                    digest_rows,   "rows", NULL};
     interrupt(context, &fits);
     assert_true(resumed_by(context, &fits) > 0);
     assert_int_equal(resumed_by(context, &other_rows), 0);
