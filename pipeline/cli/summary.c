@@ -567,10 +567,14 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     else
         line(&text, "labels", "from given centroids, inertia %.7g", result->inertia);
     for (unsigned i = 1; i < result->level_count; i++)
-        line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s", result->level[i].k,
-             result->level[i].name,
-             format_number_of(rows, sizeof rows, result->level[i].iterations, "iteration"),
-             result->level[i].converged ? "converged" : "not converged (raise --max-iter)");
+        if (result->iterations == 0)
+            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: labels of the parents",
+                 result->level[i].k, result->level[i].name);
+        else
+            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s", result->level[i].k,
+                 result->level[i].name,
+                 format_number_of(rows, sizeof rows, result->level[i].iterations, "iteration"),
+                 result->level[i].converged ? "converged" : "not converged (raise --max-iter)");
     if (result->sweep.values)
         line(&text, "why", "k = %u: %s", result->k, result->sweep.reason);
     if (result->has_agreement)

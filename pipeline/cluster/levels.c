@@ -243,29 +243,28 @@ static enum status label_rows_of(struct cluster_level *below, struct cluster_out
 }
 
 /* Distances from the centroids of all levels but the first: one pass over the rows. */
-static enum status measure(struct cluster_level *level, const struct matrix_source *source,
-                           const struct levels *levels, struct error *err)
+static enum status measure(struct cluster_level *level, uint32_t count, const struct matrix_source *source,
+                           const struct cluster_config *config, struct error *err)
 {
     static const char *const names[] = {"euclidean", "cosine", "hellinger"};
-    const struct cluster_config *config = &levels->config;
     const uint64_t step = 4 * matrix_rows_at_once(source);
     const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
     float *rows = malloc(bytes);
     enum status status = rows ? STATUS_OK : error_memory(err, bytes, "rows");
     for (uint64_t first = 0; first < source->rows && status == STATUS_OK; first += step) {
-        const uint64_t count = min_u64(step, source->rows - first);
-        status = matrix_read(source, first, count, rows, err);
-        for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+        const uint64_t some = min_u64(step, source->rows - first);
+        status = matrix_read(source, first, some, rows, err);
+        for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
             struct cluster_outcome *out = &level[i].outcome;
-            status = label_rows(out->labels + first, out->distances + first, rows, count, out->dimension,
+            status = label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
                                 out->centroids, out->k, names[config->metric], config->threads,
                                 config->stop, err);
         }
         if (status == STATUS_OK && config->phase)
-            config->phase(config->progress_context, "rows labelled", first + count, source->rows);
+            config->phase(config->progress_context, "rows labelled", first + some, source->rows);
     }
     free(rows);
-    for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
         struct cluster_outcome *out = &level[i].outcome;
         labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, out->k);
         out->inertia = 0;
@@ -275,15 +274,21 @@ static enum status measure(struct cluster_level *level, const struct matrix_sour
     return status;
 }
 
-static enum status spread(struct levels *levels, struct cluster_level *level,
-                          const struct matrix_source *source, struct error *err)
+enum status cluster_levels_spread(struct cluster_level *level, uint32_t count,
+                                  const struct matrix_source *source, const struct cluster_config *config,
+                                  struct error *err)
 {
-    const uint32_t count = levels->wanted->count;
     enum status status = STATUS_OK;
     for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
         status = label_rows_of(&level[i - 1], &level[i].outcome, source->rows, err);
-    if (status == STATUS_OK && count > 1)
-        status = measure(level, source, levels, err);
+    return status == STATUS_OK && count > 1 ? measure(level, count, source, config, err) : status;
+}
+
+static enum status spread(struct levels *levels, struct cluster_level *level,
+                          const struct matrix_source *source, struct error *err)
+{
+    const enum status status =
+        cluster_levels_spread(level, levels->wanted->count, source, &levels->config, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_fits(levels->config.checkpoint, err);
     level->outcome.seconds_read = levels->seconds[0];

@@ -29,6 +29,11 @@ struct cluster_level {
 enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,
                                const struct matrix_source *source, const struct cluster_config *config,
                                const struct cluster_levels_config *wanted, struct error *err);
+/* Labels rows at every level above the first, whose outcome has their labels. Each other has centroids, room
+ * for sizes and nearest, and as labels the parents of the level below, which become that level's `parents`. */
+enum status cluster_levels_spread(struct cluster_level *levels, uint32_t count,
+                                  const struct matrix_source *source, const struct cluster_config *config,
+                                  struct error *err);
 void cluster_levels_clear(struct cluster_level *levels, uint32_t count);
 
 #endif

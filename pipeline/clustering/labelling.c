@@ -35,6 +35,9 @@ struct job {
     uint64_t *sizes;
     int64_t *nearest;
     double inertia;
+    uint32_t level_count; /* 1: the clustering has none above */
+    const struct result_clusters *of_level[CLUSTER_LEVELS];
+    struct cluster_level level[CLUSTER_LEVELS]; /* of the first, only its parents and, for a while, labels */
 };
 
 /* Whether this process stores, locks and tells: the only one, or the first of several. */
@@ -100,6 +103,11 @@ static enum status write_parameters(struct job *job, struct error *err)
     if (job->projection.components)
         sha256_update(&state, job->projection.components,
                       (size_t)job->projection.dimension * job->projection.columns * sizeof(float));
+    for (uint32_t i = 1; i < job->level_count; i++) {
+        const struct cluster_outcome *out = &job->level[i].outcome;
+        sha256_update(&state, out->labels, job->of_level[i - 1]->k * sizeof *out->labels);
+        sha256_update(&state, out->centroids, (size_t)out->k * out->dimension * sizeof *out->centroids);
+    }
     sha256_final(&state, digest);
     sha256_hex(hex, digest);
     json_init(&json, true);
@@ -132,6 +140,35 @@ static enum status allocate(struct job *job, struct error *err)
         !job->nearest)
         return error_memory(err, (size_t)(8 * rows + k * job->clusters->dimension * 4), "labels");
     return STATUS_OK;
+}
+
+/* The levels above that of rows, as cluster_levels_spread takes them. */
+static enum status read_levels(struct job *job, struct error *err)
+{
+    enum status status = STATUS_OK;
+    job->of_level[0] = job->clusters;
+    job->level_count = 1;
+    if (job->clusters->level != 1)
+        return STATUS_OK;
+    while (status == STATUS_OK && job->level_count < CLUSTER_LEVELS) {
+        const struct result_clusters *above;
+        struct cluster_outcome *out = &job->level[job->level_count].outcome;
+        status = result_parents_read(&out->labels, &above, job->from, job->of_level[job->level_count - 1],
+                                     err);
+        if (status != STATUS_OK)
+            break;
+        const size_t values = (size_t)above->k * above->dimension;
+        out->k = above->k;
+        out->dimension = above->dimension;
+        out->centroids = malloc(values * sizeof *out->centroids);
+        out->sizes = calloc(above->k, sizeof *out->sizes);
+        out->nearest = malloc((size_t)above->k * 3 * sizeof *out->nearest);
+        if (!out->centroids || !out->sizes || !out->nearest)
+            return error_memory(err, values * sizeof *out->centroids, "centroids");
+        job->of_level[job->level_count++] = above;
+        status = result_clusters_read(job->from, above, out->centroids, NULL, NULL, NULL, NULL, err);
+    }
+    return status == STATUS_END ? STATUS_OK : status;
 }
 
 static enum status project_rows(struct job *job, struct error *err)
@@ -186,7 +223,9 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
         result_clusters_read(job->from, job->clusters, job->centroids, NULL, NULL, NULL, NULL, err);
     if (status != STATUS_OK)
         return status;
-    status = project_rows(job, err);
+    status = read_levels(job, err);
+    if (status == STATUS_OK)
+        status = project_rows(job, err);
     if (status == STATUS_OK)
         status = write_parameters(job, err);
     if (status != STATUS_OK)
@@ -211,7 +250,8 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
 static enum status store(const struct job *job, const struct result_origin *origin,
                          struct error *err)
 {
-    const struct result_clustering clustering = {
+    struct result_clustering clustering[CLUSTER_LEVELS];
+    clustering[0] = (struct result_clustering){
         .origin = *origin,
         .name = job->clusters->name,
         .feature = job->to.about.name,
@@ -233,8 +273,56 @@ static enum status store(const struct job *job, const struct result_origin *orig
         .projection = job->clusters->columns > 0 ? &job->projection : NULL,
         .names = job->config->paths ? &job->names : NULL,
     };
-    return result_write_clusters(job->target.output, job->target.base, &clustering, 1,
+    for (uint32_t i = 0; i < job->level_count; i++) {
+        const struct cluster_outcome *outcome = &job->level[i].outcome;
+        struct result_clustering *out = &clustering[i];
+        if (i > 0) {
+            *out = clustering[0];
+            out->name = job->of_level[i]->name;
+            out->k = outcome->k;
+            out->inertia = outcome->inertia;
+            out->centroids = outcome->centroids;
+            out->labels = outcome->labels;
+            out->distances = outcome->distances;
+            out->sizes = outcome->sizes;
+            out->nearest = outcome->nearest;
+        }
+        out->parents = job->level[i].parents;
+        out->parent = i + 1 < job->level_count ? job->of_level[i + 1]->name : NULL;
+        out->level = job->level_count > 1 ? i + 1 : 0;
+    }
+    return result_write_clusters(job->target.output, job->target.base, clustering, job->level_count,
                                  job->target.replace, err);
+}
+
+static void measure(double *inertia, uint64_t *sizes, int64_t *nearest, const int32_t *labels,
+                    const float *distances, uint64_t rows, uint32_t k)
+{
+    labelled_count(sizes, nearest, 3, labels, distances, rows, k);
+    *inertia = 0;
+    for (uint64_t row = 0; row < rows; row++)
+        *inertia += labels[row] >= 0 ? (double)distances[row] : 0;
+}
+
+/* The levels above, once those that can be compared have their labels. */
+static enum status label_levels(struct job *job, const struct cluster_config *config, struct error *err)
+{
+    const uint64_t rows = job->to.whole.rows;
+    job->level[0].outcome.labels = job->labels;
+    enum status status = cluster_levels_spread(job->level, job->level_count, &job->rows, config, err);
+    job->level[0].outcome.labels = NULL;
+    for (uint32_t i = 1; i < job->level_count && job->to.comparable.row && status == STATUS_OK; i++) {
+        struct cluster_outcome *out = &job->level[i].outcome;
+        int32_t *labels = realloc(out->labels, (size_t)rows * sizeof *labels);
+        out->labels = labels ? labels : out->labels;
+        float *distances = realloc(out->distances, (size_t)rows * sizeof *distances);
+        out->distances = distances ? distances : out->distances;
+        if (!labels || !distances)
+            return error_memory(err, (size_t)rows * 8, "labels");
+        comparable_spread(&job->to.comparable, labels, distances);
+        measure(&out->inertia, out->sizes, out->nearest, labels, distances, rows, out->k);
+    }
+    return status;
 }
 
 static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
@@ -257,6 +345,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
                            "looking for the nearest centroid of each row");
     status = cluster_assign(job->labels, job->distances, &devices, &job->rows, job->centroids,
                             config.k, &config, err);
+    if (status == STATUS_OK && is_first(job))
+        status = label_levels(job, &config, err);
     if (status != STATUS_OK || !is_first(job))
         goto out;
     if (job->to.comparable.row)
@@ -267,9 +357,8 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = origin_of(&origin, &job->to, err);
     if (status != STATUS_OK)
         goto out;
-    labelled_count(job->sizes, job->nearest, 3, job->labels, job->distances, job->to.whole.rows, config.k);
-    for (uint64_t row = 0; row < job->to.whole.rows; row++)
-        job->inertia += job->labels[row] >= 0 ? (double)job->distances[row] : 0;
+    measure(&job->inertia, job->sizes, job->nearest, job->labels, job->distances, job->to.whole.rows,
+            config.k);
     status = store(job, &origin, err);
 out:
     clustering_contexts_close(&contexts);
@@ -309,6 +398,15 @@ enum status labelling_run(struct clustering_report *report, const struct labelli
     if (status != STATUS_OK || !is_first(&job))
         goto out;
     report->inertia = job.inertia;
+    for (uint32_t i = 0; i < job.level_count; i++) {
+        struct clustering_level *of = &report->level[report->level_count++];
+        const struct result_clusters *stored =
+            report->found ? result_clusters_find(target_holder(&job.target, &job.to), job.of_level[i]->name)
+                          : NULL;
+        *of = (struct clustering_level){.k = job.of_level[i]->k, .converged = true};
+        snprintf(of->name, sizeof of->name, "%s", job.of_level[i]->name);
+        of->inertia = stored ? stored->inertia : i > 0 ? job.level[i].outcome.inertia : job.inertia;
+    }
     report->sizes = job.sizes;
     report->nearest = job.nearest;
     report->images = job.to.result;
@@ -328,6 +426,7 @@ out:
     projection_clear(&job.projection);
     matrix_input_close(&job.to);
     result_close(&job.from);
+    cluster_levels_clear(job.level, CLUSTER_LEVELS);
     free(job.parameters);
     free(job.centroids);
     free(job.labels);

@@ -198,6 +198,33 @@ def test_update_labels_new_rows_at_every_level(file, tmp_path):
     assert run_clpipe("verify", "f.h5", cwd=tmp_path).returncode == 0
 
 
+def test_assign_labels_at_every_level(place, file, tmp_path):
+    cluster(place / "rows.npy", "--levels", "20,6,2", "--device", "cpu", "-o", "x.h5", cwd=tmp_path)
+    numpy.save(tmp_path / "few.npy", numpy.load(place / "rows.npy")[:200])
+    reports = []
+    for _ in range(2):
+        result = run_clpipe("assign", "x.h5", "few.npy", "--name", "kmeans", "-o", "few.h5", "--json", "r.json",
+                            "--device", "cpu", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        reports.append(json.loads((tmp_path / "r.json").read_text())["levels"])
+    assert reports[0] == reports[1] and [level["k"] for level in reports[0]] == [20, 6, 2]
+    assert len(tree(tmp_path / "few.h5")) == 3
+    for (new, of_new), (old, of_old) in zip(tree(tmp_path / "few.h5"), tree(tmp_path / "x.h5")):
+        assert numpy.array_equal(new["labels"], old["labels"][:200])
+        assert numpy.array_equal(new["distances"], old["distances"][:200])
+        assert (new["sizes"] == numpy.bincount(new["labels"], minlength=of_new["k"])).all()
+        assert numpy.array_equal(new.get("parents"), old.get("parents"))
+        assert of_new["level"] == of_old["level"] and of_new.get("parent") == of_old.get("parent")
+        assert of_new["inertia"] == pytest.approx(new["distances"].astype(float).sum())
+    assert run_clpipe("verify", "few.h5", cwd=tmp_path).returncode == 0
+    before = tree(file)
+    result = run_clpipe("assign", "f.h5", "f.h5", "--name", "kmeans", "--force", "-o", "own.h5", "--device",
+                        "cpu", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert all(numpy.array_equal(new["labels"], old["labels"])
+               for (new, _), (old, _) in zip(tree(tmp_path / "own.h5"), before))
+
+
 def test_stands_for_its_levels(file, tmp_path):
     """Commands that need one clustering take the finest; select goes through the levels."""
     result = run_clpipe("select", "f.h5", 9, "--name", "few", cwd=tmp_path)
