@@ -93,6 +93,8 @@ static enum status label_few(bool *done, int32_t *labels, float *distances,
     float *copy = malloc(values * sizeof *copy);
     enum status status = copy ? matrix_read(rows, 0, rows->rows, copy, err)
                               : error_memory(err, values * sizeof *copy, "rows");
+    for (uint64_t i = 0; i < rows->rows; i++)
+        labels[i] = -1; /* to be searched */
     if (status == STATUS_OK)
         status = label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
                             clustering_metric_names[metric], library->machine.threads,
