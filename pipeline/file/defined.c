@@ -100,7 +100,7 @@ static const struct defined names[] = {
     {"/runs", GROUP, NULL, "run_clusters shown "},
     {"/runs/*", GROUP, "command",
      "clpipe_version command details device driver finished host seconds "},
-    {"/runs/*/row_map", DATASET, NULL, ""},
+    {"/runs/*/row_map", DATASET, NULL, "root "},
     {"/parts", GROUP, NULL, ""},
     {"/parts/path", DATASET, NULL, ""},
     {"/parts/rows", DATASET, NULL, ""},

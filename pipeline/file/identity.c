@@ -27,6 +27,8 @@ static bool counts(const void *context, const char *attribute)
     /* When and where from, not what. */
     if (strcmp(defined->name, "/clusters/*") == 0 && strncmp(attribute, "source_", 7) == 0)
         return false;
+    if (strncmp(defined->name, "/runs/", 6) == 0)
+        return false;
     return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
 }
 

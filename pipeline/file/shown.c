@@ -2,6 +2,7 @@
 #include "file/shown.h"
 #include "base/hash.h"
 #include "file/defined.h"
+#include "file/identity.h"
 #include "file/serial.h"
 #include "file/verify_report.h"
 #include <stdio.h>
@@ -157,15 +158,13 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
     uint64_t sum = 0;
     for (hssize_t i = 0; i < count && !status; i++) {
         const char *name = find_place(shown, list[i].address);
-        hid_t other = name ? H5I_INVALID_HID
-                           : H5Rdereference2(scale, H5P_DEFAULT, H5R_OBJECT, &list[i].address);
-        uint64_t number[2] = {0, 0};
-        if (!name && other < 0)
-            status = h5_damaged(err, shown->serial.path, "a REFERENCE_LIST leads nowhere");
-        if (name)
-            murmur3_of_path(number, 0, name, strlen(name));
-        sum += name ? (number[0] | 1) * (list[i].axis + 1) : 0;
-        h5_close(&other);
+        uint8_t number[32];
+        uint64_t start;
+        if (!name) /* of others, who may have removed it */
+            continue;
+        sha256_of(number, name, strlen(name));
+        memcpy(&start, number, sizeof start);
+        sum += (start | 1) * (list[i].axis + 1);
     }
     sha256_update(&shown->serial.sha, &sum, sizeof sum);
     free(list);
@@ -195,6 +194,47 @@ static enum status add_scales(struct shown *shown, struct error *err)
     return status;
 }
 
+/* --- maps of runs, which have no other checksums ----------------------------------------------- */
+
+struct maps {
+    hid_t file;
+    const char *path;
+    struct verify *verify; /* NULL: roots are written where there are none */
+};
+
+static enum status visit_map(void *context, hid_t object, const char *name,
+                             const struct defined *defined, struct error *err)
+{
+    const struct maps *maps = context;
+    struct error why = ERROR_INIT;
+    struct axes axes;
+    char root[65], *stored = NULL;
+    if (defined->type != H5O_TYPE_DATASET || (!maps->verify && H5Aexists(object, "root") > 0))
+        return STATUS_OK;
+    axes_init(&axes, maps->file, maps->path);
+    enum status status = identity_of_dataset(root, NULL, object, name, &axes, maps->path,
+                                             identity_compute, NULL, maps->verify ? &why : err);
+    if (!status && maps->verify)
+        status = h5_get_text(&stored, object, "root", true, maps->path, &why);
+    axes_clear(&axes);
+    if (!maps->verify)
+        return status ? status : h5_put_text(object, "root", root, maps->path, err);
+    if (status)
+        verify_broken(maps->verify, "%s: %s", name, why.sentence);
+    else if (strcmp(root, stored) != 0)
+        verify_broken(maps->verify, "%s: it has changed since it was written", name);
+    free(stored);
+    return STATUS_OK;
+}
+
+static enum status visit_maps(hid_t file, const char *path, struct verify *verify, struct error *err)
+{
+    struct maps maps = {file, path, verify};
+    const struct defined_visitor visitor = {visit_map, NULL, &maps};
+    return H5Lexists(file, RUNS, H5P_DEFAULT) > 0 ? defined_walk(file, RUNS, path, &visitor, err)
+                                                  : STATUS_OK;
+}
+
 /* --- both digests ---------------------------------------------------------------------------- */
 
 static enum status digest(char hex[65], hid_t file, const char *path, bool runs, struct error *err)
@@ -222,6 +262,8 @@ enum status shown_write(hid_t file, const char *path, struct error *err)
 {
     static const char *const groups[] = {CHECKSUMS, RUNS};
     enum status status = h5_flush_file(file, path, err);
+    if (!status)
+        status = visit_maps(file, path, NULL, err);
     for (int i = 0; i < 2 && !status; i++) {
         char hex[65];
         hid_t group = H5I_INVALID_HID;
@@ -248,13 +290,10 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
         return STATUS_OK;
     if (h5_open_group(&group, result->file, name, result->path, err))
         return STATUS_FAILED;
-    /* Nobody else puts attributes there. */
-    const bool there = H5Aexists(group, SHOWN) > 0, more = H5Aget_num_attrs(group) > 1;
-    if (there && h5_get_text(&stored, group, SHOWN, true, result->path, &why))
+    if (h5_get_text(&stored, group, SHOWN, true, result->path, &why) ||
+        digest(hex, result->file, result->path, runs, &why))
         verify_broken(verify, "%s", why.sentence);
-    else if (there && digest(hex, result->file, result->path, runs, &why))
-        verify_broken(verify, "%s", why.sentence);
-    else if (there ? strcmp(hex, stored) != 0 : more && !runs)
+    else if (strcmp(hex, stored) != 0)
         verify_broken(verify,
                       "%s: names, types, attributes or scales have changed since the file was written",
                       runs ? RUNS : "/");
@@ -265,6 +304,8 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
 
 enum status shown_verify(struct verify *verify, struct error *err)
 {
-    const enum status status = verify_group(verify, CHECKSUMS, false, err);
-    return status ? status : verify_group(verify, RUNS, true, err);
+    enum status status = verify_group(verify, CHECKSUMS, false, err);
+    if (!status)
+        status = verify_group(verify, RUNS, true, err);
+    return status ? status : visit_maps(verify->result->file, verify->result->path, verify, err);
 }

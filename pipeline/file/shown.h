@@ -15,7 +15,7 @@ struct verify;
 /* Of a file that is complete but for what others have added. */
 enum status shown_write(hid_t file, const char *path, struct error *err);
 
-/* Reports what is not as it was written. A file without such attributes has no digests to compare. */
+/* Reports what is not as it was written, also in the rows of runs' maps. */
 enum status shown_verify(struct verify *verify, struct error *err);
 
 #endif

@@ -7,12 +7,17 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 
 import h5py
 import numpy
 import pytest
 
-from conftest import SEED, draw_photos, run_clpipe
+from conftest import ROOT, SEED, draw_photos, run_clpipe
+
+sys.path.insert(0, str(ROOT / "tools" / "python"))
+
+from clpipe import _identity  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +28,13 @@ def rich(program, tmp_path_factory):
     (place / "photos" / "cut.jpg").write_bytes(b"\xff\xd8\xff")
     (place / "photos" / "red" / "00.txt").write_text("a text")
     numpy.save(place / "x.npy", numpy.random.default_rng(1).random((13, 8), "f4"))
-    for command in (["ingest", "photos", "-o", "f.h5", "--thumbnails", "16", "--sidecar", "--feature",
-                     "rgb:bins=2x2x2", "--feature", "counts=gray:bins=10,normalize=none"],
-                    ["ingest", "photos/red", "-o", "other.h5", "--thumbnails", "16", "--sidecar", "--feature",
-                     "rgb:bins=2x2x2", "--feature", "counts=gray:bins=10,normalize=none"],
+    features = ["--thumbnails", "16", "--sidecar", "--feature", "rgb:bins=2x2x2", "--feature",
+                "counts=gray:bins=10,normalize=none"]
+    (place / "photos" / "red" / "00.png").rename(place / "later.png")
+    assert run_clpipe("ingest", "photos", "-o", "f.h5", *features, cwd=place).returncode == 1
+    (place / "later.png").rename(place / "photos" / "red" / "00.png")
+    for command in (["ingest", "photos", "-o", "f.h5"],
+                    ["ingest", "photos/red", "-o", "other.h5", *features],
                     ["import", "f.h5", "x=x.npy"],
                     ["similar", "f.h5", "--all", "-n", "3", "--feature", "x"],
                     ["cluster", "f.h5", "--feature", "counts", "-k", "2:4"]):
@@ -135,6 +143,36 @@ def try_flips(rich, tmp_path, count):
     assert not missed, missed
     assert changed > count // 5
     return changed
+
+
+def remove_and_add(file):
+    file["images/mine"] = numpy.arange(len(file["images/width"]))
+    file["images/mine"].dims[0].attach_scale(file["image"])
+    del file["images/mine"]
+
+
+@pytest.mark.parametrize("change, finding", [
+    (remove_and_add, None),
+    (lambda file: file["runs"].attrs.pop("shown"), "no attribute 'shown'"),
+    (lambda file: file["checksums"].attrs.pop("shown"), "no attribute 'shown'"),
+    (lambda file: file["runs/1/row_map"].attrs.pop("root"), "/runs/1/row_map: "),
+    (lambda file: file["runs/1/row_map"].write_direct(numpy.array([5]), None, numpy.s_[2:3]), "/runs/1/row_map: it has changed"),
+    (lambda file: file["runs/0"].attrs.modify("seconds", 1.0), "/runs: "),
+    (lambda file: file["images/width"].dims[0].detach_scale(file["image"]), "/images/width: ")])
+def test_what_another_program_changes(rich, tmp_path, change, finding):
+    shutil.copyfile(rich, tmp_path / "f.h5")
+    with h5py.File(tmp_path / "f.h5", "r+") as file:
+        change(file)
+    result = run_clpipe("verify", tmp_path / "f.h5")
+    assert result.returncode == (1 if finding else 0) and (finding or "") in result.stdout, result.stdout
+
+
+def test_python_computes_the_same(rich):
+    with h5py.File(rich) as file:
+        for name, runs in (("checksums", False), ("runs", True)):
+            assert file[name].attrs["shown"] == _identity.shown(file, runs)
+        data = file["runs/1/row_map"]
+        assert data.attrs["root"] == _identity.root(data.name, data)
 
 
 COMMANDS = (["info", "copy.h5"],

@@ -81,6 +81,7 @@ def file(tmp_path, identity):
         for name in "identity", "shown":
             del f["checksums"].attrs[name]
         f["checksums"].attrs.create("identity", identity.identity_of(f).encode(), dtype=text)
+        f["checksums"].attrs["shown"] = identity.shown(f)
     return tmp_path / "f.h5"
 
 
