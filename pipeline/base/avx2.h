@@ -1,6 +1,6 @@
-/* avx2.h: functions that are compiled twice, for every processor and for those with AVX2, whose vectors
- * are twice as wide; the results are the same. The body is an ALWAYS_INLINE function, which a plain one and
- * an AVX2_LOOPS one call; the latter only where cpu_has_avx2(). Elsewhere than on x86-64 both are plain. */
+/* avx2.h: functions compiled twice: for any processor, and for those with AVX2. The results are the
+ * same. The body is an ALWAYS_INLINE function called by a plain one and by an AVX2_LOOPS one, which
+ * may run only if cpu_has_avx2(). On other architectures than x86-64 both are plain. */
 #ifndef CLPIPE_BASE_AVX2_H
 #define CLPIPE_BASE_AVX2_H
 
@@ -13,7 +13,7 @@
 #elif defined(__clang__)
 #define AVX2_LOOPS __attribute__((target("avx2")))
 #else
-#define AVX2_LOOPS __attribute__((target("avx2"), optimize("O3"))) /* with its loops as vectors */
+#define AVX2_LOOPS __attribute__((target("avx2"), optimize("O3"))) /* vectorizes loops */
 #endif
 
 static inline bool cpu_has_avx2(void)

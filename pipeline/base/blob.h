@@ -47,8 +47,8 @@ ssize_t blob_read(const struct blob *blob, void *out, size_t size, uint64_t posi
 /* Tells the system that the first `bytes` will be read. */
 void blob_advise(const struct blob *blob, uint64_t bytes);
 
-/* The same bytes behind a descriptor, which can be passed to another process: borrows the
- * descriptor of `blob`, or copies its memory. Returns 0 or errno. */
+/* Makes *out a blob of the same bytes with a descriptor, which can be passed to another process:
+ * borrows the descriptor of `blob`, or copies its memory to a file. Returns 0 or errno. */
 int blob_share(struct blob *out, const struct blob *blob);
 
 /* Closes it and makes it BLOB_NOTHING. */

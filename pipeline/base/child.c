@@ -1,4 +1,4 @@
-/* child.c: lines by a pipe, each with its 0; the outcome in memory that both have. */
+/* child.c: lines through a pipe, NUL-terminated; the outcome in shared memory. */
 #include "base/child.h"
 #include "base/process.h"
 #include <errno.h>
@@ -66,7 +66,7 @@ static void relay_lines(const struct child *child, int fd)
         close(fd);
 }
 
-/* The name of what ended the child by its own fault, or NULL and an error. */
+/* The name of the crash that ended the child; NULL with an error if it was ended otherwise. */
 static const char *name_end(int ended, struct error *err)
 {
     for (size_t i = 0; i < CRASHES && WIFSIGNALED(ended); i++)

@@ -18,10 +18,10 @@
 /* CPU_SETSIZE is only the size of the fixed type; larger machines exist. */
 #define MOST_CPUS (1u << 20)
 
-/* A limit that cgroups set. */
+/* A kind of cgroup limit. */
 struct limit {
     const char *controller; /* v1 */
-    /* The one that a cgroup's directory sets, or 0. */
+    /* The limit set in a cgroup's directory, or 0. */
     uint64_t (*of)(const char *root, const char *directory, bool v2);
 };
 
@@ -102,7 +102,7 @@ static uint64_t memory_of(const char *root, const char *directory, bool v2)
 
 static const struct limit cpu_quota = {"cpu", quota_of}, memory_limit = {"memory", memory_of};
 
-/* The smaller of two limits, of which 0 is none. */
+/* The smaller of two limits; 0 means none. */
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a == 0 || (b > 0 && b < a) ? b : a;
@@ -135,7 +135,7 @@ static bool lists(const char *list, const char *word)
     return false;
 }
 
-/* Undoes the \040 and the like of mountinfo, in place. */
+/* Decodes octal escapes such as \040 in mountinfo, in place. */
 static void unescape(char *text)
 {
     char *out = text;

@@ -33,7 +33,7 @@ static double scale(double value, int exponent)
     return exponent < 0 ? value / powers[-exponent] : value * powers[exponent];
 }
 
-/* floor(log10(value)), which may be one too large beside a power of ten that is no double. */
+/* floor(log10(value)), which may be one too large near a power of ten that is not a double. */
 static int decimal_exponent(double value, unsigned binary)
 {
     int exponent = (int)(((int32_t)binary - 127) * 1233) >> 12;
@@ -42,8 +42,8 @@ static int decimal_exponent(double value, unsigned binary)
     return value < power(exponent) ? exponent - 1 : exponent;
 }
 
-/* The shortest integer of 6 to 9 digits, or fewer after zeros were dropped, and the number of its
- * digits; 0: none fits. */
+/* The shortest integer of 6 to 9 digits, or fewer without trailing zeros, and its number of digits;
+ * 0: none fits. */
 static uint32_t shortest(double value, int *exponent, unsigned *digits)
 {
     for (*digits = 6; *digits <= 9; ++*digits) {

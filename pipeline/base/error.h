@@ -45,13 +45,13 @@ enum remedy {
     REMEDY_LEAVE_OUT_FEATURE, /* do not choose a feature: the input has none to choose from */
     REMEDY_CHOOSE_FEATURE,    /* name one of several features */
     REMEDY_CHOOSE_CLUSTERS,   /* name one of several clusterings */
-    REMEDY_OWN_OUTPUT,        /* write to a file of its own */
+    REMEDY_OWN_OUTPUT,        /* write to a separate file */
     REMEDY_OTHER_NAME,        /* give the result another name */
     REMEDY_REPLACE_LABELS,    /* replace the existing labels */
-    REMEDY_FIRST_CENTROIDS,   /* name a way to choose them, or a file that is there */
+    REMEDY_FIRST_CENTROIDS,   /* name an initialisation, or an existing file */
     REMEDY_MAKE_CLUSTERS,     /* cluster the file first */
     REMEDY_REPLACE_FEATURE,   /* replace the imported feature, or give this one another name */
-    REMEDY_REMOVE_DEPENDENTS, /* remove what was made from it, too */
+    REMEDY_REMOVE_DEPENDENTS, /* also remove what was made from it */
     REMEDY_ALLOW_MISSING,     /* accept images without values */
     REMEDY_SMALLER_LAUNCHES,  /* fewer bytes in a launch */
     REMEDY_NO_REPORT,         /* leave the report out */

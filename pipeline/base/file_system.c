@@ -1,4 +1,4 @@
-/* file_system.c: numbers of linux/magic.h, and of file systems outside the kernel. */
+/* file_system.c: magic numbers from linux/magic.h and of file systems outside the kernel. */
 #include "base/file_system.h"
 #include "base/path.h"
 

@@ -1,4 +1,4 @@
-/* file_system.h: what an inode number says on the file system of a file. */
+/* file_system.h: what an inode number identifies, by type of file system. */
 #ifndef CLPIPE_BASE_FILE_SYSTEM_H
 #define CLPIPE_BASE_FILE_SYSTEM_H
 
@@ -7,21 +7,22 @@
 #include <sys/statfs.h>
 
 enum file_system {
-    FILE_SYSTEM_UNTRUSTED, /* nothing: FUSE, SMB, FAT, and what is not known */
-    FILE_SYSTEM_LOCAL,     /* one file, on this machine */
-    FILE_SYSTEM_SHARED,    /* one file of one mount; another mount may be of the same directory */
-    FILE_SYSTEM_STACKED,   /* overlayfs: likewise, but times of change are those of the file below */
+    FILE_SYSTEM_UNTRUSTED, /* nothing: FUSE, SMB, FAT, unknown ones */
+    FILE_SYSTEM_LOCAL,     /* a file of this machine */
+    FILE_SYSTEM_SHARED,    /* a file of one mount; another mount may show the same directory */
+    FILE_SYSTEM_STACKED,   /* overlayfs: likewise, but ctime is that of the lower file */
 };
 
-/* By the type that statfs() gave. */
+/* Classifies the type reported by statfs(). */
 enum file_system file_system_of(const struct statfs *fs);
 
-/* The device looked at last, and whether its inode numbers can be trusted. Begins zeroed. */
+/* Cache of the last device examined. Starts zeroed. */
 struct file_system_trust {
     bool known, trusted;
     dev_t device;
 };
-/* Of the file that `path` leads to from `directory`; `st` is what stat() gave of it. */
+/* Whether the inode number of a file identifies it; `st` is from stat() of `path`, which is
+ * relative to `directory`. False if it cannot be opened. One thread per `trust`. */
 bool file_system_trusted(struct file_system_trust *trust, const struct stat *st, int directory,
                          const char *path);
 

@@ -5,22 +5,21 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The value of the bits of a half, which a float represents exactly. Without branches, so that loops
- * of it become vector code. */
+/* Converts a half, which a float represents exactly. Branch-free, so that loops vectorize. */
 static inline float half_to_float(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
     uint32_t bits = rest << 13;
     float value;
     memcpy(&value, &bits, sizeof value);
-    value *= 0x1p112f; /* the difference of the exponents' offsets */
+    value *= 0x1p112f; /* the difference of the exponent biases */
     memcpy(&bits, &value, sizeof bits);
     bits |= sign | (rest >= 0x7c00 ? 0x7f800000 : 0);
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-/* The bits of the half nearest to a float, the even one of two; infinity from 65520 on. */
+/* Rounds a float to the nearest half, ties to even; infinity from 65520 on. */
 static inline uint16_t half_of_float(float value)
 {
     uint32_t bits;
@@ -32,9 +31,9 @@ static inline uint16_t half_of_float(float value)
         return (uint16_t)(sign | 0x7e00);
     if (bits >= 0x47800000) /* 2^16 */
         return (uint16_t)(sign | 0x7c00);
-    if (bits >= 0x38800000) /* 2^-14: normal, also where rounding gives infinity */
+    if (bits >= 0x38800000) /* 2^-14: normal, even if it rounds to infinity */
         return (uint16_t)(sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10)));
-    /* The sum has the multiple of 2^-24 that is nearest in its last bits. */
+    /* The last bits of the sum are the nearest multiple of 2^-24. */
     const float sum = magnitude + half;
     uint32_t base;
     memcpy(&bits, &sum, sizeof bits);

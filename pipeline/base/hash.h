@@ -9,7 +9,7 @@
 #ifndef CLPIPE_BASE_HASH_H
 #define CLPIPE_BASE_HASH_H
 
-/* libcrypto's functions on a context of the caller's, which cannot fail; the newer ones allocate. */
+/* libcrypto's functions on a caller-owned context cannot fail; the newer ones allocate. */
 #define OPENSSL_API_COMPAT 10101
 #include <openssl/sha.h>
 
@@ -27,7 +27,7 @@ void murmur3_update(struct murmur3 *state, const void *data, size_t size);
 /* digest[0] is h1 and digest[1] h2 of the reference implementation. */
 void murmur3_final(const struct murmur3 *state, uint64_t digest[2]);
 
-/* Of a path of `length` bytes below a source, for tables in memory and temporary files. */
+/* Digests a path of `length` bytes in a source, for tables in memory and temporary files. */
 void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length);
 
 struct sha256 {
@@ -38,7 +38,7 @@ struct sha256 {
 void sha256_init(struct sha256 *state);
 void sha256_update(struct sha256 *state, const void *data, size_t size);
 void sha256_final(struct sha256 *state, uint8_t digest[32]);
-/* Of one message. */
+/* Digests one message. */
 void sha256_of(uint8_t digest[32], const void *data, size_t size);
 /* 64 lower-case hexadecimal digits and a NUL. */
 void sha256_hex(char hex[65], const uint8_t digest[32]);

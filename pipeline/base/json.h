@@ -2,9 +2,9 @@
  * (path_to_utf8). Numbers are written so that they read back exactly; NaN and infinities become
  * null. The writer adds commas and indentation. json_finish reports a failed allocation.
  *
- * jansson reads (file/parameters.h); it cannot write as this does: pieces of a document that goes on,
- * values to the letter, and numbers with no more digits than they need. It has functions of the same
- * names, whose place those of a program would take in the library were they not hidden. */
+ * jansson only parses (file/parameters.h): it cannot write a document in pieces, raw values, or
+ * numbers with no more digits than necessary. It has functions of the same names, which these would
+ * interpose if they were not hidden. */
 #ifndef CLPIPE_BASE_JSON_H
 #define CLPIPE_BASE_JSON_H
 

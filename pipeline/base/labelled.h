@@ -1,11 +1,12 @@
-/* labelled.h: what follows from the labels of rows and their distances. */
+/* labelled.h: cluster sizes and nearest rows, from the labels and distances of rows. */
 #ifndef CLPIPE_BASE_LABELLED_H
 #define CLPIPE_BASE_LABELLED_H
 
 #include <stdint.h>
 
-/* The sizes of k clusters, and the n rows nearest to each centroid (k x n, the nearest first, of equally near
- * ones the lower row; -1 where there are fewer). Labels that are no cluster do not count. */
+/* sizes[k]: rows per cluster. nearest[k x n]: the n rows nearest to each centroid, nearest first,
+ * ties by row number; -1 if there are fewer. labels and distances: one per row; labels outside 0 to
+ * k - 1 are ignored. */
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
                     const float *distances, uint64_t rows, uint32_t k);
 

@@ -13,7 +13,7 @@ enum log_level { LOG_QUIET = 0, LOG_ERROR, LOG_NOTICE, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
-/* From now on messages name the rank of this process, which is one of several. */
+/* From now on messages include this process's rank. Call while the process has one thread. */
 void log_set_rank(unsigned rank);
 
 /* Writes "clpipe: MESSAGE\n" (LOG_INFO without the prefix). Control characters and bytes

@@ -26,7 +26,7 @@
 
 /* The limit of the kernel. */
 #define MOST_LINKS 40
-/* Temporary names with our process number that others left behind or hold. */
+/* Temporary names with our process number that may be taken. */
 #define MOST_NAMES 100
 
 struct output {
@@ -47,8 +47,7 @@ static struct output *claims;
 static const char appeared[] = "a file with this name has appeared since the run began; move it "
                                "away and run the command again";
 
-/* An error about `path` from a failed call, with a sentence that says what to do in place of the
- * system's text. */
+/* An error about `path` from a failed call, with advice in place of the system's text. */
 static enum status explain(struct error *err, int errno_value, const char *call, const char *path,
                            const char *why)
 {
@@ -168,8 +167,8 @@ static enum status open_directory(struct output *output, const char *path, struc
     }
 }
 
-/* Whether another program has locked the file to write to it, as HDF5 does (h5py, for one). What has no
- * locks is not held. */
+/* Whether another program has locked the file for writing, as HDF5 does (for example h5py). False
+ * if the file system has no locks. */
 static bool is_held(int directory, const char *base)
 {
     const int fd = openat(directory, base, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -187,7 +186,8 @@ static enum status open_final(struct output *output, const char *path, struct er
     return status ? status : open_directory(output, path, err);
 }
 
-/* Checks the file under the final name; *found gets what it is, also if it is refused, or zeros. */
+/* Checks the file under the final name; *found gets its stat, even if it is refused, or zeros if
+ * there is none. */
 static enum status check_final(const struct output *output, struct stat *found, const char *path,
                                struct error *err)
 {
@@ -198,7 +198,7 @@ static enum status check_final(const struct output *output, struct stat *found, 
     struct stat st, directory;
     int failed = fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW);
     const bool held = !failed && S_ISREG(st.st_mode) && is_held(output->directory, base);
-    /* A network file system asks its server where a file is opened: is_held has done so. */
+    /* Network file systems refresh attributes when a file is opened, as is_held has done. */
     failed = failed ? failed : fstatat(output->directory, base, &st, AT_SYMLINK_NOFOLLOW);
     if (failed)
         return errno == ENOENT ? STATUS_OK : explain_errno(err, errno, "fstatat", path);
@@ -400,7 +400,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
             a->st_uid != b->st_uid || a->st_gid != b->st_gid || a->st_nlink != b->st_nlink);
 }
 
-/* Whether this process may replace what is under the final name, *now. */
+/* Whether this process may replace the file under the final name, whose stat is *now. */
 static enum status check_claims(const struct output *output, const struct stat *now,
                                 struct error *err)
 {
@@ -423,7 +423,7 @@ static enum status check_claims(const struct output *output, const struct stat *
                    "the command again");
 }
 
-/* Where there was no file, none is replaced, if the file system can do that. */
+/* Without `replace`, fails if the name exists, if the file system supports that. */
 static enum status rename_to_final(const struct output *output, bool replace, struct error *err)
 {
     const size_t prefix = directory_length(output->final);
@@ -435,7 +435,7 @@ static enum status rename_to_final(const struct output *output, bool replace, st
         failed = linkat(at, from, at, base, 0);
         if (!failed)
             unlinkat(at, from, 0);
-        else if (errno != EEXIST) /* nor has it links */
+        else if (errno != EEXIST) /* no hard links either */
             failed = renameat(at, from, at, base);
     }
     if (!failed)
@@ -496,7 +496,7 @@ enum status output_claim(struct output **out, const char *path,
         output_close(out);
         return status;
     }
-    /* What keeps it from being written output_open tells. */
+    /* output_open will report why it cannot be written. */
     check_final(claim, &claim->began, path, NULL);
     pthread_mutex_lock(&claims_lock);
     claim->next = claims;

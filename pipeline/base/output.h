@@ -6,8 +6,8 @@
  * directory under the final name is refused; a symbolic link is kept, and its target is written. A
  * file that is replaced keeps its permissions.
  *
- * Directly before the rename it is checked that the final name has what it had when the work began: the
- * same file, unchanged (device, inode, size and times; not its permissions, owner and links), or none. */
+ * Just before the rename, the final name must still have what it had when the work began: the same
+ * file, unchanged (device, inode, size and times; not permissions, owner and links), or none. */
 #ifndef CLPIPE_BASE_OUTPUT_H
 #define CLPIPE_BASE_OUTPUT_H
 
@@ -32,22 +32,24 @@ enum status output_open(struct output **out, const char *path, struct error *err
 const char *output_temporary(const struct output *output);
 /* Its descriptor, open for reading and writing; owned by the output. */
 int output_descriptor(const struct output *output);
-/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name has another file by now. */
+/* fsync, rename, fsync of the directory. STATUS_FAILED also if the final name now has another
+ * file. */
 enum status output_commit(struct output *output, struct error *err);
-/* Removes the temporary file if it was not committed; ends a claim. Accepts NULL and NULLs. */
+/* Removes the temporary file if it was not committed; ends a claim. Accepts NULL and a pointer to
+ * NULL. */
 void output_close(struct output **output);
 
-/* For work on `path` that begins long before its output_open: until output_close, what is under the final
- * name now is what output_commit may replace, once. check, unless NULL, is called before each rename of
- * this process, to any name, and forbids it by an error. Any thread. */
+/* For work on `path` that begins long before its output_open: until output_close, output_commit may
+ * only replace what is now under the final name. check, unless NULL, is called under a lock before
+ * each rename by this process, to any name, and prevents it by returning an error. Any thread. */
 enum status output_claim(struct output **out, const char *path,
                          enum status (*check)(const void *context, struct error *err),
                          const void *context, struct error *err);
 
-/* STATUS_FAILED if there is a file of that name, or it cannot be known. */
+/* STATUS_FAILED if the name exists, or that cannot be determined. */
 enum status output_check_free(const char *path, struct error *err);
 
-/* fsync() of a file or directory; true also where the file system has nothing to sync. */
+/* fsync() of a file or directory; also true if the file system cannot sync it. */
 bool output_sync(int descriptor);
 
 /* Removes the file, and temporary files of it that killed processes left behind. */
@@ -61,10 +63,10 @@ bool output_is_temporary(const char *name, const char *final);
  * space"). */
 enum status write_all(int fd, const void *data, size_t size, const char *path, struct error *err);
 
-/* The same with pwrite(), to a file that the command continues with when it is run again. */
+/* The same with pwrite(), to a file that a repeated command continues. */
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
-/* pread() until `size` bytes are there; *got is less only at the end of the file. */
+/* Calls pread() until `size` bytes are read; *got is less only at the end of the file. */
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
                     struct error *err);
 

@@ -106,7 +106,7 @@ static enum status check_final(const char *final, output_names names, bool *exis
     *exists = lstat(final, &st) == 0;
     path_for_message(shown, sizeof shown, final);
     if (!*exists)
-        return STATUS_OK; /* what else is wrong, mkdir says */
+        return STATUS_OK; /* mkdir reports other errors */
     if (!S_ISDIR(st.st_mode))
         return error_set(err, STATUS_FAILED, "%s exists and is not a directory: name another",
                          shown);
@@ -153,7 +153,7 @@ static enum status resolve(char **final, const char *path, struct error *err)
     if (status != STATUS_OK)
         return status;
     const char *slash = strrchr(*final, '/'), *base = slash ? slash + 1 : *final;
-    /* A name is needed beside which another fits. */
+    /* The temporary directory needs a sibling name. */
     if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
         return error_set(err, STATUS_FAILED, "%s cannot be replaced: name a directory in it", path);
     return STATUS_OK;
@@ -203,7 +203,7 @@ enum status output_directory_open(struct output_directory **out, const char *pat
     if (directory->lock < 0)
         status = trouble(err, errno, "open", path);
     else
-        /* Where there are no locks, nothing is taken for abandoned either. */
+        /* Without locks, no directory is considered abandoned. */
         flock(directory->lock, LOCK_EX | LOCK_NB);
 out:
     if (status != STATUS_OK)
@@ -244,7 +244,7 @@ static int replace(const struct output_directory *directory)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    /* A file system that cannot exchange names: for a moment there is neither. */
+    /* The file system cannot exchange names: for a moment neither exists. */
     char *aside = NULL;
     if (asprintf(&aside, "%s-0", directory->temporary) < 0) {
         errno = ENOMEM;

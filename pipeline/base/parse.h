@@ -22,7 +22,7 @@ bool parse_seconds(double *out, const char *text);
 /* A finite non-negative decimal floating-point number. */
 bool parse_double(double *out, const char *text);
 
-/* So many, or so many of a hundred. */
+/* A count, or a percentage. */
 struct share {
     double number;
     bool per_cent;

@@ -17,18 +17,19 @@ int path_stat_at(int directory, const char *path, struct stat *st, int flags);
 /* True if the bytes are valid UTF-8 (RFC 3629: no surrogates, no overlong forms) without NUL. */
 bool utf8_valid(const char *bytes, size_t length);
 
-/* Writes a name as UTF-8 text that leads back to it: \xHH (lower-case hexadecimal) stands for each byte
- * that is not part of a valid sequence, and for a backslash before an x; all else is copied. Returns the
- * length without the NUL; size must be at least 4 * length + 1. */
+/* Writes a name as UTF-8, reversibly: each byte outside a valid sequence, and a backslash before an
+ * x, becomes \xHH (lower-case hexadecimal); the rest is copied. Returns the length without the NUL;
+ * size must be at least 4 * length + 1. */
 size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length);
 
 /* The length that path_to_utf8 would return. */
 size_t path_text_length(const char *bytes, size_t length);
 
-/* What path_to_utf8 has written, back into bytes, in place. */
+/* The inverse of path_to_utf8, in place. */
 void path_from_utf8(char *text);
 
-/* The working directory, free of symbolic links, as such a text ("": it has no name); NULL: no memory. */
+/* The working directory without symbolic links, as from path_to_utf8; "": it has no name. Free it;
+ * NULL: out of memory. */
 char *path_working_directory(void);
 
 /* For messages: UTF-8 with \xHH for all other bytes and for hidden characters (text.h), the middle

@@ -1,7 +1,8 @@
-/* process.c: repairs at the start, and a line at an end that nobody else reports.
+/* process.c: repairs inherited state, and reports crashes.
  *
- * PoCL aborts the process where it cannot start a thread, a linker or wait for it, and LLVM where it has no
- * memory. Both install handlers when the first device is opened, so ours come after that. */
+ * PoCL aborts the process if it cannot start a thread or a linker, and LLVM if memory runs out.
+ * Both install signal handlers when the first device is opened, so ours are installed again after
+ * that. */
 #include "base/process.h"
 
 #include "base/clock.h"
@@ -26,7 +27,7 @@
 #include <unistd.h>
 
 #define STACK_BYTES      (8ul << 20)
-#define DESCRIPTORS_MOST 65536 /* some libraries close, one by one, as many as there may be */
+#define DESCRIPTORS_MOST 65536 /* some libraries close all possible descriptors one by one */
 #define SYSTEM_PATH      "/usr/local/bin:/usr/bin:/bin"
 #define EXIT_FAILED      3
 
@@ -41,7 +42,7 @@ static pid_t owner;
 static void repair_descriptors(void)
 {
     struct rlimit files;
-    /* A file that we open must not become somebody's standard output. */
+    /* A file that we open must not become a standard stream. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 &&
             open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
@@ -66,7 +67,7 @@ bool process_keeps_descriptor(int fd, int left)
     return false;
 }
 
-/* Drivers look for a linker there. An entry that is not absolute means another program in each directory. */
+/* Drivers search PATH for a linker. Relative entries are dropped: they depend on the directory. */
 static void repair_path(void)
 {
     const char *entry = getenv("PATH");
@@ -124,7 +125,7 @@ bool process_file_beside(char *path, size_t size, const char *file)
 
 /* --- what is short --------------------------------------------------------------------------- */
 
-/* Limits that somebody has set: below what any system has by default. */
+/* Records limits below every system's defaults, which the user must have set. */
 static void look_at_limits(void)
 {
     static const struct {
@@ -192,7 +193,7 @@ static void name_crash(int number)
     signal(number, SIG_DFL);
     raise(number); /* once this handler has returned */
     if (getpid() != owner)
-        return; /* who has forked tells */
+        return; /* the parent reports it */
     struct rlimit core;
     char line[1024], shown[256], where[800];
     const char *path = pthread_equal(reader, pthread_self()) ? read_path : NULL;
@@ -204,7 +205,7 @@ static void name_crash(int number)
     const int size = snprintf(line, sizeof line, "%sclpipe: ended by signal %d in a library%s",
                               log_is_terminal() ? "\r\033[K\033[?7h" : "", number, where);
     const ssize_t written = write(STDERR_FILENO, line, (size_t)size);
-    (void)written; /* there is nobody left to tell */
+    (void)written; /* an error cannot be reported */
     if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur == 0)
         _exit(EXIT_FAILED);
 }
@@ -212,7 +213,7 @@ static void name_crash(int number)
 void process_name_crashes(void)
 {
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
-    static char room[16 << 10]; /* a stack that has overflowed has none */
+    static char room[16 << 10]; /* for stack overflows */
     const struct sigaction action = {.sa_handler = name_crash,
                                      .sa_flags = (int)SA_ONSTACK};
     const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
@@ -234,7 +235,7 @@ void process_repair(void)
     umask(umask(0) & 077);
     repair_path();
     process_temporary_directory();
-    log_is_terminal(); /* looks at the environment, which drivers change */
+    log_is_terminal(); /* reads the environment before drivers change it */
     look_at_limits();
     snprintf(crash_line, sizeof crash_line,
              "%s: finished work is kept; run the same command again%s\n", limits,
@@ -242,7 +243,7 @@ void process_repair(void)
     process_name_crashes();
 #ifdef __GLIBC__
     if (memory_is_limited)
-        mallopt(M_ARENA_MAX, 1); /* each thread's arena takes 64 MiB of address space */
+        mallopt(M_ARENA_MAX, 1); /* each arena takes 64 MiB of address space */
 #endif
 }
 
@@ -277,7 +278,7 @@ int process_run(int (*run)(int argc, char **argv), int argc, char **argv)
 #endif
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES)
         return run(argc, argv);
-    /* Signals are for the threads that run the command. */
+    /* The threads that run the command handle the signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &call.signals);
     const int code = pthread_create(&thread, &attributes, call_main, &call);

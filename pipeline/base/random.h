@@ -1,5 +1,5 @@
-/* random.h: xorshift32 (G. Marsaglia 2003), for synthetic images: fast, and the same numbers
- * everywhere; not for anything that must be random. The caller owns the state, which is never 0. */
+/* random.h: xorshift32 (G. Marsaglia 2003), for synthetic images: fast and reproducible on every
+ * platform, but not for statistics or security. The caller owns the state, which is never 0. */
 #ifndef CLPIPE_BASE_RANDOM_H
 #define CLPIPE_BASE_RANDOM_H
 

@@ -1,6 +1,6 @@
 /* sample_name.h: samples in the sense of WebDataset: files of one folder, or of one archive, whose
  * names agree up to the first dot of the last component: "cats/17.jpg", "cats/17.cls",
- * "cats/17.json". What they agree in is the sample's key, "cats/17". */
+ * "cats/17.json". That common part is the sample's key, "cats/17". */
 #ifndef CLPIPE_BASE_SAMPLE_NAME_H
 #define CLPIPE_BASE_SAMPLE_NAME_H
 
@@ -10,7 +10,7 @@
 /* Bytes of `path` that are its key. A leading dot of the last component belongs to the name. */
 size_t sample_key(const char *path, size_t length);
 
-/* What a file says about the picture beside it, by its name. */
+/* The kind of metadata that a file has for the picture beside it, by its extension. */
 enum sidecar { SIDECAR_NONE = -1, SIDECAR_CLS, SIDECAR_JSON, SIDECAR_TXT, SIDECARS };
 enum sidecar sample_sidecar(const char *path, size_t length);
 

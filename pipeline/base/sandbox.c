@@ -1,8 +1,7 @@
 /* sandbox.c: limits, and a filter of system calls.
  *
- * The filter is a list of what reading a file and decoding it takes; everything else fails with
- * EPERM, as if it were forbidden, so that a library that only asks goes on. It is written out for
- * the kernel's own interface: a library for it would be one more to need. */
+ * The filter lists the calls that reading and decoding a file need; all others fail with EPERM, so
+ * that a library that only probes can continue. It is written as BPF to avoid a dependency. */
 #include "base/sandbox.h"
 
 #include "base/process.h"
@@ -62,7 +61,7 @@ static const int allowed[] = {
     SYS_sysinfo,
     SYS_clock_gettime,
     SYS_gettimeofday,
-    /* Some codecs have threads. */
+    /* Some codecs start threads. */
     SYS_futex,
     SYS_set_robust_list,
     SYS_sched_getaffinity,
@@ -95,7 +94,7 @@ static void end(struct program *program, uint32_t verdict)
     add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, verdict));
 }
 
-/* Goes on if what was loaded is `value`, else past the next `lines`. */
+/* Continues if the loaded word is `value`, else skips `lines` instructions. */
 static void only_if(struct program *program, uint32_t value, uint8_t lines)
 {
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, lines));
@@ -122,8 +121,8 @@ static void allow_for(struct program *program, int call, uint32_t value)
     end(program, SECCOMP_RET_ERRNO | EPERM);
 }
 
-/* Threads, but no processes. The newer call's flags are out of a filter's sight: who is told that
- * there is none takes the older one. */
+/* Threads, but no processes. A filter cannot see clone3's flags: ENOSYS makes the C library fall
+ * back to clone. */
 static void allow_threads(struct program *program)
 {
     only_if(program, SYS_clone, 4);
@@ -180,7 +179,7 @@ void sandbox_enter(struct sandbox *sandbox)
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (SANITIZED)
         return;
-    /* Neither a core dump through a pipe, which the limit does not stop, nor a debugger. */
+    /* Prevents debuggers, and core dumps to a pipe, which RLIMIT_CORE allows. */
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (OUR_ARCH)
         filter_calls();

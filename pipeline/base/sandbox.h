@@ -13,9 +13,8 @@ struct sandbox {
  * programs. Permanent, for this process only. */
 void sandbox_enter(struct sandbox *sandbox);
 
-/* Allows `bytes` of memory of its own beyond what is there now, memory that is only reserved not
- * counted. Does nothing under the sanitizers, which take
- * terabytes of addresses, nor where /proc is missing. */
+/* Limits private memory to the current amount plus `bytes`, not counting address space that is only
+ * reserved. Does nothing under sanitizers, which reserve terabytes, or without /proc. */
 void sandbox_allow_memory(const struct sandbox *sandbox, uint64_t bytes);
 
 #endif

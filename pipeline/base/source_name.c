@@ -1,4 +1,4 @@
-/* source_name.c: what names say. */
+/* source_name.c: archives and lists by name. */
 #include "base/source_name.h"
 #include "base/path.h"
 

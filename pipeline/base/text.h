@@ -26,7 +26,7 @@ size_t text_clean(char *text, bool keep_layout);
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
     __attribute__((format(printf, 3, 0)));
 
-/* The texts of a column to be: the bytes of the longest, and of all. */
+/* Size of a text column before it is written: bytes of the longest text, and of all. */
 struct text_size {
     uint64_t width, bytes;
 };

@@ -1,4 +1,4 @@
-/* threads.c: starts them, takes part, and joins them. */
+/* threads.c: starts threads, runs the function in the caller's, and joins them. */
 #include "base/threads.h"
 #include <pthread.h>
 

@@ -1,11 +1,11 @@
-/* threads.h: several threads at one piece of work. */
+/* threads.h: runs one function in several threads. */
 #ifndef CLPIPE_BASE_THREADS_H
 #define CLPIPE_BASE_THREADS_H
 
 #define THREADS_MOST 64
 
-/* Calls run(context) in `wanted` threads, at most THREADS_MOST, of which the caller's is one, and returns
- * once all have returned. Where threads cannot be started there are fewer: the caller's at least. */
+/* Calls run(context) in `wanted` threads, at most THREADS_MOST, including the caller's, and returns
+ * after all have. If threads cannot be started it uses fewer, at least the caller's. */
 void threads_run(void *(*run)(void *context), void *context, unsigned wanted);
 
 #endif

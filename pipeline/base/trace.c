@@ -73,7 +73,7 @@ enum status trace_open(struct trace **out, const char *path, struct error *err)
     return STATUS_OK;
 }
 
-/* A metadata event: the name or the place in the list of a process (thread 0) or a thread. */
+/* Writes a metadata event: the name or sort index of a process (thread 0) or thread. */
 static void metadata(struct trace *trace, const char *what, unsigned process, unsigned thread,
                      const char *name)
 {
@@ -175,8 +175,8 @@ static void write_time(struct json *json, const char *key, int64_t nanoseconds)
     json_raw(json, key, text);
 }
 
-/* Opens the event of a span on its lane and writes all but "args". Under the lock; false: there is
- * no file to write to. */
+/* Opens the event of a span on its lane and writes all but "args". Under the lock; false: the trace
+ * has failed. */
 static bool begin_span(struct trace *trace, unsigned track, const char *name, int64_t start,
                        int64_t end)
 {

@@ -12,8 +12,8 @@ int unnamed_file(const char *directory)
     int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    /* File systems without O_TMPFILE say EOPNOTSUPP, kernels without it EISDIR or EINVAL; what is
-     * really wrong comes up again below. */
+    /* File systems without O_TMPFILE return EOPNOTSUPP, kernels without it EISDIR or EINVAL; real
+     * errors recur below. */
     static const char name[] = "/.clpipe-XXXXXX";
     const size_t length = strlen(directory);
     char *path = malloc(length + sizeof name);

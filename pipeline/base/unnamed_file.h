@@ -1,10 +1,10 @@
-/* unnamed_file.h: temporary files that nobody finds and no crash leaves behind. */
+/* unnamed_file.h: temporary files without a name, which no crash leaves behind. */
 #ifndef CLPIPE_BASE_UNNAMED_FILE_H
 #define CLPIPE_BASE_UNNAMED_FILE_H
 
-/* Creates an empty file without a name in a directory, to be read and written by the caller, who
- * closes it. Where the file system has no such files, it has a name for a moment, which begins with
- * ".clpipe-". Returns the descriptor; -1 with errno where that fails. */
+/* Creates an empty unnamed file in a directory, open for reading and writing. If the file system
+ * does not support that, it briefly has a name beginning with ".clpipe-". Returns the descriptor,
+ * which the caller closes, or -1 with errno. */
 int unnamed_file(const char *directory);
 
 #endif
