@@ -3,7 +3,7 @@
 #define CLPIPE_OCL_EMBEDDED_H
 
 struct embedded_kernel {
-    const char *name;         /* "blur_slot" for kernels/blur_slot.cl; a header's with its ".h" */
+    const char *name;         /* "blur_slot" for kernels/blur_slot.cl; headers keep their ".h" */
     const char *const *lines; /* terminated by NULL; each ends in a newline */
 };
 

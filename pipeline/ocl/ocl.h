@@ -105,7 +105,7 @@ void ocl_buffer_release(cl_mem *buffer);
 /* --- programs -------------------------------------------------------------------------------- */
 
 /* The compiler option for kernels that wait for asynchronous copies. PoCL 5 and 6 lack
- * wait_group_events for events in private memory, where they are before OpenCL C 3.0, and abort the
+ * wait_group_events for events in private memory, the default before OpenCL C 3.0, and abort the
  * process. */
 const char *ocl_copy_option(const struct ocl_device *device);
 
@@ -126,9 +126,9 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
 /* The size of a key of a cache entry: a digest in hexadecimal and a NUL. */
 #define OCL_KEY 65
 
-/* From now on calls compiling(name) before a program is compiled from its source, which takes seconds on
- * some devices, on whatever thread that happens; NULL: no longer. One observer for the process, to be
- * set while no other thread builds. */
+/* Sets the process's observer: compiling(name) is called, on the building thread, before a program
+ * is compiled from source, which takes seconds on some devices; NULL removes it. Call while no
+ * other thread builds. */
 void ocl_program_observe(void (*compiling)(const char *name));
 
 /* The key of the program that ocl_program_build would build. */

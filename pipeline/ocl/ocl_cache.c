@@ -1,16 +1,15 @@
-/* ocl_cache.c: directories for compiled kernels, also without a home directory, and the entries of
+/* ocl_cache.c: directories for compiled kernels, even without a home directory, and the entries of
  * clpipe's cache.
  *
- * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else $HOME/.cache/pocl/kcache, else
- * /tmp/pocl/kcache, loads programs from there, and aborts the process where a file of it is damaged, belongs to
- * somebody else or cannot be written. So each process gives it a directory of its own, which begins empty and
- * is removed at the end, and keeps what PoCL compiles in entries of clpipe's cache, which have digests: the
- * programs, and the kernels that PoCL compiles for a size of work-groups at their first launch, which are in no
- * program's binary.
+ * PoCL compiles into $POCL_CACHE_DIR, else $XDG_CACHE_HOME/pocl/kcache, else
+ * $HOME/.cache/pocl/kcache, else /tmp/pocl/kcache, loads programs from there, and aborts the
+ * process if a file there is damaged, belongs to another user or cannot be written. So each process
+ * gives it a private directory, initially empty and removed at exit, and saves PoCL's output as
+ * entries of clpipe's cache, which have digests: programs, and the kernels that PoCL compiles per
+ * work-group size at the first launch, which no program binary contains.
  *
- * Compiled kernels run with the rights of the user. A cache is used only if no other user can write to it or
- * to a directory above it.
- */
+ * Compiled kernels run with the rights of the user. A cache is used only if no other user can write
+ * to it or to a directory above it. */
 #include "ocl/ocl_cache.h"
 
 #include "base/hash.h"
@@ -35,7 +34,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a directory must have room for: an entry; what a driver compiles in one run. */
+/* Free space that a directory needs: for an entry; for what a driver compiles in one run. */
 #define ENTRY_SPACE  (1ull << 20)
 #define DRIVER_SPACE (4ull << 20)
 
@@ -64,7 +63,7 @@ static bool belongs_to_us(const struct stat *st)
     return st->st_uid == geteuid() || st->st_uid == 0;
 }
 
-/* Replaces the link whole[0, end) by what it leads to; false if there are too many. */
+/* Replaces the link whole[0, end) by its target; false if there are too many links. */
 static bool follow_link(char whole[PATH_BYTES], size_t end, unsigned *links)
 {
     char link[PATH_BYTES], next[2 * PATH_BYTES];
@@ -86,9 +85,9 @@ static bool follow_link(char whole[PATH_BYTES], size_t end, unsigned *links)
     return true;
 }
 
-/* Do the directory and all above it, and links on the way, belong to this user or root, and can nobody else
- * write to them (but to root's sticky ones)? What does not exist will be made by us. false: *culprit cannot
- * be trusted. */
+/* Whether the directory, its parents and links on the way belong to this user or root and are
+ * writable by nobody else (except root's sticky ones). Missing ones are ours to make. false:
+ * *culprit cannot be trusted. */
 static bool is_private(char culprit[PATH_BYTES], const char *path)
 {
     struct stat st;
@@ -98,7 +97,7 @@ static bool is_private(char culprit[PATH_BYTES], const char *path)
         return false;
     const size_t before = relative ? strlen(culprit) : 0;
     snprintf(culprit + before, PATH_BYTES - before, "%s%s", relative ? "/" : "", path);
-    for (size_t end = 1;;) { /* of a beginning of the path */
+    for (size_t end = 1;;) { /* end of a prefix of the path */
         const char kept = culprit[end];
         culprit[end] = '\0';
         if (lstat(culprit, &st) != 0)
@@ -126,8 +125,8 @@ static void make_parents(char *path)
     }
 }
 
-/* Makes the directory, if need be, and a file in it of so many bytes, which `load` loads as a program. 0, or
- * the errno of the obstacle: what would fail later fails here. */
+/* Makes the directory if needed, and a file of `bytes` in it, mapped as executable if `load`, to
+ * fail early. Returns 0 or errno. */
 static int try_directory(const char *path, uint64_t bytes, bool load)
 {
     char inside[PATH_BYTES + 2];
@@ -150,11 +149,11 @@ static int try_directory(const char *path, uint64_t bytes, bool load)
     return code;
 }
 
-/* A private directory of this user (0700), in `own` or, if that is NULL, among the temporary files. A directory
- * of another user under its name is never used. 0, or the errno of the first obstacle. */
+/* A private directory of this user (0700), in `own` or, if that is NULL, in a directory for
+ * temporary files. Never uses another user's directory. Returns 0 or the first errno. */
 static int private_directory(char path[PATH_BYTES], const char *own, uint64_t bytes, bool load)
 {
-    /* PoCL syncs each file that it writes: in memory that takes no time. */
+    /* PoCL syncs each file that it writes, which is fast in memory. */
     const char *const places[] = {own ? own : setting("TMPDIR"), "/dev/shm", "/tmp", "/var/tmp"};
     char culprit[PATH_BYTES];
     struct stat st;
@@ -186,9 +185,9 @@ static void tell_untrusted(const char *path, const char *culprit, const char *in
 
 /* --- drivers --------------------------------------------------------------------------------- */
 
-static struct output_directory *driver; /* of this process; NULL: there is none */
+static struct output_directory *driver; /* this process's; NULL: none */
 static char trouble[512];               /* why */
-static pid_t driver_process;            /* whose it is, not that of a child */
+static pid_t driver_process;            /* its owner, not a child */
 static void fetch_kernels(void);
 
 static void remove_driver_directory(void)
@@ -208,7 +207,7 @@ void ocl_cache_for_drivers(void)
     const bool trusted = !own || is_private(culprit, own);
     const int code = private_directory(base, trusted ? own : NULL, DRIVER_SPACE, true);
     gethostname(host, sizeof host - 1);
-    snprintf(path, sizeof path, "%s/pocl-%s", base, host); /* locks may hold on one machine only */
+    snprintf(path, sizeof path, "%s/pocl-%s", base, host); /* locks may work on one machine only */
     if (code != 0)
         snprintf(trouble, sizeof trouble, "%.300s: %s%s",
                  own && trusted ? own : "none of TMPDIR, /dev/shm, /tmp and /var/tmp can be used",
@@ -237,10 +236,11 @@ void ocl_cache_trouble(char *text, size_t size)
 /* --- our own --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t choice_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static char choice_of[PATH_BYTES], choice[PATH_BYTES];          /* what was wanted, and what is used; "": none */
+static char choice_of[PATH_BYTES], choice[PATH_BYTES];          /* the wanted and the used one; "":
+                                                                 * none */
 
-/* The directory of the cache where `wanted` (may be "") is asked for. `given`: by name, so it is used, or
- * its trouble told, if only it can be trusted. With the lock. */
+/* Chooses the cache's directory: `wanted` (may be "") or a private one. `given`: the user named it,
+ * so it is used if it can be trusted, whatever else fails. Under the lock. */
 static void choose_cache(const char *wanted, bool given)
 {
     static const char *const folders[] = {"programs", "proven", "kernels"};
@@ -292,7 +292,7 @@ static void digest_entry(uint8_t digest[32], const void *data, size_t size)
     sha256_final(&sha, digest);
 }
 
-/* An empty file is damaged, too: no entry is empty. */
+/* An empty file counts as damaged: no entry is empty. */
 static enum ocl_cache_state read_entry(char **data, size_t *size, FILE *file)
 {
     struct entry_header header;
@@ -441,7 +441,7 @@ void ocl_cache_keep_kernels(void)
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {
         const size_t length = entry->fts_pathlen;
         if (entry->fts_info != FTS_F || strcmp(entry->fts_path + length - 3, ".so") != 0 ||
-            strstr(entry->fts_path, "/0-0-0/")) /* for any size: in the program's binary */
+            strstr(entry->fts_path, "/0-0-0/")) /* not for one size: in the program's binary */
             continue;
         snprintf(name, sizeof name, KERNELS_PREFIX "%s", entry->fts_path + strlen(directory) + 1);
         replace_all(name, '/', ',');

@@ -1,5 +1,5 @@
-/* ocl_cache.h: the disk caches of compiled kernels, of clpipe and of drivers, and what was measured
- * or proven about kernels. */
+/* ocl_cache.h: disk caches of compiled kernels, of clpipe and of drivers, and of measurements and
+ * self-test results of kernels. */
 #ifndef CLPIPE_OCL_OCL_CACHE_H
 #define CLPIPE_OCL_OCL_CACHE_H
 
@@ -7,16 +7,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Gives PoCL an empty directory of this process to compile in, below $POCL_CACHE_DIR or the temporary files,
- * which is removed at exit. Sets the environment: call it before the first OpenCL call, and while no
- * other thread reads the environment. May be called repeatedly. */
+/* Makes PoCL compile in an empty directory of this process, below $POCL_CACHE_DIR or a directory
+ * for temporary files, removed at exit. Sets environment variables: call before the first OpenCL
+ * call and while no other thread reads the environment. Repeated calls are allowed. */
 void ocl_cache_for_drivers(void);
 
-/* Why there is no such directory ("" if there is), for the error on a machine without any platform. */
+/* Why that directory could not be made ("" if it was), for the error on a machine without
+ * platforms. */
 void ocl_cache_trouble(char *text, size_t size);
 
-/* Keeps what PoCL has compiled for sizes of work-groups, for the directories of later processes. Call it when
- * launches are over. Any thread. */
+/* Saves the kernels that PoCL compiled per work-group size, for later processes. Call after the
+ * last launch. Any thread. */
 void ocl_cache_keep_kernels(void);
 
 /* Entries of clpipe's cache: named byte strings in one of its folders ("programs"). They are
@@ -24,8 +25,8 @@ void ocl_cache_keep_kernels(void);
  * of processes, also on several hosts that share a home directory, see complete entries or none. */
 enum ocl_cache_state { OCL_CACHE_ABSENT, OCL_CACHE_FOUND, OCL_CACHE_DAMAGED };
 
-/* If found, *data is the entry (malloc) followed by a NUL, else NULL. An entry that cannot be read is absent,
- * and without a cache all are; one that others can write to is damaged. */
+/* If found, *data is the entry (malloc) followed by a NUL, else NULL. Damaged: wrong digest, or
+ * others can write to it; absent also: unreadable, or no cache. */
 enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folder,
                                     const char *name);
 /* STATUS_FAILED: it was not stored. */

@@ -94,7 +94,7 @@ cl_context ocl_context_handle(const struct ocl_context *context)
     return context->handle;
 }
 
-/* The clock of timestamps is measured on the first queue. */
+/* The first queue measures the offset of the device's clock. */
 static void calibrate(struct ocl_context *context, cl_command_queue queue)
 {
     pthread_mutex_lock(&context->lock);
@@ -252,7 +252,7 @@ enum status ocl_on_complete(struct ocl_context *context, cl_event event,
 {
     if (context->watch)
         return ocl_watch_add(context->watch, event, done, done_context, err);
-    /* Oclgrind does not call back for an event that is complete already. */
+    /* Oclgrind does not call back for an event that is already complete. */
     const cl_int state = ocl_watch_state(event);
     if (state <= CL_COMPLETE) {
         done(state, done_context);

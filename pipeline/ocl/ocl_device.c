@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define DEVICES_MAX 256
-/* What a driver and its compiler open. */
+/* Descriptors that a driver and its compiler need. */
 #define DESCRIPTORS_LEAST 16
 
 /* cl_nv_device_attribute_query */
@@ -178,7 +178,7 @@ void ocl_prepare(unsigned host_threads)
     ocl_cache_for_drivers();
 }
 
-/* Drivers abort the process where they lack descriptors, threads or memory. */
+/* Drivers abort the process if they lack descriptors, threads or memory. */
 static enum status check_surroundings(struct error *err)
 {
     const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -222,7 +222,7 @@ enum status ocl_devices_open(struct ocl_devices *out, unsigned host_threads, str
         }
     }
     out->device = device;
-    process_name_crashes(); /* LLVM has handlers of its own now */
+    process_name_crashes(); /* LLVM has installed its handlers */
     return STATUS_OK;
 }
 

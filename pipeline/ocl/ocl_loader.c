@@ -1,5 +1,5 @@
-/* ocl_loader.c: loaders take one directory of .icd files; to add drivers, one is made with copies of
- * the system's, and is removed when the loader has read it. */
+/* ocl_loader.c: loaders read one directory of .icd files; to add drivers, a temporary one is made
+ * with copies of the system's, and removed after the loader has read it. */
 #include "ocl/ocl_loader.h"
 
 #include "base/process.h"
@@ -27,9 +27,9 @@ static bool open_loader(void)
     Dl_info from;
     if (loader_name[0])
         return true;
-    /* Global, so that preloaded libraries find the next one of a name in it. */
+    /* Global, so that preloaded libraries find the next definition of a symbol in it. */
     if (!dlopen(LOADER, RTLD_NOW | RTLD_GLOBAL)) {
-        setenv("PYOPENCL_HOME", "", 0); /* the build of ocl-icd that the wheel has reads it */
+        setenv("PYOPENCL_HOME", "", 0); /* read by the wheel's build of ocl-icd */
         if (!process_file_beside(path, sizeof path, LOADER) ||
             !dlopen(path, RTLD_NOW | RTLD_GLOBAL))
             return false;
@@ -57,8 +57,8 @@ static bool write_icd(const char *folder, const char *name, const char *library)
     return file && fclose(file) == 0 && written;
 }
 
-/* Does an .icd file of the system name a library with the sign (NULL: none) in it? Copies all into the
- * folder, unless that is NULL; loaders read no links. */
+/* Whether a system .icd file names a library that contains the string `sign` (NULL: none). Copies
+ * all into the folder, unless that is NULL; loaders ignore links. */
 static bool look_at_listed(const char *sign, const char *folder)
 {
     DIR *directory = opendir(VENDORS);
@@ -94,7 +94,8 @@ static void remove_folder(const char *folder)
     rmdir(folder);
 }
 
-/* Makes `folder` a directory with the system's drivers and those that it lacks; "": it lacks none. */
+/* Makes a directory of .icd files of the system's drivers and the missing ones; folder "": none is
+ * missing. */
 static void add_drivers(char *folder, size_t size)
 {
     /* intel-opencl-rt of PyPI lies in the lib of the environment, or of --target, that this is in. */

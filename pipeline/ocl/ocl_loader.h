@@ -1,7 +1,8 @@
-/* ocl_loader.h: the OpenCL loader (libOpenCL.so.1), opened by name, and drivers that it does not list.
+/* ocl_loader.h: the OpenCL loader (libOpenCL.so.1), opened at run time, and drivers that it does
+ * not list.
  *
- * The entry points that clpipe calls are pointers in ocl_api; a macro has each one's name, so that calls
- * look as usual. What is preloaded goes before the loader. */
+ * The entry points that clpipe calls are pointers in ocl_api; macros of their names keep calls
+ * unchanged. Preloaded libraries take precedence over the loader. */
 #ifndef CLPIPE_OCL_OCL_LOADER_H
 #define CLPIPE_OCL_OCL_LOADER_H
 
@@ -31,15 +32,15 @@ struct ocl_api {
 };
 extern struct ocl_api ocl_api;
 
-/* Opens the system's loader, else the one that lies beside the program, fills ocl_api, and calls
- * clGetPlatformIDs. Drivers that are there but that no .icd file of the system lists are added where the
- * user has set neither OCL_ICD_VENDORS nor its like: NVIDIA's library by name, and the CPU runtime of
- * intel-opencl-rt where it was installed with this program. Returns the number of platforms, at most
- * `max`; 0 without a loader. The first call must be made while there is one thread. */
+/* Opens the system's loader, else the one beside the program, fills ocl_api, and calls
+ * clGetPlatformIDs. Unless the user has set OCL_ICD_VENDORS or a similar variable, installed
+ * drivers without an .icd file are added: NVIDIA's library by name, and the CPU runtime of
+ * intel-opencl-rt if it was installed with this program. Returns the number of platforms, at most
+ * `max`; 0 without a loader. Make the first call while the process has one thread. */
 cl_uint ocl_loader_platforms(cl_platform_id *platforms, cl_uint max);
 
-/* "/usr/lib/libOpenCL.so.1", with what was added: "..., with libnvidia-opencl.so.1"; NULL: there is no
- * loader. Static; after ocl_loader_platforms. */
+/* "/usr/lib/libOpenCL.so.1", with added drivers: "..., with libnvidia-opencl.so.1"; NULL: no
+ * loader. Static; valid after ocl_loader_platforms. */
 const char *ocl_loader_name(void);
 
 #define clBuildProgram              ocl_api.clBuildProgram

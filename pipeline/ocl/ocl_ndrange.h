@@ -35,8 +35,7 @@ const char *ocl_ndrange_version(const struct ocl_device *device);
 const char *ocl_ndrange_option(const struct ocl_ndrange *range);
 
 /* Launches kernels/ndrange_probe.cl once and waits. corner[]: top left, top right, bottom left,
- * bottom right. Otherwise the driver does not build it or refuses the launch; *err has its
- * error. */
+ * bottom right. STATUS_FAILED: the driver failed to build it or refused the launch. */
 enum status ocl_ndrange_probe(struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNERS],
                               struct ocl_context *context, struct ocl_queue *queue,
                               const struct ocl_ndrange *range, struct error *err);

@@ -27,7 +27,7 @@ void ocl_pocl_remove_queue(cl_command_queue queue);
  * dropped. */
 void ocl_pocl_new_program(cl_program program);
 
-/* No command is in progress between the two, and none starts. */
+/* Between these calls no command of a registered queue is in progress or starts. */
 void ocl_pocl_begin_alone(void);
 void ocl_pocl_end_alone(void);
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Address space that the first process needs beside drivers and their compiler. */
+/* Address space that the first process needs besides drivers and their compiler. */
 #define REST_BYTES (256u << 20)
 
 static bool enabled;
@@ -27,7 +27,7 @@ void ocl_trial_enable(void)
     enabled = true;
 }
 
-/* Runs the second process, whose input is the file, behind which it writes what it says; 0 or errno. */
+/* Runs the second process with the file as input, to which it appends its output; 0 or errno. */
 static int run(int *status, int file)
 {
     static char *const arguments[] = {"clpipe", OCL_TRIAL_ARGUMENT, NULL};
@@ -82,7 +82,7 @@ int ocl_trial_serve(void)
     text[fread(text, 1, sizeof text - 1, stdin)] = '\0';
     const unsigned device = (unsigned)strtoul(text, &options, 10);
     const char *source = options + strlen(options) + 1;
-    log_set_level(LOG_QUIET); /* but what ends it: errors of the kernel are told by who wants it */
+    log_set_level(LOG_QUIET); /* the caller reports kernel errors */
     enum status status = ocl_devices_open(&devices, 1, &err);
     if (status == STATUS_OK && mmap(NULL, REST_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
                                    MAP_FAILED)
