@@ -1,4 +1,4 @@
-/* clpipe.h: exact k-means, neighbours and features on rows and pictures in memory.
+/* clpipe.h: exact k-means of rows in memory.
  *
  *     struct clpipe *clpipe = NULL;
  *     struct clpipe_error err = CLPIPE_INIT(clpipe_error);
@@ -33,7 +33,7 @@ extern "C" {
 enum clpipe_status {
     CLPIPE_OK = 0,
     CLPIPE_ARGUMENT = 1, /* a NULL, a size, a stride, a name, a number that makes no sense */
-    CLPIPE_DATA = 2,     /* NaN, fewer different rows than k, a picture that cannot be decoded */
+    CLPIPE_DATA = 2,     /* NaN, fewer different rows than k */
     CLPIPE_DEVICE = 3,   /* no device, or its driver failed */
     CLPIPE_MEMORY = 4,   /* of the host */
     CLPIPE_STOPPED = 5,  /* by clpipe_stop or a callback */
@@ -99,7 +99,7 @@ int clpipe_stop(struct clpipe *clpipe);
 struct clpipe_watch {
     size_t size;
     /* Called on the calling thread. phase: "rows read", "first centroids", "iterations", "rows labelled", "rows
-     * compared", "pictures"; total is 0 where it is not known. Not 0: the call ends with CLPIPE_STOPPED. */
+     * compared"; total is 0 where it is not known. Not 0: the call ends with CLPIPE_STOPPED. */
     int (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *context;
 };
