@@ -25,7 +25,7 @@ STAGE_INCLUDES = {
     "part": (),
     "walk": (),
     "decode": ("part",),
-    "features": ("part", "net"),
+    "features": ("kernels", "part", "net"),
     "staging": ("ocl", "part"),
     "histogram": ("ocl", "kernels", "part", "features", "staging"),
     "steps": ("ocl", "kernels", "part", "features", "net", "staging", "histogram"),

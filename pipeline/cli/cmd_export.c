@@ -46,7 +46,7 @@ static enum status check_options(const struct export *export, struct error *err)
     if (options->what < 0)
         return misuse(err, options->command,
                       "--what is missing: give features, labels, failures, images, centroids, "
-                      "clusters, sweep, tree, selection or shards");
+                      "clusters, sweep, tree, selection, shards or quality");
     if (tree && !options->to)
         return misuse(err, options->command,
                       "--what %s requires --to DIR, the directory to create", what);
@@ -182,7 +182,7 @@ static enum status run_export(const struct options *options, struct error *err)
         status = feature_matrix_open(&export.matrix, &export.feature, export.result,
                                      options->feature, err);
     else if (options->what != WHAT_IMAGES && options->what != WHAT_FAILURES &&
-             options->what != WHAT_SELECTION && options->what != WHAT_SHARDS)
+             options->what != WHAT_SELECTION && options->what != WHAT_QUALITY && options->what != WHAT_SHARDS)
         status = read_clusters(&export, err);
     if (status == STATUS_OK)
         status = options->what == WHAT_TREE     ? make_tree(&export, err)
@@ -205,8 +205,8 @@ static enum status run_export(const struct options *options, struct error *err)
 static const struct option rows[] = {
     CHOICE(
         "what", what,
-        "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards",
-        "table to write, tree or shards; required. centroids, clusters and sweep are of one "
+        "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards|quality",
+        "table to write, tree or shards; required. quality: numbers and flags of each image; centroids, clusters and sweep are of one "
         "clustering: its centroids, a line for each cluster, and the measures of each k of -k A:B"),
     CHOICE("format", format, "csv|tsv|jsonl|npy",
            "table format; npy only for features, labels and centroids", .initial = "csv",

@@ -12,6 +12,7 @@
 #include "cli/summary.h"
 #include "cli/unfinished_report.h"
 #include "file/codebooks.h"
+#include "file/flags.h"
 #include "file/identity.h"
 #include "file/parameters.h"
 #include "file/preset_join.h"
@@ -32,6 +33,7 @@ struct overview {
     uint64_t by_reason[REASON_COUNT];
     uint64_t file_bytes;
     uint64_t duplicates; /* images that are exact copies of others */
+    struct flags flags;
 };
 
 static enum status count_failures(struct overview *overview, struct error *err)
@@ -254,6 +256,22 @@ static void print_codebooks(struct sink *sink, struct result *result)
     codebooks_clear(&codebooks);
 }
 
+/* Of files that can tell all that pixels say. */
+static void print_flags(struct sink *sink, const struct flags *flags)
+{
+    const char *sign = "";
+    char count[40];
+    if (!flags->feature)
+        return;
+    sink_printf(sink, "  %-9s ", "flags");
+    for (unsigned i = 0; i < FLAGS; i++)
+        if (flags->count[i] > 0) {
+            sink_printf(sink, "%s%s %s", sign, format_count(count, sizeof count, flags->count[i]), flag_names[i]);
+            sign = ", ";
+        }
+    sink_text(sink, *sign ? "\n" : "none\n");
+}
+
 static enum status print_overview(const struct overview *overview, struct error *err)
 {
     struct sink sink;
@@ -273,6 +291,7 @@ static enum status print_overview(const struct overview *overview, struct error 
     }
     print_compression(&sink, overview->result);
     print_codebooks(&sink, overview->result);
+    print_flags(&sink, &overview->flags);
     if (result_failures(overview->result) > 0)
         print_failures(&sink, overview);
     status = print_clusters(&sink, overview->result, err);
@@ -515,6 +534,11 @@ static enum status write_json(const struct overview *overview, const struct opti
             json_uint(json, reason_name((enum reason)i), overview->by_reason[i]);
     json_close_object(json);
     json_features(json, result);
+    json_open_object(json, "flags");
+    for (unsigned i = 0; i < FLAGS && overview->flags.feature; i++)
+        if (overview->flags.known >> i & 1)
+            json_uint(json, flag_names[i], overview->flags.count[i]);
+    json_close_object(json);
     json_codebooks(json, result);
     json_preset(json, result_preset(result));
     status = json_clusters(json, result, err);
@@ -603,6 +627,8 @@ static enum status run_info(const struct options *options, struct error *err)
         status = count_failures(&overview, err);
     if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
         status = result_duplicates(overview.result, &overview.duplicates, err);
+    if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
+        status = flags_read(&overview.flags, overview.result, err);
     if (status == STATUS_OK && !json_owns_stdout(options)) {
         if (options->digest)
             status = print_digest(overview.result, err);
@@ -613,6 +639,7 @@ static enum status run_info(const struct options *options, struct error *err)
     }
     if (status == STATUS_OK && options->json)
         status = write_json(&overview, options, err);
+    flags_clear(&overview.flags);
     result_close(&overview.result);
     unfinished_clear(&overview.unfinished);
     return status;

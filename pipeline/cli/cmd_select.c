@@ -8,6 +8,7 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
+#include "file/flags.h"
 #include "file/locate.h"
 #include "file/schema.h"
 #include "selection/select.h"
@@ -53,6 +54,9 @@ static void summarise(const struct selection *selection, const struct options *o
                                   "image"),
                  select_methods[config->method].name, selection->clusters ? " by clusters " : "",
                  selection->clusters ? selection->clusters->name : "", radius, seconds);
+    if (config->without)
+        summary_line(options, "  %s left out by flags",
+                     format_number_of(omitted, sizeof omitted, selection->flagged, "image"));
     if (!isnan(config->alike))
         summary_line(options, "  %s left out: a kept one of the cluster has a cosine of at least %g",
                      format_number_of(omitted, sizeof omitted, selection->omitted_count, "image"),
@@ -87,6 +91,8 @@ static void write_json(const struct selection *selection, const struct options *
     json_uint(json, "chosen", selection->chosen);
     if (config->count > 0)
         json_uint(json, "asked", config->count);
+    if (config->without)
+        json_uint(json, "flagged", selection->flagged);
     if (!isnan(config->alike)) {
         json_double(json, "semantic", config->alike);
         json_uint(json, "left_out", selection->omitted_count);
@@ -136,6 +142,8 @@ enum status run_select(const struct options *options, struct error *err)
                                    .seed = options->seed};
     struct selection selection = {0};
     enum status status = check_options(&config.count, &config.alike, options, err);
+    if (status == STATUS_OK && options->without)
+        status = flags_parse(&config.without, options->without, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);

@@ -11,6 +11,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "clustering/folders.h"
+#include "file/flags.h"
 #include "file/selections.h"
 #include "file/sidecars.h"
 #include "file/words.h"
@@ -300,6 +301,48 @@ static enum status export_failures(struct export *export, struct error *err)
         line_end(&line);
     }
     return STATUS_OK;
+}
+
+/* What the kind quality has, then what follows from size and bytes, then the flags. */
+static enum status export_quality(struct export *export, struct error *err)
+{
+    static const char *const more[] = {"width", "height", "aspect", "bytes_per_pixel", "flags", NULL};
+    const char *names[2 + QUALITY_VALUES + sizeof more / sizeof *more] = {"path", "source"};
+    uint32_t values[QUALITY_VALUES];
+    char text[FLAGS_TEXT];
+    struct flags flags;
+    enum status status = flags_read(&flags, export->result, err);
+    const unsigned count = flags.feature ? QUALITY_VALUES : 0;
+    memcpy(names + 2, quality_names, count * sizeof *names);
+    memcpy(names + 2 + count, more, sizeof more);
+    if (status == STATUS_OK)
+        header(export, names, NULL, 0);
+    for (uint64_t row = 0; row < result_images(export->result) && flags.of && status == STATUS_OK &&
+                           !export->sink.closed; row++) {
+        struct result_image image;
+        struct line line;
+        status = check_stop(err);
+        if (status == STATUS_OK && flags.feature)
+            status = result_feature_read_counts(export->result, flags.feature, row, 1, values, err);
+        if (status == STATUS_OK)
+            status = result_image_at(export->result, row, &image, err);
+        if (status == STATUS_OK)
+            status = line_begin(&line, export, image.path, image.path_raw, image.source, err);
+        if (status != STATUS_OK)
+            break;
+        for (unsigned i = 0; i < count; i++)
+            field_uint(&line, quality_names[i], values[i]);
+        field_uint(&line, "width", image.width);
+        field_uint(&line, "height", image.height);
+        field_double(&line, "aspect", round(1e4 * image.width / image.height) / 1e4);
+        field_double(&line, "bytes_per_pixel",
+                     round(1e4 * (double)image.bytes / image.width / image.height) / 1e4);
+        field_text(&line, "flags", flags_text(text, flags.of[row], ' '));
+        line_end(&line);
+        show(export, "rows", row + 1, result_images(export->result));
+    }
+    flags_clear(&flags);
+    return status;
 }
 
 /* --- clusterings ----------------------------------------------------------------------------- */
@@ -901,6 +944,8 @@ enum status export_table(struct export *export, struct error *err)
         return export_sweep(export, err);
     case WHAT_SELECTION:
         return export_selection(export, err);
+    case WHAT_QUALITY:
+        return export_quality(export, err);
     case WHAT_TREE:
     case WHAT_SHARDS:
         break;

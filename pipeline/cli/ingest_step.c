@@ -168,13 +168,33 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
     return t->file && preset && strcmp(name, preset->name) == 0;
 }
 
+/* Whether --quality asks for a feature that is not there. */
+static bool lacks_quality(const struct takeover *t, const struct options *options)
+{
+    for (unsigned i = 0; i < t->features.count; i++)
+        if ((t->file || t->unfinished) && t->features.feature[i].kind == &feature_quality)
+            return false;
+    return options->quality;
+}
+
+static enum status check_quality(const struct feature_set *features, const struct options *all,
+                                 const struct options *options, struct error *err)
+{
+    for (unsigned i = 0; i < features->count; i++)
+        if (features->feature[i].kind == &feature_quality && all->decode_scale != 0)
+            return misuse(err, options->command,
+                          "--decode-scale %u: quality is about the whole picture, and takes only 1",
+                          1u << all->decode_scale);
+    return STATUS_OK;
+}
+
 /* The features of the file to be, of SPECs or of the preset that *out is set to, and how they are
  * joined. */
 static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
                                    const struct options *options, struct error *err)
 {
     struct takeover *t = &plan->takeover;
-    const char *specs[PRESET_FEATURES_MAX];
+    const char *specs[FEATURE_MAX + 1];
     const char *const *spec = options->features.text;
     unsigned count = options->features.count;
     const struct preset *preset = options->preset >= 0 ? &presets[options->preset] : NULL;
@@ -195,13 +215,21 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
             specs[i] = preset->feature[i].spec;
         spec = specs;
     }
+    const bool joined = preset && count > 0;
+    if (lacks_quality(t, options) && count < FEATURE_MAX) {
+        for (unsigned i = 0; i < count; i++)
+            specs[i] = spec[i];
+        specs[count++] = feature_quality.name;
+        spec = specs;
+    }
     enum status status =
         takeover_features(&plan->features, plan->first, t, spec, count, options, err);
+    if (status == STATUS_OK)
+        status = check_quality(&plan->features, &t->options, options, err);
     for (unsigned i = 0; i < plan->features.count && status == STATUS_OK; i++)
         status = feature_bind_model(&plan->features.feature[i], err);
     if (status != STATUS_OK)
         return status;
-    const bool joined = preset && count > 0;
     plan->preset = joined ? preset_json(preset) : t->preset ? strdup(t->preset) : NULL;
     return plan->preset || (!joined && !t->preset) ? STATUS_OK
                                                    : error_memory(err, 1024, "the preset");
@@ -218,6 +246,12 @@ static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
                                              (enum feature_normalize)options->normalize, err);
         if (status != STATUS_OK)
             return status;
+    }
+    if (options->quality) {
+        const enum status added =
+            feature_set_add(&plan->few.features, feature_quality.name, NORMALIZE_L1, err);
+        if (added != STATUS_OK)
+            return added;
     }
     enum status status =
         write_parameters(&parameters, &plan->few.features, &plan->takeover.options,

@@ -48,7 +48,7 @@ const struct option ingest_rows[] = {
      "feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or "
      "levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND "
      "is rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, "
-     "hog, gradient, coledge; with words=K or fisher=K instead of bins= dct, sift, opsift or patch; "
+     "hog, gradient, coledge, quality; with words=K or fisher=K instead of bins= dct, sift, opsift or patch; "
      "net:model=FILE: a network"},
     ONNXRUNTIME_ROW,
     {"preset", 0, OPTION_CHOICE, AT(preset), "color|fast|good|best|semantic", NULL,
@@ -57,6 +57,10 @@ const struct option ingest_rows[] = {
      "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT "
      "in grey and colour, and patches; semantic: what a network sees (clpipe-network lite0 makes its "
      "model); for fewer than 64 images features that learn nothing"},
+    {"quality", 0, OPTION_FLAG, AT(quality), NULL, NULL, NULL, 0, 0,
+     "beside the other features: brightness, contrast, sharpness, colour and borders of each image, from "
+     "which info, export, report and select tell those that are dark, blurry and so on; for a file made "
+     "without, with --add"},
     {"codebook", 0, OPTION_TEXT, AT(codebook), "C.h5", NULL, "learned from the images", 0, 0,
      "take the codebooks of all features from a file that clpipe codebook has made"},
     {"normalize", 0, OPTION_CHOICE, AT(normalize), "l1|none|hellinger", "l1", NULL, 0, 0,
@@ -297,6 +301,10 @@ const struct option select_rows[] = {
      "--semantic"},
     {"within", 0, OPTION_TEXT, AT(within), "LIST", NULL, "all images", 0, 0,
      "choose from these: a file of paths, one per line or separated by NUL"},
+    {"without", 0, OPTION_TEXT, AT(without), "FLAG,...", NULL, NULL, 0, 0,
+     "not from images with one of these flags: dark, light, low-contrast, low-information, blurry, grey, "
+     "bordered (of files made with --quality), odd-aspect, odd-size, outlier (of files with the neighbours "
+     "of similar --all)"},
     {"feature", 0, OPTION_TEXT, AT(feature), "NAME", NULL, "that of the clustering", 0, 0,
      "feature whose rows diverse and --semantic compare"},
     {"metric", 0, OPTION_CHOICE, AT(metric), "euclidean|cosine|hellinger", NULL,

@@ -33,7 +33,8 @@ enum export_what {
     WHAT_SWEEP,
     WHAT_TREE,
     WHAT_SELECTION,
-    WHAT_SHARDS
+    WHAT_SHARDS,
+    WHAT_QUALITY
 };
 enum export_format { FORMAT_CSV, FORMAT_TSV, FORMAT_JSONL, FORMAT_NPY };
 enum keep_rule { KEEP_BEST, KEEP_FIRST, KEEP_NEWEST };
@@ -70,7 +71,7 @@ struct options {
     uint64_t max_pixels, max_scans, limit;
     bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
     struct share allow_failures;
-    bool add_codes, retrain, allow_removal, checksum, drop_references;
+    bool add_codes, quality, retrain, allow_removal, checksum, drop_references;
     const char *codebook, *onnxruntime, *relocate;
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */
@@ -142,7 +143,7 @@ struct options {
 
     /* select */
     int method, prefer;
-    const char *clusters, *within;
+    const char *clusters, *within, *without;
     uint64_t per_cluster;
     double semantic;
 

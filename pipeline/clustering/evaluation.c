@@ -130,7 +130,9 @@ static enum status rank_features(struct evaluation *evaluation,
     if (!evaluation->features)
         return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features, "features");
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        status = rank_feature(evaluation,
+        if (config->feature_count || i == own || own == 1 ||
+            !result_feature_describes(result_feature_at(evaluation->result, i)))
+            status = rank_feature(evaluation,
                               config->feature_count ? config->features[i]
                               : i == own            ? RESULT_PRESET
                                                     : result_feature_at(evaluation->result, i)->name,

@@ -635,7 +635,7 @@ static bool make_values(void *dst, const struct feature *feature, const uint32_t
         words = summed;
     }
     bool made = true;
-    if (feature->normalize == NORMALIZE_NONE)
+    if (feature->normalize == NORMALIZE_NONE && !feature->kind->whole_numbers)
         memcpy(dst, words, (size_t)feature->dimension * sizeof *words);
     else if (feature->kind->finish)
         made = feature->kind->finish(dst, feature, words);

@@ -59,6 +59,7 @@ struct feature_kind {
      * which a kind with another number of values refuses in `settle`. NULL: each word is divided by
      * the sum of its histogram. False: no memory. */
     bool (*finish)(void *values, const struct feature *feature, const uint32_t *words);
+    bool whole_numbers; /* `finish` gives uint32, with normalize=none, which `settle` sets */
 
     /* What the words or sums are made from with the feature's codebook (codebook.h), which is bound
      * before any picture is counted. NULL: the kind needs no codebook. */
@@ -78,6 +79,7 @@ extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
 extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
 extern const struct feature_kind feature_lab, feature_coledge;
+extern const struct feature_kind feature_quality;
 extern const struct feature_kind feature_net;
 
 /* Takes one option of a network's spec; false: it is none. */

@@ -20,6 +20,7 @@ const struct feature_kind *const feature_kinds[] = {
     &feature_opsift_fisher,
     &feature_patch_words,
     &feature_patch_fisher,
+    &feature_quality,
     &feature_net,
     NULL,
 };

@@ -18,10 +18,15 @@ enum status choose_feature(const struct result_feature **out, const struct resul
     const unsigned count = result_feature_count(result);
     path_for_message(shown, sizeof shown, result_path(result));
     *out = name ? result_feature_find(result, name) : NULL;
+    unsigned compared = 0;
+    for (unsigned i = 0; i < count && !name; i++)
+        if (!result_feature_describes(result_feature_at(result, i)) && compared++ == 0)
+            *out = result_feature_at(result, i);
     if (!name && count == 1)
         *out = result_feature_at(result, 0);
-    if (*out)
+    if (*out && compared <= 1)
         return STATUS_OK;
+    *out = NULL;
     for (unsigned i = 0; i < count; i++)
         list_name(names, sizeof names, &used, result_feature_at(result, i)->name);
     if (count == 0)

@@ -704,6 +704,11 @@ bool result_feature_imported(const struct result_feature *feature)
     return strcmp(feature->kind, FEATURE_IMPORTED) == 0;
 }
 
+bool result_feature_describes(const struct result_feature *feature)
+{
+    return strcmp(feature->kind, feature_quality.name) == 0;
+}
+
 unsigned result_feature_count(const struct result *result)
 {
     return result->feature_count;

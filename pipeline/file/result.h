@@ -67,6 +67,9 @@ struct result_feature {
 /* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
 #define FEATURE_IMPORTED "imported"
 bool result_feature_imported(const struct result_feature *feature);
+/* Whether its rows are numbers about each image (the kind quality), not to compare images by: only where it
+ * is named. */
+bool result_feature_describes(const struct result_feature *feature);
 /* How values are stored: "float32", "float16", "uint8" or "uint32". */
 const char *result_feature_type_name(const struct result_feature *feature);
 unsigned result_feature_count(const struct result *result);

@@ -47,10 +47,14 @@ static enum status open_feature(struct similar *similar, struct error *err)
     const char *metric = !clusters ? "" : clusters->columns > 0 ? clusters->space : clusters->metric;
     /* Imported features may lack rows. */
     for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
-        if (!result_feature_imported(result_feature_at(pages->result, i)))
+        if (!result_feature_imported(result_feature_at(pages->result, i)) &&
+            !result_feature_describes(result_feature_at(pages->result, i)))
             name = result_feature_at(pages->result, i)->name;
-    if (!name && result_feature_count(pages->result) > 0)
-        name = result_feature_at(pages->result, 0)->name;
+    for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
+        if (!result_feature_describes(result_feature_at(pages->result, i)))
+            name = result_feature_at(pages->result, i)->name;
+    if (!name)
+        return error_set(err, STATUS_USAGE, "only quality, by which images are not compared, is in the file");
     enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
     if (status != STATUS_OK)
         return status;

@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "clustering/path_match.h"
 #include "file/choose.h"
+#include "file/flags.h"
 #include "file/identity.h"
 #include "file/schema.h"
 #include "log/workdir.h"
@@ -60,6 +61,22 @@ static enum status read_within(uint8_t *in, struct selection *selection, struct 
     return status;
 }
 
+/* Clears `in` for images with one of the flags. */
+static enum status read_without(uint8_t *in, struct selection *selection, struct error *err)
+{
+    struct flags flags;
+    const uint32_t without = selection->config->without;
+    enum status status = flags_read(&flags, selection->result, err);
+    if (status == STATUS_OK)
+        status = flags_check(&flags, without, selection->result, err);
+    for (uint64_t i = 0; i < result_images(selection->result) && status == STATUS_OK; i++) {
+        selection->flagged += in[i] && flags.of[i] & without;
+        in[i] = in[i] && !(flags.of[i] & without);
+    }
+    flags_clear(&flags);
+    return status;
+}
+
 static enum status find_candidates(struct selection *selection, struct error *err)
 {
     const uint64_t images = result_images(selection->result);
@@ -74,6 +91,8 @@ static enum status find_candidates(struct selection *selection, struct error *er
     memset(in, 1, images);
     if (selection->config->within)
         status = read_within(in, selection, err);
+    if (status == STATUS_OK && selection->config->without)
+        status = read_without(in, selection, err);
     for (uint64_t i = 0; i < images && status == STATUS_OK; i++)
         if (in[i] && (!selection->labels || selection->labels[i] >= 0))
             selection->candidate[selection->candidates++].row = i;
@@ -137,6 +156,7 @@ void selection_close(struct selection *selection)
 static void write_parameters(struct json *json, const struct selection *selection)
 {
     const struct select_config *config = selection->config;
+    char flags[FLAGS_TEXT];
     json_init(json, true);
     json_open_object(json, NULL);
     if (selection->clusters)
@@ -154,7 +174,9 @@ static void write_parameters(struct json *json, const struct selection *selectio
         json_string(json, "keep", preference_names[config->preference]);
     }
     if (config->within)
-        json_uint(json, "within", selection->candidates + selection->omitted_count);
+        json_uint(json, "within", selection->candidates + selection->omitted_count + selection->flagged);
+    if (config->without)
+        json_string(json, "without", flags_text(flags, config->without, ','));
     json_close_object(json);
 }
 

@@ -23,6 +23,7 @@ struct select_config {
     double alike;            /* cosine from which two images of a cluster are alike; NAN: never */
     enum select_preference preference; /* which of these is kept */
     const char *within;      /* a list of paths to choose from, or NULL */
+    uint32_t without;        /* not from images with one of these flags (file/flags.h) */
     uint64_t seed;
     struct clustering_machine machine;
 };
@@ -43,6 +44,7 @@ struct selection {
     float *distances;
     struct candidate *candidate; /* the chosen ones first, in order */
     uint64_t candidates;         /* rows that could be chosen */
+    uint64_t flagged;            /* that `without` has taken from them */
     uint64_t chosen;
     /* Left out because they are like a kept one of their cluster; by row. */
     int64_t *omitted, *kept;

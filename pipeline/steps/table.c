@@ -7,6 +7,7 @@
 #include "steps/jpeg_step.h"
 #include "steps/net_step.h"
 #include "steps/plan.h"
+#include "steps/quality_step.h"
 #include "steps/runtime_step.h"
 #include "steps/scale_step.h"
 #include "steps/thumbnail_step.h"
@@ -73,6 +74,13 @@ static bool needs_net(struct step_node *node, struct plan *plan, const struct fe
            (node->step == &runtime_step) == (feature->net.runtime != NULL);
 }
 
+static bool needs_quality(struct step_node *node, struct plan *plan, const struct feature *feature)
+{
+    (void)plan;
+    node->parameter = feature ? feature->offset : 0;
+    return feature && feature->kind == &feature_quality;
+}
+
 /* One for all features of an image. */
 static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
@@ -108,6 +116,7 @@ const struct step_row step_rows[] = {
     {&words_step, needs_words},
     {&net_step, needs_net},
     {&runtime_step, needs_net},
+    {&quality_step, needs_quality},
     {&count_step, needs_count},
     {&code_step, needs_code},
     {NULL, NULL},

@@ -18,7 +18,8 @@ __all__ = ["run", "ingest", "list", "codebook", "cluster", "assign", "import_", 
 def run(*source: PathLike, output: Text = None, no_report: bool = False, feature: Texts = None,
         onnxruntime: Text = None,
         preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
-        codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
+        quality: bool = False, codebook: Text = None,
+        normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
         blur: Optional[Literal["off", 3]] = None,
         store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
         thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
@@ -54,8 +55,9 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     no_report: make no thumbnails, and no pages in F-report beside the file
     feature: feature to compute, repeatable: [NAME=]KIND[:OPTION,...] with bins=B or bins=AxBxC, grid=RxC or
       levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND is rgb (bins=B: three histograms;
-      bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, hog, gradient, coledge; with words=K or
-      fisher=K instead of bins= dct, sift, opsift or patch; net:model=FILE: a network [those of --preset]
+      bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, oplbp, hog, gradient, coledge, quality; with
+      words=K or fisher=K instead of bins= dct, sift, opsift or patch; net:model=FILE: a network [those of
+      --preset]
     onnxruntime: library of ONNX Runtime, or a directory with it, such as that of the Python package
       onnxruntime, for features net:model=FILE.onnx [$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the
       system]
@@ -63,6 +65,9 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
       hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; best: SIFT in grey
       and colour, and patches; semantic: what a network sees (clpipe-network lite0 makes its model); for
       fewer than 64 images features that learn nothing [fast; for an existing file, what it has]
+    quality: beside the other features: brightness, contrast, sharpness, colour and borders of each image,
+      from which info, export, report and select tell those that are dark, blurry and so on; for a file made
+      without, with --add
     codebook: take the codebooks of all features from a file that clpipe codebook has made [learned from the
       images]
     normalize: l1: shares of the pixels; none: counts; hellinger: square roots of shares [l1]
@@ -152,7 +157,8 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
 
 def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxruntime: Text = None,
            preset: Optional[Literal["color", "fast", "good", "best", "semantic"]] = None,
-           codebook: Text = None, normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
+           quality: bool = False, codebook: Text = None,
+           normalize: Optional[Literal["l1", "none", "hellinger"]] = None,
            blur: Optional[Literal["off", 3]] = None,
            store: Optional[Literal["float32", "float16", "uint8"]] = None, compress: bool = False,
            thumbnails: Integer = None, dry_run: bool = False, strict: bool = False,
@@ -180,9 +186,9 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
     by NUL) or - (such a list on standard input).
 
     output: HDF5 file to write or update; required unless --dry-run is given
-    feature, onnxruntime, preset, codebook, normalize, blur, store, compress, thumbnails, dry_run, strict,
-      allow_failures, fresh, add, drop_source, relocate, allow_removal, retrain, add_codes, checksum,
-      retry_failed, sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate,
+    feature, onnxruntime, preset, quality, codebook, normalize, blur, store, compress, thumbnails, dry_run,
+      strict, allow_failures, fresh, add, drop_source, relocate, allow_removal, retrain, add_codes,
+      checksum, retry_failed, sidecar, shard, alpha, icc, max_pixels, max_scans, decode_scale, isolate,
       max_decode_seconds, follow_symlinks, archives, hidden, include, exclude, limit, max_time, slot_size,
       slots, histogram_variant, jpeg_pixels, drop_references: as of run().
     """
@@ -355,7 +361,7 @@ def report(*file: PathLike, output: Text = None, name: Text = None, link_origina
 
 
 def export(*file: PathLike,
-           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree", "selection", "shards"]] = None,
+           what: Optional[Literal["features", "labels", "failures", "images", "centroids", "clusters", "sweep", "tree", "selection", "shards", "quality"]] = None,
            format: Optional[Literal["csv", "tsv", "jsonl", "npy"]] = None, feature: Text = None,
            name: Text = None, output: Text = None, force: bool = False, absolute_paths: bool = False,
            to: Text = None, link: Optional[Literal["symlink", "hard", "copy"]] = None,
@@ -370,8 +376,9 @@ def export(*file: PathLike,
     each image as it is, with its path, clusters and, with --feature, row. Several files are taken as merge
     would join them.
 
-    what: table to write, tree or shards; required. centroids, clusters and sweep are of one clustering: its
-      centroids, a line for each cluster, and the measures of each k of -k A:B
+    what: table to write, tree or shards; required. quality: numbers and flags of each image; centroids,
+      clusters and sweep are of one clustering: its centroids, a line for each cluster, and the measures of
+      each k of -k A:B
     format: table format; npy only for features, labels and centroids [the extension of -o, else csv]
     feature: feature to export, if the file has several [the only one]
     name: clustering or selection to export, if the file has several [the only one]
@@ -458,7 +465,7 @@ def evaluate(*file: PathLike, feature: Texts = None, metric: Texts = None, name:
 def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "diverse", "random"]] = None,
            name: Text = None, clusters: Text = None, per_cluster: Integer = None,
            semantic: Optional[float] = None, prefer: Optional[Literal["nearest", "best"]] = None,
-           within: Text = None, feature: Text = None,
+           within: Text = None, without: Text = None, feature: Text = None,
            metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, seed: Integer = None,
            to_list: Text = None, dry_run: bool = False, force: bool = False, drop_references: bool = False,
            **common: Unpack[Common]) -> Report:
@@ -480,6 +487,9 @@ def select(*file: PathLike, method: Optional[Literal["balanced", "nearest", "div
     prefer: which image stays: nearest to the centre, or best picture (most pixels, then most bytes); with
       --semantic [nearest]
     within: choose from these: a file of paths, one per line or separated by NUL [all images]
+    without: not from images with one of these flags: dark, light, low-contrast, low-information, blurry,
+      grey, bordered (of files made with --quality), odd-aspect, odd-size, outlier (of files with the
+      neighbours of similar --all)
     feature: feature whose rows diverse and --semantic compare [that of the clustering]
     metric: distance of diverse [hellinger for l1 histograms, else euclidean]
     seed: of random choices [0]

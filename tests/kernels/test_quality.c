@@ -1,0 +1,14 @@
+/* test_quality.c: the words of the kind quality: the kernel against plain C on every device there is, also as
+ * other devices run it. */
+#include "test_self_test.h"
+
+#include "steps/quality_step.h"
+
+static void test_words_equal_the_reference(void **state)
+{
+    (void)state;
+    test_self_test(&quality_step, 0, 10000);
+}
+
+static const struct CMUnitTest tests[] = {cmocka_unit_test(test_words_equal_the_reference)};
+TEST_GROUP(quality, NULL, NULL)
