@@ -28,6 +28,7 @@ static char name[32] = "clpipe"; /* of this process; written while there is one 
 
 static pthread_once_t terminal_once = PTHREAD_ONCE_INIT;
 static bool terminal, colour;
+static bool plain; /* written while there is one thread */
 
 static void terminal_look(void)
 {
@@ -46,7 +47,7 @@ bool log_is_terminal(void)
 bool log_wants_colour(int descriptor)
 {
     pthread_once(&terminal_once, terminal_look);
-    return colour && (descriptor == STDERR_FILENO ? terminal : isatty(descriptor) != 0);
+    return colour && !plain && (descriptor == STDERR_FILENO ? terminal : isatty(descriptor) != 0);
 }
 
 void log_set_level(enum log_level level)
@@ -74,6 +75,11 @@ static void write_stderr(const char *text, size_t length)
             return;
         }
     }
+}
+
+void log_set_plain(void)
+{
+    plain = true;
 }
 
 void log_set_rank(unsigned rank)

@@ -16,6 +16,10 @@ enum log_level log_get_level(void);
 /* From now on messages include this process's rank. Call while the process has one thread. */
 void log_set_rank(unsigned rank);
 
+/* No colours from now on: launchers of several processes may give them a terminal that is not the
+ * user's. Call while the process has one thread. */
+void log_set_plain(void);
+
 /* Writes "clpipe: MESSAGE\n" (LOG_INFO without the prefix). Control characters and bytes
  * that are not UTF-8 become '?', except newlines and tabs in LOG_INFO and LOG_DEBUG texts. */
 void log_message(enum log_level level, const char *format, ...)
@@ -33,7 +37,7 @@ void log_status_line(const char *line);
 bool log_is_terminal(void);
 
 /* True if what is written to that descriptor (standard output or standard error) may be coloured: a
- * terminal, and NO_COLOR unset or empty. */
+ * terminal, NO_COLOR unset or empty, and log_set_plain not called. */
 bool log_wants_colour(int descriptor);
 
 #endif

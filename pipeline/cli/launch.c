@@ -70,6 +70,7 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
                       "--paths - cannot be read by several processes: name a file");
     if (options->threads == 0)
         options->threads = processes_cpus(options->processes);
+    log_set_plain();
     if (processes_first(options->processes))
         return STATUS_OK;
     log_set_rank(processes_comm(options->processes)->rank);

@@ -62,8 +62,10 @@ def mpirun(request, program):
 
     def run(ranks, *args, cwd, code=0):
         result = subprocess.run(command(ranks, *args), cwd=cwd, capture_output=True, text=True,
-                                stdin=subprocess.DEVNULL, timeout=300)
+                                stdin=subprocess.DEVNULL, timeout=300, env={**os.environ, "TERM": "xterm"})
         assert result.returncode == code, (result.stdout, result.stderr)
+        if ranks > 1:  # though launchers make terminals
+            assert "\033" not in result.stdout + result.stderr
         return result
 
     run.command = command
