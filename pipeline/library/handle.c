@@ -55,8 +55,10 @@ static int code_of(enum status status, const struct error *why)
 int handle_tell(enum status status, const struct error *why, struct clpipe_error *err)
 {
     char line[sizeof err->text];
-    return tell(code_of(status, why), status == STATUS_OK ? "" : error_line(line, sizeof line, why),
-                err);
+    const char *text = status == STATUS_OK            ? ""
+                       : status == STATUS_INTERRUPTED ? "stopped by the caller"
+                                                      : error_line(line, sizeof line, why);
+    return tell(code_of(status, why), text, err);
 }
 
 enum status handle_take(void *out, size_t size, const void *in, const char *what, struct error *err)
