@@ -80,9 +80,8 @@ enum status handle_take(void *out, size_t size, const void *in, const char *what
 
 /* --- the table --------------------------------------------------------------------------------- */
 
-void *handle_add(struct handle *handle, enum handle_kind kind, void (*free)(struct handle *handle))
+void *handle_add(struct handle *handle, void (*free)(struct handle *handle))
 {
-    handle->kind = kind;
     handle->users = 1;
     handle->free = free;
     pthread_mutexattr_t attributes;
@@ -99,10 +98,10 @@ void *handle_add(struct handle *handle, enum handle_kind kind, void (*free)(stru
 }
 
 /* With the lock: where the table has it. */
-static struct handle **find(const void *pointer, enum handle_kind kind)
+static struct handle **find(const void *pointer)
 {
     struct handle **at = &first;
-    while (*at && ((*at)->number != (uintptr_t)pointer || (*at)->kind != kind))
+    while (*at && (*at)->number != (uintptr_t)pointer)
         at = &(*at)->next;
     return at;
 }
@@ -118,8 +117,8 @@ static void release(struct handle *handle)
     handle->free(handle);
 }
 
-void *handle_begin(const void *pointer, enum handle_kind kind, const struct clpipe_watch *watch,
-                   struct clpipe_error *err, int *status)
+void *handle_begin(const void *pointer, const struct clpipe_watch *watch, struct clpipe_error *err,
+                   int *status)
 {
     struct error why = ERROR_INIT;
     if (handle_process(&why) != STATUS_OK) {
@@ -127,7 +126,7 @@ void *handle_begin(const void *pointer, enum handle_kind kind, const struct clpi
         return NULL;
     }
     pthread_mutex_lock(&lock);
-    struct handle *handle = *find(pointer, kind);
+    struct handle *handle = *find(pointer);
     if (handle)
         handle->users++;
     pthread_mutex_unlock(&lock);
@@ -160,13 +159,13 @@ int handle_end(void *out, enum status status, const struct error *why, struct cl
     return handle_tell(status, why, err);
 }
 
-int handle_remove(const void *pointer, enum handle_kind kind)
+int handle_remove(const void *pointer)
 {
     struct error why = ERROR_INIT;
     if (handle_process(&why) != STATUS_OK)
         return CLPIPE_FORK;
     pthread_mutex_lock(&lock);
-    struct handle **at = find(pointer, kind), *handle = *at;
+    struct handle **at = find(pointer), *handle = *at;
     if (handle)
         *at = handle->next;
     pthread_mutex_unlock(&lock);
@@ -176,13 +175,13 @@ int handle_remove(const void *pointer, enum handle_kind kind)
     return CLPIPE_OK;
 }
 
-int handle_stop(const void *pointer, enum handle_kind kind)
+int handle_stop(const void *pointer)
 {
     struct error why = ERROR_INIT;
     if (handle_process(&why) != STATUS_OK)
         return CLPIPE_FORK;
     pthread_mutex_lock(&lock);
-    struct handle *handle = *find(pointer, kind);
+    struct handle *handle = *find(pointer);
     if (handle)
         stop_request(&handle->stop, STOP_SIGNAL);
     pthread_mutex_unlock(&lock);

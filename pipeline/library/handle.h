@@ -7,11 +7,8 @@
 #include "library/clpipe.h"
 #include <pthread.h>
 
-enum handle_kind { HANDLE_CLPIPE, HANDLE_FEATURES };
-
 /* The first member of what a handle stands for. */
 struct handle {
-    enum handle_kind kind;
     uintptr_t number;          /* what the caller has as a pointer; never given again */
     unsigned users;            /* calls in progress or waiting, and the table */
     pthread_mutex_t call;      /* held by the call in progress */
@@ -25,18 +22,18 @@ struct handle {
 enum status handle_process(struct error *err);
 
 /* Enters a handle into the table, and gives the caller's pointer. */
-void *handle_add(struct handle *handle, enum handle_kind kind, void (*free)(struct handle *handle));
+void *handle_add(struct handle *handle, void (*free)(struct handle *handle));
 
 /* Begins a call: finds the handle and waits until it is free. NULL: there is no such one. *err and *status (CLPIPE_CLOSED,
  * CLPIPE_FORK, CLPIPE_ARGUMENT) are set then. */
-void *handle_begin(const void *pointer, enum handle_kind kind, const struct clpipe_watch *watch,
-                   struct clpipe_error *err, int *status);
+void *handle_begin(const void *pointer, const struct clpipe_watch *watch, struct clpipe_error *err,
+                   int *status);
 /* Ends it, tells *err what `why` says, and returns the status. */
 int handle_end(void *handle, enum status status, const struct error *why, struct clpipe_error *err);
 
 /* Takes a handle out of the table; the last call in progress frees it. */
-int handle_remove(const void *pointer, enum handle_kind kind);
-int handle_stop(const void *pointer, enum handle_kind kind);
+int handle_remove(const void *pointer);
+int handle_stop(const void *pointer);
 
 /* Tells the watch of the call, whose answer may be a stop; the engines' `phase` callback. */
 void handle_phase(void *handle, const char *phase, uint64_t done, uint64_t total);

@@ -55,7 +55,7 @@ int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpip
     struct cluster_config cluster = {0};
     struct cluster_outcome outcome = {0};
     int code;
-    struct library *library = handle_begin(clpipe, HANDLE_CLPIPE, watch, err, &code);
+    struct library *library = handle_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
     enum status status = handle_take(&out, sizeof out, fit, "clpipe_fit", &why);
@@ -117,7 +117,7 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
     float *own_distances = NULL;
     bool done = false;
     int code;
-    struct library *library = handle_begin(clpipe, HANDLE_CLPIPE, watch, err, &code);
+    struct library *library = handle_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
     enum status status = library_rows_open(&rows, given, &why);

@@ -132,7 +132,7 @@ int clpipe_open(struct clpipe **out, const struct clpipe_options *given, struct 
     if (status == STATUS_OK)
         status = open_library(library, &options, &why);
     if (status == STATUS_OK)
-        *out = handle_add(&library->handle, HANDLE_CLPIPE, free_library);
+        *out = handle_add(&library->handle, free_library);
     else if (library)
         free_library(&library->handle);
     return handle_tell(status, &why, err);
@@ -142,7 +142,7 @@ int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_er
 {
     struct error why = ERROR_INIT;
     int code;
-    struct library *library = handle_begin(clpipe, HANDLE_CLPIPE, NULL, err, &code);
+    struct library *library = handle_begin(clpipe, NULL, err, &code);
     if (!library)
         return code;
     enum status status =
@@ -154,7 +154,7 @@ int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_er
 
 int clpipe_close(struct clpipe **clpipe)
 {
-    const int code = clpipe && *clpipe ? handle_remove(*clpipe, HANDLE_CLPIPE) : CLPIPE_OK;
+    const int code = clpipe && *clpipe ? handle_remove(*clpipe) : CLPIPE_OK;
     if (clpipe)
         *clpipe = NULL;
     return code;
@@ -162,7 +162,7 @@ int clpipe_close(struct clpipe **clpipe)
 
 int clpipe_stop(struct clpipe *clpipe)
 {
-    return handle_stop(clpipe, HANDLE_CLPIPE);
+    return handle_stop(clpipe);
 }
 
 /* --- rows -------------------------------------------------------------------------------------- */
