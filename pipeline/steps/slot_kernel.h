@@ -24,4 +24,10 @@ const struct step_node *slot_kernel_node(const void *state);
 /* Is it built with -D CPU, as on all CPU devices? */
 bool slot_kernel_on_cpu(const void *state);
 
+/* What these steps have in common. */
+#define SLOT_KERNEL                                                                                \
+    .upload = "upload parts", .unmap = "unmap parts", .map = "map parts",                          \
+    .open = slot_kernel_open, .close = slot_kernel_close, .build = slot_kernel_build,              \
+    .prove = slot_kernel_prove, .enqueue = slot_kernel_enqueue
+
 #endif
