@@ -1,4 +1,4 @@
-/* labelled.c: one pass over the rows. */
+/* labelled.c: one pass over the rows each. */
 #include "base/labelled.h"
 #include <string.h>
 
@@ -21,4 +21,14 @@ void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t
         memmove(own + place + 1, own + place, (n - 1 - place) * sizeof *own);
         own[place] = (int64_t)row;
     }
+}
+
+double labelled_inertia(const int32_t *labels, const float *distances, const float *weights,
+                        uint64_t rows)
+{
+    double sum = 0;
+    for (uint64_t row = 0; row < rows; row++)
+        if (labels[row] >= 0)
+            sum += (double)distances[row] * (weights ? (double)weights[row] : 1);
+    return sum;
 }

@@ -1,4 +1,4 @@
-/* labelled.h: cluster sizes and nearest rows, from the labels and distances of rows. */
+/* labelled.h: cluster sizes, nearest rows and inertia, from the labels and distances of rows. */
 #ifndef CLPIPE_BASE_LABELLED_H
 #define CLPIPE_BASE_LABELLED_H
 
@@ -9,5 +9,10 @@
  * k - 1 are ignored. */
 void labelled_count(uint64_t *sizes, int64_t *nearest, uint32_t n, const int32_t *labels,
                     const float *distances, uint64_t rows, uint32_t k);
+
+/* The sum of the distances of rows with a label (not below 0), each times its weight; weights may be
+ * NULL: all 1. Added in the order of rows. */
+double labelled_inertia(const int32_t *labels, const float *distances, const float *weights,
+                        uint64_t rows);
 
 #endif

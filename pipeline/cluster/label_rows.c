@@ -4,6 +4,7 @@
 #include "cluster/canonical.h"
 #include "cluster/transform.h"
 #include "cluster/workers.h"
+#include "matrix/projected.h"
 #include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
@@ -52,15 +53,10 @@ enum status label_rows(int32_t *labels, float *distances, const float *rows, uin
                        uint32_t dimension, const float *centroids, uint32_t k, const char *metric,
                        unsigned threads, struct stop *stop, struct error *err)
 {
-    static const char *const names[] = {[METRIC_EUCLIDEAN] = "euclidean",
-                                        [METRIC_COSINE] = "cosine",
-                                        [METRIC_HELLINGER] = "hellinger"};
     const uint32_t stride = (dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     const uint64_t parts = (count + ROWS_PART - 1) / ROWS_PART;
-    unsigned number = 0;
-    while (number < 3 && strcmp(names[number], metric) != 0)
-        number++;
-    if (number == 3)
+    enum projection_space space;
+    if (!projection_space(&space, metric))
         return error_set(err, STATUS_FAILED, "there is no metric '%s'", metric);
     struct workers *workers = NULL;
     enum status status = STATUS_FAILED;
@@ -69,7 +65,7 @@ enum status label_rows(int32_t *labels, float *distances, const float *rows, uin
         known++;
     const uint32_t searched = known < count ? k : 0;
     float *padded = calloc((size_t)searched * stride + 1, sizeof *padded);
-    struct job job = {.transform = {.metric = (enum cluster_metric)number,
+    struct job job = {.transform = {.metric = (enum cluster_metric)space,
                                     .dimension = dimension,
                                     .stride = stride,
                                     .what = "row"},

@@ -3,12 +3,14 @@
  * A job that is resumed makes the same calls: what the checkpoint has is completed by one assignment instead
  * of found. All processes make them; the first has labels, the others centroids alone. */
 #include "cluster/levels.h"
+#include "base/compare.h"
 #include "base/labelled.h"
 #include "base/minmax.h"
 #include "cluster/checkpoint.h"
 #include "cluster/cluster.h"
 #include "cluster/label_rows.h"
 #include "cluster/processes.h"
+#include "matrix/projected.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,12 +94,6 @@ static enum status fit(struct levels *levels, struct cluster_outcome *out, uint3
 
 /* --- resampling ------------------------------------------------------------------------------ */
 
-static int compare_rows(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The numbers of the rows nearest to each centroid, ascending, for all processes. */
 static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct levels *levels,
                                const struct cluster_outcome *out, const struct cluster_config *config,
@@ -118,7 +114,7 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
         for (size_t i = 0; i < (size_t)config->k * n; i++)
             if (nearest[i] >= 0)
                 nearest[(*count)++] = nearest[i];
-        qsort(nearest, *count, sizeof *nearest, compare_rows);
+        qsort(nearest, *count, sizeof *nearest, compare_u64);
     }
     if (status == STATUS_OK)
         status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
@@ -246,7 +242,7 @@ static enum status label_rows_of(struct cluster_level *below, struct cluster_out
 static enum status measure(struct cluster_level *level, uint32_t count, const struct matrix_source *source,
                            const struct cluster_config *config, struct error *err)
 {
-    static const char *const names[] = {"euclidean", "cosine", "hellinger"};
+    const char *metric = projection_space_name((enum projection_space)config->metric);
     const uint64_t step = 4 * matrix_rows_at_once(source);
     const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
     float *rows = malloc(bytes);
@@ -257,7 +253,7 @@ static enum status measure(struct cluster_level *level, uint32_t count, const st
         for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
             struct cluster_outcome *out = &level[i].outcome;
             status = label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
-                                out->centroids, out->k, names[config->metric], config->threads,
+                                out->centroids, out->k, metric, config->threads,
                                 config->stop, err);
         }
         if (status == STATUS_OK && config->phase)
@@ -267,9 +263,7 @@ static enum status measure(struct cluster_level *level, uint32_t count, const st
     for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
         struct cluster_outcome *out = &level[i].outcome;
         labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, out->k);
-        out->inertia = 0;
-        for (uint64_t row = 0; row < out->rows; row++)
-            out->inertia += (double)out->distances[row] * (config->weights ? (double)config->weights[row] : 1);
+        out->inertia = labelled_inertia(out->labels, out->distances, config->weights, out->rows);
     }
     return status;
 }

@@ -34,6 +34,7 @@ enum status cluster_levels_run(struct cluster_level *levels, const struct cluste
 enum status cluster_levels_spread(struct cluster_level *levels, uint32_t count,
                                   const struct matrix_source *source, const struct cluster_config *config,
                                   struct error *err);
+/* Frees and resets the outcomes and parents of `count` levels. */
 void cluster_levels_clear(struct cluster_level *levels, uint32_t count);
 
 #endif

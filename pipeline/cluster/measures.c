@@ -9,6 +9,7 @@
  * weights.h, as it matters whether a row is one or several. If all are 1, every product below is
  * exact and every sum of them is a number of rows. */
 #include "cluster/measures.h"
+#include "base/compare.h"
 #include "cluster/canonical.h"
 #include <math.h>
 #include <stdlib.h>
@@ -64,12 +65,6 @@ static void draw_sample(uint64_t *rows, uint32_t sample, uint64_t n, uint64_t se
         memmove(rows + place + 1, rows + place, (i - place) * sizeof *rows);
         rows[place] = row;
     }
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* The part of the sample drawn from the rank's rows. */
@@ -180,7 +175,7 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     if (measures->sampled) {
         for (uint32_t i = 0; i < most; i++)
             targets[i] = canonical_random(seed, SAMPLE_STREAM, i) * measures->weight;
-        qsort(targets, most, sizeof *targets, compare_numbers);
+        qsort(targets, most, sizeof *targets, compare_doubles);
         draw_by_weight(&own, targets, most);
     } else {
         for (uint64_t row = 0; row < data->share.rows; row++)

@@ -295,15 +295,6 @@ static enum status store(const struct job *job, const struct result_origin *orig
                                  job->target.replace, err);
 }
 
-static void measure(double *inertia, uint64_t *sizes, int64_t *nearest, const int32_t *labels,
-                    const float *distances, uint64_t rows, uint32_t k)
-{
-    labelled_count(sizes, nearest, 3, labels, distances, rows, k);
-    *inertia = 0;
-    for (uint64_t row = 0; row < rows; row++)
-        *inertia += labels[row] >= 0 ? (double)distances[row] : 0;
-}
-
 /* The levels above, once those that can be compared have their labels. */
 static enum status label_levels(struct job *job, const struct cluster_config *config, struct error *err)
 {
@@ -320,7 +311,8 @@ static enum status label_levels(struct job *job, const struct cluster_config *co
         if (!labels || !distances)
             return error_memory(err, (size_t)rows * 8, "labels");
         comparable_spread(&job->to.comparable, labels, distances);
-        measure(&out->inertia, out->sizes, out->nearest, labels, distances, rows, out->k);
+        labelled_count(out->sizes, out->nearest, 3, labels, distances, rows, out->k);
+        out->inertia = labelled_inertia(labels, distances, NULL, rows);
     }
     return status;
 }
@@ -357,8 +349,9 @@ static enum status compute(struct clustering_report *report, struct job *job, st
         status = origin_of(&origin, &job->to, err);
     if (status != STATUS_OK)
         goto out;
-    measure(&job->inertia, job->sizes, job->nearest, job->labels, job->distances, job->to.whole.rows,
-            config.k);
+    labelled_count(job->sizes, job->nearest, 3, job->labels, job->distances, job->to.whole.rows,
+                   config.k);
+    job->inertia = labelled_inertia(job->labels, job->distances, NULL, job->to.whole.rows);
     status = store(job, &origin, err);
 out:
     clustering_contexts_close(&contexts);

@@ -1,6 +1,7 @@
 /* flags.c: thresholds. */
 #include "file/flags.h"
 
+#include "base/compare.h"
 #include "base/minmax.h"
 #include "base/path.h"
 #include "file/graph.h"
@@ -40,12 +41,6 @@ static uint32_t flags_of_values(const uint32_t *v)
            (uint32_t)(sharpness > 0 && sharpness < 400) << FLAG_BLURRY |
            (uint32_t)(v[QUALITY_COLOURED] < 5 && v[QUALITY_SATURATION] < 400) << FLAG_GREY |
            (uint32_t)(sides || ends) << FLAG_BORDERED;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* The first and the third quartile; uses up `values`. */

@@ -3,6 +3,7 @@
  * Everything that later reads rely on is checked when the file is opened: that the objects are
  * there as hard links, their types, that lengths agree, and that the file is large enough for what
  * it claims. Whether the values make sense is verify's business. */
+#include "base/compare.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "features/kind.h"
@@ -483,12 +484,6 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
     return status;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static enum status open_run(struct result *result, hid_t group, const char *name, struct error *err)
 {
     (void)err;
@@ -558,7 +553,7 @@ enum status result_open(struct result **out, const char *path, struct error *err
         status = STATUS_FAILED;
     }
     if (result->run_count > 1)
-        qsort(result->runs, result->run_count, sizeof *result->runs, compare_numbers);
+        qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
     *out = result;
     result = NULL;
     status = STATUS_OK;

@@ -6,6 +6,7 @@
  * all records on its way, so that the next ones need not. */
 #include "file/sidecars.h"
 
+#include "base/compare.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/source_name.h"
@@ -174,12 +175,6 @@ static uint64_t hash_record(uint16_t source, const char *path, size_t length)
     return digest[0];
 }
 
-static int compare_hashes(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Notes the record last read. */
 static enum status note_ahead(struct sidecars *s, struct error *err)
 {
@@ -201,7 +196,7 @@ static enum status find_record(struct sidecars *s, uint16_t source, const char *
 {
     const uint64_t hash = hash_record(source, path, path_length);
     if (s->noted && (s->ahead_count == 0 ||
-                     !bsearch(&hash, s->ahead, s->ahead_count, sizeof hash, compare_hashes)))
+                     !bsearch(&hash, s->ahead, s->ahead_count, sizeof hash, compare_u64)))
         return STATUS_END;
     const off_t before = ftello(s->walked);
     while (next_walked(s)) {
@@ -215,7 +210,7 @@ static enum status find_record(struct sidecars *s, uint16_t source, const char *
     if (ferror(s->walked) || fseeko(s->walked, before, SEEK_SET) != 0)
         return io_failed("read", err);
     if (!s->noted && s->ahead_count > 0)
-        qsort(s->ahead, s->ahead_count, sizeof *s->ahead, compare_hashes);
+        qsort(s->ahead, s->ahead_count, sizeof *s->ahead, compare_u64);
     s->noted = true;
     return STATUS_END;
 }

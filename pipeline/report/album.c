@@ -1,5 +1,6 @@
 /* album.c: one pass finds common prefixes of paths, one reads the rows, then they are sorted. */
 #include "report/album.h"
+#include "base/compare.h"
 #include "base/hash.h"
 #include <math.h>
 #include <stdio.h>
@@ -360,12 +361,6 @@ static uint64_t count_outliers(const struct ordered *at, uint64_t size)
     return outliers;
 }
 
-static int compare_folders(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void add_commonest(struct picture_group *group, uint32_t folder, uint64_t count)
 {
     group->folders++;
@@ -386,7 +381,7 @@ static void find_commonest(struct picture_group *group, const struct album *albu
 {
     for (uint64_t i = 0; i < group->size; i++)
         scratch[i] = album->row[album->order[group->first + i]].folder;
-    qsort(scratch, (size_t)group->size, sizeof *scratch, compare_folders);
+    qsort(scratch, (size_t)group->size, sizeof *scratch, compare_u32);
     for (uint64_t i = 0, begin = 0; i < group->size; i++)
         if (i + 1 == group->size || scratch[i + 1] != scratch[i]) {
             add_commonest(group, scratch[i], i + 1 - begin);

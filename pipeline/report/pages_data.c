@@ -1,5 +1,6 @@
 /* pages_data.c: the contents of a report's data files, except the map and neighbours. */
 #include "report/pages_data.h"
+#include "base/compare.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
@@ -388,12 +389,6 @@ enum status pages_make_failures(struct pages *pages, struct error *err)
 }
 
 /* --- the summary ------------------------------------------------------------------------------- */
-
-static int compare_u32(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
 
 /* Minimum, median and maximum of the longest side, in pixels. */
 static enum status add_sizes(struct json *json, const struct pages *pages, struct error *err)

@@ -5,6 +5,7 @@
 #include "file/feature_matrix.h"
 #include "file/graph.h"
 #include "layout/layout.h"
+#include "matrix/projected.h"
 #include "ocl/ocl.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
@@ -37,7 +38,6 @@ struct similar {
 /* Opens the clustering's feature, else the first one, in the clustering's space. */
 static enum status open_feature(struct similar *similar, struct error *err)
 {
-    static const char *const metrics[] = {"euclidean", "cosine", "hellinger"};
     struct pages *pages = similar->pages;
     const struct result_clusters *clusters = pages->clusters;
     struct result_feature about;
@@ -66,10 +66,10 @@ static enum status open_feature(struct similar *similar, struct error *err)
     snprintf(pages->similar_feature, sizeof pages->similar_feature, "%s", about.name);
     /* The default of clpipe cluster. */
     similar->metric = strcmp(about.normalize, "l1") == 0 ? METRIC_HELLINGER : METRIC_EUCLIDEAN;
-    for (int i = 0; clusters && i < 3; i++)
-        if (strcmp(metrics[i], metric) == 0)
-            similar->metric = (enum cluster_metric)i;
-    similar->metric_name = metrics[similar->metric];
+    enum projection_space space;
+    if (clusters && projection_space(&space, metric))
+        similar->metric = (enum cluster_metric)space;
+    similar->metric_name = projection_space_name((enum projection_space)similar->metric);
     return STATUS_OK;
 }
 
