@@ -1,4 +1,4 @@
-/* clpipe.h: exact k-means of rows in memory.
+/* clpipe.h: exact k-means and nearest neighbours of rows in memory.
  *
  *     struct clpipe *clpipe = NULL;
  *     struct clpipe_error err = CLPIPE_INIT(clpipe_error);
@@ -180,6 +180,17 @@ int clpipe_fit(struct clpipe_fit *out, struct clpipe *clpipe, const struct clpip
 int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
                    const struct clpipe_rows *rows, const float *centroids, uint32_t k, int metric,
                    const struct clpipe_watch *watch, struct clpipe_error *err);
+
+/* --- neighbours -------------------------------------------------------------------------------- */
+
+/* The n nearest rows of each query, nearest first, rows at the same distance in their order. queries: as many
+ * columns as rows; NULL: the rows themselves, none of which is its own neighbour (copies of it are). Writes the
+ * numbers of the rows and the squared distances in the space of the metric, queries x n each; either may be NULL.
+ * They are those of `clpipe similar`, the same bits on every device. CLPIPE_ARGUMENT: n is larger than the number
+ * of rows that can be neighbours; CLPIPE_DATA: as for clpipe_fit, and the message names the row or query. */
+int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpipe,
+                     const struct clpipe_rows *rows, const struct clpipe_rows *queries, uint32_t n,
+                     int metric, const struct clpipe_watch *watch, struct clpipe_error *err);
 
 /* The version of the library, "0.3.0". */
 const char *clpipe_version(void);

@@ -126,8 +126,7 @@ enum status neighbours_of_rows(struct neighbours *out, const struct matrix_sourc
             break;
         }
         own[i] = (uint32_t)rows[i];
-        status =
-            block_reader_read(&reader, rows[i], 1, queries + (size_t)i * reader.stride, err);
+        status = block_reader_read(&reader, rows[i], 1, queries + (size_t)i * reader.stride, err);
     }
     if (status == STATUS_OK)
         status = search_queries(out, &reader, queries, own, count, err);
@@ -141,32 +140,43 @@ enum status neighbours_of_rows(struct neighbours *out, const struct matrix_sourc
     return status;
 }
 
-enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
-                                 const float *values, uint32_t count,
-                                 const struct neighbours_config *config, struct error *err)
+enum status neighbours_of_queries(struct neighbours *out, const struct matrix_source *source,
+                                  const struct matrix_source *queries, uint64_t first,
+                                  uint32_t count, const struct neighbours_config *config,
+                                  struct error *err)
 {
     struct workers *workers = NULL;
-    struct block_reader reader = {0};
-    float *queries = NULL;
+    struct block_reader reader = {0}, asked = {0};
+    float *values = NULL;
     *out = (struct neighbours){0};
     enum status status = begin(&workers, &reader, source, config, err);
+    if (status == STATUS_OK)
+        status = block_reader_open(&asked, queries, config, workers, err);
     if (status == STATUS_OK) {
-        queries = malloc((size_t)count * reader.stride * sizeof *queries);
-        if (!queries)
-            status = error_memory(err, (size_t)count * reader.stride * sizeof *queries, "queries");
-    }
-    if (status == STATUS_OK) {
-        const struct transform transform = {config->metric, source->dimension, reader.stride,
-                                            "query"};
-        status = transform_rows(&transform, NULL, queries, values, 0, count, err);
+        asked.transform.what = "query";
+        values = malloc((size_t)count * reader.stride * sizeof *values);
+        status = values
+                     ? block_reader_read(&asked, first, count, values, err)
+                     : error_memory(err, (size_t)count * reader.stride * sizeof *values, "queries");
     }
     if (status == STATUS_OK)
-        status = search_queries(out, &reader, queries, NULL, count, err);
+        status = search_queries(out, &reader, values, NULL, count, err);
     out->seconds_read = reader.seconds;
-    free(queries);
+    free(values);
+    block_reader_close(&asked);
     block_reader_close(&reader);
     workers_close(&workers);
     if (status != STATUS_OK)
         neighbours_clear(out);
     return status;
+}
+
+enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,
+                                 const float *values, uint32_t count,
+                                 const struct neighbours_config *config, struct error *err)
+{
+    struct matrix_memory memory = {values, source->dimension};
+    struct matrix_source queries;
+    matrix_memory_source(&queries, &memory, count);
+    return neighbours_of_queries(out, source, &queries, 0, count, config, err);
 }

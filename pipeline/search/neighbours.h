@@ -25,6 +25,12 @@ enum status neighbours_of_values(struct neighbours *out, const struct matrix_sou
                                  const float *values, uint32_t count,
                                  const struct neighbours_config *config, struct error *err);
 
+/* The same for `count` rows of `queries` from `first` on, a matrix of as many columns. */
+enum status neighbours_of_queries(struct neighbours *out, const struct matrix_source *source,
+                                  const struct matrix_source *queries, uint64_t first,
+                                  uint32_t count, const struct neighbours_config *config,
+                                  struct error *err);
+
 /* Frees a result's arrays and zeroes it. */
 void neighbours_clear(struct neighbours *neighbours);
 

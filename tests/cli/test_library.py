@@ -4,6 +4,7 @@ and what is wrong with a call."""
 import ctypes
 import os
 import re
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -41,6 +42,11 @@ class Error(Sized):
 class Rows(Sized):
     _fields_ = [("size", ctypes.c_size_t), ("rows", U64), ("columns", U32), ("type", INT), ("values", P),
                 ("row_stride", I64), ("column_stride", I64), ("read", READ), ("context", P)]
+
+
+class Options(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("threads", ctypes.c_uint), ("memory", U64),
+                ("device_memory", U64)]
 
 
 class KMeans(Sized):
@@ -101,7 +107,7 @@ def test_example(tmp_path):
                         tmp_path / "example", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
     run = subprocess.run([tmp_path / "example"], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.endswith("row 0 is in the cluster of row 3: 1\n")
+    assert run.stdout.endswith("row 0 is in the cluster of row 33: 1\n")
 
 
 def test_exports_only_its_own():
@@ -166,6 +172,68 @@ def test_progress_and_stop(library, handle):
     assert fit(library, handle, rows_of(VALUES), k=5)[0] == OK
 
 
+def neighbors(library, handle, rows, queries=None, n=4, metric=0):
+    count = (rows if queries is None else queries).rows
+    error, found = Error(), numpy.full((min(count, 10**6), min(n, 999)), -7, "int64")
+    distances = numpy.zeros(found.shape)
+    code = library.clpipe_neighbors(P(found.ctypes.data), P(distances.ctypes.data), handle, ctypes.byref(rows),
+                                    ctypes.byref(queries) if queries else None, U32(n), metric, None,
+                                    ctypes.byref(error))
+    assert (code == OK) == (error.text == b"") and b"\n" not in error.text
+    return code, found, distances, error.text.decode()
+
+
+@pytest.mark.parametrize("number, metric", enumerate(["euclidean", "cosine", "hellinger"]))
+def test_neighbours_of_the_program(tmp_path, finished, library, handle, number, metric):
+    file = shutil.copy(finished, tmp_path / "photos.h5")
+    run_clpipe("similar", file, "--all", "-n", "5", "--feature", "rgb_8x8x8", "--metric", metric, check=True)
+    with h5py.File(file) as f:
+        values = f["features/rgb_8x8x8"][...]
+        wanted = {name: f[f"neighbours/rgb_8x8x8/{name}"][...] for name in ("rows", "distances")}
+    code, found, distances, text = neighbors(library, handle, rows_of(values), n=5, metric=number)
+    assert code == OK, text
+    assert (found == wanted["rows"]).all()
+    assert (distances.astype("float32") == wanted["distances"]).all()
+    # As queries, rows are among their own neighbours, and the distances have the same bits.
+    _, again, squared, _ = neighbors(library, handle, rows_of(values), rows_of(values[::-1]), 6, number)
+    for i, (row, square) in enumerate(zip(again[::-1], squared[::-1])):
+        others = row != i
+        assert i in row and (row[others] == found[i]).all() and (square[others] == distances[i]).all()
+
+
+def test_neighbours_by_small_memory(library):
+    rows = rows_of(RANDOM.integers(0, 9, (5000, 30)).astype("uint8"))
+    queries = rows_of(numpy.asfortranarray(RANDOM.integers(0, 9, (3000, 30)).astype("float64")))
+    answers = []
+    for memory in (0, 1 << 20):
+        handle, options = P(), Options(memory=memory, threads=2)
+        assert library.clpipe_open(ctypes.byref(handle), ctypes.byref(options), None) == OK
+        answers += [neighbors(library, handle, rows), neighbors(library, handle, rows, queries)]
+        assert library.clpipe_close(ctypes.byref(handle)) == OK
+    for wide, narrow in zip(answers[:2], answers[2:]):
+        assert wide[0] == narrow[0] == OK, narrow[3]
+        assert (wide[1] == narrow[1]).all() and (wide[2] == narrow[2]).all()
+    x, y = queries.array, rows.array.astype("float64")
+    squared = (x * x).sum(axis=1)[:, None] + (y * y).sum(axis=1) - 2 * x @ y.T  # whole numbers
+    order = numpy.argsort(squared, axis=1, kind="stable")[:, :4]
+    assert (wide[1] == order).all() and (wide[2] == numpy.take_along_axis(squared, order, 1)).all()
+
+
+@pytest.mark.parametrize("rows, queries, n, metric, wanted, words", [
+    (rows_of(VALUES), None, 0, 0, ARGUMENT, "n is 0"),
+    (rows_of(VALUES), None, 700, 0, ARGUMENT, "699 rows"),
+    (rows_of(VALUES), rows_of(VALUES), 701, 0, ARGUMENT, "700 rows"),
+    (rows_of(VALUES), rows_of(VALUES[:, 1:]), 3, 0, ARGUMENT, "queries have 20 columns"),
+    (rows_of(VALUES), None, 3, 3, ARGUMENT, "no metric 3"),
+    (rows_of(VALUES), None, 3, 2, DATA, "row 0"),
+    (rows_of(VALUES), Rows(rows=2, columns=21), 3, 0, ARGUMENT, "values or a callback"),
+    (Rows(rows=0, columns=21), rows_of(VALUES), 1, 0, DATA, "0 rows"),
+])
+def test_neighbours_that_are_refused(library, handle, rows, queries, n, metric, wanted, words):
+    code, found, _, text = neighbors(library, handle, rows, queries, n, metric)
+    assert code == wanted and words in text and (found == -7).all(), text
+
+
 def with_value(value):
     rows = VALUES.copy()
     rows[3, 4] = value
@@ -194,6 +262,8 @@ def test_rows_that_are_wrong(library, handle):
     for value in (numpy.nan, numpy.inf):
         code, _, _, text = fit(library, handle, rows_of(with_value(value)), k=3)
         assert code == DATA and "row 3" in text
+    code, _, _, text = neighbors(library, handle, rows_of(VALUES), rows_of(with_value(numpy.nan)))
+    assert code == DATA and "query 3" in text
     code, _, _, text = fit(library, handle, rows_of(numpy.ones((9, 2), "float32")), k=3)
     assert code == DATA and "k is 3" in text
     code, _, _, text = fit(library, handle, rows_of(numpy.zeros((9, 2), "float32")), k=1, metric=1)
