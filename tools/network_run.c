@@ -7,9 +7,9 @@
  * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default), "host" for the best
  * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
  * REPEATS (1), in milliseconds a picture, of the clock and of the processors. ENGINE "device:SEL" is the
- * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row; the line has
- * the seconds of opening and of a batch, and those of the floor: of as many bytes as layers read and
- * write, at the rate at which this device copies. CLPIPE_NETWORK_TRACE names a file for the times of all
+ * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row, for each output; its
+ * line has the seconds of opening and of a batch, and those of the floor: of as many bytes as layers read and
+ * write, at the rate at which this device copies (0 if REPEATS is 1). CLPIPE_NETWORK_TRACE names a file for the times of all
  * kernels. scons builds it as build/release/network_run.
  */
 #include "base/clock.h"
@@ -225,55 +225,68 @@ static double copy_rate(struct ocl_context *context)
     return rate;
 }
 
-/* The output of all pictures, one batch, `repeats` times. */
-static enum status run_device(struct job *job, const char *selector, int repeats, struct error *err)
+/* Stores the words of one output of all pictures as bytes of its tensor, `at` in the results of a picture. */
+static void store_words(struct job *job, const uint32_t *words, const struct net_tensor *tensor,
+                        size_t at)
+{
+    const size_t values = net_tensor_values(tensor);
+    for (size_t p = 0; p < job->count; p++) {
+        uint8_t *result = job->results + p * job->result_bytes + at;
+        for (size_t i = 0; i < values; i++) {
+            const uint32_t word = words[p * values + i];
+            if (tensor->is_sum)
+                memcpy(result + 4 * i, &word, 4);
+            else
+                result[i] = (uint8_t)word;
+        }
+    }
+}
+
+/* One output of all pictures, one batch, `repeats` times; `at` is its place in the results of a picture, `rate`
+ * what the device copies, in bytes a second. */
+static enum status run_output(struct job *job, struct ocl_context *context,
+                              const struct net_output *output, size_t at, int repeats, double rate,
+                              struct error *err)
 {
     const struct net_model *model = job->model;
+    const struct net_tensor *tensor = &model->tensors[output->tensor];
     struct feature feature = {.name = "network", .net.model = (struct net_model *)(uintptr_t)model};
     const struct step_node node = {.step = &net_step, .config = &feature};
-    snprintf(feature.net.output, sizeof feature.net.output, "%s", model->outputs[0].name);
-    const size_t words = net_tensor_values(&model->tensors[model->outputs[0].tensor]);
-    struct ocl_devices devices;
-    struct ocl_context *context = NULL;
+    snprintf(feature.net.output, sizeof feature.net.output, "%s", output->name);
+    const struct ocl_device *device = ocl_context_device(context);
+    const size_t words = net_tensor_values(tensor);
     struct ocl_queue *queue = NULL;
-    struct trace *trace = NULL;
-    const char *trace_path = getenv("CLPIPE_NETWORK_TRACE");
-    unsigned chosen, count;
     void *state = NULL;
     struct step_needs needs;
     cl_mem pixels, values, table, work;
     cl_event event = NULL;
     struct net_part *parts = calloc(job->count, sizeof *parts);
+    uint32_t *made = malloc(job->count * words * sizeof *made);
+    if (!parts || !made)
+        return error_memory(err, job->count * words * sizeof *made, "pictures");
     for (size_t i = 0; i < job->count; i++)
         parts[i] = (struct net_part){.offset = (uint32_t)(i * job->picture_bytes),
                                      .words = (uint32_t)(i * words)};
-    if (ocl_devices_open(&devices, 1, err) != STATUS_OK ||
-        ocl_devices_select(&chosen, &count, 1, &devices, selector, err) != STATUS_OK ||
-        (trace_path && trace_open(&trace, trace_path, err) != STATUS_OK))
-        return STATUS_FAILED;
-    struct ocl_device *device = &devices.device[chosen];
     const int64_t started = clock_now();
-    device->type = CL_DEVICE_TYPE_GPU; /* kernels, on processors too */
-    if (ocl_context_open(&context, device, trace, err) != STATUS_OK ||
-        net_step.open(&state, &needs, context, &node, 0, err) != STATUS_OK ||
+    if (net_step.open(&state, &needs, context, &node, 0, err) != STATUS_OK ||
         net_step.build(state, err) != STATUS_OK ||
         ocl_queue_open(&queue, context, "compute", err) != STATUS_OK)
         return STATUS_FAILED;
     const double opened = clock_seconds_since(started);
     const uint64_t room = net_step.work_bytes(&node, device, device->global_memory / 8);
     const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
-    memset(job->results, POISON, job->count * words * 4);
+    memset(made, POISON, job->count * words * sizeof *made);
     if (ocl_buffer(&pixels, context, copied, job->count * job->picture_bytes,
                    (void *)(uintptr_t)job->pictures, "pictures", err) != STATUS_OK ||
         ocl_buffer(&table, context, copied, job->count * sizeof *parts, parts, "a table", err) !=
             STATUS_OK ||
-        ocl_buffer(&values, context, copied, job->count * words * 4, job->results, "words", err) !=
+        ocl_buffer(&values, context, copied, job->count * words * 4, made, "words", err) !=
             STATUS_OK ||
         ocl_buffer(&work, context, CL_MEM_READ_WRITE, room, NULL, "values", err) != STATUS_OK)
         return STATUS_FAILED;
     const uint32_t counts[1] = {(uint32_t)job->count};
     double best = 1e9;
-    for (int turn = 0; turn < 4; turn++) {
+    for (int turn = 0; turn < (repeats > 1 ? 4 : 1); turn++) {
         const int64_t began = clock_now();
         for (int r = 0; r < (turn ? repeats : 1); r++) {
             struct step_io io = {.in = pixels, .table = table, .values = values, .scratch = work,
@@ -284,12 +297,13 @@ static enum status run_device(struct job *job, const char *selector, int repeats
         }
         ocl_finish(queue);
         const double each = clock_seconds_since(began) / repeats;
-        best = turn && each < best ? each : best;
+        best = (turn || repeats == 1) && each < best ? each : best;
     }
-    if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, job->results,
+    if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, made,
                          OCL_NO_WAITS, NULL, err) != STATUS_OK)
         return STATUS_FAILED;
-    const double rate = copy_rate(context), bytes = moved_bytes(model) * (double)job->count;
+    store_words(job, made, tensor, at);
+    const double bytes = moved_bytes(model) * (double)job->count;
     printf("{\"device\": \"%s\", \"pictures\": %zu, \"open_s\": %.3f, \"batch_s\": %.6f, "
            "\"pictures_s\": %.0f, \"floor_s\": %.6f, \"copy_bytes_s\": %.4g, \"workspace\": %llu}\n",
            device->name, job->count, opened, best, (double)job->count / best,
@@ -300,9 +314,36 @@ static enum status run_device(struct job *job, const char *selector, int repeats
     ocl_buffer_release(&table);
     ocl_buffer_release(&values);
     ocl_buffer_release(&work);
+    free(parts);
+    free(made);
+    return STATUS_OK;
+}
+
+static enum status run_device(struct job *job, const char *selector, int repeats, struct error *err)
+{
+    const struct net_model *model = job->model;
+    struct ocl_devices devices;
+    struct ocl_context *context = NULL;
+    struct trace *trace = NULL;
+    const char *trace_path = getenv("CLPIPE_NETWORK_TRACE");
+    unsigned chosen, count;
+    if (ocl_devices_open(&devices, 1, err) != STATUS_OK ||
+        ocl_devices_select(&chosen, &count, 1, &devices, selector, err) != STATUS_OK ||
+        (trace_path && trace_open(&trace, trace_path, err) != STATUS_OK))
+        return STATUS_FAILED;
+    struct ocl_device *device = &devices.device[chosen];
+    device->type = CL_DEVICE_TYPE_GPU; /* kernels, on processors too */
+    if (ocl_context_open(&context, device, trace, err) != STATUS_OK)
+        return STATUS_FAILED;
+    const double rate = repeats > 1 ? copy_rate(context) : 0;
+    size_t at = 0;
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        if (run_output(job, context, &model->outputs[i], at, repeats, rate, err) != STATUS_OK)
+            return STATUS_FAILED;
+        at += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
+    }
     ocl_context_close(&context);
     ocl_devices_close(&devices);
-    free(parts);
     return trace_close(&trace, err);
 }
 
@@ -340,11 +381,9 @@ int main(int argc, char **argv)
     if (!job.pictures || size % job.picture_bytes || !out || !job.results)
         return fail("the pictures cannot be read, or the output cannot be written");
     if (on_device) {
-        const size_t words = net_tensor_values(&model->tensors[model->outputs[0].tensor]);
-        job.results = realloc(job.results, job.count * words * 4 + 1);
-        if (!job.results || run_device(&job, name + 7, repeats, &err) != STATUS_OK)
+        if (run_device(&job, name + 7, repeats, &err) != STATUS_OK)
             return fail(err.sentence);
-        fwrite(job.results, 4, job.count * words, out);
+        fwrite(job.results, 1, job.count * job.result_bytes, out);
         return fclose(out) == 0 ? 0 : fail("the output cannot be written");
     }
     double wall = 1e9, processors = 1e9;

@@ -81,6 +81,7 @@ def test_rows(place, options, crop, unit):
 
 def test_one_identity(place):
     feature = ["--feature", "net:model=models/small.net"]
+    assert run_clpipe("ingest", "p", "-o", "one.h5", *feature, "--max-time", 0).returncode == 4  # and resumed below
     for name, options in (("one", ["--threads", 1]), ("seven", ["--threads", 7]), ("small", ["--memory", "16M"])):
         assert run_clpipe("ingest", "p", "-o", f"{name}.h5", *feature, *options).returncode == 0
     for index in range(2):

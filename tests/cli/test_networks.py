@@ -1,11 +1,13 @@
 """Networks of integers: the same values in numpy and in C, and files that are refused."""
+import json
+import os
 import random
 import subprocess
 
 import network_numpy
 import numpy
 import pytest
-from conftest import CLPIPE, SEED
+from conftest import CLPIPE, SEED, run_clpipe
 
 RUN = CLPIPE.parent / "network_run"
 
@@ -211,6 +213,17 @@ def compare(network, pictures, got, expected, engine):
                 f"{ {k: v for k, v in layer.items() if not hasattr(v, 'shape')} }")
             at += made.nbytes
     assert len(got) == len(expected), engine
+
+
+@pytest.mark.deep
+def test_random_networks_on_devices(tmp_path):
+    """Kernels, on processors too: CLPIPE_TEST_NETWORKS of them, 12 unless given."""
+    devices = json.loads(run_clpipe("devices", "--json", "-").stdout)
+    engines = [f"device:{number}" for number, device in enumerate(devices) if device["usable"]]
+    assert engines
+    for seed in range(int(os.environ.get("CLPIPE_TEST_NETWORKS", 12))):
+        network = random_network(SEED * 1000 + 500 + seed)
+        check_network(tmp_path, network, pictures_for(network, seed), engines)
 
 
 @pytest.mark.parametrize("batch", range(3))
