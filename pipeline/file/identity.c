@@ -36,7 +36,7 @@ static bool counts(const void *context, const char *attribute)
 static bool is_origin(const char *name)
 {
     static const char *const names[] = {"/images/inode", "/images/ctime_ns", "/failures/inode",
-                                        "/failures/ctime_ns", "/images/" DIRECTORIES};
+                                        "/failures/ctime_ns", ("/images/" DIRECTORIES)};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
