@@ -9,7 +9,12 @@
 
 bool source_is_list(const char *source)
 {
-    return source[0] == '@' || strcmp(source, "-") == 0;
+    return source[0] == '@' || strcmp(source, "-") == 0 || source_is_stream(source);
+}
+
+bool source_is_stream(const char *source)
+{
+    return strcmp(source, "tar:-") == 0;
 }
 
 bool archive_promised(const char *path, size_t length)

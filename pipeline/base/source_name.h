@@ -9,8 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* "@LIST" and "-". */
+/* "@LIST", "-" and a stream, whose rows have the order and the paths that it gives. */
 bool source_is_list(const char *source);
+
+/* "tar:-": a tar archive on standard input. */
+bool source_is_stream(const char *source);
 
 /* Whether the name has an archive's extension: .tar, .tar.gz, .zip... */
 bool archive_promised(const char *path, size_t length);

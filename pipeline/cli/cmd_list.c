@@ -62,6 +62,7 @@ static enum status run_list(const struct options *options, struct error *err)
         .skip_paths = &options->output,
         .skip_count = 1,
         .promises_image = format_promised,
+        .again = "a list is of files that are there afterwards",
         .stop = signals_stop(),
         .progress = show_found,
         .progress_context = &options->call->progress,

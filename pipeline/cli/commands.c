@@ -13,7 +13,8 @@ const struct command command_run = {.name = "run",
          "further source is added to those that the file has; options that are not given are taken "
          "from the file.\n"
          "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
-         "line or separated by NUL) or - (such a list on standard input).",
+         "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
+         "input, which is not kept).",
      .examples = "  clpipe run ~/Pictures\n"
                  "  clpipe run photos scans -k 24 -o archive.h5\n"
                  "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
@@ -34,7 +35,8 @@ const struct command command_ingest = {.name = "ingest",
          "that is not given stays as it is, and options that are not given are taken from the "
          "file. Run the same command again to resume after an interruption.\n"
          "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
-         "line or separated by NUL) or - (such a list on standard input).",
+         "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
+         "input, which is not kept).",
      .examples = "  clpipe ingest photos -o photos.h5\n"
                  "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
                  "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/source_name.h"
 #include "cli/compute.h"
 #include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
@@ -36,7 +37,7 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
         char shown[256];
         struct stat st;
         path_for_message(shown, sizeof shown, source);
-        if (strcmp(source, "-") == 0) {
+        if (strcmp(source, "-") == 0 || source_is_stream(source)) {
             if (standard_input)
                 return misuse(err, options->command, "SOURCE - can be given once");
             standard_input = true;
@@ -119,15 +120,15 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
         const char *source = places->path[i], *path = source + (source[0] == '@');
         struct stat st;
         path_for_message(shown, sizeof shown, places->stored[i]);
-        const bool list = strcmp(source, "-") == 0;
+        const bool stream = source_is_stream(source), list = stream || strcmp(source, "-") == 0;
         const bool there = !list && (walk_knows_name(path) || stat(path, &st) == 0);
         if (!there && optional)
             continue;
         if (list)
             return error_set(err, STATUS_USAGE,
-                             "%s is for all sources, but the list of source - is not "
-                             "given: give - as well, or remove its images with --drop-source -",
-                             option);
+                             "%s is for all sources, but the %s of source %s is not given: give %s as well, or "
+                             "remove its images with --drop-source %s",
+                             option, stream ? "stream" : "list", source, source, source);
         if (!there)
             return error_set(err, STATUS_USAGE,
                              "%s is for all sources, but the source %s is not there: "

@@ -341,11 +341,12 @@ static enum status find_in_table(struct finder *f, uint16_t source, const char *
 static enum status find_place(struct finder *f, const struct row_name *name, int64_t *found,
                               struct error *err)
 {
-    const bool ordered = source_is_sorted(f->rows->content->sources[name->source], f->archives);
     const int source = f->earlier_source[name->source];
     *found = -1;
     if (source < 0)
         return STATUS_OK;
+    const bool ordered = source_is_sorted(f->rows->content->sources[name->source], f->archives) &&
+                         source_is_sorted(result_source(f->old, (unsigned)source), f->archives);
     for (; f->ascending && f->cursor < result_images(f->old); f->cursor++) {
         const struct result_image *image;
         const char *path;

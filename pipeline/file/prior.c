@@ -52,6 +52,12 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     prior->config = *config;
     for (unsigned i = 0; i < config->source_count; i++)
         prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
+    /* Also before it was relocated. */
+    for (unsigned i = 0; config->finished && i < result_source_count(config->finished); i++) {
+        const int now = config->source_now ? config->source_now[i] : (int)i;
+        if (now >= 0)
+            prior->ordered[now] &= source_is_sorted(result_source(config->finished, i), config->archives);
+    }
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
                         config->finished ? result_failures(config->finished) : 0};
     for (int i = 0; i < 2; i++)

@@ -29,6 +29,7 @@ static enum status open_walk(struct walk **out, struct ingest_job *job, struct e
         .spool_directory = process_temporary_directory(),
         .memory = bounds_sorting(job->config->memory),
         .promises_image = format_promised,
+        .again = "a sample of its images is chosen when all are known",
         .stop = job->stop,
         .progress = show_walk,
         .progress_context = job,

@@ -641,7 +641,8 @@ static void decode_pictures(struct decoder *decoder)
         /* Behind all that were announced. */
         for (unsigned i = 0; i < count; i++) {
             going = going && do_for_people(decoder, decode, pictures[i]);
-            blob_close(&pictures[i]->blob);
+            if (!pictures[i]->once)
+                blob_close(&pictures[i]->blob);
             picture_release(pictures[i]);
         }
     }

@@ -64,6 +64,8 @@
 #define SPACE_TOLD (UINT64_C(1) << 30)
 /* Larger thumbnails are made on the host: of their pixels, too few would fit into a slot's values. */
 #define DEVICE_THUMBNAIL_MOST 256u
+/* Images of a stream that is not read yet, for the size of their thumbnails. */
+#define MANY 20000u
 
 struct ingest {
     struct ingest_job job;
@@ -83,6 +85,8 @@ struct ingest {
      * while it is being opened. */
     pthread_mutex_t lock;
     struct walk *walk;
+    bool counted;          /* these are all of its files: */
+    uint64_t files, bytes;
     struct readers *readers;
     struct decoders *decoders;
     struct budget *budget;
@@ -183,6 +187,11 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         .skip_paths = skip,
         .skip_count = skipped,
         .promises_image = format_promised,
+        .again = config->sidecars ? "--sidecar needs what lies beside the images after all are read"
+                 : feature_set_lacks_codebooks(&ingest->features)
+                     ? "codebooks are learned from a sample before all are read: give --codebook C.h5 (clpipe "
+                       "codebook learns them from images that are files), or --preset color"
+                     : NULL,
         .list_known = list_known,
         .list_known_context = ingest,
         .stop = ingest->job.stop,
@@ -199,9 +208,9 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
                           : walk_open(&ingest->walk, &walk, err);
     free(resolved);
     if (status == STATUS_OK) {
-        ingest->report->links_passed = walk_links_passed(ingest->walk);
-        ingest->report->paths_repeated = walk_paths_repeated(ingest->walk);
-        ingest->report->archives_passed = walk_archives_passed(ingest->walk);
+        ingest->counted = walk_is_counted(ingest->walk);
+        ingest->files = walk_count(ingest->walk);
+        ingest->bytes = ingest->counted ? walk_bytes(ingest->walk) : 0;
         ingest->report->share = *walk_share(ingest->walk);
     }
     pthread_mutex_lock(&ingest->job.lock);
@@ -328,8 +337,9 @@ static void choose_thumbnails(struct ingest *ingest)
         size = config->thumbnail_size;
     else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
                            (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
-        size = thumbnail_suitable_size(share->count > 0 ? share->list_count
-                                                        : walk_count(ingest->walk));
+        size = thumbnail_suitable_size(share->count > 0   ? share->list_count
+                                       : ingest->counted ? ingest->files
+                                                         : MANY);
     ingest->thumbnail_size = size;
     store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
 }
@@ -503,8 +513,8 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     ingest->job.status.directory = ingest->store ? store_work_directory(ingest->store) : NULL;
     const bool learns = ingest->store && feature_set_lacks_codebooks(&ingest->features);
     status = open_walk_and_devices(ingest, err);
-    if (status == STATUS_OK && config->check_count)
-        status = config->check_count(config->check_context, walk_count(ingest->walk), err);
+    if (status == STATUS_OK && config->check_count && ingest->counted)
+        status = config->check_count(config->check_context, ingest->files, err);
     if (status == STATUS_OK && learns)
         status = learn(ingest, &store.content, err);
     if (status != STATUS_OK)
@@ -542,7 +552,7 @@ static void tell_space(const struct ingest *ingest)
 {
     const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
                          (uint64_t)ingest->thumbnail_size * ingest->thumbnail_size;
-    const uint64_t needed = 2 * row * walk_count(ingest->walk);
+    const uint64_t needed = 2 * row * ingest->files;
     char most[32], left[32];
     struct statvfs disk;
     if (!ingest->store || statvfs(store_work_directory(ingest->store), &disk) != 0)
@@ -563,8 +573,8 @@ static void monitor(struct ingest *ingest)
     int64_t start = clock_now();
     pthread_mutex_lock(&job->lock);
     job->progress.phase = "images";
-    job->progress.total = walk_count(ingest->walk);
-    job->progress.bytes_total = walk_bytes(ingest->walk);
+    job->progress.total = ingest->counted ? ingest->files : 0;
+    job->progress.bytes_total = ingest->bytes;
     pthread_mutex_unlock(&job->lock);
     tell_space(ingest);
     bool ended = false;
@@ -766,6 +776,11 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     else
         ingest_job_fail(&ingest.job, &(struct error){.status = opened});
     join_all(&ingest, start);
+    if (ingest.walk) {
+        report->links_passed = walk_links_passed(ingest.walk);
+        report->paths_repeated = walk_paths_repeated(ingest.walk);
+        report->archives_passed = walk_archives_passed(ingest.walk);
+    }
     /* The devices are closed meanwhile: a driver takes about as long to give its memory back as
      * the file takes to be written. No other thread knows of staging any more. */
     pthread_t closing;

@@ -79,6 +79,7 @@ void picture_release(struct picture *picture)
         atomic_store(&picture->holders, 1);
         sink->again(sink->context, picture);
     } else {
+        blob_close(&picture->blob);
         sink->finished(sink->context, picture);
     }
 }

@@ -40,6 +40,7 @@ struct picture {
     bool resumed, unchanged;
     struct store_record *prior; /* of an earlier run, if its bytes are to be compared first; or NULL */
     bool compared, differs;     /* they were, or could not; they are others */
+    bool once;      /* its bytes cannot be had again: the blob stays open until it is finished */
     bool dropped;   /* the run ends without it */
     bool counted;   /* counters hold the values of a part; until then they are not initialised */
     bool lost;      /* a part's values will not come: it is decoded again */

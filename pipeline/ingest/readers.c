@@ -332,8 +332,9 @@ static void compare_with_prior(struct picture *picture)
 static void open_picture(struct readers *readers, struct picture *picture)
 {
     struct store_record *record = &picture->record;
-    if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged)
+    if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged || picture->once)
         return;
+    picture->once = walk_reads_once(readers->walk, record->source);
     const struct source_member member = {picture->path, picture->where, record->bytes,
                                          record->mtime_ns};
     struct stat st;

@@ -37,6 +37,7 @@ struct task {
     char *path;
     uint64_t bytes, where;
     int64_t mtime_ns;
+    bool streamed;    /* its source was a stream */
     struct blob blob; /* of a member that is opened in order */
 };
 
@@ -53,6 +54,7 @@ struct reopen {
     const struct reopen_use *use;
     uint64_t lost; /* archives */
     char lost_path[256], lost_why[200];
+    atomic_bool streamed; /* some pictures of a stream that are no files here */
     atomic_int shortage; /* errno of what the process lacked to open a picture; 0: nothing */
 };
 
@@ -286,6 +288,7 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
     struct task task = {.path = strdup(path),
                         .bytes = image.bytes,
                         .mtime_ns = image.mtime_ns,
+                        .streamed = source_is_stream(result_source(result, image.source)),
                         .where = WHERE_FILE,
                         .blob = BLOB_NOTHING};
     if (!task.path)
@@ -346,6 +349,8 @@ static void use_task(void *context, uint64_t i)
         open_file(&task->blob, task, &failure);
     else if (!(task->where & SOURCE_WHERE_IN_ORDER))
         open_member(&task->blob, reopen->opened, task, &failure);
+    if (failure.reason != REASON_NONE && task->streamed)
+        atomic_store(&reopen->streamed, true);
     if (process_is_short(failure.error_number))
         atomic_store(&reopen->shortage, failure.error_number);
     if (failure.reason == REASON_NONE && blob_is_open(&task->blob)) {
@@ -446,6 +451,10 @@ void reopen_close(struct reopen **out)
         log_message(LOG_NOTICE,
                     "notice: pictures in %llu archives cannot be read again, such as %s: %s",
                     (unsigned long long)reopen->lost, reopen->lost_path, reopen->lost_why);
+    if (reopen->streamed)
+        log_message(LOG_NOTICE,
+                    "notice: pictures that came by tar:- are no files here: unpack the tar to a "
+                    "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
     archives_close(&reopen->known);
     pathglob_close(&reopen->globs);
     locator_clear(&reopen->locator);

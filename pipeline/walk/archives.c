@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "walk/bytes.h"
@@ -24,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@
 #define STREAMS      4          /* archives that are decompressed at a time */
 #define STREAM_BYTES (8u << 20) /* decompressed ahead of each, or one larger member */
 #define STREAM_ITEMS 64
+#define POLL_MS      100 /* between two looks for a stop */
 /* What is decompressed of an archive: so many bytes, and so many for each that is read of it. */
 #define EXPANDED_BYTES (1ll << 30)
 #define EXPANDED_RATIO 100
@@ -175,6 +178,8 @@ struct input {
     uint64_t bytes; /* of the file */
     size_t block;
     void *buffer;
+    bool some;                    /* bytes have been read */
+    bool stream;                  /* comes from elsewhere, maybe slowly, and only forward */
     struct stop *stop;            /* may be NULL */
     const atomic_bool *cancelled; /* may be NULL */
     bool expands;                 /* beyond EXPANDED_RATIO: it has ended */
@@ -184,6 +189,9 @@ static la_ssize_t read_input(struct archive *reader, void *context, const void *
 {
     struct input *input = context;
     ssize_t got = -1;
+    struct pollfd more = {.fd = input->fd, .events = POLLIN};
+    while (input->stream && stop_requested(input->stop) == STOP_NONE && poll(&more, 1, POLL_MS) <= 0)
+        ;
     if ((input->stop && stop_requested(input->stop) != STOP_NONE) ||
         (input->cancelled && atomic_load(input->cancelled))) {
         archive_set_error(reader, ECANCELED, "interrupted");
@@ -201,6 +209,7 @@ static la_ssize_t read_input(struct archive *reader, void *context, const void *
     if (got < 0)
         archive_set_error(reader, errno, "cannot read");
     *buffer = input->buffer;
+    input->some |= got > 0;
     return got < 0 ? ARCHIVE_FATAL : got;
 }
 
@@ -228,7 +237,7 @@ static la_int64_t skip_input(struct archive *reader, void *context, la_int64_t b
 
 /* Formats and compressions that libarchive reads by itself: archive_read_support_filter_all would
  * also start programs, by what the first bytes of a file look like. */
-static bool add_support(struct archive *reader)
+static bool add_support(struct archive *reader, bool stream)
 {
     int (*const filters[])(struct archive *) = {
         archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
@@ -240,7 +249,8 @@ static bool add_support(struct archive *reader)
         if (filters[i](reader) < ARCHIVE_WARN)
             return false;
     return archive_read_support_format_tar(reader) == ARCHIVE_OK &&
-           archive_read_support_format_zip_seekable(reader) == ARCHIVE_OK;
+           (stream ? archive_read_set_options(reader, "tar:read_concatenated_archives")
+                   : archive_read_support_format_zip_seekable(reader)) == ARCHIVE_OK;
 }
 
 /* What libarchive's last error comes to. */
@@ -317,14 +327,16 @@ static struct archive *open_reader(struct input *input, struct failure *failure)
 {
     struct archive *reader = archive_read_new();
     input->buffer = malloc(input->block);
-    if (!reader || !input->buffer || !add_support(reader)) {
+    if (!reader || !input->buffer || !add_support(reader, input->stream)) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory to read the archive");
         goto out;
     }
     archive_read_set_callback_data(reader, input);
     archive_read_set_read_callback(reader, read_input);
-    archive_read_set_seek_callback(reader, seek_input);
-    archive_read_set_skip_callback(reader, skip_input);
+    if (!input->stream) {
+        archive_read_set_seek_callback(reader, seek_input);
+        archive_read_set_skip_callback(reader, skip_input);
+    }
     if (archive_read_open1(reader) == ARCHIVE_OK)
         return reader;
     reader_failure(failure, reader, "not an archive that can be read");
@@ -443,7 +455,7 @@ static bool is_compressed(struct archive *reader)
 struct member_listing {
     struct source_listing *listing;
     const struct archive_file *file;
-    struct one *one;
+    struct one *one;         /* NULL: a stream, whose members have no archive before their names */
     uint64_t index;          /* of the archive */
     bool whole;              /* members have been added, and must stay together */
     uint64_t offset, stored; /* of the data of the current one: where, and its bytes with padding */
@@ -462,6 +474,10 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
                           .inode = members->file->inode,
                           .ctime_ns = members->file->ctime_ns,
                           .where = SOURCE_WHERE_ARCHIVE | members->index << PLACE_BITS};
+    if (!members->one) {
+        out->where = 0;
+        out->mtime_ns = archive_entry_mtime(entry) * 1000000000 + archive_entry_mtime_nsec(entry);
+    }
     if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
         out->bytes = (uint64_t)archive_entry_size(entry);
     if (leads_out(name)) {
@@ -482,15 +498,16 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         unsupported(failure, "the archive does not say how long it is");
     } else if (archive_entry_size(entry) < 0) {
         failure_set(failure, REASON_CORRUPT, "the archive says a size below 0");
-    } else if (is_compressed(reader)) {
+    } else if (!members->one || is_compressed(reader)) {
         if (out->bytes > ARCHIVE_MEMBER_MAX) {
             failure_set(failure, REASON_TOO_LARGE,
-                        "%llu bytes: members of compressed archives may have %llu MiB",
-                        (unsigned long long)out->bytes, ARCHIVE_MEMBER_MAX >> 20);
+                        "%llu bytes: members of %s may have %llu MiB", (unsigned long long)out->bytes,
+                        members->one ? "compressed archives" : "streams", ARCHIVE_MEMBER_MAX >> 20);
             return;
         }
         out->where |= SOURCE_WHERE_IN_ORDER | number;
-        members->one->in_order = true;
+        if (members->one)
+            members->one->in_order = true;
     } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else if (members->stored < out->bytes) {
@@ -518,7 +535,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
         name = "?";
     if (!listing->options->hidden && !leads_out(name) && is_hidden(name))
         return STATUS_OK;
-    bytes_cut(&members->path, members->file->length + 1);
+    bytes_cut(&members->path, members->one ? members->file->length + 1 : 0);
     if ((status = bytes_append(&members->path, name, strlen(name), err)))
         return status;
     if (!pathglob_takes_alone(listing->globs, members->path.data, members->path.length))
@@ -527,7 +544,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
         return status;
     judge_member(&found, members, reader, entry, name, number, again);
     /* Whoever wants one member of a compressed tar decompresses all before it. */
-    if (archive_filter_count(reader) > 1) {
+    if (members->one && archive_filter_count(reader) > 1) {
         found.share = members->whole ? ENTRY_SHARE_REST : members->file->bytes;
         members->whole = true;
     }
@@ -939,6 +956,111 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     if (start_stream(one, failure) != REASON_NONE)
         return failure->reason;
     return take_item(out, one->stream, place, &passed, failure);
+}
+
+/* --- streams --------------------------------------------------------------------------------- */
+
+struct archive_stream {
+    struct input input;
+    struct archive *reader;
+    struct archive_file nothing;
+    struct member_listing members;
+    uint64_t number; /* of the next header */
+    struct item item; /* the last member, until it is opened */
+    locale_t utf8;
+};
+
+static enum status ended_early(const struct archive_stream *stream, const char *why, struct error *err)
+{
+    char members[48];
+    if (stream->number == 0)
+        return error_set(err, STATUS_FAILED, "standard input is no tar that can be read: %s",
+                         stream->input.some ? why : "it is empty");
+    return error_set(err, STATUS_FAILED,
+                     "the tar on standard input ends early or is damaged, after %s (%s): the same command with "
+                     "the whole stream goes on from here",
+                     format_number_of(members, sizeof members, stream->number, "member"), why);
+}
+
+/* Reads the next member whole; STATUS_END: the tar is complete. */
+static enum status read_next(struct archive_stream *stream, struct archive_entry **entry, struct error *err)
+{
+    struct failure failure = {.reason = REASON_NONE};
+    struct item item = {.number = stream->number};
+    const la_int64_t before = stream->reader ? archive_filter_bytes(stream->reader, 0) : 0;
+    int code = ARCHIVE_FATAL;
+    if (!stream->reader)
+        stream->reader = open_reader(&stream->input, &failure);
+    if (stream->reader)
+        code = next_header(stream->reader, entry);
+    if (code == ARCHIVE_EOF && archive_filter_bytes(stream->reader, 0) > before)
+        return STATUS_END;
+    if (code == ARCHIVE_EOF)
+        failure_set(&failure, REASON_TRUNCATED, "its end is missing");
+    else if (code != ARCHIVE_OK && code != ARCHIVE_WARN && failure.reason == REASON_NONE)
+        headers_failure(&failure, stream->reader, &stream->input);
+    else if (failure.reason == REASON_NONE && archive_entry_filetype(*entry) == AE_IFREG &&
+             !archive_entry_hardlink(*entry) && archive_entry_sparse_count(*entry) == 0 &&
+             archive_entry_size(*entry) >= 0 && archive_entry_size(*entry) <= (la_int64_t)ARCHIVE_MEMBER_MAX)
+        read_member(&item, stream->reader, *entry);
+    if (failure.reason == REASON_NONE)
+        failure = item.failure;
+    if (failure.reason == REASON_NONE && archive_read_data_skip(stream->reader) < ARCHIVE_WARN)
+        headers_failure(&failure, stream->reader, &stream->input);
+    stream->item = item;
+    if (stop_check(stream->input.stop, "reading a stream", err) != STATUS_OK)
+        return STATUS_INTERRUPTED;
+    return failure.reason == REASON_NONE ? STATUS_OK : ended_early(stream, failure.message, err);
+}
+
+enum status archive_stream_next(struct archive_stream **opened, struct source_listing *listing,
+                                struct error *err)
+{
+    struct archive_stream *stream = *opened;
+    struct archive_entry *entry;
+    if (!stream) {
+        if (!(stream = *opened = calloc(1, sizeof *stream)))
+            return error_memory(err, sizeof *stream, "a stream");
+        stream->input = (struct input){.fd = STDIN_FILENO, .bytes = UINT64_MAX, .block = STREAM_BLOCK,
+                                       .stream = true, .stop = listing->stop};
+        stream->members = (struct member_listing){.listing = listing, .file = &stream->nothing};
+        stream->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
+    }
+    free(stream->item.memory);
+    stream->item = (struct item){.number = UINT64_MAX};
+    const locale_t before = stream->utf8 ? uselocale(stream->utf8) : (locale_t)0;
+    enum status status = read_next(stream, &entry, err);
+    if (status == STATUS_OK)
+        status = add_member(&stream->members, stream->reader, entry, stream->number++, err);
+    if (before)
+        uselocale(before);
+    return status;
+}
+
+enum reason archive_stream_open(struct blob *out, struct archive_stream *stream,
+                                const struct source_member *member, struct failure *failure)
+{
+    struct item *item = &stream->item;
+    if ((member->where & PLACE_MAX) != item->number || !item->memory)
+        return failure_set(failure, REASON_VANISHED, "the stream has passed it");
+    *out = blob_of_memory(item->memory, item->bytes);
+    item->memory = NULL;
+    return REASON_NONE;
+}
+
+void archive_stream_close(struct archive_stream **opened)
+{
+    struct archive_stream *stream = *opened;
+    if (!stream)
+        return;
+    close_reader(stream->reader, &stream->input);
+    free(stream->item.memory);
+    free(stream->members.names.slots);
+    bytes_clear(&stream->members.path);
+    if (stream->utf8)
+        freelocale(stream->utf8);
+    free(stream);
+    *opened = NULL;
 }
 
 void archives_close(struct archives **archives)

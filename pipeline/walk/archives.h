@@ -73,6 +73,17 @@ uint64_t archives_count(const struct archives *archives);
 void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
                  uint64_t i);
 
+/* A tar on standard input, also compressed, or several one after the other: its members are read whole, one
+ * at a time. *stream: NULL at first. Adds one member, or none for a directory or what is not wanted; it can
+ * be opened until the next call. Their modification time is their own. STATUS_END: the tar is complete.
+ * STATUS_FAILED: it ends early, also between two members, or is damaged. */
+struct archive_stream;
+enum status archive_stream_next(struct archive_stream **stream, struct source_listing *listing,
+                                struct error *err);
+enum reason archive_stream_open(struct blob *out, struct archive_stream *stream,
+                                const struct source_member *member, struct failure *failure);
+void archive_stream_close(struct archive_stream **stream);
+
 /* As source_kind.open, for such a member. */
 enum reason archives_open_member(struct blob *out, struct archives *archives,
                                  const struct source_member *member, struct failure *failure);

@@ -39,6 +39,29 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     return failure_set(failure, REASON_UNSUPPORTED, "this build reads no archives");
 }
 
+enum status archive_stream_next(struct archive_stream **stream, struct source_listing *listing,
+                                struct error *err)
+{
+    (void)stream;
+    (void)listing;
+    return error_set(err, STATUS_FAILED,
+                     "this build reads no archives: install libarchive-dev and build again");
+}
+
+enum reason archive_stream_open(struct blob *out, struct archive_stream *stream,
+                                const struct source_member *member, struct failure *failure)
+{
+    (void)out;
+    (void)stream;
+    (void)member;
+    return failure_set(failure, REASON_UNSUPPORTED, "this build reads no archives");
+}
+
+void archive_stream_close(struct archive_stream **stream)
+{
+    (void)stream;
+}
+
 enum status archives_register(uint64_t *archive, struct archives *archives,
                               const struct archive_file *file, struct error *err)
 {

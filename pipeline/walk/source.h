@@ -3,6 +3,8 @@
  *
  *     recognise   is this SOURCE of the kind?
  *     prepare     before any source is listed: a mistyped one is known at once
+ *     next        in the place of list, for a source that is read once: gives some members, which are
+ *                 opened before it is called again
  *     begin_share where a share begins, if that is known without listing everything
  *     list        gives all members in their order, with what it takes to open each of them
  *     open        gives the bytes of one member as a blob
@@ -97,6 +99,8 @@ struct source_kind {
     bool (*recognise)(const char *name, const struct stat *st);
     enum status (*prepare)(struct source *source, struct error *err); /* may be NULL */
     enum status (*list)(struct source *source, struct source_listing *listing, struct error *err);
+    /* Waits for them. STATUS_END: there are no more, or none are wanted. */
+    enum status (*next)(struct source *source, struct source_listing *listing, struct error *err);
     /* Finds where share `index` of `count` begins; `list` then begins there. STATUS_END, or NULL: only
      * `list` can tell. */
     enum status (*begin_share)(struct source_start *out, struct source *source, uint64_t index,

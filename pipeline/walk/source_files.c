@@ -4,6 +4,7 @@
  *   list ─────── filelist_read ──> stat ─────────> listing
  *                listfile_list ──────────────────> listing     lists of clpipe list
  *   file ─────── stat ───────────────────────────> listing
+ *   stream ───── a member at a time ─────────────> listing
  *
  * Where one of these is an archive its members take its place.
  */
@@ -356,16 +357,20 @@ static enum status open_directory_of_list(struct source *source, struct error *e
                    : STATUS_OK;
 }
 
-static enum status prepare_list(struct source *source, struct error *err)
+static enum status take_standard_input(struct source *source, struct error *err)
 {
-    const enum status status = open_directory_of_list(source, err);
-    if (status != STATUS_OK || strcmp(source->name, "-") != 0)
-        return status;
     if (source->shared->standard_input)
         return error_set(err, STATUS_USAGE,
                          "standard input (-) is given as a SOURCE more than once");
     source->shared->standard_input = true;
     return STATUS_OK;
+}
+
+static enum status prepare_list(struct source *source, struct error *err)
+{
+    const enum status status = open_directory_of_list(source, err);
+    return status != STATUS_OK || strcmp(source->name, "-") != 0 ? status
+                                                                 : take_standard_input(source, err);
 }
 
 static enum status add_listed(void *context, const char *path, size_t length, struct error *err)
@@ -417,6 +422,44 @@ static enum status list_list(struct source *source, struct source_listing *listi
     close_list_file(source);
     return status;
 }
+
+/* --- streams --------------------------------------------------------------------------------- */
+
+static bool is_stream(const char *name, const struct stat *st)
+{
+    (void)st;
+    return source_is_stream(name);
+}
+
+static enum status next_of_stream(struct source *source, struct source_listing *listing, struct error *err)
+{
+    struct archive_stream *stream = source->state;
+    const enum status status = archive_stream_next(&stream, listing, err);
+    source->state = stream;
+    return status;
+}
+
+static enum reason open_in_stream(struct blob *out, const struct source *source,
+                                  const struct source_member *member, struct failure *failure)
+{
+    return archive_stream_open(out, source->state, member, failure);
+}
+
+static void close_stream(struct source *source)
+{
+    struct archive_stream *stream = source->state;
+    archive_stream_close(&stream);
+    source->state = NULL;
+}
+
+const struct source_kind source_stream = {
+    .name = "stream",
+    .recognise = is_stream,
+    .prepare = take_standard_input,
+    .next = next_of_stream,
+    .open = open_in_stream,
+    .close = close_stream,
+};
 
 const struct source_kind source_directory = {
     .name = "directory",

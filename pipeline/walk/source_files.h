@@ -1,10 +1,10 @@
 /* source_files.h: the SOURCEs that are files of a file system: a directory, with everything below
- * it, a file, and a list of paths ("@LIST", "-"). */
+ * it, a file, a list of paths ("@LIST", "-"), and a tar on standard input ("tar:-"). */
 #ifndef CLPIPE_WALK_SOURCE_FILES_H
 #define CLPIPE_WALK_SOURCE_FILES_H
 
 #include "walk/source.h"
 
-extern const struct source_kind source_directory, source_file, source_list;
+extern const struct source_kind source_directory, source_file, source_list, source_stream;
 
 #endif

@@ -2,6 +2,7 @@
 #include "walk/source_files.h"
 
 const struct source_kind *const source_kinds[] = {
+    &source_stream,
     &source_list,
     &source_directory,
     &source_file,

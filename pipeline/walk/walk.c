@@ -63,6 +63,7 @@ struct walk {
     uint64_t links_passed, archives_passed, paths_repeated;
     struct range own;   /* what it hands out */
     struct range given; /* the share that was given last; at first its own */
+    struct walking *walking; /* NULL: all sources are listed */
     bool divides;       /* all shares are in the spool: */
     uint64_t weight;    /* of all items in it */
     uint64_t sequence; /* of the next item */
@@ -73,7 +74,9 @@ struct walk {
 struct walking {
     struct source_listing listing; /* first: the kinds know nothing of the rest */
     struct walk *walk;
-    const struct walk_config *config;
+    struct walk_config config;
+    struct pathglob *globs;
+    struct skip *skip;
     uint16_t source;
     uint64_t found;
     struct portion_total total; /* where there are shares */
@@ -97,8 +100,8 @@ struct packed {
 static void count_found(struct source_listing *listing)
 {
     struct walking *walking = (struct walking *)listing;
-    if (++walking->found % PROGRESS_EVERY == 0 && walking->config->progress)
-        walking->config->progress(walking->config->progress_context, walking->found);
+    if (++walking->found % PROGRESS_EVERY == 0 && walking->config.progress)
+        walking->config.progress(walking->config.progress_context, walking->found);
 }
 
 /* What an item counts in a division into shards. */
@@ -216,14 +219,17 @@ static enum status next_share(struct range *range, uint64_t index, const struct 
     return status == STATUS_END ? STATUS_OK : status;
 }
 
+/* From walking->source on, up to a stream. */
 static enum status list_each(struct walking *walking, struct error *err)
 {
     struct walk *walk = walking->walk;
-    const struct walk_config *config = walking->config;
-    for (walking->source = 0; walking->source < walk->source_count; walking->source++) {
+    const struct walk_config *config = &walking->config;
+    for (; walking->source < walk->source_count; walking->source++) {
         struct source *source = &walk->sources[walking->source];
         if (source->name && walk->looked_at >= walk->limit)
             continue;
+        if (source->name && source->kind->next)
+            break;
         enum status status = stop_check(config->stop, "listing the sources", err);
         if (status != STATUS_OK)
             return status;
@@ -240,7 +246,7 @@ static enum status list_each(struct walking *walking, struct error *err)
 static enum status begin_share(struct walking *walking, struct error *err)
 {
     struct walk *walk = walking->walk;
-    const struct walk_options *options = &walking->config->options;
+    const struct walk_options *options = &walking->config.options;
     struct source *source = &walk->sources[0];
     struct source_start *start = &walking->start;
     struct list_share *share = &walk->own.share;
@@ -259,52 +265,77 @@ static enum status begin_share(struct walking *walking, struct error *err)
     return STATUS_OK;
 }
 
+static void end_listing(struct walk *walk)
+{
+    struct walking *walking = walk->walking;
+    if (!walking)
+        return;
+    walk->links_passed = walking->listing.links_passed;
+    walk->archives_passed = walking->listing.archives_passed;
+    walk->paths_repeated = walking->listing.paths_repeated;
+    pathglob_close(&walking->globs);
+    skip_close(&walking->skip);
+    bytes_clear(&walking->last);
+    free(walking);
+    walk->walking = NULL;
+}
+
 static enum status list_sources(struct walk *walk, const struct walk_config *config,
                                 struct error *err)
 {
     const struct walk_options *options = &config->options;
-    struct pathglob *globs = NULL;
-    struct skip *skip = NULL;
-    enum status status = pathglob_open(&globs, options->include, options->include_count,
+    struct walking *walking = walk->walking = calloc(1, sizeof *walking);
+    if (!walking)
+        return error_memory(err, sizeof *walking, "the walk");
+    walking->walk = walk;
+    walking->config = *config;
+    enum status status = pathglob_open(&walking->globs, options->include, options->include_count,
                                        options->exclude, options->exclude_count, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = skip_open(&skip, config->skip_paths, config->skip_count, err);
-    if (status != STATUS_OK)
-        goto out;
-    struct walking walking = {
-        .listing = {.options = options,
-                    .globs = globs,
-                    .skip = skip,
-                    .spool_directory = config->spool_directory,
-                    .promises_image = config->promises_image,
-                    .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
-                    .stop = config->stop,
-                    .found = count_found,
-                    .add = write_item},
-        .walk = walk,
-        .config = config,
-    };
-    portion_begin(&walking.total);
-    status = begin_share(&walking, err);
     if (status == STATUS_OK)
-        status = list_each(&walking, err);
-    if (status == STATUS_OK && walk->own.share.count > 0 && !walking.listing.start) {
-        portion_digest(walk->own.share.list_digest, &walking.total);
-        walk->own.share.list_count = walking.total.count;
+        status = skip_open(&walking->skip, config->skip_paths, config->skip_count, err);
+    if (status != STATUS_OK)
+        return status;
+    walking->listing = (struct source_listing){
+        .options = &walking->config.options,
+        .globs = walking->globs,
+        .skip = walking->skip,
+        .spool_directory = config->spool_directory,
+        .promises_image = config->promises_image,
+        .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
+        .stop = config->stop,
+        .found = count_found,
+        .add = write_item};
+    portion_begin(&walking->total);
+    status = begin_share(walking, err);
+    if (status == STATUS_OK)
+        status = list_each(walking, err);
+    if (status == STATUS_OK && walk->own.share.count > 0 && !walking->listing.start) {
+        portion_digest(walk->own.share.list_digest, &walking->total);
+        walk->own.share.list_count = walking->total.count;
         walk->divides = true;
-        walk->weight = walking.total.weight;
+        walk->weight = walking->total.weight;
         walk->own.to = 0;
         status = next_share(&walk->own, walk->own.share.index, walk, err);
         walk->given = walk->own;
     }
-    bytes_clear(&walking.last);
-    walk->links_passed = walking.listing.links_passed;
-    walk->archives_passed = walking.listing.archives_passed;
-    walk->paths_repeated = walking.listing.paths_repeated;
-out:
-    pathglob_close(&globs);
-    skip_close(&skip);
+    walking->config.progress = NULL; /* what comes now is counted by those who read it */
+    if (status != STATUS_OK || walking->source == walk->source_count)
+        end_listing(walk);
+    return status;
+}
+
+/* Lists what a stream gives next, or what comes behind it. */
+static enum status list_more(struct walk *walk, struct error *err)
+{
+    struct walking *walking = walk->walking;
+    struct source *source = &walk->sources[walking->source];
+    enum status status = source->kind->next(source, &walking->listing, err);
+    if (status != STATUS_END)
+        return status;
+    walking->source++;
+    status = list_each(walking, err);
+    if (walking->source == walk->source_count)
+        end_listing(walk);
     return status;
 }
 
@@ -353,6 +384,17 @@ static enum status find_source_kind(struct source *source, const struct walk_con
     return error_errno(err, STATUS_FAILED, number, "stat", "cannot read the source %s", shown);
 }
 
+static enum status check_stream(const char *name, const struct walk_config *config,
+                                struct error *err)
+{
+    if (config->options.shard_count > 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s is one stream, which processes cannot share: give each its own, and merge "
+                         "their files", name);
+    return config->again ? error_set(err, STATUS_USAGE, "%s can be read only once: %s", name, config->again)
+                         : STATUS_OK;
+}
+
 /* Every source is looked at before the first one is listed, so that a misspelt one is known at
  * once. */
 static enum status open_sources(struct walk *walk, const struct walk_config *config,
@@ -375,6 +417,8 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
         if (!source->name)
             return error_memory(err, strlen(name) + 1, "a source's name");
         enum status status = find_source_kind(source, config, err);
+        if (status == STATUS_OK && source->kind->next)
+            status = check_stream(name, config, err);
         if (status == STATUS_OK && source->kind->prepare)
             status = source->kind->prepare(source, err);
         if (status != STATUS_OK)
@@ -594,6 +638,11 @@ uint64_t walk_count(const struct walk *walk)
     return walk->own.count;
 }
 
+bool walk_is_counted(const struct walk *walk)
+{
+    return !walk->walking;
+}
+
 uint64_t walk_bytes(const struct walk *walk)
 {
     return walk->own.bytes;
@@ -633,6 +682,11 @@ enum status walk_next(struct walk *walk, struct walk_item *item, struct error *e
     spool_take(&walk->reader, walk->taken);
     walk->taken = 0;
     enum status status = spool_peek(&bytes, &walk->reader, sizeof packed, err);
+    while (status == STATUS_END && walk->walking) {
+        status = list_more(walk, err);
+        if (status == STATUS_OK)
+            status = spool_peek(&bytes, &walk->reader, sizeof packed, err);
+    }
     if (status != STATUS_OK)
         return status;
     memcpy(&packed, bytes, sizeof packed);
@@ -690,6 +744,11 @@ const struct archives *walk_archives(const struct walk *walk)
     return walk->shared.archives;
 }
 
+bool walk_reads_once(const struct walk *walk, uint16_t source)
+{
+    return walk->sources[source].name && walk->sources[source].kind->next;
+}
+
 bool walk_is_known(const struct walk *walk, uint16_t source)
 {
     return !walk->sources[source].name;
@@ -699,6 +758,7 @@ void walk_close(struct walk **walk)
 {
     if (!walk || !*walk)
         return;
+    end_listing(*walk);
     archives_close(&(*walk)->shared.archives);
     for (unsigned i = 0; i < (*walk)->source_count; i++) {
         struct source *source = &(*walk)->sources[i];

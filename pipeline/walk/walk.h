@@ -24,6 +24,9 @@
  * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through
  * one that is the same as a directory above it is skipped: its files are already listed.
  *
+ * A tar that comes from standard input ("tar:-") is read once, while its members are handed out, in its
+ * order; sources behind it are listed when it has ended.
+ *
  * Names that begin with a dot are skipped by default; that does not apply to a SOURCE or to what a
  * list names. Include and exclude globs (rules in pathglob.h) apply to the path relative to its
  * SOURCE, to the last component of a SOURCE that is a file, and to a path in a list as given.
@@ -56,6 +59,7 @@ struct walk_config {
     enum status (*list_known)(void *context, uint16_t source, struct source_listing *listing,
                               struct error *err);
     void *list_known_context;
+    const char *again; /* why members are read twice: a stream is refused; NULL: they are not */
     struct stop *stop; /* may be NULL */
     /* Called every 1000 items found or fewer, with their number, on walk_open's thread. May be
      * NULL. */
@@ -80,14 +84,16 @@ struct walk_item {
 };
 
 /* Walks. On success walk_next can be called. STATUS_USAGE: a source does not exist (named with what
- * to do), is empty, or is a second "-", there are too many, or a
- * glob names nothing; STATUS_FAILED: the spool cannot be
+ * to do), is empty, is a second standard input or a stream that cannot be read twice or shared, there are too
+ * many, or a glob names nothing; STATUS_FAILED: the spool cannot be
  * written, a list or a SOURCE directory cannot be read, no memory or descriptors are left;
  * STATUS_INTERRUPTED (the stop word is looked at every 1000 entries or fewer). */
 enum status walk_open(struct walk **out, const struct walk_config *config, struct error *err);
 
 /* Items that walk_next will hand out, and the sum of their sizes; both within the limit. */
 uint64_t walk_count(const struct walk *walk);
+/* Are these all? Not where a stream is still to come. */
+bool walk_is_counted(const struct walk *walk);
 uint64_t walk_bytes(const struct walk *walk);
 
 /* The share that it hands out, and of what: of a walk without one everything, with count 0 and without
@@ -101,7 +107,7 @@ uint64_t walk_archives_passed(const struct walk *walk);
 /* Lines of lists that were left out: the list had the path before. */
 uint64_t walk_paths_repeated(const struct walk *walk);
 
-/* The next item, or STATUS_END. One thread at a time. */
+/* The next item, or STATUS_END. Of a stream it fails where that ends early, is damaged, or on a stop. One thread at a time. */
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err);
 
 /* From the first item again. One thread at a time, like walk_next. */
@@ -125,6 +131,9 @@ uint64_t walk_count_of(const struct walk *walk, uint16_t source, bool *unseen);
 unsigned walk_source_count(const struct walk *walk);
 const struct source *walk_source(const struct walk *walk, uint16_t source);
 const struct archives *walk_archives(const struct walk *walk);
+
+/* Is this a source whose items can be opened once? */
+bool walk_reads_once(const struct walk *walk, uint16_t source);
 
 /* Is this a source that is not looked at? Its items are not opened. */
 bool walk_is_known(const struct walk *walk, uint16_t source);

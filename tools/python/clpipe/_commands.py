@@ -49,7 +49,7 @@ def run(*source: PathLike, output: Text = None, no_report: bool = False, feature
     that are not given are taken from the file.
 
     SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per line or separated
-    by NUL) or - (such a list on standard input).
+    by NUL), - (such a list on standard input) or tar:- (a tar on standard input, which is not kept).
 
     output: HDF5 file to write or update [clpipe.h5]
     no_report: make no thumbnails, and no pages in F-report beside the file
@@ -183,7 +183,7 @@ def ingest(*source: PathLike, output: Text = None, feature: Texts = None, onnxru
     interruption.
 
     SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per line or separated
-    by NUL) or - (such a list on standard input).
+    by NUL), - (such a list on standard input) or tar:- (a tar on standard input, which is not kept).
 
     output: HDF5 file to write or update; required unless --dry-run is given
     feature, onnxruntime, preset, quality, codebook, normalize, blur, store, compress, thumbnails, dry_run,
