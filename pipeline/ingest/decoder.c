@@ -34,7 +34,7 @@ struct decoder {
     unsigned number;
     pthread_t thread;
     double busy;
-    struct readers_waits waits;
+    struct picture_waits waits;
     double pixel_ns;                   /* that decoding a pixel took last while all slots were full */
     struct thumbnail_maker *thumbnail; /* NULL: none are made */
 };
@@ -599,7 +599,7 @@ static unsigned take_pictures(struct picture **pictures, struct decoder *decoder
     uint64_t bytes = 0;
     unsigned count = 0, files = 0;
     while (count < most && bytes < AHEAD_BYTES) {
-        struct picture *picture = readers_take(config->readers, &decoder->waits, count == 0);
+        struct picture *picture = config->take(config->context, &decoder->waits, count == 0);
         if (!picture)
             break;
         pictures[count++] = picture;

@@ -1,11 +1,11 @@
-/* decoder.h: the decode threads. Each takes opened pictures from the readers, decodes them into
- * slots of staging, and lets go of them. */
+/* decoder.h: the decode threads. Each takes opened pictures, decodes them into slots of staging, and
+ * lets go of them. */
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
 #include "base/budget.h"
 #include "ingest/ingest_job.h"
-#include "ingest/readers.h"
+#include "ingest/picture.h"
 #include "staging/staging.h"
 
 struct decoders;
@@ -13,7 +13,9 @@ struct decoders;
 /* All of it must outlive the threads. */
 struct decoders_config {
     struct ingest_job *job;
-    struct readers *readers;
+    struct picture *(*take)(void *context, struct picture_waits *waits,
+                            bool wait); /* readers_take */
+    void *context;
     struct staging *staging; /* NULL in a dry run, like the budget */
     struct budget *budget;   /* of bytes that codecs hold beyond the slots */
     bool coefficients;       /* decoders return those of JPEG pictures for staging */
@@ -32,7 +34,7 @@ bool decoders_wait(struct decoders *decoders, int64_t deadline);
 
 void decoders_join(struct decoders *decoders);
 
-/* Decodes on the calling thread what the readers still give; after decoders_join. */
+/* Decodes on the calling thread what `take` still gives; after decoders_join. */
 void decoders_run(struct decoders *decoders);
 
 /* Adds the threads' times to a stage's; after decoders_join. */

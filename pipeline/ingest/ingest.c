@@ -44,6 +44,7 @@
 #include "ingest/beside.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
+#include "ingest/lanes.h"
 #include "ingest/learning.h"
 #include "ingest/losses.h"
 #include "ingest/readers.h"
@@ -76,10 +77,7 @@ struct ingest {
     struct feature_set features; /* those of the configuration, with codebooks; or the few's */
     struct codebooks codebooks;  /* that were learned */
     struct sidecars *sidecars;   /* NULL: they are not stored */
-    uint64_t memory;         /* bound on what follows the walk and learning */
-    uint32_t thumbnail_size; /* 0: none are made */
-    bool coefficients;       /* decoders hand out those of JPEG pictures for staging */
-    bool streams;            /* likewise their entropy code */
+    uint32_t thumbnail_size;     /* 0: none are made */
 
     /* In the order of the flow. What ends waits is looked up under the lock: a device may fail
      * while it is being opened. */
@@ -90,7 +88,7 @@ struct ingest {
     struct readers *readers;
     struct decoders *decoders;
     struct budget *budget;
-    struct plan plan;
+    struct lanes lanes;
     struct staging *staging;
     struct recorder *recorder;
     struct store *store;
@@ -133,6 +131,11 @@ static void send_again(void *context, struct picture *picture)
 {
     struct ingest *ingest = context;
     readers_again(ingest->readers, picture);
+}
+
+static struct picture *take_picture(void *context, struct picture_waits *waits, bool wait)
+{
+    return readers_take(context, waits, wait);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -221,87 +224,31 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
     return status;
 }
 
-/* What devices may do of decoding JPEG images. */
-static enum plan_jpeg jpeg_of(const struct ingest_config *config)
-{
-    return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;
-}
-
-/* Does one of the devices make pixels of JPEG images? */
-static bool makes_pixels(const struct ingest *ingest)
-{
-    const struct ingest_devices *devices = &ingest->devices;
-    bool any = false;
-    for (unsigned i = 0; i < devices->count; i++)
-        any = any || plan_makes_pixels(jpeg_of(ingest->config),
-                                       &devices->devices->device[devices->chosen[i]]);
-    return any;
-}
-
-/* Will one of the devices decode JPEG streams? */
-static bool plans_streams(const struct ingest *ingest)
-{
-    const struct ingest_devices *devices = &ingest->devices;
-    bool any = false;
-    for (unsigned i = 0; i < devices->count; i++)
-        any = any || staging_would_take(&ingest->plan.steps,
-                                        &devices->devices->device[devices->chosen[i]],
-                                        PAYLOAD_STREAM);
-    return any && decode_coefficients_agree();
-}
-
 static enum status open_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
     struct ingest_devices *devices = &ingest->devices;
     ingest->sink.thumbnail_size =
-        ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && makes_pixels(ingest)
+        ingest->thumbnail_size <= DEVICE_THUMBNAIL_MOST && lanes_make_pixels(config, devices)
             ? ingest->thumbnail_size
             : 0;
-    const struct plan_config plan_config = {
+    const struct plan_config plan = {
         .features = &ingest->features,
-        .variant = config->variant,
-        .jpeg = jpeg_of(config),
         .streams = ingest->sink.thumbnail_size == ingest->thumbnail_size,
         .thumbnail_size = ingest->sink.thumbnail_size,
         .codes = true,
     };
-    enum status status = plan_make(&ingest->plan, &plan_config, err);
-    if (status != STATUS_OK)
-        return status;
-    if (plans_streams(ingest))
-        ingest->memory = config->memory_streams;
-    ingest->report->memory = ingest->memory;
-    const struct staging_config staging_config = {
-        .devices = devices->devices,
-        .chosen = devices->chosen,
-        .chosen_count = devices->count,
-        .plan = &ingest->plan.steps,
-        .trace = config->trace,
-        .host_memory = bounds_slots(ingest->memory),
-        .device_memory = config->device_memory,
-        .slot_bytes = config->slot_bytes,
-        .slot_count = config->slot_count,
-        .threads = config->threads,
-        .deliver = picture_deliver,
-        .failed = lane_failed,
-        .lost = picture_lost,
-        .context = ingest,
-    };
+    const struct staging_config use = {
+        .deliver = picture_deliver, .failed = lane_failed, .lost = picture_lost, .context = ingest};
     struct staging *staging = NULL;
-    status = staging_open(&staging, &staging_config, err);
+    const enum status status =
+        lanes_open(&ingest->lanes, &staging, config, devices, &plan, &use, err);
     pthread_mutex_lock(&ingest->lock);
     ingest->staging = staging;
     pthread_mutex_unlock(&ingest->lock);
     if (status != STATUS_OK)
         return status;
-    const bool taken = staging_takes(staging, PAYLOAD_DCT);
-    ingest->coefficients = taken && decode_coefficients_agree();
-    ingest->streams = ingest->coefficients && staging_takes(staging, PAYLOAD_STREAM);
-    if (taken && !ingest->coefficients)
-        log_message(
-            LOG_DEBUG,
-            "this JPEG library computes pixels differently: JPEG files are decoded on the host");
+    ingest->report->memory = ingest->lanes.memory;
     char *names = ingest->report->device;
     const size_t size = sizeof ingest->report->device;
     size_t used = 0;
@@ -351,7 +298,8 @@ static bool open_later(const struct ingest *ingest)
     bool file;
     const bool thumbnails = ingest->config->thumbnails != THUMBNAILS_KEPT ||
                             store_thumbnail_size(ingest->store, &file) > 0;
-    return feature_set_lacks_codebooks(&ingest->features) || (thumbnails && makes_pixels(ingest));
+    return feature_set_lacks_codebooks(&ingest->features) ||
+           (thumbnails && lanes_make_pixels(ingest->config, &ingest->devices));
 }
 
 /* Opening a device takes tenths of a second, a walk of a large tree longer: at the same time. Devices are
@@ -463,13 +411,13 @@ static enum status learn(struct ingest *ingest, const struct content *content, s
 static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
-    const uint64_t window = bounds_window(ingest->memory, ingest->sink.counters,
-                                          ingest->thumbnail_size,
-                                          ingest->sink.thumbnail_size > 0, config->threads);
+    const uint64_t window =
+        bounds_window(ingest->lanes.memory, ingest->sink.counters, ingest->thumbnail_size,
+                      ingest->sink.thumbnail_size > 0, config->threads);
     enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
     if (!config->dry_run &&
-        budget_open(&ingest->budget, bounds_codecs(ingest->memory), err) != STATUS_OK)
+        budget_open(&ingest->budget, bounds_codecs(ingest->lanes.memory), err) != STATUS_OK)
         goto out;
     if (readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store, &ingest->sink,
                      window, open_files, err) != STATUS_OK)
@@ -531,11 +479,12 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         return status;
     const struct decoders_config decoders = {
         .job = &ingest->job,
-        .readers = ingest->readers,
+        .take = take_picture,
+        .context = ingest->readers,
         .staging = ingest->staging,
         .budget = ingest->budget,
-        .coefficients = ingest->coefficients,
-        .streams = ingest->streams,
+        .coefficients = ingest->lanes.coefficients,
+        .streams = ingest->lanes.streams,
         .open_files = open_files,
         .thumbnail_size = ingest->thumbnail_size,
     };
@@ -758,9 +707,11 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     bounded.threads = config->threads ? config->threads : 1;
     memset(report, 0, sizeof *report);
     struct stop own_stop = {0};
-    struct ingest ingest = {.config = &bounded, .report = report, .features = config->features,
-                            .memory = bounded.memory};
-    report->memory = ingest.memory;
+    struct ingest ingest = {.config = &bounded,
+                            .report = report,
+                            .features = config->features,
+                            .lanes.memory = bounded.memory};
+    report->memory = ingest.lanes.memory;
     ingest.sink = (struct picture_sink){.finished = send_finished,
                                         .again = send_again,
                                         .context = &ingest};

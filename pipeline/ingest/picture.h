@@ -17,6 +17,11 @@
 
 struct picture;
 
+/* Seconds that a thread has waited: for pictures, and for room. */
+struct picture_waits {
+    double starved, blocked;
+};
+
 /* Where pictures go; either function takes over the picture. Any thread. */
 struct picture_sink {
     uint32_t counters; /* of each picture */

@@ -351,7 +351,7 @@ static void open_picture(struct readers *readers, struct picture *picture)
  * error, and without `wait` where it is full. It is open where its source is read in order, else *opened
  * is false. */
 static struct picture *next_picture(bool *opened, struct readers *readers,
-                                    struct readers_waits *waits, bool wait)
+                                    struct picture_waits *waits, bool wait)
 {
     struct stop *stop = readers->job->stop;
     struct error err = ERROR_INIT;
@@ -395,7 +395,7 @@ static void *reader_main(void *argument)
 {
     struct readers *readers = argument;
     const uint64_t advised = readers->job->config->dry_run ? HEADER_BYTES : ADVISED_BYTES;
-    struct readers_waits waits = {0}; /* those of the decode threads are told */
+    struct picture_waits waits = {0}; /* those of the decode threads are told */
     pthread_mutex_lock(&readers->lock);
     for (;;) {
         /* Whoever was called: this one is awake. */
@@ -459,7 +459,7 @@ static struct picture *pop_ring(struct readers *readers)
 
 /* What a reader has opened; NULL where no reader is running any more, or without `wait`, or where the
  * caller had better open one itself: *quick. */
-static struct picture *take_ahead(bool *quick, struct readers *readers, struct readers_waits *waits,
+static struct picture *take_ahead(bool *quick, struct readers *readers, struct picture_waits *waits,
                                   bool wait)
 {
     struct picture *picture = NULL;
@@ -480,7 +480,7 @@ static struct picture *take_ahead(bool *quick, struct readers *readers, struct r
 }
 
 /* The next picture, opened on the caller's thread. NULL as next_picture. */
-static struct picture *take_self(struct readers *readers, struct readers_waits *waits, bool wait)
+static struct picture *take_self(struct readers *readers, struct picture_waits *waits, bool wait)
 {
     bool opened;
     struct picture *picture = next_picture(&opened, readers, waits, wait);
@@ -495,7 +495,7 @@ static struct picture *take_self(struct readers *readers, struct readers_waits *
     return picture;
 }
 
-struct picture *readers_take(struct readers *readers, struct readers_waits *waits, bool wait)
+struct picture *readers_take(struct readers *readers, struct picture_waits *waits, bool wait)
 {
     bool quick = wait;
     struct picture *picture = take_ahead(&quick, readers, waits, wait);

@@ -14,11 +14,6 @@
 
 struct readers;
 
-/* Seconds that a thread has waited: for input, and because the window was full. */
-struct readers_waits {
-    double starved, blocked;
-};
-
 /* Opens; the job, the walk, the store (NULL: none, and no window) and the sink must outlive the
  * readers. `window`: pictures on their way. `open_files`: as many as each of `threads` decode
  * threads may have open, of those that wait for it. */
@@ -32,7 +27,7 @@ void readers_start(struct readers *readers);
 /* The next picture for a decode thread, with its file open if it is to be decoded; NULL at the end,
  * on a stop and on an error, and without `wait` also if none is ready: a thread that holds pictures
  * must not wait for others. Any thread. */
-struct picture *readers_take(struct readers *readers, struct readers_waits *waits, bool wait);
+struct picture *readers_take(struct readers *readers, struct picture_waits *waits, bool wait);
 
 /* Queues a picture to be decoded again, before the remaining ones of the walk. Any thread. */
 void readers_again(struct readers *readers, struct picture *picture);

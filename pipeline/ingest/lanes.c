@@ -1,0 +1,66 @@
+/* lanes.c: what devices do of an ingest. */
+#include "ingest/lanes.h"
+
+#include "base/log.h"
+#include "ingest/bounds.h"
+
+/* What devices may do of decoding JPEG images. */
+static enum plan_jpeg jpeg_of(const struct ingest_config *config)
+{
+    return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;
+}
+
+bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_devices *devices)
+{
+    bool any = false;
+    for (unsigned i = 0; i < devices->count; i++)
+        any = any ||
+              plan_makes_pixels(jpeg_of(config), &devices->devices->device[devices->chosen[i]]);
+    return any;
+}
+
+/* Will one of the devices decode JPEG streams? */
+static bool plans_streams(const struct plan *plan, const struct ingest_devices *devices)
+{
+    bool any = false;
+    for (unsigned i = 0; i < devices->count; i++)
+        any = any || staging_would_take(&plan->steps, &devices->devices->device[devices->chosen[i]],
+                                        PAYLOAD_STREAM);
+    return any && decode_coefficients_agree();
+}
+
+enum status lanes_open(struct lanes *lanes, struct staging **staging,
+                       const struct ingest_config *config, const struct ingest_devices *devices,
+                       const struct plan_config *plan, const struct staging_config *use,
+                       struct error *err)
+{
+    struct plan_config wanted = *plan;
+    struct staging_config open = *use;
+    wanted.variant = config->variant;
+    wanted.jpeg = jpeg_of(config);
+    enum status status = plan_make(&lanes->plan, &wanted, err);
+    if (status != STATUS_OK)
+        return status;
+    lanes->memory = plans_streams(&lanes->plan, devices) ? config->memory_streams : config->memory;
+    open.devices = devices->devices;
+    open.chosen = devices->chosen;
+    open.chosen_count = devices->count;
+    open.plan = &lanes->plan.steps;
+    open.trace = config->trace;
+    open.host_memory = bounds_slots(lanes->memory);
+    open.device_memory = config->device_memory;
+    open.slot_bytes = config->slot_bytes;
+    open.slot_count = config->slot_count;
+    open.threads = config->threads;
+    status = staging_open(staging, &open, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool taken = staging_takes(*staging, PAYLOAD_DCT);
+    lanes->coefficients = taken && decode_coefficients_agree();
+    lanes->streams = lanes->coefficients && staging_takes(*staging, PAYLOAD_STREAM);
+    if (taken && !lanes->coefficients)
+        log_message(
+            LOG_DEBUG,
+            "this JPEG library computes pixels differently: JPEG files are decoded on the host");
+    return STATUS_OK;
+}
