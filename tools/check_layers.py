@@ -45,7 +45,7 @@ STAGE_INCLUDES = {
 # Folders that wire stages.
 JOBS = ("ingest", "clustering", "duplicates", "report", "selection", "library")
 # Job -> what other jobs it may include.
-JOB_INCLUDES = {"report": ("duplicates",), "selection": ("clustering",), "library": ("clustering",)}
+JOB_INCLUDES = {"report": ("duplicates",), "selection": ("clustering",), "library": ("clustering", "ingest")}
 
 # Folders inside which circles are still to be taken apart. None is to be added.
 KNOWN_CIRCLES = ()

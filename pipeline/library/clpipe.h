@@ -1,4 +1,4 @@
-/* clpipe.h: exact k-means and nearest neighbours of rows in memory.
+/* clpipe.h: exact k-means and nearest neighbours of rows in memory, and features of pictures.
  *
  *     struct clpipe *clpipe = NULL;
  *     struct clpipe_error err = CLPIPE_INIT(clpipe_error);
@@ -191,6 +191,39 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
 int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpipe,
                      const struct clpipe_rows *rows, const struct clpipe_rows *queries, uint32_t n,
                      int metric, const struct clpipe_watch *watch, struct clpipe_error *err);
+
+/* --- features ---------------------------------------------------------------------------------- */
+
+/* Which: as `clpipe ingest` has them, but for those that learn codebooks from the images. */
+struct clpipe_features {
+    size_t size;
+    const char *const *specs; /* of --feature, "hog:grid=4x4"; a row has them side by side */
+    uint32_t count;           /* of specs, at most 16 */
+    const char *preset;       /* instead: "color", "few", "semantic"; joined rows of unit length */
+};
+
+/* A picture: one of path, bytes and pixels. */
+struct clpipe_picture {
+    size_t size;
+    const char *path;
+    const void *bytes; /* of an encoded image, of any format that `clpipe formats` lists */
+    uint64_t length;   /* of bytes */
+    const uint8_t *pixels;
+    uint32_t width, height, channels;                  /* of pixels; channels: 1, grey, or 3, RGB */
+    int64_t row_stride, column_stride, channel_stride; /* in bytes, may be negative; 0: no gaps */
+    /* Set: CLPIPE_OK, or why it has no features: CLPIPE_DATA or CLPIPE_MEMORY, "truncated", a sentence. */
+    int status;
+    char reason[24], message[200];
+};
+
+/* Writes the features of `count` pictures, *columns float32 each, the values that the file of an ingest has;
+ * NaN for pictures that have none, which are no error of the call. *columns is set in any case; values NULL:
+ * nothing else is done. Takes tenths of a second to begin: describe many pictures in a call. The structs of
+ * the array have the same size. Phase of progress: "images". */
+int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
+                    struct clpipe_picture *pictures, uint64_t count,
+                    const struct clpipe_features *features, const struct clpipe_watch *watch,
+                    struct clpipe_error *err);
 
 /* The version of the library, "0.3.0". */
 const char *clpipe_version(void);

@@ -101,6 +101,7 @@ static enum status open_library(struct library *library, const struct clpipe_opt
         .stop = &library->handle.stop,
         .progress = {.iteration = tell_iteration, .phase = handle_phase, .context = library},
     };
+    library->memory = options->memory;
     enum status status = find_devices(&library->devices, machine->threads, err);
     if (status == STATUS_OK)
         status = ocl_devices_select(library->chosen, &library->count, CLUSTERING_DEVICES,
@@ -185,18 +186,17 @@ enum status library_choice(int value, int count, const char *what, struct error 
                : error_set(err, STATUS_USAGE, "there is no %s %d", what, value);
 }
 
-/* Is a stride one of numbers that do not overlap, and does it stay within 63 bits? */
-static bool strides_fit(const struct matrix_strided *memory, uint64_t rows)
+bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes, int64_t bytes)
 {
-    const int64_t bytes = memory->format.bytes, row = memory->row_stride,
-                  column = memory->column_stride;
-    int64_t height, width, all;
-    return (row == 0 || row >= bytes || row <= -bytes) &&
-           (column == 0 || column >= bytes || column <= -bytes) &&
-           !__builtin_mul_overflow(row, (int64_t)rows, &height) &&
-           !__builtin_mul_overflow(column, (int64_t)memory->columns, &width) &&
-           !__builtin_add_overflow(height > 0 ? height : -(height + 1),
-                                   width > 0 ? width : -(width + 1), &all);
+    int64_t all = 0;
+    for (unsigned i = 0; i < axes; i++) {
+        int64_t length;
+        if ((stride[i] > -bytes && stride[i] < bytes && stride[i] != 0) ||
+            __builtin_mul_overflow(stride[i], (int64_t)count[i], &length) ||
+            __builtin_add_overflow(all, length > 0 ? length : -(length + 1), &all))
+            return false;
+    }
+    return true;
 }
 
 enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
@@ -233,7 +233,8 @@ enum status library_rows_open(struct library_rows *out, const struct clpipe_rows
         memory->column_stride = memory->format.bytes;
     if (memory->row_stride == 0)
         memory->row_stride = (int64_t)memory->columns * memory->format.bytes;
-    if (!strides_fit(memory, given->rows))
+    if (!library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
+                             (uint64_t[]){given->rows, given->columns}, 2, memory->format.bytes))
         return error_set(
             err, STATUS_USAGE,
             "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",

@@ -13,6 +13,7 @@ struct library {
     unsigned chosen[CLUSTERING_DEVICES], count;
     struct clustering_machine machine;
     struct clustering_contexts contexts;
+    uint64_t memory;     /* that was given; 0: none */
     uint32_t iterations; /* of the call, at most */
 };
 
@@ -30,6 +31,10 @@ enum status library_rows_open(struct library_rows *out, const struct clpipe_rows
 /* More are no request that could be meant. */
 #define LIBRARY_THREADS_MOST 4096u
 #define LIBRARY_ROWS_MOST    (UINT64_C(1) << 40)
+
+/* Are there such strides, of `count` things of the size of each: apart, and all within 63 bits? */
+bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes,
+                         int64_t bytes);
 
 /* A number of the caller's as one of `count` of an enum. */
 enum status library_choice(int value, int count, const char *what, struct error *err);

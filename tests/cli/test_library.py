@@ -12,6 +12,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from PIL import Image
 
 from conftest import CLPIPE, run_clpipe
 
@@ -63,6 +64,18 @@ class Watch(Sized):
     _fields_ = [("size", ctypes.c_size_t), ("progress", PROGRESS), ("context", P)]
 
 
+class Features(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("specs", ctypes.POINTER(ctypes.c_char_p)), ("count", U32),
+                ("preset", ctypes.c_char_p)]
+
+
+class Picture(Sized):
+    _fields_ = [("size", ctypes.c_size_t), ("path", ctypes.c_char_p), ("bytes", ctypes.c_char_p), ("length", U64),
+                ("pixels", P), ("width", U32), ("height", U32), ("channels", U32), ("row_stride", I64),
+                ("column_stride", I64), ("channel_stride", I64), ("status", INT), ("reason", ctypes.c_char * 24),
+                ("message", ctypes.c_char * 200)]
+
+
 def rows_of(array):
     rows = Rows(rows=len(array), columns=array.shape[1], type=TYPES[array.dtype.name], values=array.ctypes.data,
                 row_stride=array.strides[0], column_stride=array.strides[1])
@@ -107,7 +120,7 @@ def test_example(tmp_path):
                         tmp_path / "example", LIBRARY, f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
     run = subprocess.run([tmp_path / "example"], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.endswith("row 0 is in the cluster of row 33: 1\n")
+    assert run.stdout.endswith("row 0 is in the cluster of row 33: 1; 2 pictures, 0 without features\n")
 
 
 def test_exports_only_its_own():
@@ -202,10 +215,10 @@ def test_neighbours_of_the_program(tmp_path, finished, library, handle, number, 
 
 
 def test_neighbours_by_small_memory(library):
-    rows = rows_of(RANDOM.integers(0, 9, (5000, 30)).astype("uint8"))
-    queries = rows_of(numpy.asfortranarray(RANDOM.integers(0, 9, (3000, 30)).astype("float64")))
+    rows = rows_of(RANDOM.integers(0, 9, (2000, 30)).astype("uint8"))
+    queries = rows_of(numpy.asfortranarray(RANDOM.integers(0, 9, (700, 30)).astype("float64")))
     answers = []
-    for memory in (0, 1 << 20):
+    for memory in (0, 1 << 18):
         handle, options = P(), Options(memory=memory, threads=2)
         assert library.clpipe_open(ctypes.byref(handle), ctypes.byref(options), None) == OK
         answers += [neighbors(library, handle, rows), neighbors(library, handle, rows, queries)]
@@ -232,6 +245,136 @@ def test_neighbours_by_small_memory(library):
 def test_neighbours_that_are_refused(library, handle, rows, queries, n, metric, wanted, words):
     code, found, _, text = neighbors(library, handle, rows, queries, n, metric)
     assert code == wanted and words in text and (found == -7).all(), text
+
+
+def picture_of(source):
+    """Of a path, of bytes, or of an array."""
+    if isinstance(source, bytes):
+        return Picture(bytes=source, length=len(source))
+    if not isinstance(source, numpy.ndarray):
+        return Picture(path=os.fsencode(source))
+    channels = source.shape[2] if source.ndim == 3 else 1
+    return Picture(pixels=source.ctypes.data, width=source.shape[1], height=source.shape[0], channels=channels,
+                   row_stride=source.strides[0], column_stride=source.strides[1],
+                   channel_stride=source.strides[2] if source.ndim == 3 else 0)
+
+
+def describe(library, handle, sources, specs=(), preset=None, watch=None):
+    error, columns = Error(), U32()
+    pictures = (Picture * len(sources))(*[picture_of(source) for source in sources])
+    wanted = Features(specs=(ctypes.c_char_p * len(specs))(*[spec.encode() for spec in specs]), count=len(specs),
+                      preset=preset.encode() if preset else None)
+    code = library.clpipe_features(None, ctypes.byref(columns), handle, None, U64(0), ctypes.byref(wanted), None,
+                                   ctypes.byref(error))
+    values = numpy.full((len(sources), columns.value), -7, "float32")
+    if code == OK:
+        code = library.clpipe_features(P(values.ctypes.data), ctypes.byref(columns), handle, pictures,
+                                       U64(len(sources)), ctypes.byref(wanted),
+                                       ctypes.byref(watch) if watch else None, ctypes.byref(error))
+    assert (code == OK) == (error.text == b"") and b"\n" not in error.text
+    return code, values, list(pictures), error.text.decode()
+
+
+SPECS = ["a=rgb:bins=8x8x8", "b=gray:bins=100,normalize=none", "c=hsv:bins=16x4x4,store=uint8",
+         "d=oplbp:store=float16", "e=hog:grid=4x4,normalize=hellinger", "f=lab:levels=1+2", "g=gradient:scale=32",
+         "h=quality"]
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory, mixed, library):
+    """{path: row of all SPECS as float32, or the reason why there is none}, of an ingest."""
+    file = tmp_path_factory.mktemp("ingested") / "f.h5"
+    run_clpipe("ingest", mixed, "-o", file, *[word for spec in SPECS for word in ("--feature", spec)])
+    with h5py.File(file) as f:
+        found = dict(zip(f["failures/path"][...], map(bytes.decode, f["failures/reason"][...])))
+        parts = [f["features"][spec[0]][...] for spec in SPECS]
+        roots = (parts[2].astype("float64") - f["features/c"].attrs["zero"]) / f["features/c"].attrs["scale"]
+        parts[2] = roots * abs(roots)
+        found |= zip(f["images/path"][...], numpy.hstack([part.astype("float32") for part in parts]))
+    return {os.fsdecode(path): what for path, what in found.items()}
+
+
+def check_pictures(found, wanted, names):
+    code, values, pictures, text = found
+    assert code == OK, text
+    for i, name in enumerate(names):
+        what = wanted[name]
+        if isinstance(what, str):
+            assert (pictures[i].status, pictures[i].reason.decode()) == (DATA, what) and pictures[i].message
+            assert numpy.isnan(values[i]).all()
+        else:
+            assert (pictures[i].status, pictures[i].reason) == (OK, b""), name
+            assert (values[i] == what).all(), name
+
+
+@pytest.mark.parametrize("way", [str, Path.read_bytes])
+def test_features_of_the_program(mixed, library, handle, ingested, way):
+    names = sorted(name for name in ingested if (mixed / name).stat().st_size > 0 or way is str)
+    assert len(names) > 15
+    wanted = {**ingested, **{name: "not-an-image" for name, what in ingested.items()
+                             if isinstance(what, str) and what == "unknown-format" and way is not str}}
+    check_pictures(describe(library, handle, [way(mixed / name) for name in names], SPECS), wanted, names)
+
+
+def test_features_of_pixels(mixed, library, handle, ingested):
+    names = sorted(name for name, what in ingested.items() if name.endswith(".png") and not isinstance(what, str))
+    arrays = [numpy.array(Image.open(mixed / name)) for name in names]
+    for view in (lambda x: x, numpy.asfortranarray, lambda x: numpy.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
+                 lambda x: numpy.ascontiguousarray(x[:, :, ::-1])[:, :, ::-1], lambda x: x[::-1].copy()[::-1]):
+        views = [view(array) for array in arrays]
+        check_pictures(describe(library, handle, views, SPECS), ingested, names)
+    grey = [array[:, :, 1].copy() for array in arrays]
+    want = describe(library, handle, [numpy.dstack([g, g, g]) for g in grey], SPECS)[1]
+    assert (describe(library, handle, grey, SPECS)[1] == want).all()
+
+
+def test_features_of_a_preset(tmp_path, photos, library, handle):
+    run_clpipe("ingest", photos, "-o", tmp_path / "f.h5", "--preset", "fast", check=True)  # of few images
+    run_clpipe("export", tmp_path / "f.h5", "--what", "features", "--format", "npy", "-o", tmp_path / "f.npy", check=True)
+    with h5py.File(tmp_path / "f.h5") as f:
+        paths = [os.fsdecode(path) for path in f["images/path"][...]]
+    code, values, _, text = describe(library, handle, [str(photos / path) for path in paths], preset="few")
+    assert code == OK, text
+    assert numpy.array_equal(values, numpy.load(tmp_path / "f.npy"))
+
+
+def test_progress_of_features(library, handle):
+    pixels, seen = numpy.zeros((50, 40, 3), "uint8"), []
+    thread = threading.get_ident()
+    watch = Watch(progress=PROGRESS(
+        lambda context, phase, done, total: seen.append((phase, done, total, threading.get_ident() == thread)) or 0))
+    assert describe(library, handle, [pixels] * 30, ["gray"], watch=watch)[0] == OK
+    assert seen[-1] == (b"images", 30, 30, True) and all(there for *_, there in seen)
+    watch = Watch(progress=PROGRESS(lambda *_: 1))
+    assert describe(library, handle, [pixels] * 30, ["gray"], watch=watch)[0] == STOPPED
+
+
+@pytest.mark.parametrize("picture, specs, preset, words", [
+    ({"path": b"x"}, [], None, "1 to 16 specs"),
+    ({"path": b"x"}, ["gray"], "color", "1 to 16 specs"),
+    ({"path": b"x"}, ["gray"] * 17, None, "1 to 16 specs"),
+    ({"path": b"x"}, ["grayish"], None, "grayish"),
+    ({"path": b"x"}, ["gray", "gray"], None, "gray"),
+    ({"path": b"x"}, ["dct:fisher=64"], None, "learns a codebook"),
+    ({"path": b"x"}, [], "fast", "learns a codebook"),
+    ({"path": b"x"}, [], "slow", "no preset 'slow'"),
+    ({}, ["gray"], None, "picture 0 needs one of path, bytes and pixels"),
+    ({"path": b"x", "bytes": b"y"}, ["gray"], None, "picture 0 needs one of"),
+    ({"pixels": 16, "width": 3, "channels": 3}, ["gray"], None, "picture 0 is 3 x 0"),
+    ({"pixels": 16, "width": 3, "height": 3, "channels": 2}, ["gray"], None, "of 2 bytes"),
+    ({"pixels": 16, "width": 3, "height": 3, "channels": 3, "row_stride": 1 << 62}, ["gray"], None, "strides"),
+    ({"size": 8, "path": b"x"}, ["gray"], None, "picture 0"),
+])
+def test_features_that_are_refused(library, handle, picture, specs, preset, words):
+    error, columns, values = Error(), U32(), (ctypes.c_float * 5000)()
+    one = Picture()
+    for name, value in picture.items():
+        setattr(one, name, value)
+    wanted = Features(specs=(ctypes.c_char_p * len(specs))(*[spec.encode() for spec in specs]), count=len(specs),
+                      preset=preset.encode() if preset else None)
+    code = library.clpipe_features(values, ctypes.byref(columns), handle, ctypes.byref(one), U64(1),
+                                   ctypes.byref(wanted), None, ctypes.byref(error))
+    assert code == ARGUMENT and words in error.text.decode(), error.text
 
 
 def with_value(value):
