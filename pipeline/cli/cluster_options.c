@@ -43,94 +43,30 @@ void options_machine(struct clustering_machine *out, const struct options *optio
     };
 }
 
-void options_clustering(struct clustering_config *out, const struct options *options)
+void options_clustering(struct clustering_config *out, const struct options *options,
+                        const struct clustering_given *given)
 {
+    const struct projection_given *projection = &given->projection;
     *out = (struct clustering_config){
-        .name = options->name,
-        .k = options->k,
-        .metric = options->metric,
+        .name = given->name,
+        .k = given->k,
+        .metric = given->metric,
         .as_preset = !options_given(options, "pca") && !options_given(options, "whiten") &&
                      !options_given(options, "center"),
         .usual_pca = !options_given(options, "pca"),
-        .center = options->center,
-        .pca = (uint32_t)options->pca,
-        .whiten = options->whiten,
-        .init = options->init,
-        .weights = options->weights,
-        .seed = options->seed,
-        .n_init = options_given(options, "n-init") ? (uint32_t)options->n_init : 0,
-        .max_iter = (uint32_t)options->max_iter,
-        .mini_batch = (uint32_t)options->mini_batch,
-        .tol = options_given(options, "tol") ? options->tol : -1,
-        .checkpoint_seconds = options->checkpoint,
+        .center = projection->center,
+        .pca = (uint32_t)projection->pca,
+        .whiten = projection->whiten,
+        .init = given->init,
+        .seed = given->seed,
+        .n_init = options_given(options, "n-init") ? (uint32_t)given->n_init : 0,
+        .max_iter = (uint32_t)given->max_iter,
+        .mini_batch = (uint32_t)given->mini_batch,
+        .tol = options_given(options, "tol") ? given->tol : -1,
+        .checkpoint_seconds = given->checkpoint,
         .replace = options->force,
-        .verify_input = options->verify_input,
     };
     options_machine(&out->machine, options);
-}
-
-/* Of a number, a text or a list: as an option has it. */
-static const char *stored_value(char *buffer, size_t size, const struct parameters *parameters,
-                                const char *key)
-{
-    uint64_t number;
-    double real;
-    const char *text = parameters_member(parameters, key);
-    snprintf(buffer, size, "0");
-    if (text)
-        return text;
-    if (parameters_integer(parameters, key, &number))
-        snprintf(buffer, size, "%llu", (unsigned long long)number);
-    else if (parameters_real(parameters, key, &real))
-        snprintf(buffer, size, "%.17g", real);
-    return buffer;
-}
-
-void options_stored_clustering(struct stored_clustering *out, const struct options *options,
-                               const char *wanted)
-{
-    /* Restarts and tolerance of other runs are left to clustering.h. */
-    static const struct {
-        const char *option, *key;
-        bool of_feature;
-    } rows[] = {{"seed", "seed", false},     {"max-iter", "max_iter", false},
-                {"tol", "tol", false},       {"mini-batch", "mini_batch", false},
-                {"init", "init", false},     {"metric", "metric", true},
-                {"pca", "pca", true},        {"whiten", "whiten", true}};
-    *out = (struct stored_clustering){.options = *options};
-    struct options *o = &out->options;
-    struct result *result = NULL;
-    char text[64], shown[256];
-    if (result_open(&result, options->output, NULL) != STATUS_OK)
-        return;
-    const struct result_clusters *old = result_clusters_find(result, options->name);
-    if (!old || parameters_open(&out->parameters, old->parameters, NULL) != STATUS_OK ||
-        parameters_member(out->parameters, "clusters")) /* labels that assign made */
-        goto out;
-    /* Another feature has a metric and components of its own. */
-    const char *feature = parameters_member(out->parameters, "feature");
-    const bool same_feature = feature && (!wanted || strcmp(wanted, feature) == 0);
-    if (same_feature)
-        options_take(o, "cluster-feature", feature);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *value = stored_value(text, sizeof text, out->parameters, rows[i].key);
-        /* It has no initial centroids from another file; 0 was the tolerance of earlier versions. */
-        if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
-            (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
-            continue;
-        options_take(o, rows[i].option, value);
-    }
-    if (same_feature && o->pca == 0 && !options_given(options, "pca"))
-        parameters_boolean(out->parameters, "center", &o->center);
-    /* A k that nobody asked for is chosen anew. */
-    const char *k = stored_value(text, sizeof text, out->parameters, "k");
-    const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
-    if ((strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
-        options_take(o, "k", k) && (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
-        log_message(LOG_NOTICE, "notice: k is %s, as in %s; -k chooses another", k,
-                    path_for_message(shown, sizeof shown, options->output));
-out:
-    result_close(&result);
 }
 
 /* The number that `*at` begins with, from 1, before one of the characters of `ends`, which *at passes. */
@@ -150,9 +86,9 @@ static bool take_number(uint32_t *out, const char **at, const char *ends)
 }
 
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
-                           struct error *err)
+                           const struct clustering_given *given, struct error *err)
 {
-    const char *text = options->levels;
+    const char *text = given->levels;
     const bool k = options_given(options, "k");
     *out = (struct cluster_levels_config){0};
     if (k && text)
@@ -169,12 +105,12 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
             return misuse(err, options->command,
                           "--levels %s: each level must have fewer clusters than the one before", text);
     }
-    if (!(text = options->resample))
+    if (!(text = given->resample))
         return STATUS_OK;
-    if (k && options->k.last > options->k.first)
+    if (k && given->k.last > given->k.first)
         return misuse(err, options->command, "--resample requires a single k");
     if (k)
-        *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)options->k.last}};
+        *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)given->k.last}};
     const char *at = text;
     if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' || !take_number(&out->rounds, &at, ""))
         return misuse(err, options->command,
@@ -182,11 +118,12 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     return STATUS_OK;
 }
 
-enum status options_check_projection(const struct options *options, struct error *err)
+enum status options_check_projection(const struct options *options,
+                                     const struct projection_given *given, struct error *err)
 {
-    if (!(options->whiten >= 0 && options->whiten <= 1))
+    if (!(given->whiten >= 0 && given->whiten <= 1))
         return misuse(err, options->command, "--whiten must be from 0 to 1");
-    if (options->whiten > 0 && options->pca == 0)
+    if (given->whiten > 0 && given->pca == 0)
         return misuse(err, options->command, "--whiten requires --pca N");
     return STATUS_OK;
 }

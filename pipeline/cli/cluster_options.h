@@ -3,34 +3,78 @@
 #define CLPIPE_CLI_CLUSTER_OPTIONS_H
 
 #include "cli/compute.h"
-#include "cli/options.h"
+#include "cli/option_rows.h"
 #include "cli/progress.h"
 #include "clustering/clustering.h"
-#include "file/parameters.h"
+
+/* How rows are projected before they are compared. */
+struct projection_given {
+    uint64_t pca;
+    double whiten;
+    bool center;
+};
+
+/* Options of a clustering, a member `clustering` of the structs of cluster and run. */
+struct clustering_given {
+    struct number_range k;
+    struct projection_given projection;
+    uint64_t seed, n_init, max_iter, mini_batch;
+    const char *name, *init, *plot, *levels, *resample;
+    double tol, checkpoint;
+    int metric;
+};
+
+#define NAME_ROW                                                                                   \
+    TEXT("name", clustering.name, "NAME", "store the result as /clusters/NAME", .initial = "kmeans")
+#define PLOT_ROW                                                                                   \
+    OUTPUT("plot", clustering.plot, "FILE.svg", "plot the quality measures of each k of A:B")
+#define CHECKPOINT_ROW                                                                             \
+    EVERY("checkpoint", clustering.checkpoint, "SECONDS",                                          \
+          "save the state beside the result at this interval, so that a killed clustering can "    \
+          "resume; 0: never", .initial = "60")
+#define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
+    TEXT("init", clustering.init, "kmeans++|kmeans-parallel|random|FILE.npy",                      \
+         "initial centroids; kmeans++ is the greedy variant", .initial = "kmeans++"),              \
+    NUMBER("seed", clustering.seed, "N", "seed of the random choices; the same seed gives the same result", \
+           .initial = "0", .max = INT64_MAX),                                                      \
+    NUMBER("n-init", clustering.n_init, "N",                                                       \
+           "number of runs from different initial centroids; the best is kept",                    \
+           .initial = restarts, .note = restarts_note, .min = 1, .max = UINT32_MAX),               \
+    NUMBER("max-iter", clustering.max_iter, "N",                                                   \
+           "maximum number of iterations; 0: label by the initial centroids",                      \
+           .initial = "100", .max = UINT32_MAX),                                                   \
+    REAL("tol", clustering.tol, "X",                                                               \
+         "stop when the squared centroid shift is at most X times the mean variance of the "       \
+         "columns; 0: when no label changes, the default of --mini-batch", .initial = "1e-4"),     \
+    CHOICE("metric", clustering.metric, "euclidean|cosine|hellinger", "distance measure",          \
+           .note = "hellinger for clpipe's l1 histograms, else euclidean"),                        \
+    NUMBER("pca", clustering.projection.pca, "N",                                                  \
+           "cluster by the first N principal components of the rows, divided by their length; "    \
+           "0: by the rows", .note = "as the preset says, else 0", .max = 256),                    \
+    REAL("whiten", clustering.projection.whiten, "X",                                              \
+         "divide each component by its variance to the power of X/2, 0 to 1; with --pca",          \
+         .note = "as the preset says, else 0"),                                                    \
+    FLAG("center", clustering.projection.center,                                                   \
+         "subtract the mean of the rows and divide them by their length; --pca does so"),          \
+    NUMBER("mini-batch", clustering.mini_batch, "N",                                               \
+           "approximate k-means: each iteration uses N random rows",                               \
+           .note = "off", .min = 1, .max = UINT32_MAX)
 
 /* What a job needs of the machine. The options must live as long as the job; options->call->compute is
  * opened when devices are needed, if it is not open by then. */
 void options_machine(struct clustering_machine *out, const struct options *options);
 
-/* Everything but input, feature, output and lower_k, which differ between `run` and `cluster`. */
-void options_clustering(struct clustering_config *out, const struct options *options);
-
-/* The options of a run, completed by those of the clustering that the file has under the name; their
- * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
- * file. */
-struct stored_clustering {
-    struct options options;
-    struct parameters *parameters;
-};
-void options_stored_clustering(struct stored_clustering *out, const struct options *options,
-                               const char *wanted);
+/* What `run` and `cluster` have both. */
+void options_clustering(struct clustering_config *out, const struct options *options,
+                        const struct clustering_given *given);
 
 /* What --levels says, count 0 where -k is given instead; STATUS_USAGE unless one of them is, and right. */
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
-                           struct error *err);
+                           const struct clustering_given *given, struct error *err);
 
 /* STATUS_USAGE unless --whiten is from 0 to 1 and has --pca. */
-enum status options_check_projection(const struct options *options, struct error *err);
+enum status options_check_projection(const struct options *options,
+                                     const struct projection_given *given, struct error *err);
 
 /* What `cluster` and `assign` say at their end: the summary, and the JSON. */
 void report_clustering(const struct options *options, struct clustering_report *report);

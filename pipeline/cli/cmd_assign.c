@@ -1,6 +1,7 @@
 /* cmd_assign.c: clpipe assign: label rows by the centroids of a clustering. */
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
@@ -9,16 +10,26 @@
 #include "file/parameters.h"
 #include <sys/stat.h>
 
+/* What the command can be told. */
+struct assign_options {
+    struct options common;
+    const char *name, *feature;
+    bool verify_input;
+};
+
+#define OWN struct assign_options
+
 /* What can be labelled has the same feature: the command that computes it for a directory. */
 static enum status directory_needs_ingest(const struct options *options, struct error *err)
 {
+    const struct assign_options *own = (const struct assign_options *)options;
     struct result *result = NULL;
     const struct result_clusters *clusters;
     struct parameters *parameters = NULL;
     const char *spec = NULL;
     char shown[256];
     if (result_open(&result, options->operand[0], NULL) == STATUS_OK &&
-        choose_clusters(&clusters, result, options->name, NULL) == STATUS_OK &&
+        choose_clusters(&clusters, result, own->name, NULL) == STATUS_OK &&
         parameters_open(&parameters, clusters->parameters, NULL) == STATUS_OK)
         spec = parameters_member(parameters, "spec");
     if (spec)
@@ -34,20 +45,25 @@ static enum status directory_needs_ingest(const struct options *options, struct 
 
 static enum status run_assign(const struct options *options, struct error *err)
 {
+    const struct assign_options *own = (const struct assign_options *)options;
     struct clustering_report report;
     struct labelling_config config = {
         .centroids = options->operand[0],
-        .name = options->name,
+        .name = own->name,
         .input = options->operand[1],
-        .feature = options->feature,
+        .feature = own->feature,
         .output = options->output,
         .paths = options->paths,
         .replace = options->force,
-        .verify_input = options->verify_input,
+        .verify_input = own->verify_input,
     };
+    enum status status =
+        carried_check(options, options->output ? options->output : options->operand[1], err);
+    if (status != STATUS_OK)
+        return status;
     call_start(options, 0);
     options_machine(&config.machine, options);
-    enum status status = labelling_run(&report, &config, err);
+    status = labelling_run(&report, &config, err);
     struct stat st;
     if (status == STATUS_OK)
         report_clustering(options, &report);
@@ -66,7 +82,7 @@ static const struct option rows[] = {
     OUTPUT_ROW(NULL, "INPUT itself, if it is a clpipe file",
                "write the labels to a separate file; required for .npy and other HDF5 files"),
     VERIFY_INPUT_ROW,
-    FLAG("force", force, "replace an existing result of the same name"),
+    FORCE_ROW("replace an existing result of the same name"),
     {.name = NULL}};
 
 const struct command command_assign = {
@@ -90,4 +106,5 @@ const struct command command_assign = {
     .computes = true,
     .ranks_share = true,
     .group = {{"Labels", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
     .run = run_assign};

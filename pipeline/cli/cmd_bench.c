@@ -10,6 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct bench_options {
+    struct options common;
+    struct text_list features;
+    const char *variant, *fill, *shape;
+    uint64_t bytes, rounds;
+};
+
+#define OWN struct bench_options
+
 /* What was asked for, as masks over the enumerations. */
 struct selection {
     const char *const *specs;
@@ -48,23 +58,24 @@ static enum status parse_names(unsigned *mask, const char *text, const char *opt
 static enum status select_work(struct selection *out, const struct options *options,
                                struct error *err)
 {
+    const struct bench_options *own = (const struct bench_options *)options;
     static const char *const usual[] = {"rgb:bins=256", "gray:bins=256", "rgb:bins=8x8x8", "hsv"};
     *out = (struct selection){
-        .specs = options->features.count ? options->features.text : (const char *const *)usual,
+        .specs = own->features.count ? own->features.text : (const char *const *)usual,
         .spec_count =
-            options->features.count ? options->features.count : sizeof usual / sizeof *usual,
+            own->features.count ? own->features.count : sizeof usual / sizeof *usual,
         .fills = 1u << BENCH_CONSTANT | 1u << BENCH_NATURAL | 1u << BENCH_RANDOM,
         .shapes = 1u << BENCH_LARGE,
         .variant = HISTOGRAM_VARIANTS,
-        .insist = options->variant && options->features.count > 0,
+        .insist = own->variant && own->features.count > 0,
     };
     enum status status = compute_check_specs(out->specs, out->spec_count, options, err);
-    if (status == STATUS_OK && options->fill)
-        status = parse_names(&out->fills, options->fill, "fill", bench_fill_name, options, err);
-    if (status == STATUS_OK && options->shape)
-        status = parse_names(&out->shapes, options->shape, "shape", bench_shape_name, options, err);
-    if (status == STATUS_OK && options->variant)
-        status = compute_variant(&out->variant, "variant", options->variant, options, err);
+    if (status == STATUS_OK && own->fill)
+        status = parse_names(&out->fills, own->fill, "fill", bench_fill_name, options, err);
+    if (status == STATUS_OK && own->shape)
+        status = parse_names(&out->shapes, own->shape, "shape", bench_shape_name, options, err);
+    if (status == STATUS_OK && own->variant)
+        status = compute_variant(&out->variant, "variant", own->variant, options, err);
     return status;
 }
 
@@ -187,15 +198,16 @@ static enum status measure_device(struct table *table, unsigned chosen,
                                   const struct selection *selection, const struct options *options,
                                   struct error *err)
 {
+    const struct bench_options *own = (const struct bench_options *)options;
     const struct compute *compute = &options->call->compute;
     const struct ocl_device *device = &compute->devices.device[chosen];
     struct ocl_context *context = NULL;
     struct bench *bench = NULL;
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     struct bench_config config = {
-        .bytes = options->bytes,
+        .bytes = own->bytes,
         .device_memory = options->device_memory,
-        .rounds = (unsigned)options->rounds,
+        .rounds = (unsigned)own->rounds,
         .threads = device->compute_units > 0 ? device->compute_units : 1,
     };
     struct sink *sink = &table->to.sink;
@@ -282,4 +294,5 @@ const struct command command_bench = {
     .computes = true,
     .ranks_apart = true,
     .group = {{"What to measure", rows}},
+    .size = sizeof(OWN),
     .run = run_bench};

@@ -2,13 +2,26 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/signals.h"
 #include "cli/sweep_plot.h"
+#include "cluster/processes.h"
 #include "file/result.h"
 #include <stdlib.h>
 #include <string.h>
+
+/* What the command can be told. */
+struct cluster_options {
+    struct options common;
+    struct clustering_given clustering;
+    const char *feature, *weights;
+    bool verify_input;
+};
+
+#define OWN struct cluster_options
 
 /* FILE.h5:/features/X of a clpipe file is taken as the numbers of any HDF5 file. */
 static void tell_of_features(const char *input)
@@ -27,24 +40,31 @@ static void tell_of_features(const char *input)
     free(file);
 }
 
-enum status run_cluster(const struct options *options, struct error *err)
+static enum status run_cluster(const struct options *options, struct error *err)
 {
+    const struct cluster_options *own = (const struct cluster_options *)options;
     struct clustering_report report = {0};
     struct clustering_config config;
     struct cluster_levels_config levels;
-    enum status status = options_levels(&levels, options, err);
+    const char *plot = processes_first(options->processes) ? own->clustering.plot : NULL;
+    enum status status =
+        carried_check(options, options->output ? options->output : options->operand[0], err);
+    if (status == STATUS_OK)
+        status = options_levels(&levels, options, &own->clustering, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, signals_time_limit(options));
-    status = options_check_projection(options, err);
+    status = options_check_projection(options, &own->clustering.projection, err);
     if (status == STATUS_OK)
-        status = sweep_plot_check(options, err);
+        status = sweep_plot_check(options, plot, &own->clustering.k, err);
     if (status != STATUS_OK)
         return status;
     tell_of_features(options->operand[0]);
-    options_clustering(&config, options);
+    options_clustering(&config, options, &own->clustering);
     config.input = options->operand[0];
-    config.feature = options->feature;
+    config.feature = own->feature;
+    config.weights = own->weights;
+    config.verify_input = own->verify_input;
     config.output = options->output;
     config.paths = options->paths;
     config.levels = levels;
@@ -53,8 +73,61 @@ enum status run_cluster(const struct options *options, struct error *err)
     status = clustering_run(&report, &config, err);
     if (status == STATUS_OK)
         report_clustering(options, &report);
-    if (status == STATUS_OK && options->plot)
-        status = sweep_plot_svg(options->plot, &report.sweep, report.k, err);
+    if (status == STATUS_OK && plot)
+        status = sweep_plot_svg(plot, &report.sweep, report.k, err);
     clustering_report_clear(&report);
     return status;
 }
+
+static const struct option rows[] = {
+    NUMBERS("k", clustering.k, "K|A:B",
+            "number of clusters; required, or --levels. A:B or A:B:STEP tries each k from A to "
+            "B, keeps the best, and stores the quality measures of all",
+            .letter = 'k', .min = 1, .max = INT32_MAX),
+    TEXT("levels", clustering.levels, "K1,K2,...",
+         "K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as "
+         "/clusters/NAME, NAME-2, ..."),
+    TEXT("resample", clustering.resample, "N:R",
+         "cluster the N rows nearest to each centroid R times in place of all rows, and assign "
+         "all to the result"),
+    PLOT_ROW,
+    TEXT("feature", feature, "NAME",
+         "feature of a clpipe file to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several",
+         .note = "the preset's, or the only one"),
+    NAME_ROW,
+    CLUSTERING_ROWS("1", NULL),
+    TEXT("weights", weights, "FILE.npy|FILE.h5:/dataset",
+         "weight of each row: one non-negative number per row", .note = "1 each"),
+    PATHS_ROW,
+    CHECKPOINT_ROW,
+    MAX_TIME_ROW,
+    OUTPUT_ROW(NULL, "the clpipe file itself",
+               "write the result to a separate file; required for .npy and other HDF5 files"),
+    VERIFY_INPUT_ROW,
+    FORCE_ROW("replace an existing result of the same name"),
+    {.name = NULL}};
+
+const struct command command_cluster = {
+    .name = "cluster",
+    .goal = GOAL_STEPS,
+    .arguments = "INPUT... -k K [OPTIONS]",
+    .summary = "cluster rows with k-means",
+    .about = "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
+             "The clusters are stored in the clpipe file, which is replaced by a new copy and "
+             "never changed in place; for the other inputs, -o names the file to write. Several clpipe "
+             "files are taken as merge would join them; that requires -o, too.",
+    .examples = "  clpipe cluster photos.h5 -k 24\n"
+                "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
+                "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"
+                "  clpipe cluster embeddings.npy -k 256 --metric cosine -o groups.h5\n"
+                "  clpipe cluster shards/*.h5 -k 1000 -o groups.h5",
+    .operand_name = "INPUT",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .joins = 1,
+    .joins_output = true,
+    .computes = true,
+    .ranks_share = true,
+    .group = {{"Clustering", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
+    .run = run_cluster};

@@ -15,12 +15,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct codebook_options {
+    struct image_options image;
+    struct text_list features;
+    uint64_t sample;
+    int preset;
+};
+
+#define OWN struct codebook_options
+
 /* The features of a preset that learn. */
 static enum status read_preset(struct feature_set *features, const struct options *options,
                                struct error *err)
 {
-    const struct preset *preset = &presets[options->preset];
-    if (options->features.count > 0)
+    const struct codebook_options *own = (const struct codebook_options *)options;
+    const struct preset *preset = &presets[own->preset];
+    if (own->features.count > 0)
         return misuse(err, options->command, "--preset and --feature cannot be combined");
     for (unsigned i = 0; i < preset_count(preset); i++) {
         struct feature_set one = {.count = 0};
@@ -38,22 +49,23 @@ static enum status read_preset(struct feature_set *features, const struct option
 static enum status read_features(struct feature_set *features, const struct options *options,
                                  struct error *err)
 {
-    if (options->preset >= 0)
+    const struct codebook_options *own = (const struct codebook_options *)options;
+    if (own->preset >= 0)
         return read_preset(features, options, err);
-    if (options->features.count == 0)
+    if (own->features.count == 0)
         return misuse(err, options->command, "the feature is missing: give --feature SPEC");
-    for (unsigned i = 0; i < options->features.count; i++) {
+    for (unsigned i = 0; i < own->features.count; i++) {
         enum status status =
-            feature_set_add(features, options->features.text[i], NORMALIZE_L1, err);
+            feature_set_add(features, own->features.text[i], NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
         const struct feature *feature = &features->feature[i];
         if (!feature->kind->descriptor)
             return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook",
-                             options->features.text[i], feature->kind->name);
+                             own->features.text[i], feature->kind->name);
         if (feature->codebook_digest[0])
             return error_set(err, STATUS_USAGE, "feature '%s': its codebook is given",
-                             options->features.text[i]);
+                             own->features.text[i]);
     }
     return STATUS_OK;
 }
@@ -63,6 +75,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
                                     uint32_t pictures, const struct options *options,
                                     struct error *err)
 {
+    const struct codebook_options *own = (const struct codebook_options *)options;
     struct json json;
     char word[32];
     json_init(&json, true);
@@ -72,10 +85,10 @@ static enum status write_parameters(char **parameters, const struct feature_set 
         json_string(&json, NULL, features->feature[i].spec);
     json_close_array(&json);
     json_uint(&json, "images", pictures);
-    json_uint(&json, "sample", options->sample);
+    json_uint(&json, "sample", own->sample);
     json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
     json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
-    json_uint(&json, "decode_scale", 1u << options->decode_scale);
+    json_uint(&json, "decode_scale", 1u << own->image.decode_scale);
     json_close_object(&json);
     const char *text = json_finish(&json);
     *parameters = text ? strdup(text) : NULL;
@@ -111,6 +124,7 @@ static void report(const struct feature_set *features, uint32_t pictures,
 
 static enum status run_codebook(const struct options *options, struct error *err)
 {
+    const struct codebook_options *own = (const struct codebook_options *)options;
     struct codebooks codebooks = {.stored = NULL};
     struct feature_set given = {.count = 0}, features;
     struct isolate *isolate = NULL;
@@ -128,7 +142,8 @@ static enum status run_codebook(const struct options *options, struct error *err
         status = compute_open(options, false, err);
     }
     if (status == STATUS_OK)
-        status = ingest_learn(&codebooks, &features, &pictures, &given, options, isolate, err);
+        status = ingest_learn(&codebooks, &features, &pictures, &given, (uint32_t)own->sample, options,
+                              isolate, err);
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
     if (status == STATUS_OK)
@@ -149,7 +164,7 @@ static const struct option rows[] = {
            .note = "none"),
     NUMBER("sample", sample, "N", "number of images to learn from", .initial = "512", .min = 1,
            .max = 10000000),
-    FLAG("force", force, "replace an existing file"),
+    FORCE_ROW("replace an existing file"),
     {.name = NULL}};
 
 const struct command command_codebook = {
@@ -171,4 +186,5 @@ const struct command command_codebook = {
     .max_operands = 65535,
     .computes = true,
     .group = {{"Codebooks", rows}, {GROUP_IMAGES}},
+    .size = sizeof(OWN),
     .run = run_codebook};

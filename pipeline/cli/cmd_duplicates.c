@@ -21,6 +21,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What the command can be told. */
+struct duplicates_options {
+    struct options common;
+    uint64_t near;
+    bool no_compare;
+    int keep, format;
+    const char *to_list, *to_list_members, *check;
+};
+
+#define OWN struct duplicates_options
+
 #define SHOWN_GROUPS  20u /* to people */
 #define SHOWN_MEMBERS 8u
 #define DEVICE_IMAGES 100000u /* from so many on, a device takes less time than its start */
@@ -45,13 +56,14 @@ struct command_state {
 static enum status check_options(const struct command_state *state, struct error *err)
 {
     const struct options *options = state->options;
+    const struct duplicates_options *own = (const struct duplicates_options *)options;
     if (state->format >= 0 && !state->output && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the table and --json - cannot both use standard output: give -o FILE");
-    if (options->check && (options->keep >= 0 || options->output || options_given(options, "format")))
+    if (own->check && (own->keep >= 0 || options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--check says what of LIST must stay: leave out --keep, -o and --format");
-    const char *files[] = {state->output, options->to_list, options->to_list_members};
+    const char *files[] = {state->output, own->to_list, own->to_list_members};
     static const char *const names[] = {"-o", "--to-list", "--to-list-members"};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < i; j++)
@@ -215,8 +227,9 @@ static enum status write_list(const struct command_state *state, const char *fil
 
 static enum status write_lists(const struct command_state *state, struct error *err)
 {
-    const enum status status = write_list(state, state->options->to_list, false, err);
-    return status == STATUS_OK ? write_list(state, state->options->to_list_members, true, err) : status;
+    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
+    const enum status status = write_list(state, own->to_list, false, err);
+    return status == STATUS_OK ? write_list(state, own->to_list_members, true, err) : status;
 }
 
 /* --- a list that is checked -------------------------------------------------------------------- */
@@ -241,7 +254,8 @@ static enum status take_listed(void *context, const char *path, size_t length, s
 
 static enum status read_listed(struct command_state *state, struct error *err)
 {
-    const char *list = state->options->check;
+    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
+    const char *list = own->check;
     char *source = NULL;
     uint64_t repeated;
     char shown[256];
@@ -277,6 +291,7 @@ static const char **find_reasons(const struct command_state *state)
 
 static enum status print_check(struct command_state *state, struct error *err)
 {
+    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
     struct transcript out;
     struct stat st;
     char shown[256];
@@ -292,7 +307,7 @@ static enum status print_check(struct command_state *state, struct error *err)
     }
     json_open_object(out.json, NULL);
     report_bytes(out.json, "file", state->options->operand[0]);
-    report_bytes(out.json, "list", state->options->check);
+    report_bytes(out.json, "list", own->check);
     json_open_array(out.json, "unsafe");
     for (uint64_t i = 0; i < state->listed_count; i++) {
         const char *name = state->listed[i];
@@ -322,7 +337,7 @@ static enum status print_check(struct command_state *state, struct error *err)
     if (status != STATUS_OK)
         return status;
     summary_line(state->options, "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once",
-                 safe, paths, path_for_message(shown, sizeof shown, state->options->check));
+                 safe, paths, path_for_message(shown, sizeof shown, own->check));
     return safe < paths ? STATUS_PARTIAL : STATUS_OK;
 }
 
@@ -333,6 +348,7 @@ static void summarise(const struct command_state *state, double seconds)
     const struct duplicates *found = &state->found;
     const struct removal *removal = &state->removal;
     const struct options *options = state->options;
+    const struct duplicates_options *own = (const struct duplicates_options *)options;
     char images[256], groups[40], others[40], bytes[32], shown[256];
     if (found->groups == 0)
         summary_line(options, "no duplicates among %s, in %.2f s",
@@ -358,8 +374,8 @@ static void summarise(const struct command_state *state, double seconds)
             summary_line(options, "  left out: %s: %s",
                          format_number_of(others, sizeof others, removal->count[v], "image"),
                          removal_texts[v]);
-    path_for_message(shown, sizeof shown, options->to_list ? options->to_list : "");
-    if (options->to_list)
+    path_for_message(shown, sizeof shown, own->to_list ? own->to_list : "");
+    if (own->to_list)
         summary_line(options,
                      "  their paths, each ended by NUL, are in %s; directly before they are removed: "
                      "clpipe duplicates --check %s %s",
@@ -457,10 +473,11 @@ static enum status open_device(struct ocl_context **out, const struct command_st
 
 static enum status run_duplicates(const struct options *options, struct error *err)
 {
+    const struct duplicates_options *own = (const struct duplicates_options *)options;
     struct command_state state = {.options = options,
                                   .json = &options->call->json,
-                                  .keeps = options->keep >= 0 || options->to_list ||
-                                           options->to_list_members};
+                                  .keeps = own->keep >= 0 || own->to_list ||
+                                           own->to_list_members};
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
     enum status status = options_table_format(
@@ -472,17 +489,17 @@ static enum status run_duplicates(const struct options *options, struct error *e
         return status;
     call_start(options, 0);
     struct duplicates_config config = {
-        .near = options_given(options, "near") ? (uint32_t)options->near
-                : options->no_compare          ? DUPLICATES_BLIND
+        .near = options_given(options, "near") ? (uint32_t)own->near
+                : own->no_compare          ? DUPLICATES_BLIND
                                                : DUPLICATES_LIMIT,
-        .compare = !options->no_compare,
+        .compare = !own->no_compare,
         .threads = compute_threads(options),
         .memory = options->memory,
         .stop = signals_stop(),
         .progress = progress_phase,
         .progress_context = &options->call->progress,
     };
-    status = options->check ? read_listed(&state, err) : STATUS_OK;
+    status = own->check ? read_listed(&state, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = result_open(&state.result, options->operand[0], err);
     if (status == STATUS_OK)
@@ -490,15 +507,15 @@ static enum status run_duplicates(const struct options *options, struct error *e
     if (status == STATUS_OK)
         status = duplicates_find(&state.found, state.result, &config, err);
     const struct removal_config removal = {
-        .keep = options->keep > 0 ? (enum removal_keep)options->keep : REMOVAL_BEST,
-        .prove = state.keeps || options->check,
+        .keep = own->keep > 0 ? (enum removal_keep)own->keep : REMOVAL_BEST,
+        .prove = state.keeps || own->check,
         .listed = state.listed,
         .listed_count = state.listed_count};
     if (status == STATUS_OK)
         status = removal_find(&state.removal, state.result, &state.found, &removal, &config, err);
     progress_end(&options->call->progress);
     if (status == STATUS_OK)
-        status = options->check ? print_check(&state, err) : print_all(&state, config.near, err);
+        status = own->check ? print_check(&state, err) : print_all(&state, config.near, err);
     for (uint64_t i = 0; i < state.listed_count; i++)
         free(state.listed[i]);
     free(state.listed);
@@ -533,7 +550,7 @@ static const struct option rows[] = {
     CHOICE("format", format, "csv|tsv|jsonl", "table of all groups: group,row,path,kind,distance",
            .initial = "csv", .note = "the extension of -o, else csv; a summary on a terminal"),
     TABLE_ROW,
-    FLAG("force", force, "replace existing files"),
+    FORCE_ROW("replace existing files"),
     {.name = NULL}};
 
 const struct command command_duplicates = {
@@ -563,4 +580,5 @@ const struct command command_duplicates = {
     .max_operands = 1,
     .computes = true,
     .group = {{"Duplicates", rows}},
+    .size = sizeof(OWN),
     .run = run_duplicates};

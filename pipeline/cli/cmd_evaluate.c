@@ -12,21 +12,34 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct evaluate_options {
+    struct options common;
+    struct text_list features, metrics, names;
+    const char *classes;
+    struct projection_given projection;
+    uint64_t expand;
+    bool diffuse;
+};
+
+#define OWN struct evaluate_options
+
 #define METRICS 3
 
 static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *count,
                                 const struct options *options, struct error *err)
 {
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
     *count = 0;
-    for (unsigned i = 0; i < options->metrics.count; i++) {
+    for (unsigned i = 0; i < own->metrics.count; i++) {
         unsigned metric = 0, before = 0;
         while (metric < METRICS &&
-               strcmp(options->metrics.text[i], clustering_metric_names[metric]) != 0)
+               strcmp(own->metrics.text[i], clustering_metric_names[metric]) != 0)
             metric++;
         if (metric == METRICS)
             return misuse(err, options->command,
                           "--metric must be euclidean, cosine or hellinger, not '%s'",
-                          options->metrics.text[i]);
+                          own->metrics.text[i]);
         while (before < *count && metrics[before] != (enum cluster_metric)metric)
             before++;
         if (before == *count)
@@ -82,12 +95,13 @@ static void print_clusters(const struct options *options, const struct evaluatio
 static void print_all(const struct options *options, const struct evaluation *evaluation,
                       double seconds)
 {
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
     const struct classes *classes = &evaluation->classes;
     const uint64_t out = result_images(evaluation->result) - classes->rows;
     char images[40], left_out[80] = "", shown[256], of[300] = "folders";
-    if (options->classes)
+    if (own->classes)
         snprintf(of, sizeof of, "classes of %s",
-                 path_for_message(shown, sizeof shown, options->classes));
+                 path_for_message(shown, sizeof shown, own->classes));
     path_for_message(shown, sizeof shown, options->operand[0]);
     if (out > 0)
         snprintf(left_out, sizeof left_out, "; %llu without a class left out",
@@ -102,11 +116,12 @@ static void print_all(const struct options *options, const struct evaluation *ev
 static void write_json(const struct options *options, const struct evaluation *evaluation,
                        double seconds)
 {
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
     struct json *json = &options->call->json;
     json_open_object(json, NULL);
     report_bytes(json, "file", options->operand[0]);
-    if (options->classes)
-        report_bytes(json, "classes_of", options->classes);
+    if (own->classes)
+        report_bytes(json, "classes_of", own->classes);
     else
         json_string(json, "classes_of", "folders");
     json_uint(json, "classes", evaluation->classes.count);
@@ -119,15 +134,15 @@ static void write_json(const struct options *options, const struct evaluation *e
         json_open_object(json, NULL);
         json_string(json, "feature", one->name);
         json_uint(json, "values", one->dimension);
-        if (options->pca || options->center) {
+        if (own->projection.pca || own->projection.center) {
             json_bool(json, "center", true);
-            json_uint(json, "pca", options->pca);
-            json_double(json, "whiten", options->whiten);
+            json_uint(json, "pca", own->projection.pca);
+            json_double(json, "whiten", own->projection.whiten);
         }
         json_string(json, "metric", clustering_metric_names[one->metric]);
-        if (options->expand)
-            json_uint(json, "expand", options->expand);
-        if (options->diffuse)
+        if (own->expand)
+            json_uint(json, "expand", own->expand);
+        if (own->diffuse)
             json_bool(json, "diffuse", true);
         json_uint(json, "queries", one->ranking.queries);
         json_double(json, "map", one->ranking.map);
@@ -160,29 +175,30 @@ static void write_json(const struct options *options, const struct evaluation *e
 
 static enum status run_evaluate(const struct options *options, struct error *err)
 {
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
     enum cluster_metric metrics[METRICS];
     struct evaluation evaluation = {0};
     unsigned metric_count;
-    enum status status = options_check_projection(options, err);
-    if (status == STATUS_OK && options->diffuse && options->expand)
+    enum status status = options_check_projection(options, &own->projection, err);
+    if (status == STATUS_OK && own->diffuse && own->expand)
         status = misuse(err, options->command, "--diffuse or --expand, not both");
     if (status == STATUS_OK)
         status = read_metrics(metrics, &metric_count, options, err);
     if (status != STATUS_OK)
         return status;
     struct evaluation_config config = {.file = options->operand[0],
-                                       .classes = options->classes,
-                                       .features = options->features.text,
-                                       .feature_count = options->features.count,
+                                       .classes = own->classes,
+                                       .features = own->features.text,
+                                       .feature_count = own->features.count,
                                        .metrics = metrics,
                                        .metric_count = metric_count,
-                                       .center = options->center,
-                                       .pca = (uint32_t)options->pca,
-                                       .whiten = options->whiten,
-                                       .expand = (uint32_t)options->expand,
-                                       .diffuse = options->diffuse,
-                                       .names = options->names.text,
-                                       .name_count = options->names.count};
+                                       .center = own->projection.center,
+                                       .pca = (uint32_t)own->projection.pca,
+                                       .whiten = own->projection.whiten,
+                                       .expand = (uint32_t)own->expand,
+                                       .diffuse = own->diffuse,
+                                       .names = own->names.text,
+                                       .name_count = own->names.count};
     call_start(options, 0);
     options_machine(&config.machine, options);
     status = evaluation_run(&evaluation, &config, err);
@@ -206,20 +222,20 @@ static const struct option rows[] = {
          "cls: what ingest --sidecar has stored; else a table of classes: columns path and class; "
          "images that are not listed are left out",
          .note = "the folders"),
-    NUMBER("pca", pca, "N",
+    NUMBER("pca", projection.pca, "N",
            "rank by the first N principal components of the rows, as cluster --pca does",
            .initial = "0", .max = 256),
-    REAL("whiten", whiten, "X",
+    REAL("whiten", projection.whiten, "X",
          "divide each component by its variance to the power of X/2, 0 to 1; with --pca",
          .initial = "0"),
-    FLAG("center", center,
+    FLAG("center", projection.center,
          "subtract the mean of the rows and divide them by their length; --pca does so"),
     FLAG("diffuse", diffuse,
          "rank by diffusion on the graph of the 15 nearest neighbours, as similar --diffuse does"),
     NUMBER("expand", expand, "N",
            "rank by the mean of each row and its N nearest, as similar --expand does",
            .initial = "0", .max = 1000),
-    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
+    SIZE("memory", common.memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
     {.name = NULL}};
 
 const struct command command_evaluate = {
@@ -244,4 +260,5 @@ const struct command command_evaluate = {
     .max_operands = 1,
     .threads = true,
     .group = {{"What to measure", rows}},
+    .size = sizeof(OWN),
     .run = run_evaluate};

@@ -21,11 +21,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#define OWN struct export_options
+
 static enum status read_clusters(struct export *export, struct error *err)
 {
-    const int what = export->options->what;
+    const struct export_options *own = export->own;
+    const int what = own->what;
     enum status status =
-        choose_clusters(&export->clusters, export->result, export->options->name, err);
+        choose_clusters(&export->clusters, export->result, own->name, err);
     if (status != STATUS_OK || (what != WHAT_CLUSTERS && what != WHAT_TREE))
         return status;
     size_t rows = (size_t) export->clusters->rows;
@@ -40,29 +43,30 @@ static enum status read_clusters(struct export *export, struct error *err)
 static enum status check_options(const struct export *export, struct error *err)
 {
     const struct options *options = export->options;
-    const bool shards = options->what == WHAT_SHARDS, tree = options->what == WHAT_TREE || shards;
+    const struct export_options *own = export->own;
+    const bool shards = own->what == WHAT_SHARDS, tree = own->what == WHAT_TREE || shards;
     const char *what = shards ? "shards" : "tree";
-    static const char *const own[] = {"selection", "samples", "shard-bytes", "shuffle", "seed", "shard"};
-    if (options->what < 0)
+    static const char *const of_shards[] = {"selection", "samples", "shard-bytes", "shuffle", "seed", "shard"};
+    if (own->what < 0)
         return misuse(err, options->command,
                       "--what is missing: give features, labels, failures, images, centroids, "
                       "clusters, sweep, tree, selection, shards or quality");
-    if (tree && !options->to)
+    if (tree && !own->to)
         return misuse(err, options->command,
                       "--what %s requires --to DIR, the directory to create", what);
     if (tree && (options->output || options_given(options, "format")))
         return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
-    if (!tree && options->to)
+    if (!tree && own->to)
         return misuse(err, options->command, "--to requires --what tree or --what shards");
-    if (options->what != WHAT_TREE && options_given(options, "link"))
+    if (own->what != WHAT_TREE && options_given(options, "link"))
         return misuse(err, options->command, "--link requires --what tree");
-    for (unsigned i = 0; i < sizeof own / sizeof *own && !shards; i++)
-        if (options_given(options, own[i]))
-            return misuse(err, options->command, "--%s requires --what shards", own[i]);
+    for (unsigned i = 0; i < sizeof of_shards / sizeof *of_shards && !shards; i++)
+        if (options_given(options, of_shards[i]))
+            return misuse(err, options->command, "--%s requires --what shards", of_shards[i]);
     if (tree && options->force)
         return misuse(err, options->command, "--force is for -o; %s", shards ? "shards replace nothing" : "a tree replaces only a tree");
-    if (export->format == FORMAT_NPY && options->what != WHAT_FEATURES &&
-        options->what != WHAT_LABELS && options->what != WHAT_CENTROIDS)
+    if (export->format == FORMAT_NPY && own->what != WHAT_FEATURES &&
+        own->what != WHAT_LABELS && own->what != WHAT_CENTROIDS)
         return misuse(err, options->command,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
                       "jsonl");
@@ -100,6 +104,7 @@ static enum status make_table(struct export *export, struct error *err)
 
 static enum status make_tree(struct export *export, struct error *err)
 {
+    const struct export_options *own = export->own;
     struct tree_counts counts;
     char images[40], folders[40], shown[256];
     if (!export_has_images(export))
@@ -115,21 +120,22 @@ static enum status make_tree(struct export *export, struct error *err)
     log_message(LOG_INFO, "%s in %s under %s",
                 format_number_of(images, sizeof images, counts.made, "image"),
                 format_number_of(folders, sizeof folders, export->clusters->k, "folder"),
-                path_for_message(shown, sizeof shown, export->options->to));
+                path_for_message(shown, sizeof shown, own->to));
     return counts.missing ? STATUS_PARTIAL : STATUS_OK;
 }
 
 static enum status make_shards(struct export *export, struct error *err)
 {
     const struct options *options = export->options;
+    const struct export_options *own = export->own;
     struct shards_config config = {.result = export->result,
-                                   .directory = options->to,
-                                   .selection = options->selection,
-                                   .feature = options->feature,
-                                   .samples = options->samples,
-                                   .bytes = options->shard_bytes,
-                                   .shuffle = options->shuffle,
-                                   .seed = options->seed};
+                                   .directory = own->to,
+                                   .selection = own->selection,
+                                   .feature = own->feature,
+                                   .samples = own->samples,
+                                   .bytes = own->shard_bytes,
+                                   .shuffle = own->shuffle,
+                                   .seed = own->seed};
     struct shards_report report = {0};
     char images[40], archives[40], shown[256];
     enum status status = options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
@@ -142,7 +148,7 @@ static enum status make_shards(struct export *export, struct error *err)
     if (status != STATUS_OK)
         return status;
     export->rows = report.samples;
-    path_for_message(shown, sizeof shown, options->to);
+    path_for_message(shown, sizeof shown, own->to);
     if (report.made > 0 || report.there == 0)
         log_message(LOG_INFO, "%s in %s under %s", format_number_of(images, sizeof images, report.samples, "image"),
                     format_number_of(archives, sizeof archives, report.made, "archive"), shown);
@@ -158,7 +164,8 @@ static enum status make_shards(struct export *export, struct error *err)
 
 static enum status run_export(const struct options *options, struct error *err)
 {
-    struct export export = {.options = options};
+    const struct export_options *own = (const struct export_options *)options;
+    struct export export = {.options = options, .own = own};
     struct json *json = &options->call->json;
     char word[32];
     if (options->output && !sink_is_stdout(options->output))
@@ -174,24 +181,24 @@ static enum status run_export(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     status = result_open(&export.result, options->operand[0], err);
-    if (status == STATUS_OK && options->what == WHAT_IMAGES)
+    if (status == STATUS_OK && own->what == WHAT_IMAGES)
         status = sidecar_reader_open(&export.sidecars, export.result, err);
     if (status != STATUS_OK)
         return status;
-    if (options->what == WHAT_FEATURES)
+    if (own->what == WHAT_FEATURES)
         status = feature_matrix_open(&export.matrix, &export.feature, export.result,
-                                     options->feature, err);
-    else if (options->what != WHAT_IMAGES && options->what != WHAT_FAILURES &&
-             options->what != WHAT_SELECTION && options->what != WHAT_QUALITY && options->what != WHAT_SHARDS)
+                                     own->feature, err);
+    else if (own->what != WHAT_IMAGES && own->what != WHAT_FAILURES &&
+             own->what != WHAT_SELECTION && own->what != WHAT_QUALITY && own->what != WHAT_SHARDS)
         status = read_clusters(&export, err);
     if (status == STATUS_OK)
-        status = options->what == WHAT_TREE     ? make_tree(&export, err)
-                 : options->what == WHAT_SHARDS ? make_shards(&export, err)
+        status = own->what == WHAT_TREE     ? make_tree(&export, err)
+                 : own->what == WHAT_SHARDS ? make_shards(&export, err)
                                                 : make_table(&export, err);
     json_open_object(json, NULL);
     json_string(json, "what", option_choice(word, sizeof word, options, "what"));
     json_uint(json, "rows", export.rows);
-    report_bytes(json, "output", options->to ? options->to : export.output);
+    report_bytes(json, "output", own->to ? own->to : export.output);
     json_close_object(json);
     locator_clear(&export.locator);
     matrix_close(&export.matrix);
@@ -216,7 +223,7 @@ static const struct option rows[] = {
     TEXT("name", name, "NAME", "clustering or selection to export, if the file has several",
          .note = "the only one"),
     TABLE_ROW,
-    FLAG("force", force, "replace an existing file"),
+    FORCE_ROW("replace an existing file"),
     FLAG("absolute-paths", absolute_paths,
          "write the absolute path of each image in the column path, and absolute symbolic links in "
          "a tree"),
@@ -234,10 +241,10 @@ static const struct option rows[] = {
          .initial = "1G"),
     FLAG("shuffle", shuffle, "shards: images in an order that --seed draws"),
     NUMBER("seed", seed, "N", "shards: of --shuffle", .initial = "0"),
-    TEXT("shard", shard, "I/N|slurm/N|mpi",
+    TEXT("shard", common.shard, "I/N|slurm/N|mpi",
          "shards: write share I of N of the archives, from 0; the last one also writes the index",
          .note = "all"),
-    SIZE("memory", memory, "SIZE", "shards: limit on members of compressed archives",
+    SIZE("memory", common.memory, "SIZE", "shards: limit on members of compressed archives",
          .initial = "256M"),
     {.name = NULL}};
 
@@ -264,4 +271,5 @@ const struct command command_export = {
     .joins = 1,
     .threads = true,
     .group = {{"What to write", rows}},
+    .size = sizeof(OWN),
     .run = run_export};

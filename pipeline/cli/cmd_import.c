@@ -3,6 +3,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/quote.h"
@@ -13,6 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What the command can be told. */
+struct import_options {
+    struct options common;
+    bool allow_missing;
+};
+
+#define OWN struct import_options
 
 static void tell(const struct importing_report *report, const char *name,
                  const struct options *options)
@@ -65,11 +74,14 @@ static void tell(const struct importing_report *report, const char *name,
 
 static enum status run_import(const struct options *options, struct error *err)
 {
+    const struct import_options *own = (const struct import_options *)options;
     struct importing_report report;
     const char *equals = strchr(options->operand[1], '=');
+    if (carried_check(options, options->operand[0], err) != STATUS_OK)
+        return err->status;
     if (!equals || equals == options->operand[1] || !equals[1])
         return misuse(err, options->command, "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
-    if (options->allow_missing && !options->paths)
+    if (own->allow_missing && !options->paths)
         return misuse(err, options->command, "--allow-missing requires --paths LIST");
     char *name = strndup(options->operand[1], (size_t)(equals - options->operand[1]));
     if (!name)
@@ -79,7 +91,7 @@ static enum status run_import(const struct options *options, struct error *err)
                                             .name = name,
                                             .input = equals + 1,
                                             .paths = options->paths,
-                                            .allow_missing = options->allow_missing,
+                                            .allow_missing = own->allow_missing,
                                             .replace = options->force,
                                             .memory = options->memory,
                                             .stop = signals_stop(),
@@ -93,14 +105,13 @@ static enum status run_import(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    TEXT("paths", paths, "LIST",
+    TEXT("paths", common.paths, "LIST",
          "match rows to images by path: a file with the path of each row, one per line or "
          "separated by NUL; - is standard input",
          .note = "row i is image i"),
     FLAG("allow-missing", allow_missing,
          "accept images whose path is not in LIST; their rows are NaN"),
-    FLAG("force", force,
-         "replace an imported feature of the same name; clusterings and neighbours made from it "
+    FORCE_ROW("replace an imported feature of the same name; clusterings and neighbours made from it "
          "are removed"),
     {.name = NULL}};
 
@@ -123,4 +134,5 @@ const struct command command_import = {
     .max_operands = 2,
     .computes = true,
     .group = {{"Rows", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
     .run = run_import};

@@ -24,6 +24,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* What the command can be told. */
+struct info_options {
+    struct options common;
+    bool failures, digest;
+};
+
+#define OWN struct info_options
+
 #define RUNS_SHOWN  3
 #define SIZES_SHOWN 16
 
@@ -508,6 +516,7 @@ static void json_parameters(struct json *json, const char *text)
 static enum status write_json(const struct overview *overview, const struct options *options,
                               struct error *err)
 {
+    const struct info_options *own = (const struct info_options *)options;
     struct result *result = overview->result;
     struct json *json = &options->call->json;
     char digest[65];
@@ -546,9 +555,9 @@ static enum status write_json(const struct overview *overview, const struct opti
         status = json_selections(json, result, err);
     if (status == STATUS_OK)
         status = json_runs(json, result, err);
-    if (status == STATUS_OK && options->failures)
+    if (status == STATUS_OK && own->failures)
         status = json_failures(json, result, err);
-    if (status == STATUS_OK && options->digest) {
+    if (status == STATUS_OK && own->digest) {
         status = result_identity(result, digest, err);
         if (status == STATUS_OK)
             json_string(json, "digest", digest);
@@ -596,9 +605,10 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
 
 static enum status run_info(const struct options *options, struct error *err)
 {
+    const struct info_options *own = (const struct info_options *)options;
     struct overview overview = {0};
     struct stat st;
-    if (options->failures && options->digest && !options->json)
+    if (own->failures && own->digest && !options->json)
         return misuse(err, options->command, "--failures and --digest cannot be combined");
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
     enum status status =
@@ -613,8 +623,8 @@ static enum status run_info(const struct options *options, struct error *err)
         status = unfinished_look_ranks(&overview.unfinished, options->operand[0], missing,
                                        missing ? NULL : err);
     }
-    if (missing && status == STATUS_OK && overview.unfinished.exists && !options->digest &&
-        !options->failures) {
+    if (missing && status == STATUS_OK && overview.unfinished.exists && !own->digest &&
+        !own->failures) {
         status = tell_unfinished(&overview.unfinished, options, err);
         unfinished_clear(&overview.unfinished);
         return status;
@@ -623,16 +633,16 @@ static enum status run_info(const struct options *options, struct error *err)
         status = result_open(&overview.result, options->operand[0], err);
     if (status == STATUS_OK && stat(options->operand[0], &st) == 0)
         overview.file_bytes = (uint64_t)st.st_size;
-    if (status == STATUS_OK && (options->json || !options->digest))
+    if (status == STATUS_OK && (options->json || !own->digest))
         status = count_failures(&overview, err);
-    if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
+    if (status == STATUS_OK && (options->json || (!own->digest && !own->failures)))
         status = result_duplicates(overview.result, &overview.duplicates, err);
-    if (status == STATUS_OK && (options->json || (!options->digest && !options->failures)))
+    if (status == STATUS_OK && (options->json || (!own->digest && !own->failures)))
         status = flags_read(&overview.flags, overview.result, err);
     if (status == STATUS_OK && !json_owns_stdout(options)) {
-        if (options->digest)
+        if (own->digest)
             status = print_digest(overview.result, err);
-        else if (options->failures)
+        else if (own->failures)
             status = list_failures(&overview, err);
         else
             status = print_overview(&overview, err);
@@ -662,4 +672,5 @@ const struct command command_info = {.name = "info",
                                      .min_operands = 1,
                                      .max_operands = 1,
                                      .group = {{"What to print", rows}},
-                                     .run = run_info};
+                                     .size = sizeof(OWN),
+    .run = run_info};

@@ -1,5 +1,7 @@
 /* cmd_ingest.c: clpipe ingest. */
+#include "cli/carried.h"
 #include "cli/commands.h"
+#include "cli/ingest_options.h"
 #include "cli/compute.h"
 #include "cli/ingest_ranks.h"
 #include "cli/ingest_step.h"
@@ -10,18 +12,20 @@
 #include "decode/isolate.h"
 #include <string.h>
 
-enum status run_ingest(const struct options *options, struct error *err)
+static enum status run_ingest(const struct options *options, struct error *err)
 {
     struct ingest_plan plan = {0};
     struct ingest_report report;
     memset(&report, 0, sizeof report);
     struct isolate *isolate = NULL;
-    struct ingest_ranks ranks;
-    enum status status = ingest_ranks_open(&ranks, options, err);
+    struct ingest_ranks ranks = {.comm = NULL};
+    enum status status = carried_check(options, options->output, err);
     if (status == STATUS_OK)
-        status = ingest_plan_open(&plan, &ranks.own, err);
+        status = ingest_ranks_open(&ranks, options, err);
     if (status == STATUS_OK)
-        status = ingest_isolate(&isolate, &plan.takeover.options, err);
+        status = ingest_plan_open(&plan, &ranks.own.image.common, err);
+    if (status == STATUS_OK)
+        status = ingest_isolate(&isolate, &plan.takeover.options.image.common, err);
     if (status == STATUS_OK)
         status = ingest_ranks_agree(&ranks, plan.parameters, &plan.takeover.places, err);
     if (status == STATUS_OK) {
@@ -49,3 +53,33 @@ enum status run_ingest(const struct options *options, struct error *err)
     report_ingest(options, NULL, &report, written ? options->output : NULL, err);
     return status == STATUS_OK ? ingest_verdict(&report, options) : status;
 }
+
+static const struct option rows[] = {
+    OUTPUT_ROW(NULL, NULL, "HDF5 file to write or update; required unless --dry-run is given"),
+    {.name = NULL}};
+
+const struct command command_ingest = {
+    .name = "ingest",
+    .goal = GOAL_STEPS,
+    .arguments = "SOURCE... -o F.h5 [OPTIONS]",
+    .summary = "extract features from images into a file",
+    .about =
+        "Decodes every image in the sources and writes its features to F.h5. If F.h5 exists, it "
+        "is updated: only new and changed files are read, a further source is added, a source "
+        "that is not given stays as it is, and options that are not given are taken from the "
+        "file. Run the same command again to resume after an interruption.\n"
+        "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
+        "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
+        "input, which is not kept).",
+    .examples = "  clpipe ingest photos -o photos.h5\n"
+                "  clpipe ingest photos -o photos.h5 --feature rgb:bins=8x8x8 --feature gray\n"
+                "  find /data -name '*.jpg' -print0 | clpipe ingest - -o data.h5",
+    .operand_name = "SOURCE",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .computes = true,
+    .ranks_apart = true,
+    .ranks_merge = true,
+    .group = {{"Result", rows}, {GROUP_INGEST}, {GROUP_IMAGES}, {GROUP_TUNING}, {GROUP_CARRIED}},
+    .size = sizeof(struct ingest_options),
+    .run = run_ingest};

@@ -16,6 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct list_options {
+    struct options common;
+    struct walk_given walk;
+};
+
+#define OWN struct list_options
+
 static void show_found(void *context, uint64_t found)
 {
     const struct ingest_progress seen = {.phase = "walking", .done = found};
@@ -50,13 +58,14 @@ static void report(const struct listfile_summary *list, const struct options *op
 
 static enum status run_list(const struct options *options, struct error *err)
 {
+    const struct list_options *own = (const struct list_options *)options;
     struct listfile_summary list;
     struct walk *walk = NULL;
     const char *temporary = process_temporary_directory();
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o LIST");
     const struct walk_config config = {
-        .options = ingest_walk_options(options),
+        .options = ingest_walk_options(options, &own->walk),
         .spool_directory = temporary,
         .memory = bounds_sorting(options->memory),
         .skip_paths = &options->output,
@@ -87,10 +96,10 @@ static enum status run_list(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    OUTPUT("output", output, "FILE", "file to write; required", .letter = 'o'),
+    OUTPUT("output", common.output, "FILE", "file to write; required", .letter = 'o'),
     WALK_ROWS,
-    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
-    FLAG("force", force, "replace an existing file"),
+    SIZE("memory", common.memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M"),
+    FORCE_ROW("replace an existing file"),
     {.name = NULL}};
 
 const struct command command_list = {
@@ -110,4 +119,5 @@ const struct command command_list = {
     .min_operands = 1,
     .max_operands = 65535,
     .group = {{"What to list", rows}},
+    .size = sizeof(OWN),
     .run = run_list};

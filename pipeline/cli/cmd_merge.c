@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/compute.h"
@@ -12,8 +13,17 @@
 #include "file/merge.h"
 #include <unistd.h>
 
+/* What the command can be told. */
+struct merge_options {
+    struct options common;
+    bool copy, compress;
+};
+
+#define OWN struct merge_options
+
 static void tell(const struct merge_report *report, double seconds, const struct options *options)
 {
+    const struct merge_options *own = (const struct merge_options *)options;
     struct json *json = &options->call->json;
     char output[256], images[40], failures[40], number[40], quoted[1024];
     path_for_message(output, sizeof output, options->output);
@@ -27,7 +37,7 @@ static void tell(const struct merge_report *report, double seconds, const struct
                  format_number_of(images, sizeof images, report->images, "image"),
                  format_number_of(failures, sizeof failures, report->failures, "failure"),
                  report->parts, report->shards ? "shards" : "files", seconds);
-    if (!options->copy)
+    if (!own->copy)
         summary_line(options, "  %-11s with its parts, which it refers to by relative paths: keep "
                               "them together",
                      "complete");
@@ -38,7 +48,7 @@ static void tell(const struct merge_report *report, double seconds, const struct
     json_uint(json, "failures", report->failures);
     json_uint(json, "parts", report->parts);
     json_bool(json, "shards", report->shards);
-    json_bool(json, "copied", options->copy);
+    json_bool(json, "copied", own->copy);
     json_uint(json, "left_out", report->left_out);
     json_double(json, "seconds", seconds);
     report_bytes(json, "output", options->output);
@@ -47,15 +57,18 @@ static void tell(const struct merge_report *report, double seconds, const struct
 
 static enum status run_merge(const struct options *options, struct error *err)
 {
+    const struct merge_options *own = (const struct merge_options *)options;
     struct merge_report report;
     const int64_t start = clock_now();
     char host[128] = "";
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o ALL.h5");
-    if (options->compress && !options->copy)
+    if (own->compress && !own->copy)
         return misuse(err, options->command,
                       "--compress needs --copy: without it the file shows the rows of its parts");
-    enum status status = options_check_output(options, "-o", options->output, err);
+    enum status status = carried_check(options, options->output, err);
+    if (status == STATUS_OK)
+        status = options_check_output(options, "-o", options->output, err);
     if (status != STATUS_OK)
         return status;
     gethostname(host, sizeof host - 1);
@@ -64,8 +77,8 @@ static enum status run_merge(const struct options *options, struct error *err)
     const struct merge_config config = {.input = options->operand,
                                         .count = options->operand_count,
                                         .output = options->output,
-                                        .copy = options->copy,
-                                        .compress = options->compress,
+                                        .copy = own->copy,
+                                        .compress = own->compress,
                                         .threads = compute_threads(options),
                                         .run = &run,
                                         .stop = signals_stop(),
@@ -83,7 +96,7 @@ static const struct option rows[] = {
          "copy all rows, so that the file needs its parts no longer and can be updated"),
     FLAG("compress", compress,
          "with --copy: store features compressed, as those of compressed parts always are"),
-    FLAG("force", force, "replace an existing -o FILE"),
+    FORCE_ROW("replace an existing -o FILE"),
     {.name = NULL}};
 
 const struct command command_merge = {
@@ -104,4 +117,5 @@ const struct command command_merge = {
     .min_operands = 2,
     .max_operands = 65535,
     .group = {{"Merging", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
     .run = run_merge};

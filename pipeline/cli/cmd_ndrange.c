@@ -13,6 +13,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* What the command can be told. */
+struct ndrange_options {
+    struct options common;
+    const char *local_size, *image, *out_prefix;
+};
+
+#define OWN struct ndrange_options
+
 #define CASES            4u
 #define WORK_ITEMS_MOST  (1ull << 28)
 #define PREFIX_MOST      4000u
@@ -54,28 +62,30 @@ static bool parse_pair(size_t out[2], const char *text)
 static enum status read_sizes(struct probe *probe, struct error *err)
 {
     const struct options *options = probe->options;
+    const struct ndrange_options *own = (const struct ndrange_options *)options;
     const char *range = options->operand_count > 0 ? options->operand[0] : NULL;
     probe->global[0] = DEFAULT_GLOBAL_X;
     probe->global[1] = DEFAULT_GLOBAL_Y;
-    if (!options->image != !options->out_prefix)
+    if (!own->image != !own->out_prefix)
         return misuse(err, options->command, "--image and --out must be given together");
-    if (options->image && range)
+    if (own->image && range)
         return misuse(err, options->command, "--image sets the range: leave out %s", range);
-    if (options->out_prefix && strlen(options->out_prefix) > PREFIX_MOST)
+    if (own->out_prefix && strlen(own->out_prefix) > PREFIX_MOST)
         return misuse(err, options->command, "the PREFIX of --out is too long");
     if (range && (!parse_pair(probe->global, range) ||
                   probe->global[0] * probe->global[1] > WORK_ITEMS_MOST))
         return misuse(err, options->command,
                       "the range must be WxH, such as 638x478, with at most %llu work-items",
                       WORK_ITEMS_MOST);
-    if (!parse_pair(probe->local, options->local_size))
+    if (!parse_pair(probe->local, own->local_size))
         return misuse(err, options->command, "--local must be AxB, such as 16x16");
     return STATUS_OK;
 }
 
 static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, unsigned number)
 {
-    snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", probe->options->out_prefix, number);
+    const struct ndrange_options *own = (const struct ndrange_options *)probe->options;
+    snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", own->out_prefix, number);
     return path;
 }
 
@@ -83,15 +93,16 @@ static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, un
 static enum status read_picture(struct probe *probe, struct error *err)
 {
     const struct options *options = probe->options;
-    if (!options->image)
+    const struct ndrange_options *own = (const struct ndrange_options *)options;
+    if (!own->image)
         return STATUS_OK;
     struct stat image, out;
     char path[PREFIX_MOST + 16];
     for (unsigned i = 0; i < CASES; i++)
-        if (stat(options->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
+        if (stat(own->image, &image) == 0 && stat(bmp_path(path, probe, i), &out) == 0 &&
             image.st_dev == out.st_dev && image.st_ino == out.st_ino)
             return misuse(err, options->command, "--out would overwrite the image");
-    enum status status = picture_file_read(&probe->picture, options->image, err);
+    enum status status = picture_file_read(&probe->picture, own->image, err);
     if (status != STATUS_OK)
         return status;
     const struct picture_file *picture = &probe->picture;
@@ -307,4 +318,5 @@ const struct command command_ndrange = {
     .computes = true,
     .ranks_apart = true,
     .group = {{"Range", rows}},
+    .size = sizeof(OWN),
     .run = run_ndrange};

@@ -2,6 +2,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
@@ -18,7 +19,9 @@ static enum status open_file(struct result **result, struct workdir **lock,
                              const struct options *options, struct error *err)
 {
     signals_install(0);
-    enum status status = result_open(result, options->operand[0], err);
+    enum status status = carried_check(options, options->operand[0], err);
+    if (status == STATUS_OK)
+        status = result_open(result, options->operand[0], err);
     if (status == STATUS_OK)
         status = workdir_open(lock, options->operand[0], err);
     return status == STATUS_OK ? result_check_current(*result, err) : status;
@@ -150,7 +153,7 @@ static enum status run_rename(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    FLAG("force", force, "also remove the clusterings and neighbours made from a removed feature"),
+    FORCE_ROW("also remove the clusterings and neighbours made from a removed feature"),
     {.name = NULL}};
 
 const struct command command_remove = {

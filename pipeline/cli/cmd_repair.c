@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
@@ -100,7 +101,10 @@ static enum status run_repair(const struct options *options, struct error *err)
             .input = options->operand[0], .output = options->output, .dry_run = true, .run = &run}};
     const struct child child = {look, &repairing, sizeof repairing, transcript_line, &findings};
     const struct repair_report *const report = &repairing.report;
-    enum status status = transcript_open(&findings, options, err);
+    /* It looks where a damaged file cannot end it. */
+    enum status status = carried_check(options, NULL, err);
+    if (status == STATUS_OK)
+        status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
         return status;
     json_open_object(findings.json, NULL);
@@ -129,7 +133,7 @@ static enum status run_repair(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     OUTPUT_ROW(NULL, "F.h5 itself", "file to write; F.h5 is not changed"),
-    FLAG("dry-run", dry_run, "report what can be recovered, and write nothing"),
+    DRY_RUN_ROW("report what can be recovered, and write nothing"),
     {.name = NULL}};
 
 const struct command command_repair = {

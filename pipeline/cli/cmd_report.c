@@ -9,6 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* What the command can be told. */
+struct report_options {
+    struct options common;
+    const char *name;
+    bool link_originals;
+};
+
+#define OWN struct report_options
+
 static void print_counts(const struct pages_counts *counts, const struct options *options,
                          double seconds)
 {
@@ -25,6 +34,7 @@ static void print_counts(const struct pages_counts *counts, const struct options
 
 static enum status run_report(const struct options *options, struct error *err)
 {
+    const struct report_options *own = (const struct report_options *)options;
     struct pages_counts counts = {0};
     char *fallback = NULL;
     call_start(options, 0);
@@ -32,7 +42,8 @@ static enum status run_report(const struct options *options, struct error *err)
     enum status status = report_directory(&fallback, options->operand[0], err);
     const char *directory = options->output ? options->output : fallback;
     if (status == STATUS_OK)
-        status = report_step(&counts, options->operand[0], directory, options->name, false, options,
+        status = report_step(&counts, options->operand[0], directory, own->name, false,
+                             own->link_originals, options,
                              err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
@@ -44,7 +55,7 @@ static enum status run_report(const struct options *options, struct error *err)
 }
 
 static const struct option rows[] = {
-    TEXT("output", output, "DIR",
+    TEXT("output", common.output, "DIR",
          "directory to write; may be new, empty or an earlier report, which is replaced",
          .letter = 'o', .note = "F-report beside F.h5"),
     TEXT("name", name, "NAME", "clustering to show, if the file has several",
@@ -70,4 +81,5 @@ const struct command command_report = {
     .max_operands = 1,
     .computes = true,
     .group = {{"What to write", rows}},
+    .size = sizeof(OWN),
     .run = run_report};

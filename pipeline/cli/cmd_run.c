@@ -1,8 +1,11 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
+#include "base/log.h"
 #include "base/path.h"
+#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
+#include "cli/ingest_options.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/report_step.h"
@@ -10,8 +13,19 @@
 #include "cli/summary.h"
 #include "cli/sweep_plot.h"
 #include "decode/isolate.h"
+#include "file/parameters.h"
 #include <stdlib.h>
 #include <string.h>
+
+/* What the command can be told. */
+struct run_options {
+    struct ingest_options ingest;
+    struct clustering_given clustering;
+    const char *feature;
+    bool no_report;
+};
+
+#define OWN struct run_options
 
 static const char *names_of(char *text, size_t size, const struct feature_set *features)
 {
@@ -26,9 +40,10 @@ static const char *names_of(char *text, size_t size, const struct feature_set *f
 static enum status check_cluster_feature(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
+    const struct run_options *own = (const struct run_options *)options;
     char names[256];
     /* It may be several, joined: NAME[:WEIGHT]+NAME[:WEIGHT]. */
-    for (const char *at = options->feature; at && *at;) {
+    for (const char *at = own->feature; at && *at;) {
         const size_t length = strcspn(at, ":+");
         bool found = false;
         for (unsigned i = 0; i < plan->features.count && !found; i++)
@@ -44,27 +59,93 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
+/* Of a number, a text or a list: as an option has it. */
+static const char *stored_value(char *buffer, size_t size, const struct parameters *parameters,
+                                const char *key)
+{
+    uint64_t number;
+    double real;
+    const char *text = parameters_member(parameters, key);
+    snprintf(buffer, size, "0");
+    if (text)
+        return text;
+    if (parameters_integer(parameters, key, &number))
+        snprintf(buffer, size, "%llu", (unsigned long long)number);
+    else if (parameters_real(parameters, key, &real))
+        snprintf(buffer, size, "%.17g", real);
+    return buffer;
+}
+
+/* The options of the run, completed by those of the clustering that the file has under the name; their
+ * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
+ * file. */
+static void take_stored(struct run_options *own, struct parameters **parameters, const char *wanted)
+{
+    /* Restarts and tolerance of other runs are left to clustering.h. */
+    static const struct {
+        const char *option, *key;
+        bool of_feature;
+    } rows[] = {{"seed", "seed", false},     {"max-iter", "max_iter", false},
+                {"tol", "tol", false},       {"mini-batch", "mini_batch", false},
+                {"init", "init", false},     {"metric", "metric", true},
+                {"pca", "pca", true},        {"whiten", "whiten", true}};
+    struct options *options = &own->ingest.image.common;
+    const bool components = options_given(options, "pca");
+    struct result *result = NULL;
+    char text[64], shown[256];
+    if (result_open(&result, options->output, NULL) != STATUS_OK)
+        return;
+    const struct result_clusters *old = result_clusters_find(result, own->clustering.name);
+    if (!old || parameters_open(parameters, old->parameters, NULL) != STATUS_OK ||
+        parameters_member(*parameters, "clusters")) /* labels that assign made */
+        goto out;
+    /* Another feature has a metric and components of its own. */
+    const char *feature = parameters_member(*parameters, "feature");
+    const bool same_feature = feature && (!wanted || strcmp(wanted, feature) == 0);
+    if (same_feature)
+        options_take(options, "cluster-feature", feature);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *value = stored_value(text, sizeof text, *parameters, rows[i].key);
+        /* It has no initial centroids from another file; 0 was the tolerance of earlier versions. */
+        if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
+            (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
+            continue;
+        options_take(options, rows[i].option, value);
+    }
+    if (same_feature && own->clustering.projection.pca == 0 && !components)
+        parameters_boolean(*parameters, "center", &own->clustering.projection.center);
+    /* A k that nobody asked for is chosen anew. */
+    const char *k = stored_value(text, sizeof text, *parameters, "k");
+    const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
+    if ((strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
+        options_take(options, "k", k) && (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
+        log_message(LOG_NOTICE, "notice: k is %s, as in %s; -k chooses another", k,
+                    path_for_message(shown, sizeof shown, options->output));
+out:
+    result_close(&result);
+}
+
 static enum status cluster_and_tell(struct clustering_report *out, const struct ingest_plan *plan,
                                     const struct options *options, struct error *err)
 {
+    const struct run_options *own = (const struct run_options *)options;
     struct clustering_config config;
-    struct stored_clustering stored;
+    struct run_options stored = *own;
+    struct parameters *parameters = NULL;
     const char *usual =
-        plan->preset && options->features.count == 0 ? RESULT_PRESET : plan->first;
-    const bool named = options->features.count > 0 || (options_given(options, "preset") && plan->redo);
-    options_stored_clustering(&stored, options, options->feature ? options->feature
-                                                : named          ? usual
-                                                                 : NULL);
-    options_clustering(&config, &stored.options);
+        plan->preset && own->ingest.features.count == 0 ? RESULT_PRESET : plan->first;
+    const bool named = own->ingest.features.count > 0 || (options_given(options, "preset") && plan->redo);
+    take_stored(&stored, &parameters, own->feature ? own->feature : named ? usual : NULL);
+    options_clustering(&config, &stored.ingest.image.common, &stored.clustering);
     config.input = options->output;
-    config.feature = stored.options.feature ? stored.options.feature : usual;
+    config.feature = stored.feature ? stored.feature : usual;
     config.lower_k = !options_given(options, "k") && config.k.first == config.k.last;
-    config.usual_k = !options_given(&stored.options, "k");
+    config.usual_k = !options_given(&stored.ingest.image.common, "k");
     config.usual_pca = !options_given(options, "pca");
     config.restarts = true;
     config.by_run = !options_given(options, "name");
     enum status status = clustering_run(out, &config, err);
-    parameters_close(&stored.parameters);
+    parameters_close(&parameters);
     if (status != STATUS_OK) {
         const size_t used = strlen(err->sentence);
         char shown[256];
@@ -75,7 +156,8 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
         return status;
     }
     summary_clusters(out, options);
-    return options->plot ? sweep_plot_svg(options->plot, &out->sweep, out->k, err) : STATUS_OK;
+    const char *plot = own->clustering.plot;
+    return plot ? sweep_plot_svg(plot, &out->sweep, out->k, err) : STATUS_OK;
 }
 
 /* The second half; `ingested` is what the first came to, `directory` that of the report, or NULL. */
@@ -83,6 +165,7 @@ static enum status finish(const struct options *options, const struct ingest_pla
                           const struct ingest_report *report, enum status ingested,
                           const char *directory, struct error *err)
 {
+    const struct run_options *own = (const struct run_options *)options;
     struct progress *progress = &options->call->progress;
     struct json *json = &options->call->json;
     struct clustering_report clusters = {0};
@@ -99,7 +182,8 @@ static enum status finish(const struct options *options, const struct ingest_pla
     const bool clustered = whole && status == STATUS_OK;
     if (clustered && directory) {
         progress_init(progress, options);
-        status = report_step(&pages, options->output, directory, options->name, true, options, err);
+        status = report_step(&pages, options->output, directory, own->clustering.name, true, false,
+                             options, err);
         reported = status == STATUS_OK;
         if (reported)
             report_open_line(options, directory);
@@ -121,30 +205,33 @@ static enum status finish(const struct options *options, const struct ingest_pla
     return status == STATUS_OK ? ingest_verdict(report, options) : status;
 }
 
-enum status run_run(const struct options *options, struct error *err)
+static enum status run_run(const struct options *options, struct error *err)
 {
+    const struct run_options *own = (const struct run_options *)options;
     struct ingest_plan plan = {0};
     struct ingest_report report;
     struct isolate *isolate = NULL;
     char *directory = NULL;
-    enum status status = options_check_projection(options, err);
+    enum status status = carried_check(options, options->output, err);
+    if (status == STATUS_OK)
+        status = options_check_projection(options, &own->clustering.projection, err);
     if (status == STATUS_OK)
         status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
-        status = ingest_isolate(&isolate, &plan.takeover.options, err);
+        status = ingest_isolate(&isolate, &plan.takeover.options.image.common, err);
     if (status != STATUS_OK)
         goto out;
     call_start(options, signals_time_limit(options));
     status = check_cluster_feature(&plan, options, err);
     if (status != STATUS_OK)
         goto out;
-    status = clustering_check_name(options->name, err);
+    status = clustering_check_name(own->clustering.name, err);
     if (status != STATUS_OK)
         goto out;
-    status = sweep_plot_check(options, err);
+    status = sweep_plot_check(options, own->clustering.plot, &own->clustering.k, err);
     if (status != STATUS_OK)
         goto out;
-    if (!options->no_report && !options->dry_run) {
+    if (!own->no_report && !options->dry_run) {
         status = report_directory(&directory, options->output, err);
         if (status == STATUS_OK)
             status = pages_check(directory, err);
@@ -156,8 +243,9 @@ enum status run_run(const struct options *options, struct error *err)
     status = compute_open(options, false, err);
     if (status != STATUS_OK)
         goto out;
-    plan.remade = options->name;
-    plan.most_clusters = options_given(options, "k") ? options->k.last : 0;
+    plan.thumbnails = !own->no_report;
+    plan.remade = own->clustering.name;
+    plan.most_clusters = options_given(options, "k") ? own->clustering.k.last : 0;
     status = ingest_step(&report, &plan, isolate, NULL, err);
     isolate_close(&isolate);
     if (status != STATUS_USAGE && status != STATUS_FAILED)
@@ -168,3 +256,55 @@ out:
     free(directory);
     return status;
 }
+
+static const struct option result_rows[] = {
+    OUTPUT_ROW("clpipe.h5", NULL, "HDF5 file to write or update"),
+    FLAG("no-report", no_report, "make no thumbnails, and no pages in F-report beside the file"),
+    {.name = NULL}};
+
+static const struct option cluster_rows[] = {
+    NUMBERS("k", clustering.k, "K|A:B",
+            "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best",
+            .letter = 'k', .initial = "10",
+            .note = "10; for fewer than 50 images a fifth of their number; for an existing file, what "
+                    "it has",
+            .min = 1, .max = INT32_MAX),
+    PLOT_ROW,
+    TEXT("cluster-feature", feature, "NAME",
+         "feature to cluster by; NAME:WEIGHT+NAME:WEIGHT joins several",
+         .note = "the preset's, or the first"),
+    NAME_ROW,
+    CLUSTERING_ROWS(NULL, "10 if rows x values x k is at most 2^31, else 1"),
+    CHECKPOINT_ROW,
+    FORCE_ROW("replace a clustering of the same name made with other options"),
+    {.name = NULL}};
+
+const struct command command_run = {
+    .name = "run",
+    .goal = GOAL_JOB,
+    .arguments = "SOURCE... [-k K] [-o F.h5] [OPTIONS]",
+    .summary = "extract features from a directory of images and cluster them",
+    .about =
+        "Decodes every image in the sources, computes its features, clusters the images with "
+        "k-means and writes one HDF5 file, which also lists the files that failed and why. "
+        "Run the same command again to add new files, or to resume after an interruption. A "
+        "further source is added to those that the file has; options that are not given are taken "
+        "from the file.\n"
+        "SOURCE is a directory, a file, a tar or zip archive, @LIST (a file of paths, one per "
+        "line or separated by NUL), - (such a list on standard input) or tar:- (a tar on standard "
+        "input, which is not kept).",
+    .examples = "  clpipe run ~/Pictures\n"
+                "  clpipe run photos scans -k 24 -o archive.h5\n"
+                "  clpipe run photos --feature hsv:bins=8x4x4,grid=3x3 --exclude '*.png'",
+    .operand_name = "SOURCE",
+    .min_operands = 1,
+    .max_operands = 65535,
+    .computes = true,
+    .group = {{"Result", result_rows},
+              {GROUP_INGEST},
+              {GROUP_IMAGES},
+              {"Clustering", cluster_rows},
+              {GROUP_TUNING},
+              {GROUP_CARRIED}},
+    .size = sizeof(OWN),
+    .run = run_run};

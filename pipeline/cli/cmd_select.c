@@ -3,8 +3,10 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
+#include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
@@ -16,9 +18,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct select_options {
+    struct options common;
+    const char *name, *clusters, *within, *without, *feature, *to_list;
+    uint64_t per_cluster, seed;
+    double semantic;
+    int method, prefer, metric;
+};
+
+#define OWN struct select_options
+
 static enum status check_options(uint64_t *count, double *alike, const struct options *options,
                                  struct error *err)
 {
+    const struct select_options *own = (const struct select_options *)options;
     const char *number = options->operand_count > 1 ? options->operand[1] : NULL;
     char shown[128];
     *count = 0;
@@ -27,19 +41,19 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
         return misuse(err, options->command, "N must be a number of images from 1 on, not '%s'",
                       path_for_message(shown, sizeof shown, number));
     if (options_given(options, "semantic")) {
-        *alike = options->semantic;
+        *alike = own->semantic;
         if (!(*alike > -1 && *alike < 1))
             return misuse(err, options->command, "--semantic must be a cosine between -1 and 1");
     }
-    if (!number && isnan(*alike) && options->per_cluster == 0)
+    if (!number && isnan(*alike) && own->per_cluster == 0)
         return misuse(err, options->command,
                       "say how many images: N, --per-cluster M or --semantic X");
-    if (!schema_name_valid(options->name))
+    if (!schema_name_valid(own->name))
         return misuse(err, options->command, "'%s' cannot be the name of a selection",
-                      path_for_message(shown, sizeof shown, options->name));
+                      path_for_message(shown, sizeof shown, own->name));
     if (options_given(options, "prefer") && isnan(*alike))
         return misuse(err, options->command, "--prefer requires --semantic");
-    return options_check_output(options, "--to-list", options->to_list, err);
+    return options_check_output(options, "--to-list", own->to_list, err);
 }
 
 static void summarise(const struct selection *selection, const struct options *options, double seconds)
@@ -128,30 +142,33 @@ static enum status write_list(const struct selection *selection, const char *fil
     return status == STATUS_OK ? sink_close(&list, true, err) : status;
 }
 
-enum status run_select(const struct options *options, struct error *err)
+static enum status run_select(const struct options *options, struct error *err)
 {
+    const struct select_options *own = (const struct select_options *)options;
     struct select_config config = {.file = options->operand[0],
-                                   .name = options->name,
-                                   .method = (unsigned)options->method,
-                                   .clusters = options->clusters,
-                                   .feature = options->feature,
-                                   .metric = options->metric,
-                                   .per_cluster = options->per_cluster,
-                                   .preference = (enum select_preference)options->prefer,
-                                   .within = options->within,
-                                   .seed = options->seed};
+                                   .name = own->name,
+                                   .method = (unsigned)own->method,
+                                   .clusters = own->clusters,
+                                   .feature = own->feature,
+                                   .metric = own->metric,
+                                   .per_cluster = own->per_cluster,
+                                   .preference = (enum select_preference)own->prefer,
+                                   .within = own->within,
+                                   .seed = own->seed};
     struct selection selection = {0};
-    enum status status = check_options(&config.count, &config.alike, options, err);
-    if (status == STATUS_OK && options->without)
-        status = flags_parse(&config.without, options->without, err);
+    enum status status = carried_check(options, config.file, err);
+    if (status == STATUS_OK)
+        status = check_options(&config.count, &config.alike, options, err);
+    if (status == STATUS_OK && own->without)
+        status = flags_parse(&config.without, own->without, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);
     options_machine(&config.machine, options);
     const int64_t start = clock_now();
     status = selection_make(&selection, &config, err);
-    if (status == STATUS_OK && options->to_list)
-        status = write_list(&selection, options->to_list, err);
+    if (status == STATUS_OK && own->to_list)
+        status = write_list(&selection, own->to_list, err);
     if (status == STATUS_OK && !options->dry_run)
         status = selection_store(&selection, options->force, err);
     if (status == STATUS_OK) {
@@ -162,3 +179,58 @@ enum status run_select(const struct options *options, struct error *err)
     selection_close(&selection);
     return status;
 }
+
+static const struct option rows[] = {
+    CHOICE("method", method, "balanced|nearest|diverse|random", "how to choose",
+           .initial = "balanced"),
+    TEXT("name", name, "NAME", "name of the selection", .initial = "selection"),
+    TEXT("clusters", clusters, "NAME", "clustering to choose by", .note = "the only one"),
+    NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster",
+           .initial = "0", .note = "any number"),
+    REAL("semantic", semantic, "X",
+         "leave out an image if one of its cluster that stays has a cosine of at least X with it",
+         .note = "none are left out"),
+    CHOICE("prefer", prefer, "nearest|best",
+           "which image stays: nearest to the centre, or best picture (most pixels, then most "
+           "bytes); with --semantic", .initial = "nearest"),
+    TEXT("within", within, "LIST",
+         "choose from these: a file of paths, one per line or separated by NUL",
+         .note = "all images"),
+    TEXT("without", without, "FLAG,...",
+         "not from images with one of these flags: dark, light, low-contrast, low-information, "
+         "blurry, grey, bordered (of files made with --quality), odd-aspect, odd-size, outlier "
+         "(of files with the neighbours of similar --all)"),
+    TEXT("feature", feature, "NAME", "feature whose rows diverse and --semantic compare",
+         .note = "that of the clustering"),
+    CHOICE("metric", metric, "euclidean|cosine|hellinger", "distance of diverse",
+           .note = "hellinger for l1 histograms, else euclidean"),
+    NUMBER("seed", seed, "N", "of random choices", .initial = "0"),
+    TEXT("to-list", to_list, "FILE", "also write the absolute path of each image, ended by NUL"),
+    DRY_RUN_ROW("store nothing"),
+    FORCE_ROW("replace a selection of the same name, and an existing list"),
+    SIZE("memory", common.memory, "SIZE", "limit on rows that are compared", .initial = "1G"),
+    {.name = NULL}};
+
+const struct command command_select = {
+    .name = "select",
+    .goal = GOAL_RESULTS,
+    .arguments = "F.h5 [N] [OPTIONS]",
+    .summary = "choose images: balanced, diverse, of those that are alike one",
+    .about =
+        "Chooses N images and stores the choice in the file as selections/NAME, with the reason for each. "
+        "balanced takes as many from each cluster as is possible, at random within it, and gives what small "
+        "clusters leave over to the others; where clusters have levels, so at each of them. nearest takes "
+        "those nearest to the centres, from all clusters in turn. diverse takes the image that is farthest "
+        "from all before, again and again. random takes any. The choice depends on the file, the options "
+        "and --seed alone; with balanced, nearest and random that of a smaller N is its beginning.",
+    .examples = "  clpipe select photos.h5 1000\n"
+                "  clpipe select photos.h5 500 --method diverse --name varied\n"
+                "  clpipe select photos.h5 --semantic 0.95 --name unlike --to-list unlike.list\n"
+                "  clpipe export photos.h5 --what selection --name varied",
+    .operand_name = "F.h5 or N",
+    .min_operands = 1,
+    .max_operands = 2,
+    .threads = true,
+    .group = {{"What to choose", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
+    .run = run_select};

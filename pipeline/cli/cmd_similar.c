@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/carried.h"
 #include "cli/class_query.h"
 #include "cli/clean.h"
 #include "cli/cluster_options.h"
@@ -25,6 +26,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What the command can be told. */
+struct similar_options {
+    struct options common;
+    uint64_t neighbours, expand;
+    const char *feature, *class_name, *vector, *onnxruntime;
+    int metric, format;
+    bool all, diffuse;
+};
+
+#define OWN struct similar_options
 
 struct similar {
     const struct options *options;
@@ -47,35 +59,36 @@ struct similar {
 static enum status check_options(struct similar *similar, struct error *err)
 {
     const struct options *options = similar->options;
+    const struct similar_options *own = (const struct similar_options *)options;
     const bool names = options->operand_count > 1;
     char shown[256];
-    if (options->all && names)
+    if (own->all && names)
         return misuse(err, options->command, "--all is about every image: leave out %s",
                       path_for_message(shown, sizeof shown, options->operand[1]));
-    const bool other = options->class_name || options->vector;
-    if (other && (names || options->all || (options->class_name && options->vector)))
+    const bool other = own->class_name || own->vector;
+    if (other && (names || own->all || (own->class_name && own->vector)))
         return misuse(err, options->command, "--class, --vector, --all or pictures: one of them");
-    if (options->class_name && (options->diffuse || options->expand || options_given(options, "metric")))
+    if (own->class_name && (own->diffuse || own->expand || options_given(options, "metric")))
         return misuse(err, options->command,
                       "--class ranks by a score: leave out --metric, --diffuse and --expand");
-    if (!options->all && !names && !other)
+    if (!own->all && !names && !other)
         return misuse(err, options->command,
                       "name a PICTURE or row:N after the file, --class NAME or --vector Q.npy, or --all to "
                       "store the neighbours of every image");
-    if (options->all && (options->output || options_given(options, "format")))
+    if (own->all && (options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--all stores neighbours in the file: it takes neither -o nor --format");
-    if (options->all && options->diffuse)
+    if (own->all && own->diffuse)
         return misuse(err, options->command,
                       "--all stores the nearest images by distance: leave out --diffuse");
-    if (options->all && options->expand)
+    if (own->all && own->expand)
         return misuse(err, options->command,
                       "--all stores the nearest images as they are: leave out --expand");
-    if (options->diffuse && options->expand)
+    if (own->diffuse && own->expand)
         return misuse(err, options->command, "--diffuse or --expand, not both");
-    if (!options->all && options->force && !options->output)
+    if (!own->all && options->force && !options->output)
         return misuse(err, options->command, "--force requires --all or -o FILE");
-    if (!options->all && !similar->output && json_owns_stdout(options))
+    if (!own->all && !similar->output && json_owns_stdout(options))
         return STATUS_OK; /* the JSON has the neighbours */
     return options_check_output(options, "-o", similar->output, err);
 }
@@ -201,9 +214,10 @@ static enum status search_values(struct outside *outside, struct similar *simila
 
 static enum status search_outside(struct similar *similar, struct error *err)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct matrix_input *input = &similar->similarity.input;
     const uint32_t dimension = ranked_columns(&input->rows);
-    const char *name = similar->options->feature ? similar->options->feature : input->about.name;
+    const char *name = own->feature ? own->feature : input->about.name;
     struct outside outside = {.count = 0};
     enum status status = find_files(&outside, similar, err);
     if (status == STATUS_OK && outside.count > 0) {
@@ -226,8 +240,9 @@ static enum status search_outside(struct similar *similar, struct error *err)
 /* --vector: of a row, or of one dimension. */
 static enum status search_vector(struct similar *similar, struct error *err)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct matrix_source *source = &similar->similarity.input.rows;
-    const char *file = similar->options->vector;
+    const char *file = own->vector;
     const uint32_t columns = ranked_columns(source);
     struct matrix_source row = {0};
     float *values = NULL;
@@ -329,12 +344,13 @@ static void put_json(struct json *json, const struct place *place)
 
 static void put_person(struct similar *similar, const struct place *place)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     if (place->row < 0)
         return;
     sink_printf(&similar->sink, "%5u  ", place->rank);
     if (place->score)
         sink_printf(&similar->sink, "%10.6g  ", *place->score);
-    if (!similar->options->class_name)
+    if (!own->class_name)
         sink_printf(&similar->sink, "%10.6g  ", sqrt(place->squared));
     sink_printf(&similar->sink, "%8" PRId64 "  ", place->row);
     sink_clean(&similar->sink, place->path);
@@ -351,6 +367,7 @@ static unsigned count_failed(const struct similar *similar)
 
 static enum status print_neighbours(struct similar *similar, struct error *err)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     struct result *result = similar->similarity.input.result;
     const uint32_t n = similar->similarity.config->n;
     struct result_image image;
@@ -381,7 +398,7 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
             sink_printf(&similar->sink, "%5s  ", "rank");
             if (similar->scores)
                 sink_printf(&similar->sink, "%10s  ", "score");
-            if (!similar->options->class_name)
+            if (!own->class_name)
                 sink_printf(&similar->sink, "%10s  ", "distance");
             sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
         }
@@ -441,10 +458,11 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
 
 static void json_begin(struct similar *similar)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct similarity *similarity = &similar->similarity;
     json_open_object(similar->json, NULL);
-    if (similar->options->class_name) {
-        json_string(similar->json, "class", similar->options->class_name);
+    if (own->class_name) {
+        json_string(similar->json, "class", own->class_name);
     } else {
         json_string(similar->json, "feature", similarity->input.about.name);
         json_string(similar->json, "metric", clustering_metric_names[similarity->metric]);
@@ -465,8 +483,9 @@ static void tell_failed(const struct similar *similar)
 
 static enum status answer(struct similar *similar, struct error *err)
 {
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
-    const bool scores = similar->options->diffuse || similar->options->class_name;
+    const bool scores = own->diffuse || own->class_name;
     similar->rows = malloc(similar->count * sizeof *similar->rows);
     similar->failed = calloc(similar->count, sizeof *similar->failed);
     similar->neighbours = malloc(places * sizeof *similar->neighbours);
@@ -481,11 +500,11 @@ static enum status answer(struct similar *similar, struct error *err)
     for (size_t i = 0; i < places; i++)
         similar->squared[i] = NAN;
     similar->rows[0] = 0;
-    if (similar->options->class_name)
+    if (own->class_name)
         return class_query(similar->neighbours, similar->scores, similar->similarity.config->n,
-                           similar->similarity.input.result, similar->options->feature,
-                           similar->options->class_name, err);
-    if (similar->options->vector)
+                           similar->similarity.input.result, own->feature,
+                           own->class_name, err);
+    if (own->vector)
         return search_vector(similar, err);
     enum status status = similarity_locate(similar->rows, similar->failed, &similar->similarity,
                                            similar->names, similar->count, err);
@@ -552,18 +571,19 @@ static enum status store(struct similar *similar, struct error *err)
 
 static enum status run_similar(const struct options *options, struct error *err)
 {
+    const struct similar_options *own = (const struct similar_options *)options;
     struct similar similar = {.options = options,
                               .json = &options->call->json,
                               .names = (const char *const *)options->operand + 1,
                               .count = options->operand_count - 1};
     struct similarity_config config = {.file = options->operand[0],
-                                       .feature = options->feature,
-                                       .metric = options->metric,
-                                       .n = (uint32_t)options->neighbours,
-                                       .expand = (uint32_t)options->expand,
-                                       .diffuse = options->diffuse,
+                                       .feature = own->feature,
+                                       .metric = own->metric,
+                                       .n = (uint32_t)own->neighbours,
+                                       .expand = (uint32_t)own->expand,
+                                       .diffuse = own->diffuse,
                                        .replace = options->force};
-    const char *const other = options->class_name ? options->class_name : options->vector;
+    const char *const other = own->class_name ? own->class_name : own->vector;
     if (other && similar.count == 0) {
         similar.names = &other;
         similar.count = 1;
@@ -571,20 +591,22 @@ static enum status run_similar(const struct options *options, struct error *err)
     if (options->output && !sink_is_stdout(options->output))
         similar.output = options->output;
     const int usual = !similar.output && isatty(STDOUT_FILENO) ? -1 : FORMAT_CSV;
-    enum status status = options_table_format(&similar.format, options, similar.output, usual, err);
+    enum status status = carried_check(options, own->all ? config.file : NULL, err);
+    if (status == STATUS_OK)
+        status = options_table_format(&similar.format, options, similar.output, usual, err);
     if (status == STATUS_OK)
         status = check_options(&similar, err);
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);
     options_machine(&config.machine, options);
-    if (options->class_name) { /* other rows than those of a feature are not needed */
+    if (own->class_name) { /* other rows than those of a feature are not needed */
         similar.similarity.config = &config;
         status = result_open(&similar.similarity.input.result, config.file, err);
     } else {
         status = similarity_open(&similar.similarity, &config, err);
     }
-    if (status == STATUS_OK && options->all) {
+    if (status == STATUS_OK && own->all) {
         status = store(&similar, err);
     } else if (status == STATUS_OK) {
         status = answer(&similar, err);
@@ -632,7 +654,7 @@ static const struct option rows[] = {
            "table format; npy: the rows alone, a line for each PICTURE", .initial = "csv",
            .note = "the extension of -o, else csv, on a terminal a table to read"),
     TABLE_ROW,
-    FLAG("force", force, "replace neighbours that are stored already, or an existing -o FILE"),
+    FORCE_ROW("replace neighbours that are stored already, or an existing -o FILE"),
     {.name = NULL}};
 
 const struct command command_similar = {
@@ -660,4 +682,5 @@ const struct command command_similar = {
     .joins_first = true,
     .computes = true,
     .group = {{"Neighbours", rows}, {GROUP_CARRIED}},
+    .size = sizeof(OWN),
     .run = run_similar};

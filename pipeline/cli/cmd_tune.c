@@ -13,6 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What the command can be told. */
+struct tune_options {
+    struct options common;
+    struct text_list features;
+    uint64_t bytes, rounds;
+    bool show, forget;
+};
+
+#define OWN struct tune_options
+
 struct table {
     struct transcript to;
     unsigned wrong; /* trials that counted wrong */
@@ -109,13 +119,14 @@ static enum status measure(struct table *table, struct tuning *tuning,
                            const struct ocl_device *device, const struct options *options,
                            struct error *err)
 {
+    const struct tune_options *own = (const struct tune_options *)options;
     struct ocl_context *context = NULL;
     struct tuner tuner = {
         .device = device, .stop = signals_stop(), .tried = show_trial, .context = table};
     const struct bench_config config = {
-        .bytes = options->bytes ? options->bytes : slot_bytes(device, options),
+        .bytes = own->bytes ? own->bytes : slot_bytes(device, options),
         .device_memory = options->device_memory,
-        .rounds = (unsigned)options->rounds,
+        .rounds = (unsigned)own->rounds,
     };
     /* What cannot be kept is better said before a minute of measuring. */
     enum status status = tuning_save(tuning, device, err);
@@ -125,7 +136,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
         status = bench_open(&tuner.bench, context, &config, err);
     show_head(table, "    GB/s");
     json_open_array(table->to.json, "tried");
-    const struct text_list *specs = &options->features;
+    const struct text_list *specs = &own->features;
     const unsigned count = specs->count ? specs->count : TUNING_CLASSES;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         status =
@@ -143,6 +154,7 @@ static enum status measure(struct table *table, struct tuning *tuning,
 static enum status tune_device(struct table *table, unsigned chosen, const struct options *options,
                                struct error *err)
 {
+    const struct tune_options *own = (const struct tune_options *)options;
     const struct ocl_device *device = &options->call->compute.devices.device[chosen];
     struct tuning tuning;
     bool found = false;
@@ -155,16 +167,16 @@ static enum status tune_device(struct table *table, unsigned chosen, const struc
     json_open_object(table->to.json, NULL);
     report_bytes(table->to.json, "device", device->name);
     report_bytes(table->to.json, "driver", device->driver);
-    if (options->forget) {
+    if (own->forget) {
         status = tuning_forget(&found, device, err);
         if (status == STATUS_OK)
             sink_text(sink, found ? "discarded\n" : "nothing was stored\n");
         json_bool(table->to.json, "forgotten", found);
     } else {
         tuning_load(&tuning, device);
-        if (!options->show)
+        if (!own->show)
             status = measure(table, &tuning, device, options, err);
-        if (!options->show && status == STATUS_OK)
+        if (!own->show && status == STATUS_OK)
             sink_text(sink, "kept:\n");
         if (status == STATUS_OK)
             status = show_tuning(table, &tuning, device, options, err);
@@ -177,15 +189,16 @@ static enum status tune_device(struct table *table, unsigned chosen, const struc
 
 static enum status check_options(const struct options *options, struct error *err)
 {
+    const struct tune_options *own = (const struct tune_options *)options;
     const bool measures = options_given(options, "feature") || options_given(options, "bytes") ||
                           options_given(options, "rounds");
-    if (options->show && options->forget)
+    if (own->show && own->forget)
         return misuse(err, options->command, "--show and --forget cannot be combined");
-    if (measures && (options->show || options->forget))
+    if (measures && (own->show || own->forget))
         return misuse(err, options->command,
                       "--%s cannot be combined with --feature, --bytes or --rounds",
-                      options->show ? "show" : "forget");
-    return compute_check_specs(options->features.text, options->features.count, options, err);
+                      own->show ? "show" : "forget");
+    return compute_check_specs(own->features.text, own->features.count, options, err);
 }
 
 static enum status run_tune(const struct options *options, struct error *err)
@@ -244,4 +257,5 @@ const struct command command_tune = {
     .computes = true,
     .ranks_apart = true,
     .group = {{"What to measure", rows}},
+    .size = sizeof(OWN),
     .run = run_tune};

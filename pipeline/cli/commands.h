@@ -12,12 +12,6 @@ extern const struct command command_run, command_ingest, command_list, command_c
     command_report, command_export, command_select, command_remove, command_rename, command_devices,
     command_formats, command_self_test, command_bench, command_ndrange, command_tune;
 
-/* Of those whose texts are in commands.c. */
-enum status run_run(const struct options *options, struct error *err);
-enum status run_ingest(const struct options *options, struct error *err);
-enum status run_cluster(const struct options *options, struct error *err);
-enum status run_select(const struct options *options, struct error *err);
-
 /* --version. */
 enum status print_version(struct error *err);
 

@@ -1,5 +1,6 @@
 /* describe.c: an ingest of a few pictures. */
 #include "cli/describe.h"
+#include "cli/commands.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "cli/compute.h"
@@ -94,13 +95,14 @@ static void add_parameters(struct arguments *a, const struct parameters *paramet
 
 static void add_machine(struct arguments *a, const struct options *options)
 {
+    const char *const *runtime = option_at(options, "onnxruntime");
     if (options->device) {
         add(a, "--device");
         add(a, options->device);
     }
-    if (options->onnxruntime) {
+    if (runtime && *runtime) {
         add(a, "--onnxruntime");
-        add(a, options->onnxruntime);
+        add(a, *runtime);
     }
     if (options->threads)
         add_number(a, "--threads", options->threads);
@@ -128,25 +130,24 @@ static enum status check_feature(const struct result *result, const char *name, 
 
 static enum status run_ingest(const struct arguments *a, struct error *err)
 {
-    const char *nearest;
-    struct options options;
+    struct options *options;
     struct ingest_plan plan = {0};
     struct ingest_report report;
     struct call call = {.json = {.failed = true}};
-    enum status status =
-        options_parse(&options, command_find("ingest", &nearest), a->count, a->text, err);
-    options.call = &call;
-    if (status == STATUS_OK)
-        status = ingest_plan_open(&plan, &options, err);
-    if (status == STATUS_OK)
-        status = compute_open(&options, false, err);
+    enum status status = options_parse(&options, &command_ingest, a->count, a->text, err);
     if (status == STATUS_OK) {
-        progress_init(&call.progress, &options);
+        options->call = &call;
+        status = ingest_plan_open(&plan, options, err);
+    }
+    if (status == STATUS_OK)
+        status = compute_open(options, false, err);
+    if (status == STATUS_OK) {
+        progress_init(&call.progress, options);
         status = ingest_step(&report, &plan, NULL, NULL, err);
     }
     status = compute_close(&call.compute, status, err);
     ingest_plan_close(&plan);
-    options_clear(&options);
+    options_close(&options);
     return status;
 }
 

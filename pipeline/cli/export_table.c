@@ -120,7 +120,7 @@ static enum status field_path(struct line *line, const char *name, const char *p
 {
     struct export *export = line->export;
     const char *absolute;
-    if (!export->options->absolute_paths) {
+    if (!export->own->absolute_paths) {
         field_text(line, name, path);
         return STATUS_OK;
     }
@@ -902,7 +902,7 @@ static enum status export_rows_chosen(struct export *export, const struct select
 static enum status export_selection(struct export *export, struct error *err)
 {
     struct selections selections;
-    const char *name = export->options->name;
+    const char *name = export->own->name;
     char shown[256], names[512] = "";
     enum status status = selections_list(&selections, export->result, err);
     const struct selection_about *about =
@@ -926,7 +926,7 @@ static enum status export_selection(struct export *export, struct error *err)
 
 enum status export_table(struct export *export, struct error *err)
 {
-    switch ((enum export_what) export->options->what) {
+    switch ((enum export_what) export->own->what) {
     case WHAT_FEATURES:
         return export_features(export, err);
     case WHAT_LABELS:

@@ -8,8 +8,18 @@
 #include "file/result.h"
 #include "matrix/matrix.h"
 
+/* What clpipe export can be told. */
+struct export_options {
+    struct options common;
+    int what, format, link;
+    const char *feature, *name, *to, *selection;
+    bool absolute_paths, shuffle;
+    uint64_t samples, shard_bytes, seed;
+};
+
 struct export {
     const struct options *options;
+    const struct export_options *own; /* the same */
     const char *output;        /* of -o; NULL: standard output */
     int format;                /* enum export_format */
     struct result *result;

@@ -245,7 +245,7 @@ static int link_text(struct tree *tree, const char *path)
     const size_t length = (size_t)(name - path);
     free(tree->link);
     tree->link = NULL;
-    if (tree->export->options->absolute_paths) {
+    if (tree->export->own->absolute_paths) {
         tree->link = strdup(path);
         return tree->link ? 0 : ENOMEM;
     }
@@ -268,7 +268,7 @@ static int link_text(struct tree *tree, const char *path)
 static int make_entry(struct tree *tree, const char *path, const char *name)
 {
     int failed = 0;
-    switch ((enum export_link)tree->export->options->link) {
+    switch ((enum export_link)tree->export->own->link) {
     case LINK_COPY:
         return copy_file(tree->root, name, path);
     case LINK_HARD:
@@ -310,19 +310,19 @@ static enum status add_image(struct tree *tree, const struct result_image *image
     snprintf(name, sizeof name, "%s/%s", tree->folder[label], entry);
     const int failed = make_entry(tree, path, name);
     const bool unable = failed == EPERM || failed == EOPNOTSUPP || failed == ENOSYS;
-    if (unable && tree->export->options->link == LINK_SYMBOLIC)
+    if (unable && tree->export->own->link == LINK_SYMBOLIC)
         return error_set(err, STATUS_FAILED,
                          "the file system of %s has no symbolic links: use --link copy",
                          path_for_message(shown, sizeof shown, tree->target));
     if ((unable || failed == EXDEV || failed == EMLINK) &&
-        tree->export->options->link == LINK_HARD)
+        tree->export->own->link == LINK_HARD)
         return error_set(err, STATUS_FAILED,
                          "%s cannot be hard-linked there (another file system, one without links, or "
                          "not yours): use --link %scopy",
                          path_for_message(shown, sizeof shown, path),
                          symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
     if (failed)
-        return trouble(err, failed, tree->export->options->link == LINK_COPY ? "copy" : "link",
+        return trouble(err, failed, tree->export->own->link == LINK_COPY ? "copy" : "link",
                        name);
     sink_write(&tree->marker, name, strlen(name) + 1);
     index_line(tree, image, label, tree->rank[row], tree->export->distances[row], entry);
@@ -519,7 +519,7 @@ static enum status open_table(struct sink *sink, const struct tree *tree, const 
 
 static enum status begin(struct tree *tree, struct error *err)
 {
-    const char *target = tree->export->options->to;
+    const char *target = tree->export->own->to;
     size_t length = strlen(target);
     while (length > 1 && target[length - 1] == '/')
         length--;
@@ -627,7 +627,7 @@ static enum status write_tree(struct tree *tree, struct tree_counts *counts, str
                               struct error *err)
 {
     static const char *const links[] = {"symlink", "hard", "copy"};
-    const char *link = links[export->options->link];
+    const char *link = links[export->own->link];
     char *index = NULL, *marker = NULL, stamp[STAMP];
     enum status status = open_table(&tree->index, tree, INDEX, &index, err);
     if (status == STATUS_OK)

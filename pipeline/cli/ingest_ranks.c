@@ -100,7 +100,8 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
                               struct error *err)
 {
     char *target = NULL;
-    *out = (struct ingest_ranks){.own = *options, .output = options->output};
+    *out = (struct ingest_ranks){.own = *(const struct ingest_options *)options,
+                                .output = options->output};
     if (!options->merges_shards)
         return STATUS_OK;
     if (!options->output)
@@ -111,11 +112,11 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
             err, STATUS_USAGE,
             "--shard mpi: clpipe has no module for this launcher: give each rank a file "
             "by -o 'NAME-" SHARD_PLACE ".h5', and join them with clpipe merge");
-    out->own.share = (struct list_share){.count = 0};
+    out->own.image.common.share = (struct list_share){.count = 0};
     if (!out->comm)
         return STATUS_OK;
-    out->own.share.index = out->comm->rank;
-    out->own.share.count = out->comm->size;
+    out->own.image.common.share.index = out->comm->rank;
+    out->own.image.common.share.count = out->comm->size;
     enum status status = output_resolve(&target, options->output, err);
     if (status == STATUS_OK && asprintf(&out->parts, "%s" PARTS, target) < 0) {
         out->parts = NULL;
@@ -126,7 +127,7 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
     if (status == STATUS_OK && out->comm->rank == 0)
         status = look_at_output(out, target, err);
     if (status == STATUS_OK)
-        out->own.output = out->path[out->comm->rank];
+        out->own.image.common.output = out->path[out->comm->rank];
     free(target);
     /* The directory is there. */
     return status == STATUS_OK ? comm_processes_meet(out->comm, err) : status;
@@ -172,7 +173,7 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
     enum status status = fclose(stream) == 0 ? STATUS_OK : error_memory(err, 4096, "the sources");
     if (status == STATUS_OK)
         status =
-            processes_agree(ranks->own.processes, text, "options or sources in their parts", err);
+            processes_agree(ranks->own.image.common.processes, text, "options or sources in their parts", err);
     if (status == STATUS_USAGE)
         error_remedy(err, REMEDY_SAME_PARTS);
     free(text);
@@ -431,7 +432,7 @@ static void add_reports(struct ingest_report *sum, const struct outcome *all, ui
 static enum status merge_parts(struct ingest_report *report, struct ingest_ranks *ranks,
                                struct error *err)
 {
-    const struct options *options = &ranks->own;
+    const struct options *options = &ranks->own.image.common;
     const unsigned count = ranks->comm->size;
     struct merge_report merged;
     char host[128] = "", shown[256], source[256], *target = NULL;
@@ -446,13 +447,13 @@ static enum status merge_parts(struct ingest_report *report, struct ingest_ranks
     const struct merge_config config = {.input = (const char *const *)ranks->path,
                                         .count = count,
                                         .output = ranks->output,
-                                        .keep_objects = !options->fresh,
+                                        .keep_objects = !ranks->own.fresh,
                                         .run = &run,
                                         .stop = signals_stop(),
                                         .progress = progress_phase,
                                         .progress_context = ranks->progress};
     enum status status = output_resolve(&target, ranks->output, err);
-    if (status == STATUS_OK && !options->fresh)
+    if (status == STATUS_OK && !ranks->own.fresh)
         status = merge_look(&current, target, (const char *const *)ranks->name, count, err);
     free(target);
     if (status == STATUS_OK && !current) {

@@ -5,14 +5,14 @@
 #ifndef CLPIPE_CLI_INGEST_RANKS_H
 #define CLPIPE_CLI_INGEST_RANKS_H
 
-#include "cli/options.h"
+#include "cli/ingest_options.h"
 #include "cli/progress.h"
 #include "ingest/ingest_config.h"
 #include "walk/place.h"
 
 struct ingest_ranks {
     struct comm *comm;  /* NULL: this process works alone, on `own` */
-    struct options own; /* the command's, but for the output and the share; what it points to is the
+    struct ingest_options own; /* the command's, but for the output and the share; what it points to is the
                              command's or this struct's */
     const char *output; /* the merged file, as the command names it */
     char *parts;        /* directory of the parts */

@@ -69,6 +69,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
                                     const struct options *options, uint64_t limit,
                                     struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct json json;
     char word[32];
     json_init(&json, true);
@@ -84,21 +85,21 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     }
     json_close_array(&json);
     json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
-    if (options->icc)
+    if (ingest->image.icc)
         json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
-    json_uint(&json, "max_pixels", options->max_pixels);
-    json_uint(&json, "max_scans", options->max_scans);
-    json_uint(&json, "decode_scale", 1u << options->decode_scale);
-    if (options->max_decode_seconds > 0)
-        json_double(&json, "max_decode_seconds", options->max_decode_seconds);
-    json_bool(&json, "follow_symlinks", options->follow_symlinks);
-    if (options->archives)
+    json_uint(&json, "max_pixels", ingest->image.max_pixels);
+    json_uint(&json, "max_scans", ingest->image.max_scans);
+    json_uint(&json, "decode_scale", 1u << ingest->image.decode_scale);
+    if (ingest->image.max_decode_seconds > 0)
+        json_double(&json, "max_decode_seconds", ingest->image.max_decode_seconds);
+    json_bool(&json, "follow_symlinks", ingest->image.walk.follow_symlinks);
+    if (ingest->image.walk.archives)
         json_bool(&json, "archives", true);
-    if (options->sidecar)
+    if (ingest->sidecar)
         json_bool(&json, "sidecar", true);
-    json_bool(&json, "hidden", options->hidden);
-    json_list(&json, "include", &options->include);
-    json_list(&json, "exclude", &options->exclude);
+    json_bool(&json, "hidden", ingest->image.walk.hidden);
+    json_list(&json, "include", &ingest->image.walk.include);
+    json_list(&json, "exclude", &ingest->image.walk.exclude);
     json_uint(&json, "limit", limit);
     json_close_object(&json);
     const char *text = json_finish(&json);
@@ -144,17 +145,19 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
 /* The limit that the file was made with: what it has stays, whatever the limit of a further run. */
 static uint64_t stored_limit(const struct takeover *t, const struct options *options)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     if (!t->file)
-        return options->limit;
-    if (!t->limit || !options->limit)
+        return ingest->image.limit;
+    if (!t->limit || !ingest->image.limit)
         return 0;
-    return t->limit > options->limit ? t->limit : options->limit;
+    return t->limit > ingest->image.limit ? t->limit : ingest->image.limit;
 }
 
 /* Whether --retrain is given and some of the features have codebooks. */
 static bool learns(const struct feature_set *features, const struct options *options)
 {
-    for (unsigned i = 0; options->retrain && i < features->count; i++)
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
+    for (unsigned i = 0; ingest->retrain && i < features->count; i++)
         if (features->feature[i].kind->descriptor)
             return true;
     return false;
@@ -172,20 +175,21 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
 /* Whether --quality asks for a feature that is not there. */
 static bool lacks_quality(const struct takeover *t, const struct options *options)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     for (unsigned i = 0; i < t->features.count; i++)
         if ((t->file || t->unfinished) && t->features.feature[i].kind == &feature_quality)
             return false;
-    return options->quality;
+    return ingest->quality;
 }
 
-static enum status check_quality(const struct feature_set *features, const struct options *all,
+static enum status check_quality(const struct feature_set *features, const struct ingest_options *all,
                                  const struct options *options, struct error *err)
 {
     for (unsigned i = 0; i < features->count; i++)
-        if (features->feature[i].kind == &feature_quality && all->decode_scale != 0)
+        if (features->feature[i].kind == &feature_quality && all->image.decode_scale != 0)
             return misuse(err, options->command,
                           "--decode-scale %u: quality is about the whole picture, and takes only 1",
-                          1u << all->decode_scale);
+                          1u << all->image.decode_scale);
     return STATUS_OK;
 }
 
@@ -194,22 +198,23 @@ static enum status check_quality(const struct feature_set *features, const struc
 static enum status choose_features(struct ingest_plan *plan, const struct preset **out,
                                    const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct takeover *t = &plan->takeover;
     const char *specs[FEATURE_MAX + 1];
-    const char *const *spec = options->features.text;
-    unsigned count = options->features.count;
-    const struct preset *preset = options->preset >= 0 ? &presets[options->preset] : NULL;
+    const char *const *spec = ingest->features.text;
+    unsigned count = ingest->features.count;
+    const struct preset *preset = ingest->preset >= 0 ? &presets[ingest->preset] : NULL;
     if (preset && count > 0)
         return misuse(err, options->command, "--preset and --feature cannot be combined");
     if (!preset && count == 0 && !t->file && !t->unfinished) {
         preset = preset_find(PRESET_DEFAULT);
-        if (options->blur)
+        if (ingest->blur)
             return misuse(err, options->command,
                           "--blur needs --feature: the features of the default, preset %s, take none",
                           preset->name);
     }
     *out = preset;
-    plan->keeps_few = preset && has_preset(t, preset->few) && !options->add;
+    plan->keeps_few = preset && has_preset(t, preset->few) && !ingest->add;
     if (preset && !has_preset(t, preset) && !plan->keeps_few) {
         count = preset_count(preset);
         for (unsigned i = 0; i < count; i++)
@@ -240,22 +245,23 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
 static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
                             const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     char *parameters = NULL;
-    plan->few.features.store = (enum feature_store)options->store;
+    plan->few.features.store = (enum feature_store)ingest->store;
     for (unsigned i = 0; i < preset_count(few); i++) {
         enum status status = feature_set_add(&plan->few.features, few->feature[i].spec,
-                                             (enum feature_normalize)options->normalize, err);
+                                             (enum feature_normalize)ingest->normalize, err);
         if (status != STATUS_OK)
             return status;
     }
-    if (options->quality) {
+    if (ingest->quality) {
         const enum status added =
             feature_set_add(&plan->few.features, feature_quality.name, NORMALIZE_L1, err);
         if (added != STATUS_OK)
             return added;
     }
     enum status status =
-        write_parameters(&parameters, &plan->few.features, &plan->takeover.options,
+        write_parameters(&parameters, &plan->few.features, &plan->takeover.options.image.common,
                          stored_limit(&plan->takeover, options), err);
     plan->few.parameters = parameters;
     plan->few.preset = preset_json(few);
@@ -269,6 +275,7 @@ static enum status plan_few(struct ingest_plan *plan, const struct preset *few,
 static enum status plan_update(struct ingest_plan *plan, const struct options *options,
                                struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct takeover *t = &plan->takeover;
     const struct preset *preset = NULL;
     enum status status = choose_features(plan, &preset, options, err);
@@ -281,12 +288,12 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
     plan->redo = added || learns(&plan->features, options);
     if (status != STATUS_OK)
         return status;
-    if (options->retrain && !learns(&plan->features, options)) {
+    if (ingest->retrain && !learns(&plan->features, options)) {
         char shown[256];
         return error_set(err, STATUS_USAGE, "--retrain: %s has no codebooks",
                          path_for_message(shown, sizeof shown, options->output));
     }
-    if (plan->redo || options->add_codes)
+    if (plan->redo || ingest->add_codes)
         return walk_all(plan,
                         added        ? "--add"
                         : plan->redo ? "--retrain"
@@ -307,10 +314,11 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
 static enum status check_codebook_used(const struct ingest_plan *plan, const struct options *options,
                                        struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     for (unsigned i = 0; i < plan->features.count; i++)
         if (plan->features.feature[i].kind->descriptor)
             return STATUS_OK;
-    return options->codebook ? misuse(err, options->command, "--codebook: no feature needs one")
+    return ingest->codebook ? misuse(err, options->command, "--codebook: no feature needs one")
                              : STATUS_OK;
 }
 
@@ -318,10 +326,11 @@ static enum status check_codebook_used(const struct ingest_plan *plan, const str
 static enum status check_shard_codebooks(const struct ingest_plan *plan,
                                          const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     char preset[32] = "";
     if (plan->takeover.share.count <= 1 || options->dry_run)
         return STATUS_OK;
-    if (plan->preset && options->features.count == 0)
+    if (plan->preset && ingest->features.count == 0)
         parameters_text(preset, sizeof preset, plan->preset, "name");
     for (unsigned i = 0; i < plan->features.count; i++) {
         const struct feature *feature = &plan->features.feature[i];
@@ -344,26 +353,27 @@ static enum status check_shard_codebooks(const struct ingest_plan *plan,
 enum status ingest_plan_open(struct ingest_plan *out, const struct options *options,
                              struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     memset(out, 0, sizeof *out);
-    runtime_configure(&(struct runtime_config){.library = options->onnxruntime,
+    runtime_configure(&(struct runtime_config){.library = ingest->onnxruntime,
                                                .threads = compute_threads(options),
-                                               .isolate = options->isolate});
+                                               .isolate = ingest->image.isolate});
     if (!options->output && !options->dry_run)
         return misuse(err, options->command, "the output is missing: give -o F.h5");
-    if (options->icc && !decode_icc_library())
+    if (ingest->image.icc && !decode_icc_library())
         return error_set(err, STATUS_FAILED,
                          "this build cannot apply ICC profiles: install liblcms2-dev and build "
                          "again, or leave out --icc apply");
     enum status status = compute_variant(&out->variant, "histogram-variant",
-                                         options->histogram_variant, options, err);
+                                         ingest->histogram_variant, options, err);
     if (status != STATUS_OK)
         goto out;
     status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         goto out;
-    if (options->strict && options_given(options, "allow-failures"))
+    if (ingest->strict && options_given(options, "allow-failures"))
         status = misuse(err, options->command, "--strict and --allow-failures cannot be combined");
-    else if (options->add && options->fresh)
+    else if (ingest->add && ingest->fresh)
         status = misuse(err, options->command, "--add and --fresh cannot be combined");
     if (status == STATUS_OK)
         status = takeover_open(&out->takeover, options, err);
@@ -375,7 +385,7 @@ enum status ingest_plan_open(struct ingest_plan *out, const struct options *opti
     if ((status = check_codebook_used(out, options, err)) ||
         (status = check_shard_codebooks(out, options, err)))
         goto out;
-    status = write_parameters(&out->parameters, &out->features, &out->takeover.options,
+    status = write_parameters(&out->parameters, &out->features, &out->takeover.options.image.common,
                               stored_limit(&out->takeover, options), err);
 out:
     if (status != STATUS_OK)
@@ -395,12 +405,13 @@ void ingest_plan_close(struct ingest_plan *plan)
 
 static void read_decode(struct decode_options *out, const struct options *options)
 {
+    const struct image_options *image = (const struct image_options *)options;
     decode_options_default(out);
-    out->alpha = (enum alpha_mode)options->alpha;
-    out->max_pixels = options->max_pixels;
-    out->max_scans = (uint32_t)options->max_scans;
-    out->scale = 1u << options->decode_scale;
-    out->icc = options->icc != 0;
+    out->alpha = (enum alpha_mode)image->alpha;
+    out->max_pixels = image->max_pixels;
+    out->max_scans = (uint32_t)image->max_scans;
+    out->scale = 1u << image->decode_scale;
+    out->icc = image->icc != 0;
 }
 
 static uint64_t memory_of(const struct options *options, bool streams)
@@ -413,46 +424,48 @@ static uint64_t memory_of(const struct options *options, bool streams)
 
 enum status ingest_isolate(struct isolate **out, const struct options *options, struct error *err)
 {
+    const struct image_options *image = (const struct image_options *)options;
     struct isolate_config config = {
         .slot_bytes = bounds_isolate_slot(memory_of(options, false), compute_threads(options)),
-        .max_seconds = options->max_decode_seconds,
+        .max_seconds = image->max_decode_seconds,
         .headers_only = options->dry_run,
         .stop = signals_stop()};
     *out = NULL;
-    if (!options->isolate && options->max_decode_seconds > 0)
+    if (!image->isolate && image->max_decode_seconds > 0)
         return misuse(err, options->command,
                       "--max-decode-seconds requires --isolate: only a decoder in a separate "
                       "process can be stopped");
-    if (!options->isolate)
+    if (!image->isolate)
         return STATUS_OK;
     read_decode(&config.options, options);
     return isolate_open(out, &config, err);
 }
 
-static struct walk_options walk_options_of(const struct options *options,
-                                           const char *const *sources,
-                                           const char *const *directories, unsigned count,
-                                           const struct list_share *share)
+struct walk_options ingest_walk_options(const struct options *options, const struct walk_given *given)
 {
-    return (struct walk_options){.sources = sources,
-                                 .directories = directories,
-                                 .source_count = count,
-                                 .include = options->include.text,
-                                 .include_count = options->include.count,
-                                 .exclude = options->exclude.text,
-                                 .exclude_count = options->exclude.count,
-                                 .follow_symlinks = options->follow_symlinks,
-                                 .archives = options->archives,
-                                 .hidden = options->hidden,
-                                 .shard_index = share->index,
-                                 .shard_count = share->count,
-                                 .limit = options->limit};
+    return (struct walk_options){.sources = options->operand,
+                                 .source_count = options->operand_count,
+                                 .include = given->include.text,
+                                 .include_count = given->include.count,
+                                 .exclude = given->exclude.text,
+                                 .exclude_count = given->exclude.count,
+                                 .follow_symlinks = given->follow_symlinks,
+                                 .archives = given->archives,
+                                 .hidden = given->hidden};
 }
 
-struct walk_options ingest_walk_options(const struct options *options)
+/* With the sources and the share of the file to be. */
+static struct walk_options walk_of(const struct takeover *t)
 {
-    return walk_options_of(options, options->operand, NULL, options->operand_count,
-                           &(struct list_share){.count = 0});
+    const struct image_options *image = &t->options.image;
+    struct walk_options out = ingest_walk_options(&image->common, &image->walk);
+    out.sources = t->places.walked;
+    out.directories = t->places.directory;
+    out.source_count = t->places.count;
+    out.shard_index = t->share.index;
+    out.shard_count = t->share.count;
+    out.limit = image->limit;
+    return out;
 }
 
 static enum status find_devices(void *context, struct ingest_devices *found, struct error *err)
@@ -493,8 +506,8 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
                          format_number_of(number, sizeof number, files, "file"));
     if (!plan->keeps_few)
         return STATUS_OK;
-    option_choice(preset, sizeof preset, &t->options, "preset");
-    path_for_message(shown, sizeof shown, t->options.output);
+    option_choice(preset, sizeof preset, &t->options.image.common, "preset");
+    path_for_message(shown, sizeof shown, t->options.image.common.output);
     if (files < INGEST_FEW || t->too_alike) {
         log_message(LOG_NOTICE, "notice: %s keeps the features of few images; --add adds those of "
                                 "preset %s", shown, preset);
@@ -502,7 +515,7 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
     }
     error_set(err, STATUS_USAGE, "%s has the features of few images, not those of preset %s", shown,
               preset);
-    takeover_advise_add(err, &t->options);
+    takeover_advise_add(err, &t->options.image.common);
     return STATUS_USAGE;
 }
 
@@ -510,14 +523,14 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                         struct isolate *isolate, struct ingest_ranks *ranks, struct error *err)
 {
     const struct takeover *takeover = &plan->takeover;
-    const struct options *options = &takeover->options;
+    const struct ingest_options *ingest = &takeover->options;
+    const struct options *options = &ingest->image.common;
     const struct compute *compute = &options->call->compute;
     const uint64_t memory = memory_of(options, false);
     uint64_t shared =
         isolate ? bounds_isolate_slot(memory, compute_threads(options)) * compute->threads : 0;
     struct ingest_config config = {
-        .walk = walk_options_of(options, takeover->places.walked, takeover->places.directory,
-                                takeover->places.count, &takeover->share),
+        .walk = walk_of(takeover),
         .features = plan->features,
         .few = plan->has_few ? &plan->few : NULL,
         .store = {.output = options->output,
@@ -531,20 +544,19 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                   .earlier = takeover->file ? takeover->places.earlier : NULL,
                   .redo = plan->redo,
                   .remade = plan->remade,
-                  .compress = options->compress,
-                  .fresh = options->fresh,
-                  .retry_failed = options->retry_failed,
+                  .compress = ingest->compress,
+                  .fresh = ingest->fresh,
+                  .retry_failed = ingest->retry_failed,
                   .retry_limited = takeover_raises_limits(takeover),
-                  .require_codes = options->add_codes},
-        .sidecars = options->sidecar,
-        .checksum = options->checksum,
-        .strict = options->strict,
-        .allow_removal = options->allow_removal,
+                  .require_codes = ingest->add_codes},
+        .sidecars = ingest->sidecar,
+        .checksum = ingest->checksum,
+        .strict = ingest->strict,
+        .allow_removal = ingest->allow_removal,
         .thumbnails = options_given(options, "thumbnails") ? THUMBNAILS_WANTED
-                      : strcmp(options->command->name, "run") == 0 && !options->no_report
-                          ? THUMBNAILS_NEW_FILES
-                          : THUMBNAILS_KEPT,
-        .thumbnail_size = (uint32_t)options->thumbnails,
+                      : plan->thumbnails                   ? THUMBNAILS_NEW_FILES
+                                                           : THUMBNAILS_KEPT,
+        .thumbnail_size = (uint32_t)ingest->thumbnails,
         .dry_run = options->dry_run,
         .find_devices = find_devices,
         .find_devices_context = (void *)(uintptr_t)options,
@@ -554,10 +566,10 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         .memory = memory - shared,
         .memory_streams = memory_of(options, true) - shared,
         .device_memory = options->device_memory,
-        .slot_bytes = options->slot_size,
-        .slot_count = (unsigned)options->slots,
+        .slot_bytes = ingest->slot_size,
+        .slot_count = (unsigned)ingest->slots,
         .variant = plan->variant,
-        .jpeg = (enum plan_jpeg)options->jpeg_pixels,
+        .jpeg = (enum plan_jpeg)ingest->jpeg_pixels,
         .stop = signals_stop(),
         .progress = progress_ingest,
         .progress_context = &options->call->progress,
@@ -583,14 +595,15 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
 }
 
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
-                         uint32_t *pictures, const struct feature_set *given,
+                         uint32_t *pictures, const struct feature_set *given, uint32_t sample,
                          const struct options *options, struct isolate *isolate, struct error *err)
 {
     enum status status = ingest_look_for_sources(options, err);
     if (status != STATUS_OK)
         return status;
+    const struct image_options *image = (const struct image_options *)options;
     struct ingest_config config = {
-        .walk = ingest_walk_options(options),
+        .walk = ingest_walk_options(options, &image->walk),
         .features = *given,
         .find_devices = find_devices,
         .find_devices_context = (void *)(uintptr_t)options,
@@ -602,18 +615,19 @@ enum status ingest_learn(struct codebooks *codebooks, struct feature_set *featur
         .progress = progress_ingest,
         .progress_context = &options->call->progress,
     };
+    config.walk.limit = image->limit;
     read_decode(&config.decode, options);
-    status = codebook_job_run(codebooks, features, pictures, &config, (uint32_t)options->sample,
-                              err);
+    status = codebook_job_run(codebooks, features, pictures, &config, sample, err);
     progress_end(&options->call->progress);
     return status;
 }
 
 enum status ingest_verdict(const struct ingest_report *report, const struct options *options)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const uint64_t failed = options->dry_run ? report->images_failed
                                              : failures_counted(report->summary.by_reason),
                    images = options->dry_run ? report->images_ok : report->summary.images;
-    return share_covers(&options->allow_failures, failed, images + failed) ? STATUS_OK
+    return share_covers(&ingest->allow_failures, failed, images + failed) ? STATUS_OK
                                                                            : STATUS_PARTIAL;
 }

@@ -3,7 +3,7 @@
 #define CLPIPE_CLI_INGEST_STEP_H
 
 #include "cli/compute.h"
-#include "cli/options.h"
+#include "cli/ingest_options.h"
 #include "cli/progress.h"
 #include "cli/takeover.h"
 #include "ingest/ingest.h"
@@ -22,6 +22,7 @@ struct ingest_plan {
     const char *remade;           /* a clustering that is made anew afterwards, or NULL */
     uint64_t most_clusters; /* that are asked for; 0: none */
     bool keeps_few;         /* a preset is asked for, and the file has the features of few images */
+    bool thumbnails;        /* of a new file, where they are not asked for */
     bool redo; /* features are added, or learned anew: every image is decoded again */
     struct takeover takeover;
 };
@@ -39,16 +40,17 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
 enum status ingest_step(struct ingest_report *report, const struct ingest_plan *plan,
                         struct isolate *isolate, struct ingest_ranks *ranks, struct error *err);
 
-/* Learns codebooks alone, as the options say: codebook_job_run. */
+/* Learns codebooks alone from so many images, as the options of the images say: codebook_job_run. */
 enum status ingest_learn(struct codebooks *codebooks, struct feature_set *features,
-                         uint32_t *pictures, const struct feature_set *given,
+                         uint32_t *pictures, const struct feature_set *given, uint32_t sample,
                          const struct options *options, struct isolate *isolate, struct error *err);
 
 /* Sources that are not there are a mistyped command line. What else may be wrong with one, the walk
  * says. */
 enum status ingest_look_for_sources(const struct options *options, struct error *err);
 /* The operands as sources, and how they are walked. */
-struct walk_options ingest_walk_options(const struct options *options);
+struct walk_options ingest_walk_options(const struct options *options,
+                                        const struct walk_given *given);
 /* Notices of what a walk has passed over. */
 void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_t paths_repeated);
 

@@ -63,7 +63,8 @@ enum status joined_input_open(struct joined_input *out, struct options *options,
     enum status status = count_files(&count, options, first, err);
     if (status != STATUS_OK || count < 2)
         return status;
-    if (options->all)
+    const bool *all = option_at(options, "all");
+    if (all && *all)
         return misuse(err, options->command,
                       "--all stores neighbours in one file: run clpipe merge first");
     if (options->command->joins_output && !options->output)

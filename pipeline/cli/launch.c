@@ -76,7 +76,7 @@ enum status launch_open(struct options *options, int argc, char *const *argv, st
     log_set_rank(processes_comm(options->processes)->rank);
     log_set_level(options->verbose ? LOG_DEBUG : LOG_ERROR);
     options->progress = PROGRESS_NEVER;
-    options->json = options->profile = options->plot = NULL;
+    options->json = options->profile = NULL;
     return STATUS_OK;
 }
 

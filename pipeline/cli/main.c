@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/joined_input.h"
@@ -105,7 +104,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     if (!command)
         return unknown_command(argv[1], nearest, err);
 
-    struct options options;
+    struct options *options;
     struct call call = {.tells_errors = false};
     enum status status = options_parse(&options, command, argc, argv, err);
     if (status != STATUS_OK) {
@@ -113,32 +112,30 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
         report_misuse(command, argc, argv, err);
         goto out;
     }
-    log_set_level(options.quiet ? LOG_ERROR : options.verbose ? LOG_DEBUG : LOG_INFO);
+    log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
     struct joined_input joined = {.fd = -1};
-    options.call = &call;
+    options->call = &call;
     json_init(&call.json, false);
-    call.json.failed = !options.json; /* drops everything */
+    call.json.failed = !options->json; /* drops everything */
     bool reports = false; /* --json names nothing that a report must not overwrite */
-    status = launch_open(&options, argc, argv, err);
+    status = launch_open(options, argc, argv, err);
     if (status == STATUS_OK) {
-        status = report_check(&options, err);
+        status = report_check(options, err);
         reports = status == STATUS_OK;
     }
     if (status == STATUS_OK)
-        status = carried_check(&options, err);
+        status = joined_input_open(&joined, options, err);
     if (status == STATUS_OK)
-        status = joined_input_open(&joined, &options, err);
-    if (status == STATUS_OK)
-        status = summary_outcome(call_end(&options, command->run(&options, err), err), err);
+        status = summary_outcome(call_end(options, command->run(options, err), err), err);
     joined_input_close(&joined, err);
-    status = launch_finish(&options, status, err);
+    status = launch_finish(options, status, err);
     if (reports)
-        report_failure(&options, err);
+        report_failure(options, err);
     tell(err);
-    launch_told(&options, status);
-    processes_close(&options.processes);
+    launch_told(options, status);
+    processes_close(&options->processes);
 out:
-    options_clear(&options);
+    options_close(&options);
     return status;
 }
 

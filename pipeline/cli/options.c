@@ -230,7 +230,7 @@ enum status options_table_format(int *format, const struct options *options, con
     const int named = choice_index(row->value, extension);
     path_for_message(shown, sizeof shown, output ? output : "");
     if (options_given(options, "format")) {
-        *format = options->format;
+        *format = *(const int *)option_at(options, "format");
         if (*extension && named != *format)
             log_message(LOG_NOTICE, "notice: %s is written as %s, as --format says", shown,
                         option_choice(word, sizeof word, options, "format"));
@@ -379,6 +379,12 @@ bool options_given(const struct options *options, const char *name)
     return false;
 }
 
+const void *option_at(const struct options *options, const char *name)
+{
+    const struct option *row = option_find(options->command, name, strlen(name));
+    return row ? (const char *)options + row->at : NULL;
+}
+
 bool json_owns_stdout(const struct options *options)
 {
     return options->json &&
@@ -390,7 +396,7 @@ const char *option_choice(char *buffer, size_t size, const struct options *optio
 {
     const struct option *row = option_find(options->command, name, strlen(name));
     assert(row && row->type == OPTION_CHOICE);
-    int index = *(const int *)((const char *)options + row->at);
+    int index = *(const int *)option_at(options, name);
     const char *word = row->value;
     for (int i = 0; i < index; i++)
         word += strcspn(word, "|") + 1;
@@ -467,7 +473,7 @@ static enum status check_operands(const struct options *options, struct error *e
 {
     const struct command *command = options->command;
     char shown[256];
-    if (options->operand_count < command->min_operands && options->drop_source.count == 0)
+    if (options->operand_count < command->min_operands && !options_given(options, "drop-source"))
         return misuse(err, command, "%s is missing; usage: clpipe %s %s", command->operand_name,
                       command->name, command->arguments);
     if (options->operand_count > command->max_operands)
@@ -486,8 +492,7 @@ static enum status take_shard(struct options *out, struct error *err)
     if (options_given(out, "limit"))
         return misuse(err, out->command, "--shard and --limit cannot be combined");
     enum status status = shard_option_read(&out->share, out->shard, err);
-    out->merges_shards = strcmp(out->command->name, "ingest") == 0 &&
-                         strcmp(out->shard, "mpi") == 0 && !out->dry_run &&
+    out->merges_shards = out->command->ranks_merge && strcmp(out->shard, "mpi") == 0 && !out->dry_run &&
                          !(out->output && strstr(out->output, SHARD_PLACE));
     if (status != STATUS_OK || !out->output || out->merges_shards)
         return status;
@@ -498,14 +503,15 @@ static enum status take_shard(struct options *out, struct error *err)
     return STATUS_OK;
 }
 
-enum status options_parse(struct options *out, const struct command *command, int argc,
-                          char *const *argv, struct error *err)
+/* Everything as it is where nothing is given. */
+static void set_initial(struct options *out)
 {
-    memset(out, 0, sizeof *out);
-    out->command = command;
     const struct option_group *group;
-    for (unsigned i = 0; (group = option_group_at(command, i)); i++)
+    for (unsigned i = 0; (group = option_group_at(out->command, i)); i++)
         for (const struct option *row = group->row; row->name; row++) {
+            /* A command's own row counts, not one of all commands with its name. */
+            if (option_find(out->command, row->name, strlen(row->name)) != row)
+                continue;
             if (row->type == OPTION_CHOICE)
                 *(int *)((char *)out + row->at) = -1;
             /* A list's default holds only while nothing was given: its reader applies it. */
@@ -515,6 +521,16 @@ enum status options_parse(struct options *out, const struct command *command, in
                 (void)status;
             }
         }
+}
+
+enum status options_parse(struct options **made, const struct command *command, int argc,
+                          char *const *argv, struct error *err)
+{
+    struct options *out = *made = calloc(1, command->size ? command->size : sizeof *out);
+    if (!out)
+        return error_memory(err, command->size, "the command line");
+    out->command = command;
+    set_initial(out);
     out->operand = calloc((size_t)argc + 1, sizeof *out->operand);
     out->command_line = quote_command(argc, argv);
     if (!out->operand || !out->command_line)
@@ -544,19 +560,24 @@ enum status options_parse(struct options *out, const struct command *command, in
     return status == STATUS_OK && out->shard ? take_shard(out, err) : status;
 }
 
-void options_clear(struct options *options)
+void options_close(struct options **options)
 {
-    free(options->operand);
-    for (unsigned i = 0; i < options->made_count; i++)
-        free(options->made_operand[i]);
-    free(options->made_operand);
-    free(options->command_line);
-    free(options->made_output);
-    free(options->features.text);
-    free(options->include.text);
-    free(options->exclude.text);
-    free(options->drop_source.text);
-    memset(options, 0, sizeof *options);
+    struct options *out = *options;
+    const struct option_group *group;
+    if (!out)
+        return;
+    for (unsigned i = 0; (group = option_group_at(out->command, i)); i++)
+        for (const struct option *row = group->row; row->name; row++)
+            if (row->type == OPTION_LIST)
+                free(((struct text_list *)((char *)out + row->at))->text);
+    free(out->operand);
+    for (unsigned i = 0; i < out->made_count; i++)
+        free(out->made_operand[i]);
+    free(out->made_operand);
+    free(out->command_line);
+    free(out->made_output);
+    free(out);
+    *options = NULL;
 }
 
 enum status options_check_output(const struct options *options, const char *option,

@@ -42,8 +42,9 @@ enum export_link { LINK_SYMBOLIC, LINK_HARD, LINK_COPY };
 
 #define OPTIONS_MAX_GIVEN 64
 
-/* Everything that any command can be told; texts are the caller's argv. A choice is the index of
- * the word in its row, -1 for one that was not given and has no default. */
+/* What a command was told; texts are the caller's argv. Each command has a struct of its own options that
+ * begins with this one: struct options *, cast, is a pointer to it. A choice is the index of the word in its
+ * row, -1 for one that was not given and has no default. */
 struct options {
     const struct command *command;
     struct call *call; /* call.h */
@@ -60,96 +61,17 @@ struct options {
     uint64_t threads, memory, device_memory;
     int progress;
     bool quiet, verbose;
+    int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
+    struct processes *processes; /* set by launch.h; NULL: this one alone */
 
-    /* ingest, run */
-    const char *output;
-    struct text_list features, include, exclude, drop_source;
-    int store; /* enum feature_store */
-    bool compress;
-    int normalize, alpha, decode_scale, blur; /* blur: 0 off, 1 by 3x3 pixels */
-    int icc;                                  /* 0 ignore, 1 apply */
-    uint64_t max_pixels, max_scans, limit;
-    bool follow_symlinks, archives, sidecar, hidden, dry_run, strict, fresh, retry_failed, add, isolate;
-    struct share allow_failures;
-    bool add_codes, quality, retrain, allow_removal, checksum, drop_references;
-    const char *codebook, *onnxruntime, *relocate;
+    /* commands that have them: what all treat alike */
+    const char *output, *paths;
+    bool force, dry_run, drop_references;
+    double max_time;
     const char *shard;       /* as given */
     struct list_share share; /* what it asks for; count 0: everything */
     char *made_output;       /* `output`, if {shard} in it was replaced */
     bool merges_shards;      /* ingest --shard mpi without {shard}: `output` is of all ranks */
-    int preset; /* of presets[] (features/preset.h), -1: none */
-    uint64_t sample; /* codebook: images to learn from */
-
-    /* duplicates */
-    uint64_t near;
-    int keep;
-    bool no_compare;
-    const char *to_list, *to_list_members, *check;
-
-    /* ingest, run, too */
-    double max_time, max_decode_seconds;
-    uint64_t thumbnails; /* longest side; 0: not given, or without a number */
-    uint64_t slot_size, slots;
-    const char *histogram_variant;
-    int jpeg_pixels;
-
-    /* cluster, run, assign */
-    struct number_range k;
-    uint64_t seed, n_init, max_iter, mini_batch;
-    const char *feature, *name, *init, *plot, *weights, *levels, *resample;
-    double tol, checkpoint, whiten;
-    uint64_t pca;
-    bool center;
-    int metric;
-    bool force;
-    bool verify_input;
-
-    int mpi;                     /* 0 auto, 1 openmpi, 2 mpich, 3 off */
-    struct processes *processes; /* set by launch.h; NULL: this one alone */
-
-    /* import; cluster, assign */
-    const char *paths;
-    bool allow_missing;
-
-    /* merge */
-    bool copy;
-
-    /* bench, tune */
-    const char *variant, *fill, *shape;
-    uint64_t bytes, rounds;
-    bool show, forget;
-
-    /* ndrange */
-    const char *local_size, *image, *out_prefix;
-
-    /* report, run */
-    bool link_originals, no_report;
-
-    /* info, export */
-    bool failures, digest, absolute_paths, shuffle;
-    const char *selection;
-    uint64_t samples, shard_bytes;
-    int what, format, link;
-    const char *to;
-
-    /* evaluate */
-    struct text_list metrics, names;
-    const char *classes;
-
-    /* similar */
-    uint64_t neighbours;
-    bool all;
-    const char *class_name, *vector;
-
-    /* select */
-    int method, prefer;
-    const char *clusters, *within, *without;
-    uint64_t per_cluster;
-    double semantic;
-
-    /* similar, evaluate */
-    bool diffuse;
-    uint64_t expand;
 };
 
 enum option_type {
@@ -172,7 +94,7 @@ struct option {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     enum option_type type;
-    size_t at;           /* in struct options */
+    size_t at;           /* in the command's struct */
     const char *value;   /* the value's name in help; of a choice its words, "a|b|c" */
     const char *initial; /* the default, as it would be typed; NULL: none */
     const char *note;    /* how help tells a default that depends; NULL: initial is shown */
@@ -211,7 +133,9 @@ struct command {
     /* Several processes that a launcher has started: share the work, or may each do what they are for.
      * Else they would do the same work several times, and are refused. */
     bool ranks_share, ranks_apart;
+    bool ranks_merge; /* with --shard mpi, the launcher's ranks make one output */
     const struct option_group group[OPTION_GROUPS]; /* its own; behind them rows are NULL */
+    size_t size; /* of its struct; 0: it has none but struct options */
     enum status (*run)(const struct options *options, struct error *err);
 };
 
@@ -225,12 +149,15 @@ const struct option *option_find(const struct command *command, const char *name
 /* Group i of a command, its own ones first, then those of all; NULL past the last. */
 const struct option_group *option_group_at(const struct command *command, unsigned i);
 
-/* Parses argv[2..] for `command` (argv[1]). STATUS_USAGE: one line that names the option, says what
- * is wrong and points to the help. */
-enum status options_parse(struct options *out, const struct command *command, int argc,
+/* Parses argv[2..] for `command` (argv[1]) into a struct of the command. STATUS_USAGE: one line that names
+ * the option, says what is wrong and points to the help. */
+enum status options_parse(struct options **out, const struct command *command, int argc,
                           char *const *argv, struct error *err);
-/* Frees what options_parse allocated; after a failed one, too. */
-void options_clear(struct options *options);
+/* Frees what options_parse allocated, after a failed one, too, and sets *options to NULL. */
+void options_close(struct options **options);
+
+/* Where the option with this long name has its value, of the type of its row; NULL: the command has none. */
+const void *option_at(const struct options *options, const char *name);
 
 /* True if the option with this long name stood on the command line. */
 bool options_given(const struct options *options, const char *name);

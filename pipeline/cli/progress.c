@@ -44,7 +44,8 @@ void progress_init(struct progress *progress, const struct options *options)
     progress->live = wanted && log_is_terminal();
     progress->plain = wanted && !progress->live;
     progress->phase = "";
-    progress->max_iter = (uint32_t)options->max_iter;
+    const uint64_t *most = option_at(options, "max-iter");
+    progress->max_iter = most ? (uint32_t)*most : 0;
     atomic_store(&live, progress->live);
     ocl_program_observe(begin_compiling);
 }

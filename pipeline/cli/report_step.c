@@ -44,14 +44,14 @@ static void find_contexts(void *context, struct ocl_context *const **contexts, u
 }
 
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, bool keep, const struct options *options,
-                        struct error *err)
+                        const char *name, bool keep, bool link_originals,
+                        const struct options *options, struct error *err)
 {
     struct devices devices = {.options = options};
     const struct pages_config config = {.file = file,
                                         .directory = directory,
                                         .name = name,
-                                        .link_originals = options->link_originals,
+                                        .link_originals = link_originals,
                                         .keep_current = keep,
                                         .version = CLPIPE_VERSION,
                                         .threads = compute_threads(options),

@@ -12,10 +12,10 @@
 enum status report_directory(char **directory, const char *file, struct error *err);
 
 /* Writes the report of `file` to `directory`. name: of the clustering, or NULL. keep: a current report
- * is left as it is. */
+ * is left as it is. link_originals: the pages link to the images. */
 enum status report_step(struct pages_counts *counts, const char *file, const char *directory,
-                        const char *name, bool keep, const struct options *options,
-                        struct error *err);
+                        const char *name, bool keep, bool link_originals,
+                        const struct options *options, struct error *err);
 
 /* The line that says what to open. */
 void report_open_line(const struct options *options, const char *directory);

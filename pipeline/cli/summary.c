@@ -7,6 +7,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
+#include "cli/ingest_options.h"
 #include "cli/quote.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
@@ -41,8 +42,8 @@ static bool text_open(struct text *text, const struct options *options)
 {
     memset(text, 0, sizeof *text);
     progress_end(&options->call->progress);
-    const bool plot = options->plot && sink_is_stdout(options->plot);
-    text->descriptor = plot || json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
+    const char *const *plot = option_at(options, "plot");
+    text->descriptor = (plot && *plot && sink_is_stdout(*plot)) || json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
     text->colour = log_wants_colour(text->descriptor);
     if (log_get_level() < LOG_INFO)
         return false;
@@ -126,12 +127,13 @@ static int busy_per_cent(const struct stage_times *stage)
 static const char *what_to_change(const char *bound, const struct ingest_report *report,
                                   const struct options *options, char *buffer, size_t size)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const struct stage_times *decode = stage_named(report, "decode");
     unsigned cpus = cpus_available();
     if (strcmp(bound, "decode") == 0) {
         if (decode && decode->threads < cpus)
             snprintf(buffer, size, "give it --threads %u", cpus);
-        else if (options->decode_scale == 0)
+        else if (ingest->image.decode_scale == 0)
             snprintf(buffer, size,
                      "more CPU cores make it faster, or --decode-scale 2 (other counts)");
         else
@@ -216,13 +218,14 @@ static void command_line(struct text *text, const char *label, const char *comma
 static void next_line(struct text *text, const struct ingest_report *report,
                       const struct options *options)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const uint32_t k = clustering_usual_k(report->summary.images);
     char rest[FEATURE_NAME_MAX + 64];
     int used = snprintf(rest, sizeof rest, " -k %u", k);
-    if (options->features.count > 1 || options->add) {
+    if (ingest->features.count > 1 || ingest->add) {
         struct feature_set set = {.count = 0};
-        if (feature_set_add(&set, options->features.text[0],
-                            (enum feature_normalize)options->normalize, NULL) != STATUS_OK)
+        if (feature_set_add(&set, ingest->features.text[0],
+                            (enum feature_normalize)ingest->normalize, NULL) != STATUS_OK)
             return;
         snprintf(rest + used, sizeof rest - (size_t)used, " --feature %s", set.feature[0].name);
     }

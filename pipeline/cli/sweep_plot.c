@@ -3,12 +3,16 @@
  * value.
  */
 #include "cli/sweep_plot.h"
+#include "base/output.h"
+#include "base/path.h"
 #include "cli/sink.h"
-#include "cli/svg.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define AT(field) offsetof(struct result_sweep_value, field)
 
@@ -224,14 +228,49 @@ void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
 #define SVG_HEIGHT 60 /* of a panel's curve */
 #define SVG_TOP    64
 
-enum status sweep_plot_check(const struct options *options, struct error *err)
+/* Whether a file begins as an SVG does, or is empty. */
+static bool looks_like_svg(const char *path)
 {
-    if (options->plot && options->k.last == options->k.first)
+    char start[64] = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, start, sizeof start - 1);
+    close(fd);
+    return size == 0 || strncmp(start, "<svg", 4) == 0 || strncmp(start, "<?xml", 5) == 0;
+}
+
+enum status sweep_plot_check(const struct options *options, const char *plot,
+                             const struct number_range *k, struct error *err)
+{
+    char shown[256];
+    struct stat st;
+    if (!plot)
+        return STATUS_OK;
+    if (k->last == k->first)
         return misuse(err, options->command, "--plot requires several values of k: give -k A:B");
-    if (options->plot && sink_is_stdout(options->plot) && json_owns_stdout(options))
+    if (sink_is_stdout(plot) && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the plot and --json - cannot both use standard output: name a file");
-    return svg_check(options, err);
+    path_for_message(shown, sizeof shown, plot);
+    if (stat(plot, &st) == 0 && S_ISREG(st.st_mode) && !looks_like_svg(plot))
+        return error_set(
+            err, STATUS_FAILED,
+            "--plot: %s exists and is not an SVG, so it is not overwritten; name another "
+            "file",
+            shown);
+    if ((options->json && strcmp(options->json, plot) == 0) ||
+        (options->profile && strcmp(options->profile, plot) == 0) ||
+        (options->output && strcmp(options->output, plot) == 0))
+        return misuse(err, options->command, "--plot and another option both name %s", shown);
+    /* A pipe or a device takes what comes. */
+    if (sink_is_stdout(plot) ||
+        (stat(plot, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+        return STATUS_OK;
+    struct output *trial = NULL;
+    enum status status = output_open(&trial, plot, err);
+    output_close(&trial);
+    return status;
 }
 
 static double svg_x(const struct result_sweep *sweep, uint32_t i)
@@ -303,6 +342,23 @@ static void svg_axis(struct sink *sink, const struct result_sweep *sweep, unsign
     sink_printf(sink, "<text x=\"16\" y=\"%u\">k</text>\n", top);
 }
 
+static void svg_begin(struct sink *sink, const struct result_sweep *sweep, unsigned height)
+{
+    sink_printf(sink,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+                "viewBox=\"0 0 %u %u\" role=\"img\">\n"
+                "<title>Measures of k-means for k from %u to %u</title>\n",
+                SVG_WIDTH, height, SVG_WIDTH, height, sweep->values[0].k,
+                sweep->values[sweep->count - 1].k);
+    sink_text(sink,
+              "<style>text{font:14px sans-serif;fill:#222}.small{font-size:12px}"
+              ".end{text-anchor:end}.middle{text-anchor:middle}.bold{font-weight:bold}"
+              "path{stroke:#ccc;fill:none}polyline{stroke:#2166ac;stroke-width:1.5;fill:none}"
+              "circle{fill:#2166ac}.chosen{fill:#b2182b}"
+              "line{stroke:#b2182b;stroke-dasharray:4 4}"
+              "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+}
+
 enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, uint32_t k,
                            struct error *err)
 {
@@ -318,13 +374,7 @@ enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, u
     enum status status = sink_open(&sink, path, err);
     if (status != STATUS_OK)
         return status;
-    char title[96];
-    snprintf(title, sizeof title, "Measures of k-means for k from %u to %u", sweep->values[0].k,
-             sweep->values[sweep->count - 1].k);
-    svg_begin(&sink, SVG_WIDTH, height, title,
-              "path{stroke:#ccc;fill:none}polyline{stroke:#2166ac;stroke-width:1.5;fill:none}"
-              "circle{fill:#2166ac}.chosen{fill:#b2182b}"
-              "line{stroke:#b2182b;stroke-dasharray:4 4}");
+    svg_begin(&sink, sweep, height);
     sink_printf(&sink, "<text class=\"bold\" x=\"16\" y=\"28\">k = %u</text>\n", k);
     sink_printf(&sink, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%u\"/>\n",
                 svg_x(sweep, suggested), SVG_TOP - 12, svg_x(sweep, suggested),

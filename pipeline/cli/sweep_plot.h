@@ -20,9 +20,10 @@ bool locale_is_utf8(void);
 void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
                      const struct plot_style *style);
 
-/* Before anything is computed: --plot needs a range of k, and a file that may be written: a new one
+/* Before anything is computed: `plot`, that of --plot or NULL, needs a range of k, and a file that may be written: a new one
  * or an SVG of before. */
-enum status sweep_plot_check(const struct options *options, struct error *err);
+enum status sweep_plot_check(const struct options *options, const char *plot,
+                             const struct number_range *k, struct error *err);
 
 /* Writes the file of --plot. */
 enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, uint32_t k,

@@ -73,9 +73,10 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
 /* Whether one run made the file, with the same --preset, of enough images to learn from. */
 static bool found_too_alike(struct result *result, const struct options *options)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     char asked[32], word[32];
     struct store_run run;
-    if (options->preset < 0 || result_run_count(result) != 1 || result_images(result) < INGEST_FEW ||
+    if (ingest->preset < 0 || result_run_count(result) != 1 || result_images(result) < INGEST_FEW ||
         result_run_at(result, 0, &run, NULL) != STATUS_OK)
         return false;
     snprintf(asked, sizeof asked, "%s", option_choice(word, sizeof word, options, "preset"));
@@ -86,6 +87,7 @@ static bool found_too_alike(struct result *result, const struct options *options
 static enum status read_file(struct takeover *t, struct result *result,
                              const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const unsigned count = result_source_count(result);
     t->text = strdup(result_parameters(result));
     t->sources = calloc(count + 1, sizeof *t->sources);
@@ -107,7 +109,7 @@ static enum status read_file(struct takeover *t, struct result *result,
     enum status status = parameters_open(&t->parameters, t->text, err);
     if (status == STATUS_OK)
         status = read_features(t, result, err);
-    return status == STATUS_OK && !options->retrain ? read_codebooks(t, result, err) : status;
+    return status == STATUS_OK && !ingest->retrain ? read_codebooks(t, result, err) : status;
 }
 
 /* The beginning of the log of a run that was interrupted; false: there is none. */
@@ -158,10 +160,11 @@ static bool read_log(struct takeover *t, const char *output)
 static enum status look_at_output(struct takeover *t, const struct options *options,
                                   struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct result *result = NULL;
     struct stat st;
     enum status status = STATUS_OK;
-    if (!options->output || options->fresh)
+    if (!options->output || ingest->fresh)
         return STATUS_OK;
     if (stat(options->output, &st) != 0) {
         t->unfinished = read_log(t, options->output);
@@ -183,7 +186,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
 /* --- options --------------------------------------------------------------------------------- */
 
 /* The number of the word that the file has for a choice; as it is where it has none. */
-static void take_choice(const struct takeover *t, struct options *options, const char *name,
+static void take_choice(const struct takeover *t, const struct options *options, const char *name,
                         const char *key, int *value)
 {
     const char *word = parameters_member(t->parameters, key);
@@ -218,33 +221,34 @@ static bool take_list(const struct takeover *t, const struct options *options, c
 /* Completes the options by those of the file. */
 static enum status take_options(struct takeover *t, struct error *err)
 {
-    struct options *o = &t->options;
+    struct ingest_options *ingest = &t->options;
+    const struct options *o = &ingest->image.common;
     const struct parameters *p = t->parameters;
     uint64_t number;
     bool flag;
-    take_choice(t, o, "alpha", "alpha", &o->alpha);
-    take_choice(t, o, "icc", "icc", &o->icc);
+    take_choice(t, o, "alpha", "alpha", &ingest->image.alpha);
+    take_choice(t, o, "icc", "icc", &ingest->image.icc);
     if (!options_given(o, "max-pixels") && parameters_integer(p, "max_pixels", &number))
-        o->max_pixels = number;
+        ingest->image.max_pixels = number;
     if (!options_given(o, "max-scans") && parameters_integer(p, "max_scans", &number))
-        o->max_scans = number;
+        ingest->image.max_scans = number;
     if (!options_given(o, "decode-scale") && parameters_integer(p, "decode_scale", &number))
         for (int i = 0; i < 4; i++)
             if (1u << i == number)
-                o->decode_scale = i;
+                ingest->image.decode_scale = i;
     if (!options_given(o, "max-decode-seconds") &&
-        parameters_real(p, "max_decode_seconds", &o->max_decode_seconds))
-        o->isolate = true;
+        parameters_real(p, "max_decode_seconds", &ingest->image.max_decode_seconds))
+        ingest->image.isolate = true;
     if (parameters_boolean(p, "follow_symlinks", &flag))
-        o->follow_symlinks |= flag;
+        ingest->image.walk.follow_symlinks |= flag;
     if (parameters_boolean(p, "archives", &flag))
-        o->archives |= flag;
+        ingest->image.walk.archives |= flag;
     if (parameters_boolean(p, "sidecar", &flag))
-        o->sidecar |= flag;
+        ingest->sidecar |= flag;
     if (parameters_boolean(p, "hidden", &flag))
-        o->hidden |= flag;
+        ingest->image.walk.hidden |= flag;
     parameters_integer(p, "limit", &t->limit);
-    return take_list(t, o, "include", &o->include) && take_list(t, o, "exclude", &o->exclude)
+    return take_list(t, o, "include", &ingest->image.walk.include) && take_list(t, o, "exclude", &ingest->image.walk.exclude)
                ? STATUS_OK
                : error_memory(err, 1024, "the options of the file");
 }
@@ -253,7 +257,7 @@ static enum status take_options(struct takeover *t, struct error *err)
 static bool differs(char theirs[64], char mine[64], const struct takeover *t, const char *name,
                     const char *key)
 {
-    const struct options *o = &t->options;
+    const struct options *o = &t->options.image.common;
     const struct option *row = option_find(o->command, name, strlen(name));
     const void *value = (const char *)o + row->at;
     const char *word = parameters_member(t->parameters, key);
@@ -276,17 +280,18 @@ static bool differs(char theirs[64], char mine[64], const struct takeover *t, co
 /* A limit that is raised: what it has kept out is read again, everything else is as before. */
 static bool raises(const struct takeover *t, const char *name, const char *key)
 {
-    const struct options *o = &t->options;
+    const struct ingest_options *ingest = &t->options;
+    const struct options *o = &ingest->image.common;
     uint64_t number;
     double real;
     if (!options_given(o, name))
         return false;
     if (strcmp(name, "max-pixels") == 0)
-        return parameters_integer(t->parameters, key, &number) && o->max_pixels > number;
+        return parameters_integer(t->parameters, key, &number) && ingest->image.max_pixels > number;
     if (strcmp(name, "max-scans") == 0)
-        return parameters_integer(t->parameters, key, &number) && o->max_scans > number;
+        return parameters_integer(t->parameters, key, &number) && ingest->image.max_scans > number;
     return strcmp(name, "max-decode-seconds") == 0 && parameters_real(t->parameters, key, &real) &&
-           o->max_decode_seconds > real;
+           ingest->image.max_decode_seconds > real;
 }
 
 bool takeover_raises_limits(const struct takeover *t)
@@ -426,17 +431,18 @@ static bool same_asked(const struct feature *a, const struct feature *b)
 static enum status resolve_feature(struct feature *out, struct takeover *t, const char *spec,
                                    const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const bool normalised = options_given(options, "normalize"),
                blurred = options_given(options, "blur"), stored = options_given(options, "store");
-    struct feature_set one = {.blur = options->blur ? BLUR_SIZE : 0,
-                              .store = (enum feature_store)options->store};
+    struct feature_set one = {.blur = ingest->blur ? BLUR_SIZE : 0,
+                              .store = (enum feature_store)ingest->store};
     const struct feature *theirs = NULL;
     char *plain, *file;
     enum status status = split_spec(&plain, &file, spec)
                              ? STATUS_OK
                              : error_memory(err, strlen(spec), "a specification");
     if (status == STATUS_OK)
-        status = feature_set_add(&one, plain, (enum feature_normalize)options->normalize, err);
+        status = feature_set_add(&one, plain, (enum feature_normalize)ingest->normalize, err);
     if (status != STATUS_OK)
         goto out;
     *out = one.feature[0];
@@ -445,7 +451,7 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
         one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur,
                                    .store = stored ? one.store : theirs->store};
         if (feature_set_add(&one, plain,
-                            normalised ? (enum feature_normalize)options->normalize
+                            normalised ? (enum feature_normalize)ingest->normalize
                                        : theirs->normalize,
                             NULL) == STATUS_OK &&
             same_asked(&one.feature[0], theirs))
@@ -453,9 +459,9 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
     }
     if (file)
         status = take_codebook(out, t, file, spec, err);
-    else if (options->codebook && out->kind->descriptor)
-        status = take_codebook(out, t, options->codebook, spec, err);
-    else if (theirs && same_asked(theirs, out) && !options->retrain)
+    else if (ingest->codebook && out->kind->descriptor)
+        status = take_codebook(out, t, ingest->codebook, spec, err);
+    else if (theirs && same_asked(theirs, out) && !ingest->retrain)
         *out = *theirs;
 out:
     free(plain);
@@ -467,19 +473,20 @@ out:
 static enum status check_without_specs(const struct takeover *t, const struct options *options,
                                        struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     char shown[256];
     path_for_message(shown, sizeof shown, options->output);
     for (unsigned i = 0; i < t->features.count; i++) {
         const struct feature *feature = &t->features.feature[i];
         const char *option =
             options_given(options, "normalize") &&
-                    feature->normalize != (enum feature_normalize)options->normalize
+                    feature->normalize != (enum feature_normalize)ingest->normalize
                 ? "--normalize"
             : options_given(options, "blur") &&
-                    feature->image.blur != (options->blur ? BLUR_SIZE : 0)
+                    feature->image.blur != (ingest->blur ? BLUR_SIZE : 0)
                 ? "--blur"
             : options_given(options, "store") && feature->normalize != NORMALIZE_NONE &&
-                    feature->store != (enum feature_store)options->store
+                    feature->store != (enum feature_store)ingest->store
                 ? "--store"
                 : NULL;
         if (!option)
@@ -526,12 +533,13 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
                               struct takeover *t, const char *const *specs, unsigned count,
                               const struct options *options, struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     const struct feature *lacking = NULL;
     struct feature asked;
     char missing[256] = "";
     const bool given = count > 0;
     *all = t->file || t->unfinished ? t->features : (struct feature_set){.count = 0};
-    for (unsigned i = 0; options->retrain && i < all->count; i++)
+    for (unsigned i = 0; ingest->retrain && i < all->count; i++)
         if (all->feature[i].kind->descriptor)
             forget_codebook(&all->feature[i]);
     /* An unfinished run has no features but those of its log: others are another command's. */
@@ -546,7 +554,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         struct feature *there = (struct feature *)(uintptr_t)find_feature(all, asked.name);
         const bool theirs = t->file && find_feature(&t->features, asked.name);
         /* A codebook that is given takes the place of one that would be learned anew. */
-        if (there && theirs && options->retrain && same_asked(there, &asked)) {
+        if (there && theirs && ingest->retrain && same_asked(there, &asked)) {
             asked.offset = there->offset;
             *there = asked;
         }
@@ -560,7 +568,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         if (status != STATUS_OK)
             return status;
         all->feature[all->count - 1].codebook = asked.codebook;
-        if (t->file && !options->add) {
+        if (t->file && !ingest->add) {
             const size_t used = strlen(missing);
             lacking = find_feature(all, asked.name);
             snprintf(missing + used, sizeof missing - used, "%s%s", used ? ", " : "", asked.name);
@@ -589,12 +597,13 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
 static enum status place_sources(struct takeover *t, const struct options *options,
                                  struct error *err)
 {
+    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct stored_sources theirs = {t->old.sources, t->old.directories, t->old.source_count};
     if (!t->file && !t->unfinished)
         theirs.count = 0;
     enum status status = places_update(&t->places, &theirs, options->operand,
-                                       options->operand_count, options->drop_source.text,
-                                       options->drop_source.count, options->relocate, err);
+                                       options->operand_count, ingest->drop_source.text,
+                                       ingest->drop_source.count, ingest->relocate, err);
     if (status == STATUS_OK && t->file) {
         if (t->places.added == 0 || !read_signature(&t->log, NULL, options->output))
             return STATUS_OK;
@@ -612,7 +621,7 @@ static enum status place_sources(struct takeover *t, const struct options *optio
 
 enum status takeover_open(struct takeover *out, const struct options *options, struct error *err)
 {
-    *out = (struct takeover){.options = *options};
+    *out = (struct takeover){.options = *(const struct ingest_options *)options};
     enum status status = look_at_output(out, options, err);
     if (status != STATUS_OK)
         return status;
@@ -628,10 +637,10 @@ enum status takeover_open(struct takeover *out, const struct options *options, s
 void takeover_close(struct takeover *t)
 {
     if (t->parameters) {
-        if (!options_given(&t->options, "include"))
-            free(t->options.include.text);
-        if (!options_given(&t->options, "exclude"))
-            free(t->options.exclude.text);
+        if (!options_given(&t->options.image.common, "include"))
+            free(t->options.image.walk.include.text);
+        if (!options_given(&t->options.image.common, "exclude"))
+            free(t->options.image.walk.exclude.text);
     }
     places_clear(&t->places);
     parameters_close(&t->parameters);

@@ -3,7 +3,7 @@
 #ifndef CLPIPE_CLI_TAKEOVER_H
 #define CLPIPE_CLI_TAKEOVER_H
 
-#include "cli/options.h"
+#include "cli/ingest_options.h"
 #include "features/feature.h"
 #include "file/codebooks.h"
 #include "file/content.h"
@@ -25,7 +25,7 @@ struct takeover {
     unsigned given_count;
     struct parameters *parameters; /* of old.parameters */
 
-    struct options options; /* the command's, completed by those of the file; what it points to is
+    struct ingest_options options; /* the command's, completed by those of the file; what it points to is
                                the command's or this struct's */
     struct list_share share; /* index and count: of the command, or else of the file */
     uint64_t limit;         /* that the file was made with; 0: none */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Parses "clpipe" and words that end with NULL; the command is the first of them. */
-static enum status parse(struct options *options, struct error *err, const char *const *words)
+static enum status parse(struct options **options, struct error *err, const char *const *words)
 {
     char *argv[16] = {"clpipe"};
     const char *nearest;
@@ -16,68 +16,81 @@ static enum status parse(struct options *options, struct error *err, const char 
     return options_parse(options, command_find(words[0], &nearest), argc, argv, err);
 }
 
+/* Of an option of that type. */
+#define VALUE(type, options, name) (*(type const *)option_at(options, name))
 #define PARSE(options, err, ...) parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_defaults(void **state)
 {
     (void)state;
-    struct options options;
+    struct options *options;
     struct error err = ERROR_INIT;
     assert_int_equal(PARSE(&options, &err, "run", "photos"), STATUS_OK);
-    assert_int_equal(options.operand_count, 1);
-    assert_string_equal(options.operand[0], "photos");
-    assert_string_equal(options.output, "clpipe.h5");
-    assert_string_equal(options.name, "kmeans");
-    assert_string_equal(options.init, "kmeans++");
-    assert_int_equal(options.k.first, 10);
-    assert_int_equal(options.k.last, 10);
-    assert_int_equal(options.max_iter, 100);
-    assert_int_equal(options.memory, 256 << 20);
-    assert_int_equal(options.metric, -1);
-    assert_true(options.checkpoint == 60);
-    assert_false(options_given(&options, "k"));
-    assert_false(json_owns_stdout(&options));
-    assert_string_equal(options.command_line, "clpipe run photos");
-    options_clear(&options);
+    assert_int_equal(options->operand_count, 1);
+    assert_string_equal(options->operand[0], "photos");
+    assert_string_equal(options->output, "clpipe.h5");
+    assert_string_equal(VALUE(const char *, options, "name"), "kmeans");
+    assert_string_equal(VALUE(const char *, options, "init"), "kmeans++");
+    assert_int_equal(VALUE(struct number_range, options, "k").first, 10);
+    assert_int_equal(VALUE(struct number_range, options, "k").last, 10);
+    assert_int_equal(VALUE(uint64_t, options, "max-iter"), 100);
+    assert_int_equal(options->memory, 256 << 20);
+    assert_int_equal(VALUE(int, options, "metric"), -1);
+    assert_true(VALUE(double, options, "checkpoint") == 60);
+    assert_false(options_given(options, "k"));
+    assert_false(json_owns_stdout(options));
+    assert_string_equal(options->command_line, "clpipe run photos");
+    options_close(&options);
 }
 
 static void test_values(void **state)
 {
     (void)state;
-    struct options options;
+    struct options *options;
     struct error err = ERROR_INIT;
     char word[32];
     assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
                            "r.h5", "--json", "-", "--max-time", "01:30", "--tol", "1e-4"),
                      STATUS_USAGE); /* HH:MM:SS, or with a unit */
-    options_clear(&options);
+    options_close(&options);
     assert_int_equal(PARSE(&options, &err, "cluster", "-k2:9:3", "x.npy", "--metric=cosine", "-qo",
                            "r.h5", "--json", "-", "--max-time", "2m", "--tol", "1e-4"),
                      STATUS_OK);
-    assert_int_equal(options.k.first, 2);
-    assert_int_equal(options.k.last, 8); /* the last that the steps come to */
-    assert_int_equal(options.k.step, 3);
-    assert_int_equal(options.metric, 1);
-    assert_string_equal(option_choice(word, sizeof word, &options, "metric"), "cosine");
-    assert_true(options.quiet);
-    assert_string_equal(options.output, "r.h5");
-    assert_true(options.max_time == 120);
-    assert_true(options.tol == 1e-4);
-    assert_true(json_owns_stdout(&options));
-    assert_true(options_given(&options, "k"));
-    options_clear(&options);
+    assert_int_equal(VALUE(struct number_range, options, "k").first, 2);
+    assert_int_equal(VALUE(struct number_range, options, "k").last, 8); /* the last that the steps come to */
+    assert_int_equal(VALUE(struct number_range, options, "k").step, 3);
+    assert_int_equal(VALUE(int, options, "metric"), 1);
+    assert_string_equal(option_choice(word, sizeof word, options, "metric"), "cosine");
+    assert_true(options->quiet);
+    assert_string_equal(options->output, "r.h5");
+    assert_true(options->max_time == 120);
+    assert_true(VALUE(double, options, "tol") == 1e-4);
+    assert_true(json_owns_stdout(options));
+    assert_true(options_given(options, "k"));
+    options_close(&options);
     /* The value of --checkpoint may be left out; lists keep their order; the last one counts. */
     assert_int_equal(PARSE(&options, &err, "run", "--checkpoint", "a", "--feature", "hsv",
                            "--feature=gray", "--seed", "1", "--seed", "2", "--", "-b"),
                      STATUS_OK);
-    assert_true(options.checkpoint == 60);
-    assert_int_equal(options.features.count, 2);
-    assert_string_equal(options.features.text[0], "hsv");
-    assert_string_equal(options.features.text[1], "gray");
-    assert_int_equal(options.seed, 2);
-    assert_int_equal(options.operand_count, 2);
-    assert_string_equal(options.operand[1], "-b");
-    options_clear(&options);
+    assert_true(VALUE(double, options, "checkpoint") == 60);
+    assert_int_equal(VALUE(struct text_list, options, "feature").count, 2);
+    assert_string_equal(VALUE(struct text_list, options, "feature").text[0], "hsv");
+    assert_string_equal(VALUE(struct text_list, options, "feature").text[1], "gray");
+    assert_int_equal(VALUE(uint64_t, options, "seed"), 2);
+    assert_int_equal(options->operand_count, 2);
+    assert_string_equal(options->operand[1], "-b");
+    options_close(&options);
+}
+
+/* Where all commands have an option that this one has with another default. */
+static void test_own_default(void **state)
+{
+    (void)state;
+    struct options *options;
+    struct error err = ERROR_INIT;
+    assert_int_equal(PARSE(&options, &err, "select", "F.h5", "5"), STATUS_OK);
+    assert_int_equal(options->memory, 1 << 30);
+    options_close(&options);
 }
 
 static void expect_misuse(const char *words, struct error *err)
@@ -105,12 +118,12 @@ static void test_misuse(void **state)
         {{"run", "x", "--metric", "l2"}, "must be one of euclidean|cosine|hellinger"},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        struct options options;
+        struct options *options;
         struct error err = ERROR_INIT;
         assert_int_equal(parse(&options, &err, lines[i].words), STATUS_USAGE);
         expect_misuse(lines[i].said, &err);
         expect_misuse("; see clpipe ", &err);
-        options_clear(&options);
+        options_close(&options);
     }
 }
 
@@ -130,25 +143,26 @@ static void test_commands(void **state)
 static void test_ranges(void **state)
 {
     (void)state;
-    struct options options;
+    struct options *options;
     struct error err = ERROR_INIT;
     assert_int_equal(PARSE(&options, &err, "ingest", "s-{08..11}.tar", "{x}", "a{2..1}/{7..8}", "-o",
                            "F"),
                      STATUS_OK);
     static const char *const names[] = {"s-08.tar", "s-09.tar", "s-10.tar", "s-11.tar", "{x}",
                                         "a2/7",     "a2/8",     "a1/7",     "a1/8"};
-    assert_int_equal(options.operand_count, 9);
+    assert_int_equal(options->operand_count, 9);
     for (unsigned i = 0; i < 9; i++)
-        assert_string_equal(options.operand[i], names[i]);
-    options_clear(&options);
+        assert_string_equal(options->operand[i], names[i]);
+    options_close(&options);
     assert_int_equal(PARSE(&options, &err, "ingest", "{0..99999}", "-o", "F"), STATUS_USAGE);
     assert_non_null(strstr(err.sentence, "65535"));
-    options_clear(&options);
+    options_close(&options);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_defaults),
     cmocka_unit_test(test_values),
+    cmocka_unit_test(test_own_default),
     cmocka_unit_test(test_misuse),
     cmocka_unit_test(test_commands),
     cmocka_unit_test(test_ranges),
