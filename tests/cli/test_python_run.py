@@ -42,6 +42,10 @@ def function(command):
     return getattr(package, "import_" if command == "import" else command.replace("-", "_"))
 
 
+def word(option):
+    return option.replace("-", "_") + "_" * (option == "class")
+
+
 def fake(tmp_path, monkeypatch, text):
     """Another program in the place of clpipe."""
     (tmp_path / "fake").write_text(text)
@@ -50,10 +54,36 @@ def fake(tmp_path, monkeypatch, text):
 
 
 def test_commands_are_generated(tmp_path):
-    """_commands.py is what tools/generate_docs.py makes of the option tables."""
-    made = tmp_path / "_commands.py"
-    subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE, made], check=True)
-    assert made.read_text() == (PACKAGE / "clpipe" / "_commands.py").read_text()
+    """_commands.py and options.json are what tools/generate_docs.py makes of the option tables."""
+    subprocess.run([sys.executable, ROOT / "tools" / "generate_docs.py", CLPIPE, tmp_path / "_commands.py"], check=True)
+    for name in ("_commands.py", "options.json"):
+        assert (tmp_path / name).read_text() == (PACKAGE / "clpipe" / name).read_text()
+
+
+def test_every_command_is_a_function():
+    assert sorted(map(function, COMMANDS), key=str) == sorted(
+        (value for name, value in vars(package).items() if name in package._commands.__all__), key=str)
+    for common in COMMON:
+        if common["name"] != "json":
+            assert common["name"].replace("-", "_") in package.Common.__annotations__
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_defaults(command):
+    """What is not given the program chooses; the docstring says what, in the words of --help."""
+    parameters = inspect.signature(function(command)).parameters
+    text = " ".join(function(command).__doc__.split())
+    wanted = {option["name"]: option for option in COMMANDS[command]
+              if option["name"] not in [common["name"] for common in COMMON]}
+    assert [name for name, parameter in parameters.items() if parameter.kind == parameter.KEYWORD_ONLY] == \
+        list(map(word, wanted))
+    for name, option in wanted.items():
+        assert parameters[word(name)].default is (False if option["type"] == "flag" else None)
+        default = f" [{option['default']}]" if option.get("default") else ""
+        assert " ".join(f"{word(name)}: {option['help']}{default}".split()) in text
+        if option["type"] == "choice":
+            for choice in option["value"].split("|"):
+                assert (choice if choice.isdigit() else repr(choice)) in str(parameters[word(name)].annotation).replace('"', "'")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -66,7 +96,7 @@ def test_options(command, tmp_path, monkeypatch):
     for option in COMMANDS[command] + common:
         choice = option.get("value", "").split("|")[0]
         value, text = VALUES.get(option["type"], (choice, choice))
-        given[option["name"].replace("-", "_") + "_" * (option["name"] == "class")] = value
+        given[word(option["name"])] = value
         flag = "--" + option["name"]
         expected += [flag + "=x", flag + "=-y"] if option["type"] == "texts" else \
             [flag if text is None else f"{flag}={text}"]
@@ -80,18 +110,19 @@ def test_options(command, tmp_path, monkeypatch):
         function(command)(no_such=1)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_errors_of_options(command):
-    """What the program refuses is raised with its line and its exit status."""
-    seen = 0
-    for option in COMMANDS[command]:
-        if option["type"] in ("integer", "integers", "real", "choice", "seconds") and seen < 4:
-            seen += 1
-            shell = run_clpipe(command, f"--{option['name']}=?", "--json", "-", feature=None)
-            with pytest.raises(package.Failed) as error:
-                function(command)(**{option["name"].replace("-", "_"): "?"})
-            assert (error.value.code, shell.returncode) == (2, 2)
-            assert "clpipe: " + str(error.value) == shell.stderr.strip()
+@pytest.mark.parametrize("command", [pytest.param(name, marks=[pytest.mark.deep] * (len(options) > 12))
+                                     for name, options in COMMANDS.items()])
+def test_errors_of_options(command, tmp_path, monkeypatch):
+    """What the program refuses is raised with its line and its exit status, whichever option it is."""
+    monkeypatch.chdir(tmp_path)
+    common = COMMON if command == "info" else []
+    for name in [option["name"] for option in COMMANDS[command] + common if option["name"] not in ("json", "progress")]:
+        value = "" if name == "threads" else "?"
+        shell = run_clpipe(command, f"--{name}={value}", "--threads=none", "--json=-", "--", feature=None)
+        with pytest.raises(package.Failed) as error:
+            function(command)(**{word(name): value, **({} if name == "threads" else {"threads": "none"})})
+        assert (error.value.code, f"clpipe: {error.value}") == (2, shell.stderr.strip()) and shell.returncode == 2
+    assert os.listdir() == []
 
 
 def test_run(photos, tmp_path, monkeypatch):

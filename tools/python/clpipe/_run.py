@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import logging
 import os
+import pkgutil
 import re
 import shutil
 import signal
@@ -244,3 +246,13 @@ def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any],
         raise Failed(message, code, found)
     _warn(message)
     return found
+
+
+def document(functions: Mapping[str, Any]) -> None:
+    """Completes the docstrings of commands: what they do, and their options with their defaults."""
+    table = json.loads(pkgutil.get_data("clpipe", "options.json") or b"")
+    for command, about in table["commands"].items():
+        function = functions[command]
+        texts = {name: text for name, text, *users in table["options"] if command in users}
+        options = "\n".join(texts[name] for name in function.__kwdefaults__ or ())
+        function.__doc__ = "\n\n".join(filter(None, (inspect.cleandoc(function.__doc__ or ""), about, options)))
