@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct lane_program {
-    struct lane_program *next;
-    cl_program program;
-    const char *name;
-    char options[128];
-};
-
 struct lane_held {
     struct lane_held *next;
     size_t count;
@@ -52,11 +45,6 @@ enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers
 
 void lane_close(struct lane *lane)
 {
-    for (struct lane_program *built; (built = lane->programs);) {
-        lane->programs = built->next;
-        clReleaseProgram(built->program);
-        free(built);
-    }
     ocl_queue_close(&lane->upload);
     ocl_queue_close(&lane->compute);
 }
@@ -72,26 +60,9 @@ enum status lane_program(cl_program *out, struct lane *lane, const char *name, c
                          struct error *err)
 {
     const int64_t start = clock_now();
-    struct lane_program *built = lane->programs;
-    while (built && (strcmp(built->name, name) != 0 || strcmp(built->options, options) != 0))
-        built = built->next;
-    *out = built ? built->program : NULL;
-    if (built)
-        return STATUS_OK;
-    built = malloc(sizeof *built);
-    if (!built)
-        return error_memory(err, sizeof *built, "a program");
-    *built = (struct lane_program){.next = lane->programs, .name = name};
-    snprintf(built->options, sizeof built->options, "%s", options);
-    enum status status = ocl_program_build(&built->program, lane->ocl, name, NULL, options, err);
+    const enum status status = ocl_context_program(out, lane->ocl, name, options, err);
     lane->seconds_build += clock_seconds_since(start);
-    if (status != STATUS_OK) {
-        free(built);
-        return status;
-    }
-    *out = built->program;
-    lane->programs = built;
-    return STATUS_OK;
+    return status;
 }
 
 /* Places are pointers of several types, so they are copied as bytes. */

@@ -30,20 +30,18 @@ struct lane {
     bool plain_tensor;             /* or a kernel for any device in their place, for tests */
     bool any_prune;                /* see lane_choice */
     double seconds_build;          /* spent waiting for programs to build, so far */
-    struct lane_program *programs; /* the programs built so far, released by lane_close */
 };
 
 /* The threads remain the caller's. */
 enum status lane_open(struct lane *lane, struct ocl_context *ocl, struct workers *workers,
                       struct stop *stop, const struct lane_choice *choice, struct error *err);
-/* Releases the programs and the queues. */
+/* Releases the queues. */
 void lane_close(struct lane *lane);
 
 /* STATUS_INTERRUPTED if a stop was requested. */
 enum status lane_check_stop(const struct lane *lane, struct error *err);
 
-/* Returns the program `name` built with `options`, building it on the first request; it belongs to
- * the lane. Building counts as seconds_build. */
+/* ocl_context_program, whose time counts as seconds_build. */
 enum status lane_program(cl_program *out, struct lane *lane, const char *name, const char *options,
                          struct error *err);
 

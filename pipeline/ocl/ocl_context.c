@@ -20,6 +20,13 @@
 #include <string.h>
 #include <time.h>
 
+struct program {
+    struct program *next;
+    cl_program handle;
+    const char *name;
+    char options[128];
+};
+
 struct ocl_context {
     struct ocl_device device;
     cl_context handle;
@@ -30,6 +37,8 @@ struct ocl_context {
     unsigned traced; /* pending completion callbacks */
     bool calibrated;
     int64_t device_to_host; /* nanoseconds to add to a device timestamp */
+    pthread_mutex_t building; /* guards: */
+    struct program *programs;
 };
 
 struct ocl_queue {
@@ -50,6 +59,7 @@ enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *
     context->trace = trace;
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->untraced, NULL);
+    pthread_mutex_init(&context->building, NULL);
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                           (cl_context_properties)device->platform_id, 0};
     cl_int code = CL_SUCCESS;
@@ -76,12 +86,44 @@ void ocl_context_close(struct ocl_context **context)
     ocl_watch_close(&(*context)->watch);
     if ((*context)->device.pocl_major)
         ocl_cache_keep_kernels();
+    for (struct program *program; (program = (*context)->programs);) {
+        (*context)->programs = program->next;
+        clReleaseProgram(program->handle);
+        free(program);
+    }
     if ((*context)->handle)
         clReleaseContext((*context)->handle);
+    pthread_mutex_destroy(&(*context)->building);
     pthread_cond_destroy(&(*context)->untraced);
     pthread_mutex_destroy(&(*context)->lock);
     free(*context);
     *context = NULL;
+}
+
+enum status ocl_context_program(cl_program *out, struct ocl_context *context, const char *name,
+                                const char *options, struct error *err)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&context->building);
+    struct program *program = context->programs;
+    while (program && (strcmp(program->name, name) != 0 || strcmp(program->options, options) != 0))
+        program = program->next;
+    if (!program) {
+        program = malloc(sizeof *program);
+        status = program ? ocl_program_build(&program->handle, context, name, NULL, options, err)
+                         : error_memory(err, sizeof *program, "a program");
+        if (status == STATUS_OK) {
+            program->name = name;
+            snprintf(program->options, sizeof program->options, "%s", options);
+            program->next = context->programs;
+            context->programs = program;
+        } else {
+            free(program);
+        }
+    }
+    *out = status == STATUS_OK ? program->handle : NULL;
+    pthread_mutex_unlock(&context->building);
+    return status;
 }
 
 const struct ocl_device *ocl_context_device(const struct ocl_context *context)

@@ -174,6 +174,26 @@ def test_prediction_is_the_fit(library, handle):
         assert code == OK and (again == labels).all(), error.text
 
 
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks",
+                                                     "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def test_memory_of_many_fits(library, handle):
+    if not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("the C library does not count")
+    measure = ctypes.CDLL(None).mallinfo2
+    measure.restype = Mallinfo
+    rows = rows_of(VALUES)
+    used = []
+    for _ in range(4):
+        for _ in range(60):
+            assert fit(library, handle, rows, k=3, max_iter=2)[0] == OK
+        info = measure()
+        used.append(info.uordblks + info.hblkhd)
+    assert used[3] - used[1] < 120 * 512, used
+
+
 def test_progress_and_stop(library, handle):
     phases = []
     watch = Watch(progress=PROGRESS(lambda context, phase, done, total: phases.append(phase.decode()) or 0))
