@@ -62,6 +62,9 @@
 /* Maximum number of candidates per round of seeding; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 
+/* Stands for the candidate that seed_fold chose. */
+#define KMEANS_CHOSEN 0xffffffffu
+
 /* Commands after a search do nothing if it left rows without a label, counted in counts[unless].
  * KMEANS_ALWAYS: they run regardless. */
 #define KMEANS_ALWAYS 0xffffffffu

@@ -142,12 +142,7 @@ assign_exact(__global const float *restrict x, __global const float *restrict pa
 static void lane_distance(__local double *lanes, __global const float *x, __global const float *c,
                           uint stride, uint lid)
 {
-    double sum = 0.0;
-    for (uint j = lid % KMEANS_LANES; j < stride; j += KMEANS_LANES) {
-        const double t = (double)x[j] - (double)c[j];
-        sum = fma(t, t, sum);
-    }
-    fold_lanes(lanes, sum, lid);
+    fold_lanes(lanes, lane_sum(x, c, stride, lid % KMEANS_LANES), lid);
 }
 #endif
 
@@ -220,66 +215,267 @@ other_distances(__global const float *restrict x, __global const float *restrict
 }
 #endif
 
-/* Seeding: for each block of rows and each candidate, the sum of weights if that candidate were
- * chosen: weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
- * candidate is not nearer. A group per block. */
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-seed_exact(__global const float *restrict x, __global const float *restrict candidates,
-           __global uint *mask, __global const double *restrict distances,
-           __global const double *restrict weights, __global double *sums, uint count, uint stride,
-           uint trials, uint weighted)
+/* --- seeding --------------------------------------------------------------------------------- */
+
+/* Rows of a block whose distances a group computes at once, and the work-item's lane of its row. */
+#if GROUP == 1
+#define AT_ONCE      1
+#define LANE_OF(lid) 0
+#define NEXT(count)  ((*(count))++)
+#define CLEAR(at, b) (*(at) &= ~(b))
+#else
+#define AT_ONCE      (GROUP / KMEANS_LANES)
+#define LANE_OF(lid) ((lid) % KMEANS_LANES)
+#define NEXT(count)  atomic_inc(count)
+#define CLEAR(at, b) atomic_and((at), ~(b))
+#endif
+
+/* canonical(), for every work-item that shares the row. */
+static double shared_distance(__local double *lanes, __global const float *x,
+                              __global const float *c, uint stride, uint lid)
 {
-    __local double value[KMEANS_BLOCK_ROWS];
-    const uint lid = (uint)get_local_id(0);
-    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
-    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
-    for (uint trial = 0; trial < trials; trial++) {
-        for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP) {
-            double least = 0.0;
-            if (i < rows) {
-                least = distances[first + i];
-                if (mask[first + i] >> trial & 1) {
-                    double other = canonical(x + (size_t)(first + i) * stride,
-                                             candidates + (size_t)trial * stride, stride);
-                    if (other < least)
-                        least = other;
-                    else
-                        mask[first + i] &= ~(1u << trial);
-                }
-                if (weighted)
-                    least *= weights[first + i];
-            }
-            value[i] = least;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint reach = KMEANS_BLOCK_ROWS / 2; reach > 0; reach /= 2) {
-            for (uint i = lid; i < reach; i += GROUP)
-                value[i] += value[i + reach];
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        if (lid == 0)
-            sums[(size_t)get_group_id(0) * KMEANS_TRIALS_MAX + trial] = value[0];
+#if GROUP == 1
+    (void)lanes;
+    (void)lid;
+    return canonical(x, c, stride);
+#else
+    lane_distance(lanes, x, c, stride, lid);
+    const double distance = lanes[lid - LANE_OF(lid)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return distance;
+#endif
+}
+
+/* The pairwise sums of TOGETHER blocks: value[c * KMEANS_BLOCK_ROWS] becomes that of block c, to
+ * which EACH work-items belong. */
+#define TOGETHER 8
+#define EACH     (GROUP == 1 ? 1 : GROUP / TOGETHER)
+
+static void sum_blocks(__local double *value, uint lid)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint reach = KMEANS_BLOCK_ROWS / 2; reach > 0; reach /= 2) {
+        for (uint c = lid / EACH; c < TOGETHER; c += GROUP / EACH)
+            for (uint i = lid % EACH; i < reach; i += EACH)
+                value[c * KMEANS_BLOCK_ROWS + i] += value[c * KMEANS_BLOCK_ROWS + i + reach];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
 
-/* Seeding: chooses one candidate. Rows that it is nearer to (all rows, if first) get its distance,
- * and the threshold that the filter's scores are compared with. */
-__kernel void seed_commit(__global const float *restrict x,
-                          __global const float *restrict candidates,
-                          __global const uint *restrict mask, __global const float *restrict centre,
-                          __global double *distances, __global float *thresholds, uint count,
-                          uint stride, uint trial, uint all, double scale)
+/* For each block of rows and each candidate, the sum of weights if that candidate were chosen:
+ * weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
+ * candidate is not nearer. A group per block; first_block: where in `sums` the first one is. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_exact(__global const float *restrict x, __global const float *restrict candidates,
+           __global uint *mask, __global const double *restrict distances,
+           __global const double *restrict weights, __global double *sums, uint first_block,
+           uint count, uint stride, uint trials, uint weighted)
 {
-    const uint i = (uint)get_global_id(0);
-    if (i >= count || !(all || (mask[i] >> trial & 1)))
-        return;
-    __global const float *row = x + (size_t)i * stride;
-    double distance = canonical(row, candidates + (size_t)trial * stride, stride);
-    if (!all && distance >= distances[i])
-        return;
-    double length = canonical(row, centre, stride);
-    distances[i] = distance;
-    thresholds[i] =
-        convert_float_rtp(scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100);
+    __local double value[TOGETHER * KMEANS_BLOCK_ROWS], lanes[GROUP];
+    __local uint bits[KMEANS_BLOCK_ROWS], found;
+    __local ushort listed[TOGETHER * KMEANS_BLOCK_ROWS];
+    const uint lid = (uint)get_local_id(0);
+    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
+        bits[i] = i < rows ? mask[first + i] : 0;
+    for (uint from = 0; from < trials; from += TOGETHER) {
+        if (lid == 0)
+            found = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP) {
+            const double now = i < rows ? distances[first + i] : 0.0;
+            for (uint c = 0; c < TOGETHER; c++) {
+                value[c * KMEANS_BLOCK_ROWS + i] = now;
+                if (bits[i] >> (from + c) & 1)
+                    listed[NEXT(&found)] = (ushort)(c * KMEANS_BLOCK_ROWS + i);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint total = found;
+        for (uint begin = 0; begin < total; begin += AT_ONCE) {
+            const uint at = begin + lid * AT_ONCE / GROUP, entry = listed[min(at, total - 1)];
+            const uint i = entry % KMEANS_BLOCK_ROWS, trial = from + entry / KMEANS_BLOCK_ROWS;
+            const double other = shared_distance(lanes, x + (size_t)(first + i) * stride,
+                                                 candidates + (size_t)trial * stride, stride, lid);
+            if (at < total && LANE_OF(lid) == 0) {
+                if (other < value[entry])
+                    value[entry] = other;
+                else
+                    CLEAR(&bits[i], 1u << trial);
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint i = lid; i < rows && weighted; i += GROUP)
+            for (uint c = 0; c < TOGETHER; c++)
+                value[c * KMEANS_BLOCK_ROWS + i] *= weights[first + i];
+        sum_blocks(value, lid);
+        for (uint c = lid; c < TOGETHER && from + c < trials; c += GROUP)
+            sums[(first_block + get_group_id(0)) * KMEANS_TRIALS_MAX + from + c] =
+                value[c * KMEANS_BLOCK_ROWS];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint i = lid; i < rows; i += GROUP)
+        mask[first + i] = bits[i];
 }
+
+/* Takes a candidate, `trial` or KMEANS_CHOSEN: *chosen. Rows that it is nearer to (all rows, if
+ * all) get its distance, and the threshold that the filter's scores are compared with. A group per
+ * block. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_commit(__global const float *restrict x, __global const float *restrict candidates,
+            __global const uint *restrict mask, __global const float *restrict centre,
+            __global const uint *restrict chosen, __global double *distances,
+            __global float *thresholds, uint count, uint stride, uint trial, uint all, double scale)
+{
+    __local double lanes[GROUP];
+    __local uint listed[KMEANS_BLOCK_ROWS], found;
+    const uint lid = (uint)get_local_id(0);
+    const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
+    const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+    const uint taken = trial == KMEANS_CHOSEN ? *chosen : trial;
+    if (lid == 0)
+        found = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < rows; i += GROUP)
+        if (all || (mask[first + i] >> taken & 1))
+            listed[NEXT(&found)] = first + i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint total = found;
+    for (uint from = 0; from < total; from += AT_ONCE) {
+        const uint at = from + lid * AT_ONCE / GROUP, i = listed[min(at, total - 1)];
+        __global const float *row = x + (size_t)i * stride;
+        const double distance =
+            shared_distance(lanes, row, candidates + (size_t)taken * stride, stride, lid);
+        const double length = shared_distance(lanes, row, centre, stride, lid);
+        if (at < total && LANE_OF(lid) == 0 && (all || distance < distances[i])) {
+            distances[i] = distance;
+            thresholds[i] = convert_float_rtp(
+                scale * (distance * (1 + 0x1p-30) - length * (1 - 0x1p-30)) + 0x1p-100);
+        }
+    }
+}
+
+#if GROUP > 1
+/* The sums of blocks that a work-item of seed_fold loads ahead. */
+#define AHEAD 8
+
+/* One group: adds the blocks' sums in order, `upto` being the running ones, and chooses the
+ * candidate that leaves the least, ties to the first, as centroid `seed`. totals[round]: what it
+ * leaves. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_fold(__global const double *restrict sums, __global double *restrict upto,
+          __global const float *restrict candidates, __global float *restrict centroids,
+          __global uint *chosen, __global double *totals, uint blocks, uint stride, uint trials,
+          uint seed, uint round)
+{
+    __local double part[GROUP * AHEAD], left[KMEANS_TRIALS_MAX];
+    __local uint best;
+    const uint lid = (uint)get_local_id(0);
+    const size_t all = (size_t)blocks * KMEANS_TRIALS_MAX;
+    const bool used = lid % KMEANS_TRIALS_MAX < trials;
+    double next[AHEAD], total = 0.0;
+#pragma unroll
+    for (uint e = 0; e < AHEAD; e++)
+        next[e] = used && e * GROUP + lid < all ? sums[e * GROUP + lid] : 0.0;
+    for (size_t from = 0; from < all; from += GROUP * AHEAD) {
+#pragma unroll
+        for (uint e = 0; e < AHEAD; e++)
+            part[e * GROUP + lid] = next[e];
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+        for (uint e = 0; e < AHEAD; e++) {
+            const size_t at = from + (AHEAD + e) * GROUP + lid;
+            next[e] = used && at < all ? sums[at] : 0.0;
+        }
+        for (uint i = lid; i < GROUP * AHEAD && lid < KMEANS_TRIALS_MAX; i += GROUP) {
+            double each[GROUP / KMEANS_TRIALS_MAX];
+#pragma unroll
+            for (uint e = 0; e < GROUP / KMEANS_TRIALS_MAX; e++)
+                each[e] = part[i + e * KMEANS_TRIALS_MAX];
+#pragma unroll
+            for (uint e = 0; e < GROUP / KMEANS_TRIALS_MAX; e++)
+                part[i + e * KMEANS_TRIALS_MAX] = total += each[e];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+        for (uint e = 0; e < AHEAD; e++)
+            if (from + e * GROUP + lid < all)
+                upto[from + e * GROUP + lid] = part[e * GROUP + lid];
+    }
+    if (lid < trials)
+        left[lid] = total;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        best = 0;
+        for (uint t = 1; t < trials; t++)
+            best = left[t] < left[best] ? t : best;
+        *chosen = best;
+        totals[round] = left[best];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint j = lid; j < stride; j += GROUP)
+        centroids[(size_t)seed * stride + j] = candidates[(size_t)best * stride + j];
+}
+
+/* A group per candidate: draws it with probability proportional to weighted distance, if it lies in
+ * this tile, whose first block is given; squares: of the candidate's length, less the centre.
+ * random: KMEANS_TRIALS_MAX for each round, in [0, 1). */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_draw(__global const float *restrict x, __global const double *restrict upto,
+          __global const uint *restrict chosen, __global const double *restrict random,
+          __global const double *restrict distances, __global const double *restrict weights,
+          __global const float *restrict centre, __global float *restrict candidates,
+          __global double *restrict squares, uint blocks, uint first_block, uint count, uint stride,
+          uint weighted, uint round)
+{
+    __local double value[TOGETHER * KMEANS_BLOCK_ROWS];
+    __local uint below, drawn;
+    const uint lid = (uint)get_local_id(0), trial = (uint)get_group_id(0);
+    __global const double *reached = upto + *chosen;
+    const double target = random[round * KMEANS_TRIALS_MAX + trial] *
+                          reached[(size_t)(blocks - 1) * KMEANS_TRIALS_MAX];
+    uint mine = 0;
+    if (lid == 0)
+        below = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint b = lid; b < blocks; b += GROUP)
+        mine += !(reached[(size_t)b * KMEANS_TRIALS_MAX] > target);
+    atomic_add(&below, mine);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    /* If rounding left no block that reaches the target, the last one that adds anything. */
+    uint block = min(below, blocks - 1);
+    while (block > 0 && !(reached[(size_t)block * KMEANS_TRIALS_MAX] >
+                          reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX]))
+        block--;
+    const size_t first = ((size_t)block - first_block) * KMEANS_BLOCK_ROWS;
+    const uint rows =
+        block < first_block || first >= count ? 0 : min(count - (uint)first, (uint)KMEANS_BLOCK_ROWS);
+    for (uint i = lid; i < rows; i += GROUP)
+        value[i] = weighted ? distances[first + i] * weights[first + i] : distances[first + i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid == 0) {
+        double sum = block > 0 ? reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX] : 0.0;
+        drawn = 0;
+        for (uint i = 0; i < rows; i++) {
+            sum += value[i];
+            drawn = value[i] > 0.0 ? i : drawn;
+            if (value[i] > 0.0 && sum > target)
+                break;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    double square = 0.0;
+    for (uint j = lid; j < stride && rows > 0; j += GROUP) {
+        const float now = x[(first + drawn) * stride + j];
+        const double shifted = (double)now - (double)centre[j];
+        candidates[(size_t)trial * stride + j] = now;
+        square += shifted * shifted;
+    }
+    for (uint i = lid; i < TOGETHER * KMEANS_BLOCK_ROWS; i += GROUP)
+        value[i] = i == lid ? square : 0.0;
+    sum_blocks(value, lid);
+    if (lid == 0 && rows > 0)
+        squares[trial] = value[0];
+}
+#endif

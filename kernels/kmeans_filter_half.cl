@@ -467,6 +467,104 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAM
     search(ARGUMENTS, true, memory);
 }
 
+/* Blocks of columns that a work-item of seed_half has in flight. */
+#define SEED_BLOCKS 2
+
+/* Seeding: sets bit i of mask if candidate i of KMEANS_TRIALS_MAX may be nearer than the row's
+ * threshold. Rows pass once, from global memory to registers: a warp takes 32 of them, and every
+ * shares-th block of their columns (shares: 1, 2 or 4), so that a group reads whole rows at a time.
+ * The 16 columns of a product are those that make a load of 16 bytes, in the same order on both
+ * sides. */
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+seed_half(__global const half *restrict x, __global const half *restrict candidates,
+          __global const float2 *restrict lanes, __global const float *restrict norms,
+          __global const float *restrict thresholds, __global uint *restrict mask, uint count,
+          uint columns, uint shares, float unit)
+{
+    const uint lid = (uint)get_local_id(0);
+    const uint group_first = (uint)get_group_id(0) * (ITEMS / shares);
+#ifdef PLAIN
+    const uint row = group_first + lid;
+    if (lid >= ITEMS / shares || row >= count)
+        return;
+    uint bits = 0;
+    for (uint t = 0; t < KMEANS_TRIALS_MAX; t++)
+        if (plain_score(x + (size_t)row * columns, candidates + (size_t)t * columns, columns,
+                        fma(-norms[row], lanes[t].y, lanes[t].x)) < thresholds[row] / unit)
+            bits |= 1u << t;
+    mask[row] = bits;
+#else
+    __local float parts[ITEMS / 32][16][32];
+    const uint lane = lid & 31, quad = lane >> 2, q = lane & 3;
+    const uint warp = lid >> 5, share = warp & (shares - 1);
+    const uint first = group_first + (warp - share) / shares * 32 + quad;
+    float sum[2][2][4];
+    __global const half *row[4], *candidate[2];
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        row[i] = x + (size_t)min(first + i * 8, count - 1) * columns + q * 8;
+#pragma unroll
+    for (uint n = 0; n < 2; n++)
+        candidate[n] = candidates + (size_t)(n * 8 + quad) * columns + q * 8;
+#pragma unroll
+    for (uint i = 0; i < 16; i++)
+        sum[i / 8][i / 4 % 2][i % 4] = 0.0f;
+    const uint step = shares * DEPTH;
+    for (uint j = share * DEPTH; j < columns; j += SEED_BLOCKS * step) {
+        uint4 a[SEED_BLOCKS][4], b[SEED_BLOCKS][2];
+#pragma unroll
+        for (uint d = 0; d < SEED_BLOCKS; d++) {
+            const bool there = j + d * step < columns;
+            const uint from = there ? j + d * step : j;
+#pragma unroll
+            for (uint i = 0; i < 4; i++)
+                a[d][i] = *(__global const uint4 *)(row[i] + from);
+#pragma unroll
+            for (uint n = 0; n < 2; n++)
+                b[d][n] = there ? *(__global const uint4 *)(candidate[n] + from) : (uint4)(0);
+        }
+#pragma unroll
+        for (uint d = 0; d < SEED_BLOCKS; d++)
+#pragma unroll
+            for (uint m = 0; m < 2; m++) {
+                const uint4 top = a[d][m * 2], bottom = a[d][m * 2 + 1];
+                const uint low[4] = {top.x, bottom.x, top.y, bottom.y};
+                const uint high[4] = {top.z, bottom.z, top.w, bottom.w};
+#pragma unroll
+                for (uint n = 0; n < 2; n++) {
+                    multiply(sum[m][n], low, b[d][n].x, b[d][n].y);
+                    multiply(sum[m][n], high, b[d][n].z, b[d][n].w);
+                }
+            }
+    }
+    if (share > 0)
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            parts[warp][i][lane] = sum[i / 8][i / 4 % 2][i % 4];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (share > 0)
+        return;
+#pragma unroll
+    for (uint i = 0; i < 4; i++) {
+        const uint at = min(first + i * 8, count - 1);
+        const float norm = norms[at], most = thresholds[at] / unit;
+        uint bits = 0;
+#pragma unroll
+        for (uint e = 0; e < 4; e++) {
+            const uint t = e / 2 * 8 + q * 2 + e % 2, entry = i % 2 * 2 + e % 2;
+            float score = sum[i / 2][e / 2][entry] + fma(-norm, lanes[t].y, lanes[t].x);
+            for (uint w = 1; w < shares; w++)
+                score += parts[warp + w][i / 2 * 8 + e / 2 * 4 + entry][lane];
+            bits |= score < most ? 1u << t : 0;
+        }
+        bits |= from_neighbour(bits, 1);
+        bits |= from_neighbour(bits, 2);
+        if (q == 0 && first + i * 8 < count)
+            mask[at] = bits;
+    }
+#endif
+}
+
 /* --- undecided rows -------------------------------------------------------------------------- */
 
 /* Second part of a search among some, which needs the distance to the own centroid, for the
@@ -511,30 +609,6 @@ settle_rows(__global const float *restrict x, __global const float *restrict cen
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-}
-
-#define FLIGHT 8
-
-/* One lane of the canonical distance; FLIGHT columns are in flight at a time. */
-static double lane_sum(__global const float *row, __global const float *centroid, uint stride,
-                       uint lane)
-{
-    double sum = 0.0;
-    for (uint from = lane; from < stride; from += FLIGHT * KMEANS_LANES) {
-        float values[FLIGHT], others[FLIGHT];
-#pragma unroll
-        for (uint i = 0; i < FLIGHT; i++) {
-            const uint j = min(from + i * KMEANS_LANES, stride - KMEANS_LANES + lane);
-            values[i] = row[j];
-            others[i] = centroid[j];
-        }
-#pragma unroll
-        for (uint i = 0; i < FLIGHT; i++) {
-            const double t = (double)values[i] - (double)others[i];
-            sum = from + i * KMEANS_LANES < stride ? fma(t, t, sum) : sum;
-        }
-    }
-    return sum;
 }
 
 /* Decides undecided rows by the canonical distance to the centroids in their slots: KMEANS_LANES

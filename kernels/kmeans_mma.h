@@ -69,6 +69,16 @@ static __attribute__((unused)) uint largest_in_warp(uint bits)
     return largest;
 }
 
+/* The bits of the work-item whose index in the warp differs by `distance`, a power of two. */
+static __attribute__((unused)) uint from_neighbour(uint bits, uint distance)
+{
+    uint others;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;"
+                     : "=r"(others)
+                     : "r"(bits), "r"(distance));
+    return others;
+}
+
 /* Index in the warp of the work-item's i-th row. */
 static uint row_in_warp(uint i, uint lane)
 {

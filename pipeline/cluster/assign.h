@@ -112,4 +112,15 @@ extern const struct assigner assigner_float16, assigner_float32;
 enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows, cl_uint count,
                            struct error *err);
 
+/* Filters candidates of seeding in float16, if states[0] is open; their scores compare with
+ * thresholds as those of the float32 filter do. float16_usable: whether they can be, once
+ * filter_set_candidates was called. */
+bool float16_usable(const struct assign *assign);
+/* Takes filter->candidates, the first `count`. squares: their squared lengths, less the centre. */
+enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
+                                   struct error *err);
+/* Sets bit i of a row's mask if candidate i may be nearer than its threshold. */
+enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                      cl_mem mask, struct error *err);
+
 #endif

@@ -57,11 +57,11 @@ struct tensor {
     struct lane_held *held;
     enum layout layout;
     uint32_t columns;
-    cl_kernel round, layout_kernel, search, list, settle, decide;
-    struct half_panels all, some;
-    cl_mem squares;       /* k: of the centroids */
-    cl_mem slope, offset; /* k */
-    int32_t *host_ids;    /* k: of `some` */
+    cl_kernel round, layout_kernel, search, list, settle, decide, seed;
+    struct half_panels all, some, trial; /* trial: candidates of seeding */
+    cl_mem squares;                      /* k: of the centroids */
+    cl_mem slope, offset;                /* k */
+    int32_t *host_ids;                   /* k: of `some` */
     /* For the largest tile: */
     cl_mem flagged;  /* undecided rows */
     cl_mem outcomes; /* of searches among some, 16 bytes per row; later reused for slots */
@@ -69,10 +69,11 @@ struct tensor {
     uint32_t room;   /* rows with slots */
 };
 
-static enum status open_panels(struct half_panels *panels, struct tensor *tensor, struct error *err)
+static enum status open_panels(struct half_panels *panels, struct tensor *tensor, uint32_t capacity,
+                               struct error *err)
 {
-    const size_t places = ((size_t)tensor->filter->capacity + KMEANS_HALF_PANEL - 1) /
-                          KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
+    const size_t places =
+        ((size_t)capacity + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
     const struct lane_wanted wanted[] = {BUFFER(panels->values, places * tensor->columns * 2),
                                          BUFFER(panels->starts, places * 2 * sizeof(float)),
                                          BUFFER(panels->ids, places * sizeof(cl_int))};
@@ -128,7 +129,8 @@ static enum status open_kernels(struct tensor *tensor, struct error *err)
                                           KERNEL(tensor->search, program, "assign_half"),
                                           KERNEL(tensor->list, program, "list_half"),
                                           KERNEL(tensor->settle, program, "settle_rows"),
-                                          KERNEL(tensor->decide, program, "decide_rows")};
+                                          KERNEL(tensor->decide, program, "decide_rows"),
+                                          KERNEL(tensor->seed, program, "seed_half")};
     return lane_hold(&tensor->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
 }
 
@@ -177,8 +179,9 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
     *tensor =
         (struct tensor){.assign = assign, .filter = assign->filter, .columns = columns_of(data)};
     if (open_kernels(tensor, err) != STATUS_OK ||
-        open_panels(&tensor->all, tensor, err) != STATUS_OK ||
-        open_panels(&tensor->some, tensor, err) != STATUS_OK ||
+        open_panels(&tensor->all, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->some, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->trial, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
         open_buffers(tensor, err) != STATUS_OK)
         return err->status;
     /* The rows' copies stay with the tiles, shared by all filters. */
@@ -225,31 +228,31 @@ static double score_unit(const struct filter *filter)
     return ldexp(2.0, filter->row_exponent - filter->exponent);
 }
 
-/* Lays out `used` centroids: the first ones, or those in panels->ids. */
-static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem moves,
-                           cl_uint used, bool listed, struct error *err)
+/* Lays out `used` of the given rows: the first ones, or those in panels->ids. squares: as lay_out
+ * (kmeans_filter_half.cl) takes them, from struct centroid_move if moves. */
+static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem rows,
+                           cl_mem squares, bool moves, cl_uint used, bool listed, struct error *err)
 {
     struct filter *filter = tensor->filter;
     panels->count = (used + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL;
     if (panels->count == 0)
         return STATUS_OK;
     const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
-    const cl_mem squares = moves ? moves : tensor->squares;
     const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
     const cl_double square_scale = ldexp(1.0, -2 * filter->exponent), unit = score_unit(filter);
     const struct half_bound terms = bound(tensor);
     cl_float scale[2];
     split_scale(scale, -filter->exponent);
     scale[0] = -scale[0];
-    if (ocl_args(tensor->layout_kernel, err, OCL_ARG(filter->centroids),
-                 OCL_ARG(filter->centre_buffer), OCL_ARG(squares), OCL_ARG(panels->ids),
-                 OCL_ARG(panels->values), OCL_ARG(panels->starts), OCL_ARG(tensor->slope),
-                 OCL_ARG(tensor->offset), OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns),
-                 OCL_ARG(use_ids), OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]),
-                 OCL_ARG(scale[1]), OCL_ARG(square_scale), OCL_ARG(unit),
-                 OCL_ARG(terms.slope_plain), OCL_ARG(terms.slope_length),
-                 OCL_ARG(terms.offset_plain), OCL_ARG(terms.offset_length),
-                 OCL_ARG(terms.offset_square), OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(tensor->layout_kernel, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(squares), OCL_ARG(panels->ids), OCL_ARG(panels->values),
+                 OCL_ARG(panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
+                 OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids),
+                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(square_scale), OCL_ARG(unit), OCL_ARG(terms.slope_plain),
+                 OCL_ARG(terms.slope_length), OCL_ARG(terms.offset_plain),
+                 OCL_ARG(terms.offset_length), OCL_ARG(terms.offset_square),
+                 OCL_ARGS_END) != STATUS_OK)
         return err->status;
     const size_t global[2] = {tensor->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
     return lane_launch_2d(filter->lane, "round centroids", tensor->layout_kernel, global, NULL,
@@ -299,14 +302,16 @@ static enum status lay_out_due(struct tensor *tensor, struct error *err)
     if (!moves && lane_send(filter->lane, "squares", tensor->squares, 0,
                             filter->k * sizeof *filter->squares, filter->squares, err) != STATUS_OK)
         return err->status;
-    enum status status = lay_out(tensor, &tensor->all, moves, filter->k, false, err);
+    const cl_mem squares = moves ? moves : tensor->squares;
+    enum status status =
+        lay_out(tensor, &tensor->all, filter->centroids, squares, moves, filter->k, false, err);
     if (status != STATUS_OK || due == ALL_DUE)
         return status;
     status = prune->moved_on_device ? prune_list(prune, tensor->some.ids, filter->k, err)
                                     : send_ids(tensor, prune->moved, prune->moved_count, err);
-    return status == STATUS_OK
-               ? lay_out(tensor, &tensor->some, moves, prune->moved_count, true, err)
-               : status;
+    return status == STATUS_OK ? lay_out(tensor, &tensor->some, filter->centroids, squares, moves,
+                                         prune->moved_count, true, err)
+                               : status;
 }
 
 /* --- searching ------------------------------------------------------------------------------- */
@@ -489,6 +494,37 @@ static enum status end_tile(bool *left, void *state, struct tile *tile, bool inc
     assign->decided += count;
     return assign->exact->ops->label(assign->exact, tile, assign->moved, count, assign->limits,
                                      err);
+}
+
+/* --- candidates of seeding ------------------------------------------------------------------- */
+
+bool float16_usable(const struct assign *assign)
+{
+    return assign->states[0] && usable(assign->states[0]);
+}
+
+enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
+                                   struct error *err)
+{
+    struct tensor *tensor = assign->states[0];
+    return lay_out(tensor, &tensor->trial, assign->filter->candidates, squares, false, count, false,
+                   err);
+}
+
+enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                      cl_mem mask, struct error *err)
+{
+    struct tensor *tensor = assign->states[0];
+    const cl_float unit = (cl_float)score_unit(assign->filter);
+    const cl_uint blocks = tensor->columns / KMEANS_HALF_COLUMNS;
+    const cl_uint shares = blocks >= 8 ? 4 : blocks >= 4 ? 2 : 1;
+    if (round_rows(tensor, tile, err) != STATUS_OK)
+        return err->status;
+    return LANE_RUN(assign->lane, "seed filter", tensor->seed, (uint64_t)tile->rows * shares,
+                    KMEANS_HALF_ITEMS, err, OCL_ARG(tile->float16), OCL_ARG(tensor->trial.values),
+                    OCL_ARG(tensor->trial.starts), OCL_ARG(tile->norms), OCL_ARG(thresholds),
+                    OCL_ARG(mask), OCL_ARG(tile->rows), OCL_ARG(tensor->columns), OCL_ARG(shares),
+                    OCL_ARG(unit));
 }
 
 const struct assigner assigner_float16 = {

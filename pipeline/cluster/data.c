@@ -600,6 +600,9 @@ struct tile *data_tile_of(struct data *data, uint64_t row)
     return &data->tiles[(row - data->share.first) / data->tile_rows];
 }
 
+/* So many rows take longer one by one than by gather_rows. */
+#define GATHERED 32
+
 /* Reads rows of resident data. All reads have ended on return, as the queue is in order, so `out`
  * may be freed. Each read blocks if lane_read does: NVIDIA's driver takes several times as long for
  * non-blocking ones. */
@@ -628,11 +631,50 @@ static enum status read_rows(struct data *data, float *out, const uint64_t *rows
     return status == STATUS_OK ? waited : status;
 }
 
+/* The same for many rows: a kernel brings those of a tile together. */
+static enum status gather_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                               struct error *err)
+{
+    struct lane *lane = data->lane;
+    struct lane_held *held = NULL;
+    cl_program program;
+    cl_kernel kernel;
+    cl_uint *list;
+    cl_mem device_list, gathered;
+    enum status status = lane_program(&program, lane, "kmeans_rows", "-DTILED=1", err);
+    if (status != STATUS_OK)
+        return status;
+    const struct lane_wanted wanted[] = {KERNEL(kernel, program, "gather_rows"), HOST(list, count),
+                                         BUFFER(device_list, count * sizeof *list),
+                                         BUFFER(gathered, count * row_bytes(data))};
+    status = lane_hold(&held, lane, wanted, COUNT_OF(wanted), "rows", err);
+    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
+        const struct tile *tile = data_tile_of(data, rows[from]);
+        const cl_uint stride = data->stride, first = 0;
+        for (to = from; to < count && data_tile_of(data, rows[to]) == tile; to++)
+            list[to] = (cl_uint)(rows[to] - tile->first);
+        const size_t global[2] = {stride / KMEANS_LANES, to - from};
+        status = lane_write(lane, "list of rows", device_list, 0, (to - from) * sizeof *list,
+                            list + from, err);
+        if (status == STATUS_OK)
+            status = ocl_args(kernel, err, OCL_ARG(tile->x), OCL_ARG(device_list),
+                              OCL_ARG(gathered), OCL_ARG(first), OCL_ARG(stride), OCL_ARGS_END);
+        if (status == STATUS_OK)
+            status = lane_launch_2d(lane, "gather rows", kernel, global, NULL, err);
+        if (status == STATUS_OK)
+            status = lane_read(lane, "rows", gathered, 0, (to - from) * row_bytes(data),
+                               out + (size_t)from * stride, err);
+    }
+    lane_release(&held);
+    return status;
+}
+
 enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
                       struct error *err)
 {
     if (data->resident)
-        return read_rows(data, out, rows, count, err);
+        return (data->lane->tiled && count >= GATHERED ? gather_rows : read_rows)(data, out, rows,
+                                                                                  count, err);
     float *row = malloc(data->dimension * sizeof *row);
     if (!row)
         return error_memory(err, data->dimension * sizeof *row, "a row");

@@ -1,4 +1,5 @@
-/* seed_plus.c: greedy k-means++, on the device, or on the host if the device has no float64.
+/* seed_plus.c: greedy k-means++, on the device, or on the host if the device has no float64. All
+ * rounds on the device: seed_device.c.
  *
  * Each row has its canonical distance to the nearest seed so far. A round evaluates a few
  * candidates at once: the filter tells which rows may be nearer to one of them, only those are
@@ -12,13 +13,6 @@
 #include <string.h>
 
 #define TRIALS KMEANS_TRIALS_MAX
-
-struct seed_tile {
-    cl_mem distances;  /* float64 per row; NULL: the host keeps them */
-    cl_mem thresholds; /* float32 per row, to compare the filter's scores with */
-    cl_mem mask;       /* one bit per candidate */
-    cl_mem weights;    /* float64 per row, or NULL */
-};
 
 struct seeding;
 
@@ -58,6 +52,12 @@ struct seeding {
 static uint64_t blocks_of(uint64_t rows)
 {
     return (rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+}
+
+/* Work-items for a block. */
+static size_t seed_group(const struct assign *assign)
+{
+    return assign->lane->tiled ? assign->filter->width : 1;
 }
 
 static struct seed_tile *of_tile(struct seeding *seeding, const struct tile *tile)
@@ -215,14 +215,15 @@ static enum status evaluate_on_device(struct seeding *seeding, struct tile *tile
     (void)candidates;
     struct filter *filter = seeding->assign->filter;
     struct seed_tile *own = of_tile(seeding, tile);
-    const cl_uint rows = tile->rows, stride = seeding->data->stride;
+    const cl_uint rows = tile->rows, stride = seeding->data->stride, first_block = 0;
     const cl_uint weighted = own->weights ? 1 : 0;
     cl_mem weights = own->weights ? own->weights : own->distances;
-    const size_t group = seeding->lane->tiled ? filter->width : 1;
+    const size_t group = seed_group(seeding->assign);
     if (LANE_RUN(seeding->lane, "seed exact", seeding->exact, blocks_of(rows) * group, group, err,
                  OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
                  OCL_ARG(own->distances), OCL_ARG(weights), OCL_ARG(seeding->block_sums),
-                 OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials), OCL_ARG(weighted)) != STATUS_OK)
+                 OCL_ARG(first_block), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trials),
+                 OCL_ARG(weighted)) != STATUS_OK)
         return err->status;
     return lane_read(seeding->lane, "seed sums", seeding->block_sums, 0,
                      blocks_of(rows) * TRIALS * sizeof(double), sums_of(seeding, tile), err);
@@ -237,10 +238,12 @@ static enum status commit_on_device(struct seeding *seeding, struct tile *tile,
     struct seed_tile *own = of_tile(seeding, tile);
     const cl_uint rows = tile->rows, stride = seeding->data->stride, all = first ? 1 : 0;
     const cl_double scale = ldexp(1.0, -2 * filter->exponent);
-    return LANE_RUN(seeding->lane, "seed commit", seeding->commit, rows, 64, err, OCL_ARG(tile->x),
-                    OCL_ARG(filter->candidates), OCL_ARG(own->mask), OCL_ARG(filter->centre_buffer),
-                    OCL_ARG(own->distances), OCL_ARG(own->thresholds), OCL_ARG(rows),
-                    OCL_ARG(stride), OCL_ARG(trial), OCL_ARG(all), OCL_ARG(scale));
+    const size_t group = seed_group(seeding->assign);
+    return LANE_RUN(seeding->lane, "seed commit", seeding->commit, blocks_of(rows) * group, group,
+                    err, OCL_ARG(tile->x), OCL_ARG(filter->candidates), OCL_ARG(own->mask),
+                    OCL_ARG(filter->centre_buffer), OCL_ARG(own->mask), OCL_ARG(own->distances),
+                    OCL_ARG(own->thresholds), OCL_ARG(rows), OCL_ARG(stride), OCL_ARG(trial),
+                    OCL_ARG(all), OCL_ARG(scale));
 }
 
 static enum status read_from_device(double *distances, struct seeding *seeding, uint64_t offset,
@@ -550,6 +553,51 @@ static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const d
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
+void seed_random(double *random, const struct seed_draws *draws, uint32_t seed)
+{
+    const uint64_t counter = 1 + (uint64_t)(seed - 1) * draws->trials;
+    for (uint32_t t = 0; t < draws->trials; t++)
+        random[t] = canonical_random(draws->config->seed, draws->stream, counter + t);
+}
+
+void seed_save(struct checkpoint *checkpoint, uint32_t seeds)
+{
+    if (!checkpoint)
+        return;
+    checkpoint->run.seeds = seeds;
+    if (checkpoint_due(checkpoint))
+        checkpoint_save(checkpoint);
+}
+
+/* Chooses the seeds that are left, one after another. */
+static enum status choose_seeds(float *centroids, struct seeding *seeding, float *candidates,
+                                const struct seed_draws *draws, struct error *err)
+{
+    const uint32_t k = draws->config->k, trials = draws->trials;
+    const size_t stride = seeding->data->stride;
+    for (uint32_t c = draws->from; c < k; c++) {
+        double remaining[TRIALS], random[TRIALS];
+        uint64_t rows[TRIALS];
+        uint32_t best = 0;
+        seed_progress(draws->config, seeding->data->comm, c, k);
+        if (seeding_remaining(seeding) == 0)
+            return seed_too_few(k, c, err);
+        seed_random(random, draws, c);
+        if (seeding_draw(rows, seeding, random, trials, err) != STATUS_OK ||
+            shard_rows(seeding->shard, candidates, rows, trials, err) != STATUS_OK ||
+            seeding_evaluate(seeding, remaining, candidates, trials, err) != STATUS_OK)
+            return err->status;
+        for (uint32_t t = 1; t < trials; t++)
+            if (remaining[t] < remaining[best])
+                best = t;
+        if (seeding_take(seeding, candidates, best, err) != STATUS_OK)
+            return err->status;
+        memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
+        seed_save(draws->checkpoint, c + 1);
+    }
+    return STATUS_OK;
+}
+
 /* Greedy k-means++: of 2 + floor(ln k) rows drawn with probability proportional to weight and
  * squared distance, takes the one that leaves least (ties: the first). */
 enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,
@@ -557,56 +605,34 @@ enum status seed_plus_plus(float *centroids, struct shard *shard, const double *
                            struct checkpoint *checkpoint, struct error *err)
 {
     const struct data *data = &shard->data;
-    const uint32_t k = config->k, wanted = 2 + (uint32_t)log((double)k);
-    const uint32_t trials = wanted < KMEANS_TRIALS_MAX ? wanted : KMEANS_TRIALS_MAX;
+    const uint32_t wanted = 2 + (uint32_t)log((double)config->k);
     const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
+    const struct seed_draws draws = {.config = config,
+                                     .stream = stream,
+                                     .trials = wanted < TRIALS ? wanted : TRIALS,
+                                     .from = resumed > 0 ? resumed : 1,
+                                     .checkpoint = checkpoint};
     struct seeding seeding = {0};
-    uint64_t rows[KMEANS_TRIALS_MAX];
+    uint64_t row;
     enum status status = STATUS_FAILED;
-    float *candidates = malloc(KMEANS_TRIALS_MAX * stride * sizeof *candidates);
+    float *candidates = malloc(TRIALS * stride * sizeof *candidates);
     if (!candidates) {
-        error_memory(err, KMEANS_TRIALS_MAX * stride * sizeof *candidates, "seeding");
+        error_memory(err, TRIALS * stride * sizeof *candidates, "seeding");
         goto out;
     }
     status = seeding_open(&seeding, shard, weights, err);
     if (status == STATUS_OK && resumed == 0)
-        status = seed_first_row(rows, data, weights, config->seed, stream, err);
+        status = seed_first_row(&row, data, weights, config->seed, stream, err);
     if (status == STATUS_OK && resumed == 0)
-        status = shard_rows(shard, centroids, rows, 1, err);
-    uint32_t c = resumed > 0 ? resumed : 1;
+        status = shard_rows(shard, centroids, &row, 1, err);
     if (status == STATUS_OK)
-        status = seeding_restore(&seeding, centroids, c, err);
-    for (; c < k && status == STATUS_OK; c++) {
-        double remaining[KMEANS_TRIALS_MAX], random[KMEANS_TRIALS_MAX];
-        const uint64_t counter = 1 + (uint64_t)(c - 1) * trials;
-        uint32_t best = 0;
-        seed_progress(config, data->comm, c, k);
-        if (seeding_remaining(&seeding) == 0) {
-            status = seed_too_few(k, c, err);
-            break;
-        }
-        for (uint32_t t = 0; t < trials; t++)
-            random[t] = canonical_random(config->seed, stream, counter + t);
-        status = seeding_draw(rows, &seeding, random, trials, err);
-        if (status == STATUS_OK)
-            status = shard_rows(shard, candidates, rows, trials, err);
-        if (status == STATUS_OK)
-            status = seeding_evaluate(&seeding, remaining, candidates, trials, err);
-        for (uint32_t t = 1; t < trials && status == STATUS_OK; t++)
-            if (remaining[t] < remaining[best])
-                best = t;
-        if (status == STATUS_OK)
-            status = seeding_take(&seeding, candidates, best, err);
-        if (status != STATUS_OK)
-            break;
-        memcpy(centroids + c * stride, candidates + best * stride, stride * sizeof *centroids);
-        if (checkpoint) {
-            checkpoint->run.seeds = c + 1;
-            if (checkpoint_due(checkpoint))
-                checkpoint_save(checkpoint);
-        }
-    }
+        status = seeding_restore(&seeding, centroids, draws.from, err);
+    if (status == STATUS_OK)
+        status = data->comm->size == 1 && data->resident && float16_usable(&shard->assign)
+                     ? seed_on_device(centroids, shard, seeding.tiles, seeding.upto, seeding.blocks,
+                                      &draws, err)
+                     : choose_seeds(centroids, &seeding, candidates, &draws, err);
 out:
     lane_settle(shard->lane);
     seeding_close(&seeding);

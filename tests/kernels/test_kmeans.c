@@ -579,12 +579,13 @@ static float *first_centroids(struct ocl_context *context, const struct matrix *
     return centroids;
 }
 
-/* k-means++ as the reference, k-means|| and random the same by every path. */
+/* k-means++ as the reference, k-means|| and random the same by every path. More seeds than the
+ * device chooses without the host. */
 static void check_seeding(struct ocl_context *context, bool fewer)
 {
-    static const enum fill fills[] = {FILL_MIXTURE, FILL_INTEGERS, FILL_OFFSET,
-                                      FILL_HUGE,    FILL_TINY,     FILL_OUTLIER};
-    const uint32_t n = fewer ? 60 : 700, d = fewer ? 3 : 19, k = fewer ? 3 : 12;
+    static const enum fill fills[] = {FILL_MIXTURE,   FILL_INTEGERS, FILL_OFFSET, FILL_HUGE,
+                                      FILL_SUBNORMAL, FILL_TINY,     FILL_OUTLIER};
+    const uint32_t n = fewer ? 60 : 700, d = fewer ? 3 : 19, k = fewer ? 3 : 37;
     struct matrix m = {n, d, malloc(sizeof(float) * n * d)};
     float *wanted = malloc(sizeof(float) * k * d);
     for (size_t f = 0; f < (fewer ? 1 : sizeof fills / sizeof fills[0]); f++) {
@@ -610,10 +611,36 @@ static void check_seeding(struct ocl_context *context, bool fewer)
     free(wanted);
 }
 
+/* Five different rows, and more seeds, by every path. */
+static void check_copies(struct ocl_context *context, bool fewer)
+{
+    enum { ROWS = 600, COLUMNS = 17, K = 6, DIFFERENT = 5 };
+    struct matrix m = {ROWS, COLUMNS, malloc(sizeof(float) * ROWS * COLUMNS)};
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        m.x[i] = (float)(i / COLUMNS % DIFFERENT * (i % COLUMNS));
+    for (size_t p = 0; p < sizeof paths / sizeof paths[0]; p++) {
+        struct matrix_source source = matrix_source_of(&m);
+        struct cluster_config config;
+        struct cluster_outcome out;
+        struct error err = ERROR_INIT;
+        if (fewer && paths[p].slow)
+            continue;
+        cluster_config_default(&config);
+        config.k = K;
+        config.memory = paths[p].memory;
+        config.threads = paths[p].threads;
+        if (cluster_run_on(&out, context, &source, &config, &paths[p].choice, &err) == STATUS_OK ||
+            !strstr(err.sentence, "only 5 different rows"))
+            fail_msg("%s: %s", paths[p].name, err.sentence);
+    }
+    free(m.x);
+}
+
 static void test_seeding(void **state)
 {
     (void)state;
     for_each_device(check_seeding);
+    for_each_device(check_copies);
 }
 
 static const struct CMUnitTest tests[] = {
