@@ -88,13 +88,26 @@ static bool take_number(uint32_t *out, const char **at, const char *ends)
 enum status options_levels(struct cluster_levels_config *out, const struct options *options,
                            const struct clustering_given *given, struct error *err)
 {
-    const char *text = given->levels;
+    const char *text = given->levels, *split = given->split;
     const bool k = options_given(options, "k");
     *out = (struct cluster_levels_config){0};
+    if (split) {
+        if (k || text || given->resample)
+            return misuse(err, options->command, "--split and %s exclude each other",
+                          k ? "-k" : text ? "--levels" : "--resample");
+        if (!take_number(&out->k[1], &split, "x") || split[-1] != 'x' || !take_number(&out->split, &split, "") ||
+            out->k[1] < 2 || out->split < 2 || (uint64_t)out->k[1] * out->split > INT32_MAX)
+            return misuse(err, options->command,
+                          "--split %s: clusters, and into how many each is divided, are expected, like 100x100",
+                          given->split);
+        out->count = 2;
+        out->k[0] = out->k[1] * out->split;
+        return STATUS_OK;
+    }
     if (k && text)
         return misuse(err, options->command, "-k and --levels exclude each other");
     if (!k && !text)
-        return misuse(err, options->command, "the number of clusters is missing: give -k K, or --levels");
+        return misuse(err, options->command, "the number of clusters is missing: give -k K, --levels or --split");
     for (const char *at = text; at && (*at || out->count == 0);) {
         if (out->count == CLUSTER_LEVELS)
             return misuse(err, options->command, "--levels takes at most %d numbers", CLUSTER_LEVELS);

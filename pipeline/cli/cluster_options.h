@@ -19,7 +19,7 @@ struct clustering_given {
     struct number_range k;
     struct projection_given projection;
     uint64_t seed, n_init, max_iter, mini_batch;
-    const char *name, *init, *plot, *levels, *resample;
+    const char *name, *init, *plot, *levels, *split, *resample;
     double tol, checkpoint;
     int metric;
 };

@@ -69,7 +69,7 @@ static enum status run_cluster(const struct options *options, struct error *err)
     config.paths = options->paths;
     config.levels = levels;
     if (levels.count > 0)
-        config.k = (struct number_range){levels.k[0], levels.k[0], 1};
+        config.k.first = config.k.last = levels.k[levels.split > 0];
     status = clustering_run(&report, &config, err);
     if (status == STATUS_OK)
         report_clustering(options, &report);
@@ -81,12 +81,15 @@ static enum status run_cluster(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     NUMBERS("k", clustering.k, "K|A:B",
-            "number of clusters; required, or --levels. A:B or A:B:STEP tries each k from A to "
+            "number of clusters; required, or --levels or --split. A:B or A:B:STEP tries each k from A to "
             "B, keeps the best, and stores the quality measures of all",
             .letter = 'k', .min = 1, .max = INT32_MAX),
     TEXT("levels", clustering.levels, "K1,K2,...",
          "K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as "
          "/clusters/NAME, NAME-2, ..."),
+    TEXT("split", clustering.split, "AxB",
+         "A clusters of the rows, stored as /clusters/NAME-2, each divided into B: at most A times B "
+         "clusters in /clusters/NAME"),
     TEXT("resample", clustering.resample, "N:R",
          "cluster the N rows nearest to each centroid R times in place of all rows, and assign "
          "all to the result"),

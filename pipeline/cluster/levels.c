@@ -3,6 +3,7 @@
  * A job that is resumed makes the same calls: what the checkpoint has is completed by one assignment instead
  * of found. All processes make them; the first has labels, the others centroids alone. */
 #include "cluster/levels.h"
+#include "base/clock.h"
 #include "base/compare.h"
 #include "base/labelled.h"
 #include "base/minmax.h"
@@ -10,7 +11,9 @@
 #include "cluster/cluster.h"
 #include "cluster/label_rows.h"
 #include "cluster/processes.h"
+#include "cluster/workers.h"
 #include "matrix/projected.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,9 +210,346 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
     return status;
 }
 
+/* --- dividing clusters ------------------------------------------------------------------------- */
+
+/* The clusters that are divided, by themselves: several at a time, each by one thread. */
+struct split {
+    struct levels *levels;
+    const struct matrix_source *rows;
+    uint64_t *row, *begin; /* numbers of the rows of each part, ascending; where those of part i begin */
+    uint32_t parts;
+    struct cluster_outcome *found; /* of each part; k is 0 where it has no rows */
+    uint32_t first, end;           /* those in memory: */
+    float *values;
+    pthread_mutex_t lock; /* guards what follows */
+    uint32_t done, kept;
+    bool *ended;
+    struct error error; /* the first */
+};
+
+/* Lists the rows of each part, for all processes. */
+static enum status list_parts(struct split *split, const struct cluster_outcome *coarse, struct error *err)
+{
+    const struct levels *levels = split->levels;
+    const float *weights = levels->config.weights;
+    const uint64_t rows = split->rows->rows;
+    uint64_t at = 0;
+    split->row = malloc((size_t)rows * sizeof *split->row);
+    split->begin = calloc(split->parts + 2, sizeof *split->begin);
+    split->found = calloc(split->parts, sizeof *split->found);
+    split->ended = calloc(split->parts, sizeof *split->ended);
+    if (!split->row || !split->begin || !split->found || !split->ended)
+        return error_memory(err, (size_t)rows * sizeof *split->row, "the rows of clusters");
+    if (is_first(levels)) {
+        uint64_t *place = split->begin + 1; /* counts, then where each part goes on, then ends */
+        for (uint64_t i = 0; i < rows; i++)
+            place[coarse->labels[i] + 1] += !weights || weights[i] > 0;
+        for (uint32_t i = 0; i < split->parts; i++)
+            at = place[i] += at;
+        for (uint64_t i = 0; i < rows; i++)
+            if (!weights || weights[i] > 0)
+                split->row[place[coarse->labels[i]]++] = i;
+    }
+    const size_t bytes = (split->parts + 1) * sizeof *split->begin;
+    const enum status status = comm_broadcast(levels->comm, split->begin, bytes, 0, err);
+    return status == STATUS_OK ? comm_broadcast(levels->comm, split->row,
+                                                split->begin[split->parts] * sizeof *split->row, 0, err)
+                               : status;
+}
+
+static uint64_t rows_of_part(const struct split *split, uint32_t part)
+{
+    return split->begin[part + 1] - split->begin[part];
+}
+
+/* A part with k clusters, or as many as it has different rows. */
+static enum status fit_part(struct split *split, uint32_t part, const struct cluster_devices *devices,
+                            const struct matrix_source *rows, unsigned threads, struct error *err)
+{
+    const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
+    struct cluster_config config = split->levels->config;
+    float *weights = config.weights ? malloc((size_t)count * sizeof *weights) : NULL;
+    if (config.weights && !weights)
+        return error_memory(err, (size_t)count * sizeof *weights, "weights");
+    for (uint64_t i = 0; weights && i < count; i++)
+        weights[i] = config.weights[row[i]];
+    config.weights = weights;
+    config.k = (uint32_t)min_u64(split->levels->wanted->split, count);
+    config.init = INIT_KMEANSPP;
+    config.memory /= config.threads / threads;
+    config.threads = threads;
+    config.checkpoint = NULL;
+    config.processes = NULL;
+    config.reading = NULL;
+    config.progress = NULL;
+    config.phase = NULL;
+    enum status status = cluster_run(&split->found[part], devices, rows, &config, err);
+    if (status == STATUS_FAILED && !err->name[0] && err->native > 0 && (uint32_t)err->native < config.k) {
+        config.k = (uint32_t)err->native;
+        *err = (struct error)ERROR_INIT;
+        status = cluster_run(&split->found[part], devices, rows, &config, err);
+    }
+    free(weights);
+    return status;
+}
+
+/* What the next parts of a checkpoint have; in order. */
+static enum status keep_parts(struct split *split, struct error *err)
+{
+    struct levels *levels = split->levels;
+    enum status status = STATUS_OK;
+    for (; split->kept < split->end && split->ended[split->kept] && status == STATUS_OK; split->kept++) {
+        if (levels->at++ < levels->fits.count)
+            continue;
+        levels->fits.made += split->found[split->kept].iterations;
+        status = keep(levels, &split->found[split->kept], 0, err);
+    }
+    return status;
+}
+
+/* Of processes, each has its share of the parts. */
+static bool is_own(const struct split *split, uint32_t part)
+{
+    return part % split->levels->comm->size == split->levels->comm->rank;
+}
+
+static void divide_part(void *context, uint64_t i)
+{
+    struct split *split = context;
+    const struct levels *levels = split->levels;
+    const struct cluster_config *config = &levels->config;
+    const uint32_t part = split->first + (uint32_t)i, dimension = split->rows->dimension;
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&split->lock);
+    enum status status = split->error.status;
+    pthread_mutex_unlock(&split->lock);
+    if (status == STATUS_OK && !split->ended[part] && rows_of_part(split, part) > 0 && is_own(split, part)) {
+        struct matrix_memory memory = {
+            split->values + (split->begin[part] - split->begin[split->first]) * dimension, dimension};
+        const struct cluster_devices one = {levels->devices->contexts + part % levels->devices->count, 1};
+        struct matrix_source rows;
+        matrix_memory_source(&rows, &memory, rows_of_part(split, part));
+        status = fit_part(split, part, &one, &rows, 1, &err);
+    }
+    pthread_mutex_lock(&split->lock);
+    split->ended[part] |= status == STATUS_OK;
+    split->done++;
+    if (status == STATUS_OK && levels->comm->size == 1)
+        status = keep_parts(split, &err);
+    if (status != STATUS_OK && split->error.status == STATUS_OK)
+        split->error = err;
+    if (config->phase && is_first(levels))
+        config->phase(config->progress_context, "clusters divided", split->done, split->parts);
+    pthread_mutex_unlock(&split->lock);
+}
+
+/* Reads the rows of the parts from `first` on as far as memory allows, at least one part. */
+static enum status read_parts(struct split *split, struct error *err)
+{
+    const struct matrix_source *rows = split->rows;
+    const uint64_t start = split->begin[split->first], step = matrix_rows_at_once(rows);
+    const size_t each = rows->dimension * sizeof(float);
+    for (split->end = split->first + 1; split->end < split->parts; split->end++)
+        if ((split->begin[split->end + 1] - start) * each > split->levels->config.memory)
+            break;
+    const uint64_t count = split->begin[split->end] - start;
+    int64_t *to = malloc((size_t)rows->rows * sizeof *to);
+    float *read = malloc(min_u64(step, rows->rows) * each);
+    free(split->values);
+    split->values = malloc((size_t)count * each + 1);
+    enum status status = to && read && split->values ? STATUS_OK
+                                                     : error_memory(err, count * each, "rows of clusters");
+    if (status == STATUS_OK)
+        memset(to, -1, (size_t)rows->rows * sizeof *to);
+    for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
+        for (uint64_t i = split->begin[part]; i < split->begin[part + 1]; i++)
+            if (!split->ended[part] && is_own(split, part))
+                to[split->row[i]] = (int64_t)(i - start);
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
+        const uint64_t some = min_u64(step, rows->rows - first);
+        status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, some, read, err);
+        for (uint64_t i = 0; i < some && status == STATUS_OK; i++)
+            if (to[first + i] >= 0)
+                memcpy(split->values + (size_t)to[first + i] * rows->dimension,
+                       read + (size_t)i * rows->dimension, each);
+    }
+    free(to);
+    free(read);
+    return status;
+}
+
+/* Gives all processes what one of them has found. */
+static enum status share_part(struct split *split, uint32_t part, struct error *err)
+{
+    struct comm *comm = split->levels->comm;
+    struct cluster_outcome *found = &split->found[part];
+    const uint32_t root = part % comm->size;
+    uint32_t about[3] = {found->k, found->iterations, found->converged};
+    enum status status = comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
+    if (status != STATUS_OK)
+        return status == STATUS_END ? STATUS_OK : status;
+    const size_t values = (size_t)about[0] * split->rows->dimension;
+    if (comm->rank != root) {
+        *found = (struct cluster_outcome){.k = about[0],
+                                          .dimension = split->rows->dimension,
+                                          .iterations = about[1],
+                                          .converged = about[2],
+                                          .centroids = malloc(values * sizeof(float) + 1),
+                                          .inertia_history = malloc((about[1] + 1) * sizeof(double))};
+        if (!found->centroids || !found->inertia_history)
+            return error_memory(err, values * sizeof(float), "centroids");
+    }
+    status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
+    return status == STATUS_OK ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
+                               : status;
+}
+
+/* The parts from `first` on that are in memory together. */
+static enum status divide_some(struct split *split, struct workers *workers, struct error *err)
+{
+    const struct levels *levels = split->levels;
+    const size_t each = split->rows->dimension * sizeof(float);
+    const bool large = rows_of_part(split, split->first) * each > levels->config.memory;
+    struct matrix_list list = {split->rows, split->row + split->begin[split->first]};
+    struct matrix_source rows;
+    bool all = true;
+    split->end = split->first + 1;
+    enum status status = large ? STATUS_OK : read_parts(split, err);
+    for (uint32_t part = split->first; part < split->end; part++)
+        all = all && split->ended[part];
+    if (status == STATUS_OK && large && !all) {
+        matrix_list_source(&rows, &list, rows_of_part(split, split->first));
+        if (is_own(split, split->first))
+            status = fit_part(split, split->first, levels->devices, &rows, levels->config.threads, err);
+        split->done++;
+        split->ended[split->first] = status == STATUS_OK;
+    } else if (status == STATUS_OK && !all) {
+        workers_run(workers, divide_part, split, split->end - split->first);
+    }
+    if (status == STATUS_OK && split->error.status != STATUS_OK)
+        *err = split->error;
+    status = status == STATUS_OK ? split->error.status : status;
+    for (uint32_t part = split->first; part < split->end && status == STATUS_OK && !all; part++)
+        status = share_part(split, part, err);
+    if (status == STATUS_OK)
+        status = keep_parts(split, err);
+    split->first = split->end;
+    return status;
+}
+
+/* The parts that the checkpoint has. */
+static enum status take_parts(struct split *split, struct error *err)
+{
+    const struct checkpoint_fits *fits = &split->levels->fits;
+    for (uint32_t i = 0; split->levels->at + i < fits->count && i < split->parts; i++) {
+        const struct cluster_outcome *fit = &fits->fit[split->levels->at + i];
+        struct cluster_outcome *found = &split->found[i];
+        const size_t values = (size_t)fit->k * fit->dimension;
+        split->ended[i] = true;
+        *found = *fit;
+        found->centroids = malloc(values * sizeof(float) + 1);
+        found->inertia_history = malloc((fit->iterations + 1) * sizeof(double));
+        if (!found->centroids || !found->inertia_history)
+            return error_memory(err, values * sizeof(float), "centroids");
+        memcpy(found->centroids, fit->centroids, values * sizeof(float));
+        if (fit->iterations > 0)
+            memcpy(found->inertia_history, fit->inertia_history, fit->iterations * sizeof(double));
+        split->done++;
+    }
+    return STATUS_OK;
+}
+
+/* All parts as one outcome without labels; *parents: of its clusters. */
+static enum status join_parts(struct cluster_outcome *out, int32_t **parents, const struct split *split,
+                              struct error *err)
+{
+    const uint32_t dimension = split->rows->dimension;
+    *out = (struct cluster_outcome){.dimension = dimension, .converged = true};
+    for (uint32_t i = 0; i < split->parts; i++) {
+        out->k += split->found[i].k;
+        out->iterations = max_u32(out->iterations, split->found[i].iterations);
+    }
+    out->centroids = malloc((size_t)out->k * dimension * sizeof *out->centroids);
+    out->inertia_history = calloc(out->iterations + 1, sizeof *out->inertia_history);
+    *parents = malloc(out->k * sizeof **parents);
+    if (!out->centroids || !out->inertia_history || !*parents)
+        return error_memory(err, (size_t)out->k * dimension * sizeof *out->centroids, "centroids");
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < split->parts; i++) {
+        const struct cluster_outcome *found = &split->found[i];
+        if (found->k == 0)
+            continue;
+        memcpy(out->centroids + (size_t)at * dimension, found->centroids,
+               (size_t)found->k * dimension * sizeof *out->centroids);
+        for (uint32_t c = 0; c < found->k; c++)
+            (*parents)[at++] = (int32_t)i;
+        for (uint32_t j = 0; j < out->iterations && found->iterations > 0; j++)
+            out->inertia_history[j] += found->inertia_history[min_u32(j, found->iterations - 1)];
+        out->converged = out->converged && found->converged;
+    }
+    return STATUS_OK;
+}
+
+static enum status divide_all(struct split *split, struct error *err)
+{
+    struct workers *workers = NULL;
+    enum status status = take_parts(split, err);
+    split->levels->fits.pending = false; /* parts keep no state of their own */
+    if (status == STATUS_OK)
+        status = workers_open(&workers, split->levels->config.threads, err);
+    while (status == STATUS_OK && split->first < split->parts)
+        status = divide_some(split, workers, err);
+    workers_close(&workers);
+    if (status == STATUS_INTERRUPTED && is_first(split->levels))
+        checkpoint_save_fits(split->levels->config.checkpoint, err);
+    return status;
+}
+
+/* Level 2 is made of the rows, and level 1 by dividing its clusters. */
+static enum status make_split(struct levels *levels, struct cluster_level *level,
+                              const struct matrix_source *rows, struct error *err)
+{
+    struct cluster_config config = levels->config;
+    struct cluster_outcome *coarse = &level[1].outcome, known = {0};
+    struct split split = {.levels = levels, .rows = rows, .parts = levels->wanted->k[1], .error = ERROR_INIT};
+    int32_t *parents = NULL;
+    uint32_t round;
+    config.k = split.parts;
+    pthread_mutex_init(&split.lock, NULL);
+    enum status status = fit(levels, coarse, &round, rows, &config, err);
+    const int64_t start = clock_now();
+    if (status == STATUS_OK)
+        status = list_parts(&split, coarse, err);
+    if (status == STATUS_OK)
+        status = divide_all(&split, err);
+    if (status == STATUS_OK)
+        status = join_parts(&known, &parents, &split, err);
+    levels->seconds[3] += clock_seconds_since(start);
+    config.k = known.k;
+    config.reading = NULL;
+    if (status == STATUS_OK)
+        status = complete(levels, &level[0].outcome, rows, &known, &config, err);
+    free(coarse->labels);
+    coarse->labels = parents;
+    cluster_outcome_clear(&known);
+    for (uint32_t i = 0; i < split.parts && split.found; i++)
+        cluster_outcome_clear(&split.found[i]);
+    free(split.found);
+    free(split.ended);
+    free(split.values);
+    free(split.row);
+    free(split.begin);
+    pthread_mutex_destroy(&split.lock);
+    return status;
+}
+
 static enum status make_levels(struct levels *levels, struct cluster_level *level,
                                const struct matrix_source *rows, struct error *err)
 {
+    if (levels->wanted->split > 0)
+        return make_split(levels, level, rows, err);
     enum status status = make_level(levels, &level[0], 0, rows, err);
     for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
         struct matrix_memory below = {level[i - 1].outcome.centroids, rows->dimension};

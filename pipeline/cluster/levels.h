@@ -10,6 +10,7 @@ struct cluster_levels_config {
     uint32_t count;              /* of levels; 1: of rows alone */
     uint32_t k[CLUSTER_LEVELS];  /* descending */
     uint32_t nearest, rounds;    /* how often a level is resampled: from so many rows of each cluster */
+    uint32_t split;              /* 0, or of two levels: k[1] clusters are made, and each divided into so many */
 };
 
 /* A level: labels, distances, sizes, nearest and inertia of its outcome are of all rows, iterations and
@@ -24,6 +25,11 @@ struct cluster_level {
  * rule; given first centroids and weights are for the rows. A row has the label of its cluster's parent.
  * Resampling, `rounds` times: the rows nearest to each centroid (all of weight 0 left out) are clustered from
  * random centroids with the seed one higher each time, and all rows go to the nearest result.
+ * A split: the k-means of the rows with k[1] clusters is level 2. The rows of each of these (those of weight 0
+ * left out) are clustered by themselves, from k-means++ with the same seed and stop rule, with k = `split`, or
+ * as many as there are different rows. The centroids of all, in the order of their parents, are level 1, and
+ * each row goes to the nearest of them. Iteration i of level 1 has the sum of the inertias of all parts, of one
+ * that has stopped the last.
  * Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one. Processes but
  * the first get no labels. */
 enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,

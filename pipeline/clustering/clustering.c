@@ -234,8 +234,10 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
     size_t used = 0;
     for (uint32_t i = 0; i < levels->count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? "," : "", levels->k[i]);
+    if (levels->split > 0)
+        snprintf(text, sizeof text, "%ux%u", levels->k[1], levels->split);
     if (levels->count > 1)
-        json_string(json, "levels", text);
+        json_string(json, levels->split > 0 ? "split" : "levels", text);
     snprintf(text, sizeof text, "%u:%u", levels->nearest, levels->rounds);
     if (levels->rounds > 0)
         json_string(json, "resample", text);

@@ -73,6 +73,44 @@ def test_as_numpy(place, tmp_path):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_split(tmp_path, metric):
+    """Each of the clusters is clustered by itself, with as many centroids as it has different rows at most,
+    and all rows go to the nearest of all centroids."""
+    random = numpy.random.default_rng(3)
+    rows = random.normal(0, 9, (4, 12))[random.integers(0, 4, 600)] + random.normal(0, 1, (600, 12))
+    rows = numpy.concatenate([rows, numpy.tile(random.normal(60, 1, (3, 12)), (40, 1)), 0 * rows[:1] - 70])
+    rows = numpy.concatenate([rows, 2 * rows[600:603]]).astype("f4")  # under cosine equal to others
+    numpy.save(tmp_path / "rows.npy", rows)
+    options = ("--metric", metric, "--seed", 4, "--device", "cpu", "--init", "kmeans-parallel")
+    cluster("rows.npy", "--split", "5x8", *options, "-o", "x.h5", cwd=tmp_path)
+    cluster("rows.npy", "-k", 5, *options, "-o", "coarse.h5", cwd=tmp_path)
+    whole, (fine, about), (coarse, above) = stored(tmp_path / "coarse.h5")[0], *tree(tmp_path / "x.h5")
+    centroids, parents, histories, fewer = [], [], [], 0
+    for part in range(5):
+        own = rows[whole["labels"] == part]
+        space = unit(own.astype(float)).astype("f4") if metric == "cosine" else own
+        k = min(8, len(numpy.unique(space, axis=0)))
+        fewer += k < 8
+        numpy.save(tmp_path / "own.npy", own)
+        cluster("own.npy", "-k", k, *options[:-2], "-o", "own.h5", "--force", cwd=tmp_path)
+        alone = stored(tmp_path / "own.h5")[0]
+        centroids.append(alone["centroids"])
+        parents += [part] * k
+        histories.append(alone.get("inertia_history", []))
+    assert fewer and about["k"] == len(parents) and above["k"] == 5
+    assert numpy.array_equal(fine["centroids"], numpy.concatenate(centroids))
+    assert numpy.array_equal(fine["parents"], parents) and about["parent"] == "kmeans-2"
+    wanted = sum(numpy.pad(one, (0, about["iterations"] - len(one)), "edge") for one in histories)
+    assert numpy.allclose(fine["inertia_history"], wanted, rtol=1e-12)
+    space = unit(rows.astype(float)) if metric == "cosine" else rows.astype(float)
+    check_consistent(fine, about, space)
+    assert numpy.array_equal(coarse["centroids"], whole["centroids"])
+    assert numpy.array_equal(coarse["labels"], fine["parents"][fine["labels"]])
+    assert numpy.array_equal(coarse["inertia_history"], whole["inertia_history"])
+    assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_a_level_is_a_clustering_of_the_centroids_below(place, tmp_path, metric):
     options = ("--metric", metric, "--n-init", 2, "--seed", 5, "--device", "cpu")
     cluster(place / "rows.npy", "--levels", "30,7", *options, "-o", "x.h5", cwd=tmp_path)
@@ -115,6 +153,7 @@ def test_weights_are_of_rows(place, tmp_path):
 
 
 WAYS = {"plain": ("--levels", "60,12,4"), "cosine": ("--levels", "40,6", "--metric", "cosine", "--n-init", 2),
+        "split": ("--split", "12x9", "--weights", "weights.npy", "--metric", "cosine"),
         "resampled": ("--levels", "60,12", "--resample", "5:3", "--weights", "weights.npy")}
 
 
@@ -272,7 +311,10 @@ def test_parents_are_verified(file, tmp_path):
     (["--levels", "4,"], "numbers of clusters"), (["--levels", ","], "numbers of clusters"),
     (["--levels", "0"], "numbers of clusters"), (["--levels", "20,10,9,8,7,6,5,4,3,2"], "at most 9"),
     (["-k", "2:4", "--resample", "3:2"], "single k"), (["-k", 4, "--resample", "3"], "like 20:10"),
-    ([], "give -k K, or --levels")])
+    (["--split", "4"], "like 100x100"), (["--split", "4x1"], "like 100x100"), (["--split", "4x3x2"], "like 100x100"),
+    (["--split", "99999x99999"], "like 100x100"), (["--split", "4x3", "-k", 3], "exclude each other"),
+    (["--split", "4x3", "--resample", "2:2"], "exclude each other"),
+    ([], "give -k K, --levels or --split")])
 def test_wrong_options(place, words, says):
     check_one_error(run_clpipe("cluster", "rows.npy", *words, "-o", "wrong.h5", cwd=place), 2, says)
 

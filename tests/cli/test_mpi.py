@@ -34,6 +34,7 @@ CASES = {
     "mini-batch": ["-k", "12", "--mini-batch", "700", "--max-iter", "20"],
     "components": ["-k", "9", "--pca", "6", "--whiten", "0.5"],
     "levels": ["--levels", "24,6,2", "--metric", "cosine", "--resample", "5:2"],
+    "split": ["--split", "6x5", "--metric", "cosine"],
     "streamed": ["-k", "9", "--init", "random", "--memory", "1M", "--device-memory", "256K"],
 }
 STATE = "x.h5.kmeans.checkpoint"
