@@ -90,9 +90,9 @@ def codebook(*source: PathLike, output: Text = None, feature: Texts = None,
     return call("codebook", source, locals())
 
 
-def cluster(*input: PathLike, k: Number = None, levels: Text = None, resample: Text = None,
-            plot: Text = None, feature: Text = None, name: Text = None, init: Text = None,
-            seed: Integer = None, n_init: Integer = None, max_iter: Integer = None,
+def cluster(*input: PathLike, k: Number = None, levels: Text = None, split: Text = None,
+            resample: Text = None, plot: Text = None, feature: Text = None, name: Text = None,
+            init: Text = None, seed: Integer = None, n_init: Integer = None, max_iter: Integer = None,
             tol: Optional[float] = None,
             metric: Optional[Literal["euclidean", "cosine", "hellinger"]] = None, pca: Integer = None,
             whiten: Optional[float] = None, center: bool = False, mini_batch: Integer = None,
