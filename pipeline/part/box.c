@@ -1,4 +1,4 @@
-/* box.c: sums in plain C and, on x86, by the vector instructions that the processor has. */
+/* box.c: sums in plain C and, on x86, with the vector instructions of the processor. */
 #include "part/box.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void add_from(uint16_t *sums, const struct box_row *rows, unsigned row_co
 }
 
 #if defined(__x86_64__)
-/* Return how many of the sums they did. */
+/* Adds up the first sums of a row; returns how many it has done. */
 __attribute__((target("avx2"))) static size_t
 add_whole(uint16_t *sums, const struct box_row *rows, unsigned row_count, size_t count, bool begin)
 {
@@ -120,7 +120,7 @@ uint64_t box_end(uint32_t from, uint32_t to, uint32_t box)
 bool box_place(struct box_columns *columns, uint32_t from, uint32_t to)
 {
     const uint64_t units = (uint64_t)from * BOX_UNIT;
-    /* The widest box: its units, and parts of a column on either side. */
+    /* The widest box: its whole columns and a partial one at each end. */
     const uint64_t widest = ((units + to - 1) / to + BOX_UNIT - 2) / BOX_UNIT + 1;
     const uint32_t pairs = (uint32_t)((widest + 1) / 2);
     const size_t bytes = (to + (size_t)1) * sizeof *columns->first + to * sizeof *columns->scale +
@@ -167,7 +167,7 @@ static __m128i load_four(const uint16_t *sums)
     return _mm_loadl_epi64((const __m128i *)(const void *)sums);
 }
 
-/* The mean of four sums as bytes, of which the last is not used. */
+/* The mean of four sums as bytes; the last one is not used. */
 static void put_mean(uint8_t *out, __m128i sum, float scale)
 {
     const __m128 mean = _mm_mul_ps(_mm_cvtepi32_ps(sum), _mm_set1_ps(scale));
@@ -178,7 +178,7 @@ static void put_mean(uint8_t *out, __m128i sum, float scale)
     memcpy(out, &four, sizeof four);
 }
 
-/* The sums of box x's whole columns: `least` or one more; 16 bits hold them. */
+/* The sums of box x's columns, `least` of them or one more; they fit 16 bits. */
 static __m128i whole_sum(const uint16_t *sums, const struct box_columns *columns, uint32_t x)
 {
     const uint16_t *at = sums + 3 * (size_t)columns->first[x];
@@ -190,8 +190,8 @@ static __m128i whole_sum(const uint16_t *sums, const struct box_columns *columns
     return sum;
 }
 
-/* Boxes of whole columns and rows: (sum + half of the pixels) * (2^16 / pixels) / 2^16, whose error
- * from rounding the factor is below half a level. */
+/* Boxes of whole columns and rows: (sum + pixels / 2) * (2^16 / pixels) / 2^16. The error from
+ * rounding the factor is below half a level. */
 static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                               uint32_t rows)
 {
@@ -210,7 +210,7 @@ static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct b
     }
 }
 
-/* Two columns at a time: their sums in turn, times their weights in turn. Four bytes are written. */
+/* Adds columns in pairs: interleaved sums times interleaved weights. Writes four bytes. */
 void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                      uint32_t row_weight)
 {
@@ -233,7 +233,7 @@ void box_add_columns(uint8_t *out, const uint16_t *sums, const struct box_column
     }
 }
 #else
-/* As with vectors, above. */
+/* Scalar version of the function above. */
 static void add_whole_columns(uint8_t *out, const uint16_t *sums, const struct box_columns *columns,
                               uint32_t rows)
 {

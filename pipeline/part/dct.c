@@ -1,11 +1,10 @@
 /* dct.c: from DCT coefficients to pixels in plain C.
  *
  * The transform is Loeffler, Ligtenberg and Moschytz, "Practical fast 1-D DCT algorithms with 11
- * multiplications" (ICASSP 1989), in the fixed-point form of libjpeg's jidctint.c, its products
- * arranged as jidctint-sse2.asm does: sums of two inputs in 16 bits, products in 32, results
- * saturated to 16. Upsampling is the triangle filter of jdsample.c, colours the tables of
- * jdcolor.c.
- */
+ * multiplications" (ICASSP 1989), in the fixed-point form of libjpeg's jidctint.c. The order of
+ * operations is that of jidctint-sse2.asm: sums of two inputs in 16 bits, products in 32, results
+ * saturated to 16. Upsampling is the triangle filter of jdsample.c; colours are converted as in
+ * jdcolor.c. */
 #include "part/dct.h"
 
 #include <stdbool.h>
@@ -44,8 +43,8 @@ uint64_t dct_bytes(const struct dct_layout *layout)
 #define F_2_562 20995
 #define F_3_072 25172
 
-#define FRACTION 13 /* bits of the constants */
-#define KEPT     2  /* bits more that the first pass keeps */
+#define FRACTION 13 /* fraction bits of the constants */
+#define KEPT     2  /* additional bits kept by the first pass */
 
 static int16_t wrap(int32_t v)
 {
@@ -57,8 +56,8 @@ static int16_t saturate(int32_t v)
     return (int16_t)(v < INT16_MIN ? INT16_MIN : v > INT16_MAX ? INT16_MAX : v);
 }
 
-/* Eight values, `step` apart, in place; `shift` bits are rounded away. No sum passes 32 bits,
- * whatever the values are. */
+/* Transforms eight values, `step` apart, in place and rounds away `shift` bits. No sum overflows 32
+ * bits, whatever the input. */
 static void transform(int16_t *v, int step, int shift)
 {
     const int32_t in0 = v[0], in1 = v[step], in2 = v[2 * step], in3 = v[3 * step];
@@ -90,7 +89,7 @@ void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficie
                        const uint16_t *quantization)
 {
     int16_t v[DCT_BLOCK];
-    bool flat = true; /* no column has more than its mean */
+    bool flat = true; /* all columns have only a DC coefficient */
     for (unsigned i = 0; i < DCT_BLOCK; i++) {
         v[i] = wrap((int32_t)((uint32_t)(int32_t)coefficients[i] * quantization[i]));
         flat = flat && (i < 8 || coefficients[i] == 0);
@@ -120,7 +119,7 @@ void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficie
 struct plane {
     const uint8_t *samples;
     size_t stride;
-    uint32_t width, height; /* those that the picture covers */
+    uint32_t width, height; /* visible samples */
 };
 
 static uint32_t nearer(uint32_t v, int step, uint32_t size)
@@ -128,8 +127,8 @@ static uint32_t nearer(uint32_t v, int step, uint32_t size)
     return step < 0 ? v - (v > 0) : v + (v + 1 < size);
 }
 
-/* The plane at a pixel: three quarters of the nearest sample, a quarter of the next one, in each
- * direction that has half as many samples. */
+/* The upsampled plane at a pixel: in each subsampled direction, 3/4 of the nearest sample and 1/4
+ * of the next one. */
 static int32_t upsampled(const struct plane *plane, uint32_t x, uint32_t y, unsigned across,
                          unsigned down)
 {

@@ -6,10 +6,9 @@
  * C reference of those kernels.
  *
  * Pixels are those of libjpeg-turbo's default decoder (ISLOW transform, fancy upsampling) as its
- * SIMD code computes them, with the same 16-bit steps, so hostile coefficients wrap and saturate
- * alike. If the library computes differently (no SIMD), decoders return no coefficients: see
- * decode_coefficients_agree.
- */
+ * SIMD code computes them, with the same 16-bit steps, so hostile coefficients wrap and saturate in
+ * the same way. If the library computes differently (no SIMD), decoders return no coefficients: see
+ * decode_coefficients_agree. */
 #ifndef CLPIPE_PART_DCT_H
 #define CLPIPE_PART_DCT_H
 
@@ -42,7 +41,7 @@ struct dct_layout {
 uint64_t dct_component_blocks(const struct dct_layout *layout, unsigned component);
 uint64_t dct_blocks(const struct dct_layout *layout);
 
-/* The size of tables and blocks. */
+/* Bytes of the tables and blocks. */
 uint64_t dct_bytes(const struct dct_layout *layout);
 
 /* Converts the coefficients of one block to 8 rows of samples, `stride` bytes apart.

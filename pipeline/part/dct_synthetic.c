@@ -14,7 +14,7 @@ void dct_synthetic_blocks(struct dct_layout *layout)
     }
 }
 
-/* The lowest bits are the worst. */
+/* A number from 0 to `most`. Discards the low bits, which are the least random. */
 static uint32_t below(uint32_t most, uint32_t *state)
 {
     return (random_next(state) >> 8) % most;

@@ -4,13 +4,12 @@
 
 #include "part/dct.h"
 
-/* Sets the numbers of blocks of a layout whose colour, size and sampling are set: those of whole
- * MCUs, as in files. */
+/* Sets the block counts of a layout with colour, size and sampling: whole MCUs, as in files. */
 void dct_synthetic_blocks(struct dct_layout *layout);
 
-/* Fills dct_bytes(layout): blocks with only a mean, with one row of values and with all values,
- * which decoders treat differently, with coefficients from -largest to largest and quantization
- * from 1 to `coarsest`. state: see base/random.h. */
+/* Fills dct_bytes(layout): blocks with only a DC coefficient, with one row of coefficients, and
+ * with all of them, since decoders treat these differently. Coefficients are from -largest to
+ * largest, quantization steps from 1 to `coarsest`. state: see base/random.h. */
 void dct_synthetic_coefficients(void *out, const struct dct_layout *layout, uint32_t largest,
                                 uint32_t coarsest, uint32_t *state);
 

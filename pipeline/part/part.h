@@ -1,8 +1,7 @@
 /* part.h: a part of an image between decoder and device: its payload, and its layout in memory.
  *
- * An image is one part or several: strips of rows, or pieces of rows that are too long. All
- * coordinates are stored ones, before the orientation is applied.
- */
+ * An image has one or more parts: strips of rows, or segments of rows that are too long. All
+ * coordinates are stored ones, before the orientation is applied. */
 #ifndef CLPIPE_PART_PART_H
 #define CLPIPE_PART_PART_H
 
@@ -12,11 +11,11 @@
 #include <stdint.h>
 
 enum payload {
-    PAYLOAD_RGB,    /* rows of 3 bytes per pixel */
-    PAYLOAD_STREAM, /* the entropy code of a JPEG image: stream.h */
-    PAYLOAD_DCT,    /* all coefficients of a JPEG image: dct.h */
+    PAYLOAD_RGB,         /* rows of 3 bytes per pixel */
+    PAYLOAD_STREAM,      /* the entropy code of a JPEG image: stream.h */
+    PAYLOAD_DCT,         /* all coefficients of a JPEG image: dct.h */
     PAYLOAD_DESCRIPTORS, /* rows of `stride` bytes, each a local descriptor */
-    PAYLOAD_VALUES, /* 4-byte words of the image's row of values */
+    PAYLOAD_VALUES,      /* 4-byte words of the image's feature row */
 };
 
 /* A half-open rectangle of stored pixels. */
@@ -29,27 +28,26 @@ struct part_shape {
     uint8_t orientation;    /* EXIF */
     uint32_t width, height; /* of the whole image */
     struct cell_rect rect;  /* the part's pixels */
-    uint32_t overlap; /* columns at the right and rows at the bottom that the next part has, too,
-                             * except at the picture's edges */
-    uint64_t scaled; /* 0: pixels as decoded; else a whole image that the host has scaled to this
-                      * goal (scale.h), only for the step that scales to it */
+    uint32_t overlap; /* columns at the right and rows at the bottom shared with the next part,
+                       * except at the image's edges */
+    uint64_t scaled;  /* 0: pixels as decoded; else a whole image that the host has scaled to this
+                      * goal (scale.h) for the one step that scales to it */
     uint32_t stride;  /* RGB: bytes from one row to the next */
-    uint64_t bytes;   /* STREAM: at most */
-    struct dct_layout dct; /* DCT and STREAM: of the coefficients */
+    uint64_t bytes;   /* STREAM: upper bound */
+    struct dct_layout dct; /* DCT and STREAM: layout of the coefficients */
 };
 
-/* Sets payload, stride and bytes to packed RGB rows of its rect. */
+/* Sets payload, stride and bytes for packed RGB rows of the part's rect. */
 void part_set_rgb(struct part_shape *shape);
 
-/* Is it the whole image? */
 bool part_is_whole(const struct part_shape *shape);
 
-/* The pixels that belong to this part only: the overlap belongs to the next one. None where the host
- * has scaled them for a step that has not taken them. */
+/* The pixels that only this part counts: the overlap belongs to the next part. Empty if the host
+ * has scaled the part for a step that has not run yet. */
 struct cell_rect part_own(const struct part_shape *shape);
 
-/* Removes `border` columns and rows, as an operator on (border + 1)^2 neighbours does: pixel (x, y)
- * of the result is computed from (x..x+border, y..y+border). Bytes and stride do not change. */
+/* Removes `border` columns and rows after an operator on (border + 1)^2 neighbours: pixel (x, y) of
+ * the result is computed from (x..x+border, y..y+border). Bytes and stride do not change. */
 void part_shrink(struct part_shape *shape, uint32_t border);
 
 #endif

@@ -1,14 +1,14 @@
-/* reduced.c: inverse transforms of 1, 2, 4 and 8 points, and colours. */
+/* reduced.c: inverse transforms of 1, 2, 4 and 8 points, and colour conversion. */
 #include "part/reduced.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bits behind the point of the transform's factors. */
+/* Fraction bits of the transform's factors. */
 #define BITS 12
 
-/* factor[x][u]: the value at x of the u-th of n cosines, such that a block keeps its mean. */
+/* factor[x][u]: the u-th of n cosines at x, scaled so that a block keeps its mean. */
 static void make_factors(int32_t factor[8][8], unsigned n)
 {
     const double pi = 3.14159265358979323846;
@@ -23,8 +23,8 @@ static uint8_t clamp(int64_t value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* An inverse transform of n points. The cosines of even u are alike at x and n - 1 - x, those of odd u
- * opposite. In 64 bits: hostile coefficients are large. */
+/* An inverse transform of n points. Cosines of even u are symmetric in x and n - 1 - x, those of
+ * odd u antisymmetric. 64 bits: hostile coefficients are large. */
 static inline __attribute__((always_inline)) void inverse(int64_t *out, const int64_t *in,
                                                           int32_t factor[8][8], unsigned n)
 {
@@ -45,7 +45,7 @@ static inline __attribute__((always_inline)) void block(uint8_t *samples, size_t
                                                         const uint16_t *quantization,
                                                         int32_t factor[8][8], unsigned n)
 {
-    int64_t columns[8][8], in[8], out[8]; /* columns: of rows that are transformed */
+    int64_t columns[8][8], in[8], out[8]; /* columns: rows after the first pass */
     for (unsigned v = 0; v < n; v++) {
         for (unsigned u = 0; u < n; u++)
             in[u] = (int64_t)coefficient[8 * v + u] * quantization[8 * v + u];
@@ -68,7 +68,8 @@ static uint8_t mean(const int16_t *coefficient, const uint16_t *quantization)
     return clamp(((value + 4) >> 3) + 128);
 }
 
-/* A row of blocks, n x n samples each. For each n compiled by itself, with loops of known length. */
+/* A row of blocks, n x n samples each. Compiled separately for each n, so loops have constant
+ * length. */
 static void row_of_blocks(uint8_t *samples, const int16_t *blocks, const uint16_t *quantization,
                           uint32_t across, unsigned n, int32_t factor[8][8])
 {
@@ -96,7 +97,7 @@ static void component(uint8_t *samples, const int16_t *blocks, const uint16_t *q
                       quantization, across, n, factor);
 }
 
-/* ITU-R BT.601, full range, as JFIF has it. */
+/* ITU-R BT.601, full range, as in JFIF. */
 static void to_rgb(uint8_t *out, int32_t y, int32_t cb, int32_t cr)
 {
     cb -= 128;
@@ -123,7 +124,7 @@ const uint8_t *reduced_pixels(struct reduced *reduced, uint32_t *width, uint32_t
                               uint32_t least_width, uint32_t least_height)
 {
     const unsigned n = reduced_side(width, height, layout, least_width, least_height);
-    /* Subsampled components stay so: thumbnails are. */
+    /* Subsampled components are not interpolated: the result is a thumbnail. */
     const unsigned shift_x = layout->across - 1u, shift_y = layout->down - 1u;
     const size_t pixels = (size_t)*width * *height * 3;
     size_t plane[DCT_COMPONENTS], samples = 0;

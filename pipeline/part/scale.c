@@ -1,4 +1,4 @@
-/* scale.c: the reference of scaling, and sums of rows before sums of columns. */
+/* scale.c: the reference of scaling, and an implementation that adds up rows before columns. */
 #include "part/scale.h"
 #include "base/avx2.h"
 
@@ -20,7 +20,7 @@ static struct scale_window window_of_side(uint32_t width, uint32_t height, uint3
     return window;
 }
 
-/* An axis of the whole image, of which `kept` pixels in the middle remain: `size` times over / under. */
+/* The length of an axis of which `kept` pixels in the middle remain: `size` * over / under. */
 static uint32_t full_axis(uint32_t kept, uint32_t size, uint64_t over, uint64_t under)
 {
     const uint64_t scaled = (2 * size * over + under) / (2 * under);
@@ -29,7 +29,8 @@ static uint32_t full_axis(uint32_t kept, uint32_t size, uint64_t over, uint64_t 
     return full + ((full - kept) & 1);
 }
 
-struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orientation, scale_goal goal)
+struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orientation,
+                                 scale_goal goal)
 {
     if (goal >> 63 == 0)
         return window_of_side(width, height, (uint32_t)goal);
@@ -40,8 +41,7 @@ struct scale_window scale_window(uint32_t width, uint32_t height, uint8_t orient
     window.full_width = window.width;
     window.full_height = window.height;
     if (crop > 0) {
-        const bool by_width =
-            (uint64_t)window.width * height >= (uint64_t)window.height * width;
+        const bool by_width = (uint64_t)window.width * height >= (uint64_t)window.height * width;
         const uint64_t over = 1000 * (uint64_t)(by_width ? window.width : window.height);
         const uint64_t under = (uint64_t)crop * (by_width ? width : height);
         window.full_width = full_axis(window.width, width, over, under);
@@ -88,11 +88,11 @@ struct scale_turn scale_turn(uint32_t width, uint32_t height, uint8_t orientatio
                                .row = up ? -down : down};
 }
 
-/* The first column of `size` that may have a weight in scaled column x. */
+/* The first column of `size` that can have a weight in scaled column x. */
 static uint32_t first_of(uint32_t x, uint32_t scaled, uint32_t size)
 {
-    const uint64_t first = scaled > size && x > 0 ? ((uint64_t)x - 1) * size / scaled
-                                                  : (uint64_t)x * size / scaled;
+    const uint64_t first =
+        scaled > size && x > 0 ? ((uint64_t)x - 1) * size / scaled : (uint64_t)x * size / scaled;
     return first > 0 && scaled > size ? (uint32_t)first - 1 : (uint32_t)first;
 }
 
@@ -130,16 +130,18 @@ void scale_reference(uint8_t *scaled, const struct scale_window *window, const u
     }
 }
 
-/* --- rows that come one after another --------------------------------------------------------- */
+/* --- rows in order ---------------------------------------------------------------------------- */
 
-#define BLOCK      1536u     /* channels that are added up in the first-level cache */
+#define BLOCK                                                                                      \
+    1536u                    /* channels added up at a time, so that they stay in the first-level
+                              * cache */
 #define WHOLE_MOST 257u      /* rows whose sum fits 16 bits */
-#define AREA_MOST  16777215u /* pixels, 2^24 - 1: times 255, and half of it, it is below 2^32 */
+#define AREA_MOST  16777215u /* pixels, 2^24 - 1: 255 times as many and half are below 2^32 */
 
 typedef uint32_t four __attribute__((vector_size(16)));
 
-/* Adds `count` rows, the first one times `first`, the last one times `last`, those between times
- * `scale`; at most WHOLE_MOST between. */
+/* Adds `count` rows: the first times `first`, the last times `last`, the others times `scale`; at
+ * most WHOLE_MOST others. */
 ALWAYS_INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stride, uint32_t count,
                                 size_t channels, uint32_t first, uint32_t scale, uint32_t last)
 {
@@ -160,13 +162,13 @@ ALWAYS_INLINE void add_weighted(uint32_t *sums, const uint8_t *rows, size_t stri
     }
 }
 
-/* The rounded quotients of sums, to which half of the area has been added. A float misses a quotient
- * below 256 by one at most. */
+/* Rounded quotients of sums that include half of the area. With float, a quotient below 256 is off
+ * by at most one. */
 ALWAYS_INLINE void divide_sums(uint8_t *means, const uint32_t *sums, size_t count, uint32_t area)
 {
     const float inverse = 1.0f / (float)area;
     for (size_t i = 0; i < count; i++) {
-        /* Halves have a sign bit of 0, which conversions of vectors want. */
+        /* Split in two: vector conversions take signed integers only. */
         const float sum = (float)(int32_t)(sums[i] >> 1) * 2.0f + (float)(int32_t)(sums[i] & 1);
         uint32_t mean = (uint32_t)(int32_t)(sum * inverse);
         const int32_t rest = (int32_t)(sums[i] - mean * area);
@@ -209,7 +211,7 @@ static void add_rows(const struct scaler *scaler, const uint8_t *rows, size_t st
         add_weighted(scaler->sums, rows, stride, count, channels, first, scale, last);
 }
 
-/* A row of means to where it is in the upright image. */
+/* Writes a row of means to its position in the upright image. */
 static void place_row(const struct scaler *scaler, const uint8_t *means)
 {
     const struct scale_turn *turn = &scaler->turn;
@@ -225,15 +227,15 @@ static void place_row(const struct scaler *scaler, const uint8_t *means)
         memcpy(out, means, 3);
 }
 
-/* Sums of up to AREA_MOST pixels. Scaled columns are no narrower than columns, so each has the rest
- * of its first one. */
+/* Adds columns up to sums of at most AREA_MOST pixels. A scaled column is at least as wide as a
+ * column, so each begins with the rest of the column before. */
 static void add_columns(const struct scaler *scaler)
 {
     const uint32_t width = scaler->width, scaled = scaler->window.full_width;
     const uint32_t area = width * scaler->height;
     const uint32_t *in = scaler->sums;
     uint32_t *totals = scaler->totals;
-    uint32_t at = 0, left = 0; /* where the column `in` begins, in units of 1 / scaled */
+    uint32_t at = 0, left = 0; /* where column `in` begins, in units of 1 / scaled */
     for (uint32_t x = 0; x < scaled; x++, totals += 3) {
         const uint32_t right = left + width;
         four sum, whole = {0}, column;
@@ -254,7 +256,7 @@ static void add_columns(const struct scaler *scaler)
     }
 }
 
-/* The same, and the means, of any number of pixels. */
+/* The same, and the means, for any number of pixels. */
 static void divide_columns(const struct scaler *scaler)
 {
     const uint32_t width = scaler->width, scaled = scaler->window.full_width;
@@ -278,7 +280,7 @@ static void divide_columns(const struct scaler *scaler)
             }
         }
         for (unsigned c = 0; c < 3; c++) {
-            /* The quotient is at most 255; a double misses it by one at most. */
+            /* The quotient is at most 255; with double it is off by at most one. */
             uint64_t mean = (uint64_t)((double)sum[c] * inverse);
             mean -= mean * area > sum[c];
             mean += (mean + 1) * area <= sum[c];
@@ -287,7 +289,7 @@ static void divide_columns(const struct scaler *scaler)
     }
 }
 
-/* A row of the scaled image from complete sums, which begin anew. */
+/* Writes a row of the scaled image from complete sums and clears these. */
 static void write_row(struct scaler *scaler)
 {
     const struct scale_window *window = &scaler->window;
@@ -314,14 +316,14 @@ static bool is_deep(uint32_t height)
     return height > UINT32_MAX / 255;
 }
 
-/* Sums, with what a load of four reads behind the last; totals; means. */
+/* Bytes of sums (padded for loads of four past the end), totals and means. */
 static size_t work_bytes(uint32_t width, uint32_t height, uint32_t scaled_width)
 {
     return (3 * (size_t)width + 1) * (is_deep(height) ? 8 : 4) +
            (3 * (size_t)scaled_width + 1) * sizeof(uint32_t) + 3 * (size_t)scaled_width;
 }
 
-/* One that grows along an axis is kept whole: it is short or narrow. */
+/* Does an axis grow? Then the whole image is buffered: it is short or narrow. */
 static bool grows(const struct scale_window *window, uint32_t width, uint32_t height)
 {
     return window->full_width > width || window->full_height > height;
@@ -378,7 +380,7 @@ static void keep_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, 
 
 void scaler_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint32_t rows)
 {
-    const uint64_t unit = scaler->window.full_height; /* a row, in units of 1 / full_height */
+    const uint64_t unit = scaler->window.full_height; /* one row, in units of 1 / full_height */
     if (scaler->rows) {
         keep_rows(scaler, rgb, stride, rows);
         return;
@@ -386,7 +388,7 @@ void scaler_rows(struct scaler *scaler, const uint8_t *rgb, size_t stride, uint3
     const uint64_t below = ((uint64_t)scaler->next + rows) * unit;
     uint64_t at = (uint64_t)scaler->next * unit;
     while (at < below) {
-        /* From here to the end of the scaled row, or of the rows. */
+        /* From here to the end of the scaled row, or of the given rows. */
         const uint64_t end = ((uint64_t)scaler->scaled_next + 1) * scaler->height;
         uint64_t until = end < below ? end : below;
         if (until - at > WHOLE_MOST * unit)

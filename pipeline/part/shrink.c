@@ -1,8 +1,8 @@
 /* shrink.c: means of rectangles, rows first.
  *
- * The rows of the picture that make a row of the smaller one are added to one row of sums, times their
- * weights, in one pass over bytes. Only a complete row of sums is then added up along x, so that the
- * part that moves by pixels of three bytes is done once for each row of the smaller picture. */
+ * The rows that form one row of the smaller picture are multiplied by their weights and added to
+ * one row of sums, byte by byte. Only complete rows of sums are added up along x, so the slower
+ * loop over three-byte pixels runs once per row of the smaller picture. */
 #include "part/shrink.h"
 
 #include "base/minmax.h"
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns are left out only where there are more of them for one of the smaller picture: the sums of all
- * are in memory, and those of one must fit 32 bits. */
+/* Columns are skipped only if there are more than this for one of the smaller picture: the sums of
+ * all are in memory, and those of one column must fit 32 bits. */
 #define COLUMNS_MOST 1024u
 
 void shrink_dimensions(uint32_t *width, uint32_t *height, uint32_t size)
@@ -67,7 +67,7 @@ static void add_pending(struct shrink *shrink)
     shrink->pending_count = 0;
 }
 
-/* A row that counts; it must last until add_pending. */
+/* Queues a row; its memory must stay valid until add_pending. */
 static void add_line(struct shrink *shrink, const uint8_t *row)
 {
     const bool whole = box_is_whole(shrink->lines, shrink->to_height);
@@ -90,7 +90,7 @@ static void add_line(struct shrink *shrink, const uint8_t *row)
     shrink->line++;
 }
 
-/* The middle pixel of each step_x. */
+/* Picks the middle pixel of every step_x. */
 static const uint8_t *pick_columns(const struct shrink *shrink, uint8_t *picked, const uint8_t *row)
 {
     const uint8_t *at = row + (size_t)(shrink->step_x / 2) * 3;
@@ -105,7 +105,7 @@ bool shrink_rows(struct shrink *shrink, const uint8_t *rgb, size_t stride, uint3
     if (shrink->step_x > 1 && !(picked = malloc((size_t)shrink->columns * 3)))
         return false;
     rows = min_u32(rows, shrink->height - shrink->y);
-    /* The next row that counts is the middle one of its step. */
+    /* The next row to add is the middle one of its step. */
     for (;;) {
         const uint64_t next = (uint64_t)shrink->line * shrink->step_y + shrink->step_y / 2;
         if (shrink->line == shrink->lines || next >= (uint64_t)shrink->y + rows)

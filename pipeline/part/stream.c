@@ -1,4 +1,4 @@
-/* stream.c: the heads of streams, and sequential Huffman decoding in plain C (ITU T.81, F.2.2). */
+/* stream.c: stream headers, and sequential Huffman decoding in plain C (ITU T.81, F.2.2). */
 #include "part/stream.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@ _Static_assert(sizeof(struct stream_head) == 1728 && sizeof(struct stream_head) 
 #define SYMBOL_BITS_MOST 16
 #define AC_LAST          63u
 
-/* --- the head -------------------------------------------------------------------------------- */
+/* --- the header ------------------------------------------------------------------------------ */
 
 void stream_begin(struct stream_head *head, const struct dct_layout *layout,
                   uint32_t restart_interval)
@@ -46,8 +46,8 @@ uint64_t stream_bytes(const struct stream_head *head, uint64_t data_bytes)
     return head->data + data_bytes + STREAM_PADDING;
 }
 
-/* The rules of jpeg_make_d_derived_tbl in libjpeg: no code consists of ones only, and DC differences
- * have at most 15 bits. Returns the number of symbols; 0: not valid. */
+/* The rules of jpeg_make_d_derived_tbl in libjpeg: no code consists of ones only, and DC
+ * differences have at most 15 bits. Returns the number of symbols; 0: invalid. */
 static unsigned count_symbols(const uint8_t counts[16], const uint8_t *symbols, bool dc)
 {
     uint32_t code = 0;
@@ -66,7 +66,7 @@ static unsigned count_symbols(const uint8_t counts[16], const uint8_t *symbols, 
     return number;
 }
 
-/* The index of a table, which is added unless it is there; STREAM_TABLES: not possible. */
+/* The index of a table, which is added if missing; STREAM_TABLES: invalid or too many tables. */
 static uint32_t find_table(struct stream_head *head, const uint8_t counts[16],
                            const uint8_t *symbols, bool dc)
 {
@@ -110,7 +110,8 @@ static const uint8_t natural_order[DCT_BLOCK] = {
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 struct code {
-    uint32_t limit[SYMBOL_BITS_MOST + 1]; /* codes of that length or less, as 16 bits, are below */
+    uint32_t limit[SYMBOL_BITS_MOST + 1]; /* codes of at most that length, left-aligned in 16 bits,
+                                           * are below */
     int32_t offset[SYMBOL_BITS_MOST + 1]; /* from a code of that length to its symbol */
     const uint8_t *symbol;
 };
@@ -134,7 +135,7 @@ static void make_code(struct code *code, const uint8_t table[STREAM_TABLE])
     }
 }
 
-/* The next 16 bits: of the padding, too. */
+/* The next 16 bits, padding included. */
 static uint32_t look(const struct reader *reader)
 {
     const uint8_t *at = reader->data + reader->bit / 8;
@@ -142,7 +143,7 @@ static uint32_t look(const struct reader *reader)
     return three >> (8 - reader->bit % 8) & 0xffff;
 }
 
-/* The next symbol, or -1: no code, or the segment has ended. */
+/* The next symbol, or -1: invalid code or end of segment. */
 static int read_symbol(struct reader *reader, const struct code *code)
 {
     const uint32_t bits = look(reader);
@@ -156,7 +157,7 @@ static int read_symbol(struct reader *reader, const struct code *code)
     return reader->bit <= reader->end ? code->symbol[at] : -1;
 }
 
-/* The value of `bits` bits, at most 15; those with a leading 0 are negative. */
+/* Reads a value of `bits` bits, at most 15; a leading 0 means negative. */
 static int32_t read_value(struct reader *reader, uint32_t bits)
 {
     if (bits == 0)
@@ -216,12 +217,12 @@ bool stream_coefficients(void *out, const void *payload)
             const size_t at = slot->first + (size_t)(mcu / head->mcus_across) * slot->row +
                               (size_t)(mcu % head->mcus_across) * slot->column;
             assert(at < head->blocks);
-            /* Padding begins behind the data and ends a longest symbol later. */
+            /* The zero padding after the data covers one more symbol of the longest kind. */
             if (reader.bit >= reader.end ||
                 !read_block(&reader, blocks + at * DCT_BLOCK, &predicted[slot->component], slot))
                 return false;
         }
-        /* libjpeg skips whole bytes before a restart marker, with a warning that does not count. */
+        /* libjpeg skips whole bytes before a restart marker and only warns. */
         if (!last && reader.end - reader.bit >= 8)
             return false;
     }

@@ -1,4 +1,4 @@
-/* stream_synthetic.c: Huffman coding with made-up tables. */
+/* stream_synthetic.c: Huffman coding with synthetic tables. */
 #include "part/stream_synthetic.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void list_ac_symbols(uint8_t symbols[256])
     symbols[count++] = 0xf0;
 }
 
-/* The numbers of codes by length; each kind leaves the code of ones free. */
+/* Chooses the numbers of codes by length; no kind uses the code of all ones. */
 static void choose_counts(uint8_t counts[16], unsigned symbols, enum stream_codes codes)
 {
     memset(counts, 0, 16);

@@ -1,4 +1,4 @@
-/* stream_synthetic.h: payloads made of coefficients, for comparisons with stream.c. */
+/* stream_synthetic.h: payloads encoded from coefficients, for comparisons with stream.c. */
 #ifndef CLPIPE_PART_STREAM_SYNTHETIC_H
 #define CLPIPE_PART_STREAM_SYNTHETIC_H
 
@@ -10,8 +10,8 @@ enum stream_codes {
     STREAM_CODES_EVEN,  /* codes of 8 and 9 bits: decoding synchronises late, if at all */
 };
 
-/* Codes the coefficients at `in` (tables and blocks of dct.h; values of at most 15 bits, means of at
- * most 14) to a payload of at most `most` bytes; returns its size, 0: it is larger. */
+/* Encodes the coefficients at `in` (tables and blocks of dct.h; values of at most 15 bits, DC of at
+ * most 14) as a payload of at most `most` bytes. Returns its size; 0: larger. */
 size_t stream_synthetic(void *out, size_t most, const void *in, const struct dct_layout *layout,
                         uint32_t restart_interval, enum stream_codes codes);
 
