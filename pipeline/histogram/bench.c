@@ -1,8 +1,8 @@
-/* bench.c: histogram kernels at work on a full slot.
+/* bench.c: measures histogram kernels on a full slot.
  *
- * The pixels of every shape repeat after PERIOD_ROWS rows, so that the right counts of a gigabyte
- * follow from the C reference on a few megabytes: a picture is so many whole periods and a rest.
- */
+ * The pixels of every shape repeat after PERIOD_ROWS rows, so the expected counts of a gigabyte
+ * follow from the C reference on a few megabytes: a picture is a number of whole periods and a
+ * remainder. */
 #include "histogram/bench.h"
 
 #include "base/clock.h"
@@ -29,15 +29,15 @@ struct bench {
     struct ocl_queue *queue;
     uint64_t capacity; /* bytes of the pixel buffer */
     cl_mem pixels, pinned, sink;
-    uint8_t *host; /* `capacity` bytes; pinned where the device copies */
+    uint8_t *host; /* `capacity` bytes; pinned if the device copies */
     cl_program read_program;
     cl_kernel read_kernel;
-    /* Of the pictures that bench_fill made: */
+    /* The pictures made by bench_fill: */
     uint32_t width, height, pictures;
-    uint64_t stride; /* from picture to picture, bytes */
+    uint64_t stride; /* bytes from picture to picture */
     struct plain *plain;
-    double *seconds, *ratio; /* of the rounds, config.rounds; ratio: the plain loop's to them */
-    unsigned done, compared; /* of them */
+    double *seconds, *ratio; /* per round; ratio: the plain loop's time over the kernel's */
+    unsigned done, compared; /* rounds done, rounds compared */
     int64_t started;
 };
 
@@ -59,7 +59,7 @@ const char *bench_shape_name(unsigned shape)
 
 /* --- pixels ---------------------------------------------------------------------------------- */
 
-/* Smooth surfaces with a little noise, as a camera sees them: waves of 40 to 200 pixels. */
+/* Smooth surfaces with a little noise, like a photograph: waves of 40 to 200 pixels. */
 static uint8_t natural(uint32_t x, uint32_t y, uint32_t channel, uint32_t noise)
 {
     uint32_t a = (x * (5 + channel) + y * 3) / 4 % 512, b = (x + y * (7 - channel)) / 3 % 512;
@@ -93,7 +93,7 @@ static void make_period(uint8_t *pixels, size_t bytes, uint32_t width, enum benc
     }
 }
 
-/* Rows that repeat, in a picture of the current width. */
+/* Rows per period in a picture of the current width. */
 static uint32_t period_rows(const struct bench *bench)
 {
     uint32_t rows = PERIOD_BYTES / (bench->width * 3);
@@ -130,9 +130,10 @@ static uint64_t choose_capacity(const struct bench_config *config, const struct 
     uint64_t most = device->max_allocation;
     if (most > device->global_memory / 4)
         most = device->global_memory / 4;
-    if (config->device_memory && most > config->device_memory / 2) /* the rest: counters, tiles */
+    if (config->device_memory && most > config->device_memory / 2) /* the rest: counters and
+                                                                    * tiles */
         most = config->device_memory / 2;
-    if (most > (1ull << 32) - BYTES_MIN) /* offsets have 32 bits */
+    if (most > (1ull << 32) - BYTES_MIN) /* offsets are 32 bits */
         most = (1ull << 32) - BYTES_MIN;
     bytes = bytes < most ? bytes : most;
     return bytes > BYTES_MIN ? bytes : BYTES_MIN;
@@ -245,7 +246,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Begins a measurement: the round that comes next does not count, it warms up. */
+/* Starts a measurement: the first round warms up and is not counted. */
 static void begin(struct bench *bench)
 {
     bench->done = 0;
@@ -253,7 +254,7 @@ static void begin(struct bench *bench)
     bench->started = clock_now();
 }
 
-/* Is another round wanted? Slow ones are repeated less. */
+/* Is another round needed? Slow kernels get fewer. */
 static bool again(const struct bench *bench)
 {
     return bench->done < bench->config.rounds &&
@@ -275,8 +276,8 @@ static void conclude(struct bench_result *result, struct bench *bench)
     result->pictures = bench->pictures;
 }
 
-/* The end of a round: waits for its events, of which the first ends last, and takes their time
- * unless it was to warm up. */
+/* Ends a round: waits for its events, the first of which ends last, and records their time unless
+ * it was the warm-up. */
 static enum status end_round(struct bench *bench, bool warm, cl_event *events, unsigned count,
                              struct error *err)
 {
@@ -339,7 +340,7 @@ enum status bench_upload(struct bench_result *result, struct bench *bench, struc
 
 /* --- histograms ------------------------------------------------------------------------------ */
 
-/* The right counters of one picture. */
+/* The expected counters of one picture. */
 static enum status count_picture(uint32_t *counters, const struct bench *bench,
                                  const struct feature *feature, struct error *err)
 {
@@ -349,7 +350,7 @@ static enum status count_picture(uint32_t *counters, const struct bench *bench,
     const size_t stride = (size_t)bench->width * 3;
     memset(counters, 0, feature->words * sizeof *counters);
     if (feature->grid_rows * feature->grid_columns > 1 || border > 0) {
-        /* Cells and neighbours do not repeat with the rows. */
+        /* Cells and neighbours do not repeat with the period. */
         feature_count_reference(counters, feature, bench->host, stride, bench->width - border,
                                 bench->height - border, 1);
         return STATUS_OK;
@@ -396,7 +397,7 @@ out:
     return status;
 }
 
-/* The tiles of all pictures; free them. */
+/* The tiles of all pictures; the caller frees them. */
 static struct histogram_tile *make_tiles(uint32_t *count, const struct bench *bench,
                                          const struct histogram *histogram,
                                          const struct feature *feature, struct error *err)
@@ -429,8 +430,8 @@ static struct plain_pictures plain_pictures(const struct bench *bench)
                                    bench->pictures};
 }
 
-/* With `plain`, each launch is followed by the plain loop, so that both meet the same machine:
- * other programs and the clock of a CPU change a time by more than kernels differ. */
+/* With `plain`, each launch is followed by the plain loop, so both run under the same conditions:
+ * other programs and the CPU's clock change times more than kernels differ. */
 static enum status time_launches(struct bench *bench, struct histogram *histogram, cl_mem tiles,
                                  uint32_t count, cl_mem counters, size_t counter_bytes, bool plain,
                                  struct error *err)

@@ -23,15 +23,15 @@ enum bench_shape { BENCH_LARGE, BENCH_512X384, BENCH_224X224, BENCH_SHAPES };
 const char *bench_shape_name(unsigned shape);
 
 struct bench_config {
-    uint64_t bytes;         /* most bytes of pixels, 0: chosen for the device */
-    uint64_t device_memory; /* bound on the device's buffers, 0: what it has */
-    unsigned rounds;        /* the median is reported; at least 1, fewer if they are slow */
+    uint64_t bytes;         /* upper bound on bytes of pixels; 0: chosen for the device */
+    uint64_t device_memory; /* upper bound on the device's buffers; 0: all of its memory */
+    unsigned rounds;        /* at least 1; slow kernels get fewer; the median is reported */
     unsigned threads;       /* of the plain C loop; 0: no comparison with it */
 };
 
 /* Medians: device time from events (kernels only), wall-clock time for the plain C loop. */
 struct bench_result {
-    uint64_t bytes; /* of pixels counted */
+    uint64_t bytes; /* of the pixels counted */
     uint64_t pictures;
     double seconds;
     double plain_ratio; /* the plain loop's time divided by the kernel's; 0: not compared */
@@ -47,14 +47,14 @@ void bench_close(struct bench **bench);
 /* The most bytes of pixels in a launch. */
 uint64_t bench_bytes(const struct bench *bench);
 
-/* Draws the pictures of the next measurements, on the host and on the device. */
+/* Generates the pictures of the next measurements, on the host and on the device. */
 enum status bench_fill(struct bench *bench, enum bench_shape shape, enum bench_fill fill,
                        struct error *err);
 
-/* Times a kernel that only reads the same bytes. */
+/* Times a kernel that only reads the pixels. */
 enum status bench_read(struct bench_result *result, struct bench *bench, struct error *err);
 
-/* Times copying them from pinned host memory; bytes 0 if the device shares memory with the host. */
+/* Times the upload from pinned host memory; bytes is 0 if the device shares the host's memory. */
 enum status bench_upload(struct bench_result *result, struct bench *bench, struct error *err);
 
 /* Times counting `spec` with `variant` in `shape` (NULL: the default); on CPU devices rgb:bins=256

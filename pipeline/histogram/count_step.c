@@ -1,4 +1,4 @@
-/* count_step.c: the passes of a histogram plan as one step: a list of tiles for each pass. */
+/* count_step.c: the passes of a histogram plan as one step, with a list of tiles per pass. */
 #include "histogram/count_step.h"
 
 #include "histogram/prove.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILES 8192u /* of each pass in a slot */
+#define TILES 8192u /* per pass and slot */
 
 struct count {
     struct histogram *histogram;

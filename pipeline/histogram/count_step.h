@@ -1,14 +1,14 @@
-/* count_step.h: features of the parts that reach it, as a step of staging. */
+/* count_step.h: a step of staging that counts the histogram features of parts. */
 #ifndef CLPIPE_HISTOGRAM_COUNT_STEP_H
 #define CLPIPE_HISTOGRAM_COUNT_STEP_H
 
 #include "histogram/histogram.h"
 #include "staging/step.h"
 
-/* The node's config; its border is what the features' own kernels take off. */
+/* Config of the step's node; its border is the one that the features' own kernels need. */
 struct count_config {
     const struct feature_set *features;
-    struct feature_image image; /* only the features of this image are counted */
+    struct feature_image image; /* only features of this image are counted */
     enum histogram_variant variant;
 };
 

@@ -1,4 +1,4 @@
-/* histogram.c: plans passes, makes tiles, builds and launches the kernels. */
+/* histogram.c: plans passes, cuts tiles, builds and launches kernels. */
 #include "histogram/histogram.h"
 #include "base/minmax.h"
 
@@ -19,16 +19,16 @@
 
 struct pass {
     enum histogram_variant planned;
-    enum histogram_variant variant; /* the same, or what has replaced it */
-    bool tuned, own; /* own: counted by a kind's own kernel */
-    unsigned feature[FEATURE_MAX]; /* indices into the set */
+    enum histogram_variant variant; /* the requested one or its replacement */
+    bool tuned, own;                /* own: counted by the kind's own kernel */
+    unsigned feature[FEATURE_MAX];  /* indices into the set */
     unsigned count;
-    uint32_t bins; /* counters of one cell, all features of the pass */
+    uint32_t bins; /* counters per cell, all features of the pass */
     uint32_t grid_rows, grid_columns;
     struct histogram_shape shape;
     cl_program program;
     cl_kernel kernel;
-    /* Where the variant has a second kernel: */
+    /* For variants with a second kernel: */
     cl_kernel reduce;
     cl_mem buckets;
     uint32_t bucket_count;
@@ -55,17 +55,18 @@ static bool same_kernel(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* Has the pass the grid, the image and the kernel that the feature needs? */
+/* Does the pass have the grid, image and kernel of the feature? */
 static bool pass_matches(const struct histogram *histogram, const struct pass *pass,
                          const struct feature *feature)
 {
     const struct feature *first = first_feature(histogram, pass);
     return feature_grid_equal(first, feature) &&
            feature_image_equal(&first->image, &feature->image) &&
-           (first->kind == feature->kind || same_kernel(first->kind->kernel, feature->kind->kernel));
+           (first->kind == feature->kind ||
+            same_kernel(first->kind->kernel, feature->kind->kernel));
 }
 
-/* The pass that a feature of that choice goes to, a new one where none has room. */
+/* The pass for a feature with that choice; a new one if no other has space. */
 static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
                               const struct histogram_choice *choice, const struct feature *feature,
                               const struct ocl_device *device)
@@ -91,8 +92,8 @@ static struct pass *find_pass(struct histogram *histogram, uint64_t *used,
     return pass;
 }
 
-/* The requested variant, or the tuned or default one for the device. A kind's own kernel is launched
- * like the variant `global`. */
+/* The requested variant, else the tuned or default one for the device. A kind's own kernel is
+ * launched like the variant `global`. */
 static enum status choose_variant(struct histogram_choice *choice,
                                   const struct histogram *histogram, const struct tuning *tuning,
                                   const struct feature *feature, struct error *err)
@@ -111,7 +112,8 @@ static enum status choose_variant(struct histogram_choice *choice,
     return STATUS_OK;
 }
 
-/* The variant whose shape a pass has. A kind's own kernel counts like `private` on CPUs. */
+/* The variant whose launch shape the pass uses. A kind's own kernel uses that of `private` on
+ * CPUs. */
 static enum histogram_variant shape_of(const struct histogram *histogram, const struct pass *pass)
 {
     const bool cpu = ocl_context_device(histogram->context)->type & CL_DEVICE_TYPE_CPU;
@@ -143,10 +145,10 @@ static enum status plan_passes(struct histogram *histogram, const struct feature
     }
     for (unsigned p = 0; p < histogram->count; p++) {
         struct pass *pass = &histogram->pass[p];
-        /* What was measured for a feature alone says nothing of several together. */
+        /* A shape measured for one feature does not hold for several in a pass. */
         if (pass->shape.group == 0 || (pass->count > 1 && !shape))
-            pass->shape = histogram_variant_shape(
-                shape_of(histogram, pass), pass->bins, histogram->launch_bytes, device);
+            pass->shape = histogram_variant_shape(shape_of(histogram, pass), pass->bins,
+                                                  histogram->launch_bytes, device);
     }
     return STATUS_OK;
 }
@@ -198,7 +200,7 @@ unsigned histogram_passes(const struct histogram *histogram)
     return histogram->count;
 }
 
-/* The kernel that counts the pass. */
+/* The name of the pass's kernel. */
 static const char *pass_kernel(const struct histogram *histogram, const struct pass *pass)
 {
     const char *own = first_feature(histogram, pass)->kind->kernel;
@@ -239,16 +241,16 @@ enum histogram_variant histogram_wanted(const struct histogram *histogram)
 
 /* --- tiles ----------------------------------------------------------------------------------- */
 
-/* Without a grid, the rows of a part follow each other, and variants are built for single rows. A
- * kind's own kernel takes any rectangle. */
+/* Without a grid a part's rows are contiguous; variants are built for single rows. A kind's own
+ * kernel takes any rectangle. */
 static bool has_grid(const struct pass *pass)
 {
     return pass->own || pass->grid_rows * pass->grid_columns > 1;
 }
 
-/* Cuts `pixels` consecutive pixels into tiles of equal length. They begin at
- * multiples of 16 pixels, 48 bytes, or of whole cache lines where tiles are that long: a work-group
- * that begins inside a line has each of its loads touch one line more. */
+/* Cuts `pixels` consecutive pixels into tiles of equal length. Tiles begin at multiples of 16
+ * pixels (48 bytes), or at whole cache lines if tiles are that long: in a work-group that begins
+ * inside a line, each load touches one more line. */
 static uint32_t cut_row(struct histogram_tile *tiles, struct histogram_tile tile, uint64_t pixels,
                         uint32_t tile_pixels)
 {
@@ -267,7 +269,7 @@ static uint32_t cut_row(struct histogram_tile *tiles, struct histogram_tile tile
     return count;
 }
 
-/* Cuts one rectangle (already inside the part) into tiles. */
+/* Cuts one rectangle inside the part into tiles. */
 static uint32_t cut(struct histogram_tile *tiles, const struct histogram_part *part,
                     struct cell_rect rect, uint32_t cell, const struct pass *pass,
                     uint32_t tile_pixels)
@@ -334,8 +336,8 @@ uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram
     return count;
 }
 
-/* The lengths of what cells have of one axis of a part. Cells of a grid differ by one pixel, and the
- * part's edges cut two of them, so there are few different ones; of a pyramid there are few cells. */
+/* The different lengths of a part's cells along one axis. Grid cells differ by one pixel and the
+ * part's edges cut two of them, so there are few; a pyramid has few cells. */
 #define LENGTHS FEATURE_CUTS_MAX
 struct lengths {
     uint32_t length[LENGTHS], times[LENGTHS];
@@ -394,8 +396,8 @@ uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass_i
 
 #define PROLOGUE_BYTES (192 * FEATURE_MAX)
 
-/* What the compiler gets for a pass beside the kernel's own source: the lines that
- * kernels/histogram_bins.h asks for, and the options. */
+/* Source and options of a pass that are added to the kernel's own source: the lines required by
+ * kernels/histogram_bins.h. */
 struct source {
     char prologue[PROLOGUE_BYTES], options[128];
 };
@@ -492,8 +494,8 @@ bool histogram_replace(struct histogram *histogram, unsigned index, enum histogr
     return true;
 }
 
-/* Room for the buckets of `count` tiles, and twice as many as before, so that it grows seldom. What
- * an earlier launch still uses lives until it is done. */
+/* Makes the buffer hold the buckets of `count` tiles; it at least doubles, so it grows rarely. A
+ * buffer in use by an earlier launch is released when that is done. */
 static enum status reserve_buckets(struct histogram *histogram, struct pass *pass, uint32_t count,
                                    struct error *err)
 {
@@ -510,7 +512,7 @@ static enum status reserve_buckets(struct histogram *histogram, struct pass *pas
     return status;
 }
 
-/* Groups that take the counters of a cell and the tiles of a launch in turn. */
+/* Work-groups loop over the counters of a cell and over the tiles of a launch. */
 #define REDUCE_COUNTERS 16u
 #define REDUCE_TILES    256u
 

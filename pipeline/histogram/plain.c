@@ -1,6 +1,5 @@
-/* plain.c: the plain C loop. Threads are started anew for each counting: that costs some ten
- * microseconds beside milliseconds, and leaves nothing running beside the kernels it is compared
- * with. */
+/* plain.c: the plain C loop. Threads are created for each run: that costs some ten microseconds of
+ * milliseconds, and no idle threads run beside the kernels in comparison. */
 #include "histogram/plain.h"
 
 #include "base/clock.h"
@@ -14,7 +13,7 @@
 struct worker {
     uint32_t tables[TABLES][768];
     const struct plain_pictures *pictures;
-    uint64_t begin, end; /* rows of all pictures */
+    uint64_t begin, end; /* of the rows of all pictures */
     pthread_t thread;
 };
 
@@ -39,7 +38,7 @@ void plain_close(struct plain **plain)
     *plain = NULL;
 }
 
-/* Written out: compilers do not unroll a loop over the tables at -O2. */
+/* Unrolled by hand: compilers do not unroll a loop over the tables at -O2. */
 #define COUNT_PIXEL(t)                                                                             \
     worker->tables[t][p[3 * (t)]]++;                                                               \
     worker->tables[t][256 + p[3 * (t) + 1]]++;                                                     \

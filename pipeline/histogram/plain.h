@@ -10,7 +10,7 @@
 /* Pictures of one size in one buffer, rows without gaps; width a multiple of 4. */
 struct plain_pictures {
     const uint8_t *pixels;
-    uint64_t stride; /* from picture to picture, bytes */
+    uint64_t stride; /* bytes from picture to picture */
     uint32_t width, height, count;
 };
 
@@ -19,8 +19,8 @@ struct plain;
 enum status plain_open(struct plain **out, unsigned threads, struct error *err);
 void plain_close(struct plain **plain);
 
-/* Counts all pictures into one histogram, each thread a share of the rows. *seconds: wall-clock time,
- * which includes starting and joining the threads. */
+/* Counts all pictures into one histogram, rows divided among the threads. *seconds: wall-clock
+ * time, including starting and joining the threads. */
 enum status plain_count(double *seconds, struct plain *plain, const struct plain_pictures *pictures,
                         struct error *err);
 

@@ -1,20 +1,19 @@
-/* prove.c: builds and proves the kernels of a run, and finds others where they fail.
+/* prove.c: builds and proves the kernels of a run, and replaces those that fail.
  *
- * What is proven is the very program that will count: these features, this work-group, this many
- * copies. That takes some milliseconds and no further compilation, where proving every variant on
- * every kind of feature takes a compiler half a minute; clpipe self-test does that. Only what was
- * right is remembered: a kernel that was wrong may have met a driver on a bad day, and is tried
- * again, and told of again, by the next run.
- */
+ * The proof runs the program that will be used: its features, work-group size and copies. It takes
+ * milliseconds and no compilation; proving every variant for every kind of feature (clpipe
+ * self-test) takes half a minute to compile. Only successes are cached: a wrong result may be a
+ * transient fault, so the next run tries the kernel again and reports a failure again. */
 #include "histogram/prove.h"
 
 #include "base/log.h"
 #include "histogram/selftest.h"
 
-/* Clearing, reading and comparing these for each picture is what takes long then. */
+/* With so many counters, clearing, reading and comparing them dominates: fewer pictures are
+ * used. */
 #define COUNTERS_MANY (1u << 16)
 
-/* Builds one pass, as it is counted now, and proves it. */
+/* Builds one pass in its current variant and proves it. */
 static enum status prepare_pass(struct histogram *histogram, unsigned pass, struct error *err)
 {
     char key[OCL_KEY];
@@ -44,7 +43,7 @@ enum status histogram_prepare(struct histogram *histogram, struct error *err)
     for (unsigned p = 0; p < histogram_passes(histogram); p++) {
         const struct histogram_pass planned = histogram_pass(histogram, p);
         const struct feature *first = &histogram_features(histogram)->feature[planned.feature[0]];
-        /* The last ones are slow everywhere and need nothing that a device can lack. */
+        /* The last two are slow everywhere but need no optional device feature. */
         const enum histogram_variant order[] = {
             histogram_variant_usual(first, ocl_context_device(histogram_context(histogram))),
             HISTOGRAM_REPLICATED, HISTOGRAM_LOCAL, HISTOGRAM_PRIVATE, HISTOGRAM_GLOBAL};

@@ -1,7 +1,6 @@
-/* selftest.c: every variant against feature_count_reference on fills that break histograms: one
- * colour (all additions meet), two colours, sorted, a gradient, random; in shapes from 1 x 1 to
- * rows that are no multiple of anything, with grids and orientations.
- */
+/* selftest.c: every variant against feature_count_reference on difficult fills: one colour (all
+ * additions collide), two colours, sorted, a gradient, random. Shapes go from 1 x 1 to rows of odd
+ * lengths, with grids and orientations. */
 #include "histogram/selftest.h"
 
 #include "base/random.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than what kernels with small counters count at a time. */
+/* Above the pixels that kernels with small counters count at a time. */
 #define LARGE_WIDTH  331u
 #define LARGE_HEIGHT 211u
 #define TILE_SMALL   64u
@@ -30,7 +29,7 @@ static const struct {
               {LARGE_WIDTH, LARGE_HEIGHT, 2}};
 #define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
 
-/* The first two are what a brief test takes: all additions meet, and none do. */
+/* The brief test uses the first two: all additions collide, and none do. */
 enum fill { FILL_CONSTANT, FILL_RANDOM, FILL_TWO, FILL_SORTED, FILL_GRADIENT, FILLS };
 #define FILLS_BRIEF 2
 
@@ -58,7 +57,7 @@ static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
     }
 }
 
-/* One built pass at work. */
+/* A built pass under test. */
 struct rig {
     struct ocl_queue *queue;
     struct histogram *histogram;
@@ -66,14 +65,15 @@ struct rig {
     const struct feature_set *features;
     uint32_t border; /* of the pass's features */
     cl_mem pixels, tiles, counters;
-    struct histogram_tile *tile; /* `tile_room` of them, as the buffer */
+    struct histogram_tile *tile; /* `tile_room` elements, like the buffer */
     uint32_t tile_room;
-    int tilings; /* of a picture: the usual tiles, small ones; brief: each costs a work-group */
+    int tilings; /* per picture: default tiles, then small ones; brief tests use one, as tiles cost
+                  * work-groups */
     uint8_t *pixel;
     uint32_t *got, *want;
 };
 
-/* Shape s as a picture without gaps, of which all but the border is counted. */
+/* Shape s as a packed picture, all of which is counted but the border. */
 static struct histogram_part part_of(unsigned s, uint32_t border)
 {
     return (struct histogram_part){
@@ -123,8 +123,8 @@ static enum status count_on_device(struct rig *rig, const struct histogram_part 
                             OCL_NO_WAITS, NULL, err);
 }
 
-/* One picture of one fill, in tiles of the pass's size and in small ones, so that some cells are
- * one tile and some are many. */
+/* One picture with one fill, in tiles of the pass's size and in small ones, so that cells have one
+ * tile or several. */
 static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct rig *rig,
                                    const struct histogram_part *part, enum fill fill,
                                    struct error *err)
@@ -212,9 +212,9 @@ enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct his
     return status;
 }
 
-/* Adds the examples of all kinds that the device can count with the variant; where there are none,
- * `reason` says why not the last one. Brief: every second example, the others with the next
- * variant. */
+/* Adds example features of all kinds that the device can count with the variant; if there are none,
+ * `reason` says why the last one cannot be counted. Brief: every second example; the others are
+ * tested with the next variant. */
 static enum status add_examples(struct feature_set *features, enum histogram_variant variant,
                                 const struct ocl_device *device, bool brief, char *reason,
                                 size_t size, struct error *err)
@@ -235,7 +235,7 @@ static enum status add_examples(struct feature_set *features, enum histogram_var
     return STATUS_OK;
 }
 
-/* Compares nothing, and fills `reason`, where the device can count no feature with the variant. */
+/* If the device can count no feature with the variant, compares nothing and sets `reason`. */
 static enum status test_variant(struct ocl_context *context, enum histogram_variant variant,
                                 bool brief, uint64_t *compared, uint64_t *wrong, char *reason,
                                 size_t size, struct error *err)

@@ -1,17 +1,17 @@
-/* tuner.c: every variant in its usual shape, then the best one's neighbours, parameter by parameter
- * for as long as it gets faster, then a last comparison with the usual choice. Trying every shape
- * of every variant would find what this does not in places where parameters depend on each other,
- * at a hundred builds a feature. */
+/* tuner.c: times every variant in its default shape, then varies the best one's parameters one by
+ * one as long as it gets faster, and finally compares the winner with the default. An exhaustive
+ * search would find better shapes where parameters interact, but costs a hundred builds per
+ * feature. */
 #include "histogram/tuner.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A trial that takes so much longer than the best one on the same pixels is given up. */
+/* A trial this many times slower than the best one on the same pixels is stopped. */
 #define SLOW 3.0
-/* A neighbour must be faster by so much to be gone on from, the winner to replace the usual choice:
- * medians of the same kernel differ by a percent or two. */
+/* The gain that makes a neighbour the new best, and the winner replace the default: medians of the
+ * same kernel differ by a percent or two. */
 #define STEP_GAIN   1.01
 #define CHOICE_GAIN 1.03
 
@@ -30,7 +30,8 @@ struct best {
     double mean; /* 0: none yet */
 };
 
-/* One case of a trial: *rate, or an outcome that ends it. Not STATUS_OK: stopped. */
+/* Times one case of a trial: sets *rate, or an outcome that ends the trial. Not STATUS_OK:
+ * stopped. */
 static enum status time_case(double *rate, struct tuner_trial *trial, const struct tuner *tuner,
                              size_t c, struct error *reason, struct error *err)
 {
@@ -52,7 +53,7 @@ static enum status time_case(double *rate, struct tuner_trial *trial, const stru
     return STATUS_OK;
 }
 
-/* Tries a choice; it becomes the best one if it is faster by `gain`. */
+/* Tries a choice, which becomes the best one if it is faster by the factor `gain`. */
 static enum status try_choice(struct best *best, const struct tuner *tuner, const char *spec,
                               enum histogram_variant variant, struct histogram_shape shape,
                               double gain, struct error *err)
@@ -84,7 +85,7 @@ static enum status try_choice(struct best *best, const struct tuner *tuner, cons
 
 /* --- variants -------------------------------------------------------------------------------- */
 
-/* The usual one first, so that the others can be given up early. */
+/* The default variant first, so that slow ones can be stopped early. */
 static enum status try_variants(struct best *best, const struct tuner *tuner,
                                 const struct feature *feature, const char *spec, struct error *err)
 {
@@ -113,7 +114,7 @@ static enum status try_variants(struct best *best, const struct tuner *tuner,
 
 #define PARAMETERS 3
 
-/* Doubles or halves a parameter for as long as that is faster. */
+/* Doubles or halves a parameter as long as that is faster. */
 static enum status follow(bool *better, struct best *best, const struct tuner *tuner,
                           const struct feature *feature, const char *spec, int parameter, bool half,
                           struct error *err)
@@ -147,7 +148,7 @@ static enum status try_shapes(struct best *best, const struct tuner *tuner,
     return status;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- the final comparison -------------------------------------------------------------------- */
 
 double tuner_middle(const double ratio[TUNER_DUELS])
 {
@@ -155,8 +156,8 @@ double tuner_middle(const double ratio[TUNER_DUELS])
     return fmax(a, fmin(b, ratio[2]));
 }
 
-/* *gain: how many times as fast as the usual choice the best one is, both timed in turn; 0 where
- * the usual one cannot be used. */
+/* *gain: speed of the best choice relative to the default, timed alternately; 0 if the default
+ * cannot be used. */
 static enum status compare_with_usual(double *gain, const struct best *best,
                                       const struct histogram_choice *usual,
                                       const struct tuner *tuner, const char *spec,

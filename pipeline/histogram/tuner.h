@@ -1,8 +1,8 @@
 /* tuner.h: finds the fastest variant and shape for a feature on a device by measuring.
  *
- * Each is timed on constant, natural and random pixels, as one large picture and as many small ones,
- * and its counts are compared with plain C. The geometric mean of the six rates decides.
- */
+ * Each candidate is timed on constant, natural and random pixels, as one large picture and as many
+ * small ones, and its counts are compared with plain C. Candidates are ranked by the geometric mean
+ * of the six rates. */
 #ifndef CLPIPE_HISTOGRAM_TUNER_H
 #define CLPIPE_HISTOGRAM_TUNER_H
 
@@ -12,9 +12,9 @@
 
 enum tuner_outcome {
     TUNER_MEASURED,
-    TUNER_SLOW,     /* stopped early: several times slower than the best on some pixels */
-    TUNER_UNUSABLE, /* the device does not build or run it */
-    TUNER_WRONG,    /* it counts wrong */
+    TUNER_SLOW,     /* stopped: several times slower than the best on some pixels */
+    TUNER_UNUSABLE, /* does not build or run on the device */
+    TUNER_WRONG,    /* counts wrong */
 };
 
 struct tuner_trial {
@@ -27,13 +27,14 @@ struct tuner_trial {
 
 struct tuner {
     struct bench *bench;
-    const struct ocl_device *device; /* that of the bench */
+    const struct ocl_device *device; /* the bench's device */
     struct stop *stop;
     void (*tried)(void *context, const struct tuner_trial *trial); /* after each trial */
     void *context;
 };
 
-/* The second largest of the ratios of three duels: other programs slow single ones down. */
+/* Number of timed comparisons with the default; the second largest ratio counts, since other
+ * programs may slow down single ones. */
 #define TUNER_DUELS 3
 double tuner_middle(const double ratio[TUNER_DUELS]);
 

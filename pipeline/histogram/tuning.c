@@ -1,12 +1,12 @@
-/* tuning.c: the entry of a device in the cache, a line for each class that was measured:
+/* tuning.c: the cache entry of a device, with a line for each measured class:
  *
  *   clpipe tuning 1
  *   NVIDIA H200, driver 580.159.03
  *   gray replicated 1024 16 147456 1000
  *
- * variant, work-items a work-group, copies, pixels a tile, thousandths. The digest in front of it
- * (ocl_cache.h) tells accidents; what a line says is looked at all the same, since a shape that no
- * kernel can have would only cost a failed build in every run. */
+ * variant, work-items per work-group, copies, pixels per tile, speed in thousandths of the
+ * default's. The digest before it (ocl_cache.h) detects damage; lines are still validated, since an
+ * impossible shape would cost a failed build in every run. */
 #include "histogram/tuning.h"
 
 #include "base/log.h"
@@ -25,7 +25,7 @@
 static const struct {
     const char *name, *spec;
     const struct feature_kind *kind;
-    bool large; /* more than LARGE_BINS */
+    bool large; /* more than LARGE_BINS bins */
 } classes[TUNING_CLASSES] = {
     {"rgb", "rgb:bins=256", &feature_rgb, false},
     {"joint", "rgb:bins=8x8x8", &feature_rgb_joint, false},
@@ -85,7 +85,7 @@ static bool parse(struct tuning *tuning, char *text, const struct ocl_device *de
     if (strncmp(text, TITLE, strlen(TITLE)) != 0)
         return false;
     rest += strlen(TITLE);
-    strsep(&rest, "\n"); /* the device's name is for readers */
+    strsep(&rest, "\n"); /* the device's name is only informative */
     for (char *line; rest && *rest;) {
         line = strsep(&rest, "\n");
         if (!parse_line(tuning, line, device))
@@ -150,7 +150,7 @@ struct histogram_choice tuning_choice(const struct tuning *tuning, const struct 
     if (choice.variant == HISTOGRAM_AUTO ||
         !histogram_variant_takes(reason, sizeof reason, choice.variant, feature, device))
         return (struct histogram_choice){.variant = histogram_variant_usual(feature, device)};
-    /* Measured with the table of another feature of the class. */
+    /* The shape was measured with the table of another feature of the class. */
     while (choice.shape.copies > 1 &&
            !histogram_shape_fits(&choice.shape, choice.variant, feature->cell_bins, device))
         choice.shape.copies /= 2;

@@ -1,5 +1,5 @@
-/* variant.c: the table of the variants and their launches. The numbers were measured: on an H200
- * those of GPUs, on a CPU with PoCL those of CPUs; docs/features.md has them. */
+/* variant.c: the table of variants and their launch shapes. The numbers were measured, for GPUs on
+ * an H200 and for CPUs with PoCL; docs/features.md has the measurements. */
 #include "histogram/variant.h"
 
 #include "features/kind.h"
@@ -7,20 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* On CPUs a picture in one tile stores its counters instead of adding them with atomics (768 of
- * them cost 5 microseconds, a picture of 512 x 384 takes 270), so tiles are as long as a launch
- * still gives every thread four. */
+/* On CPUs a picture in one tile stores its counters instead of adding them atomically (5
+ * microseconds for 768 of them; a picture of 512 x 384 takes 270). So tiles are as long as possible
+ * with four tiles per thread. */
 #define TILES_A_THREAD          4u
 #define TILE_PIXELS_PRIVATE_MIN (32u << 10)
 #define TILE_PIXELS_PRIVATE_MAX (256u << 10)
-#define TABLES_PRIVATE          (192u << 10) /* what a second-level cache holds */
+#define TABLES_PRIVATE          (192u << 10) /* the size of a second-level cache */
 
-/* On GPUs, what the tiles of one large picture add to its counters meets in a few cache lines: in
- * launches of 1 GiB, tiles of 32,000 pixels cost 15 %, and with tiles of 250,000 the last
- * work-groups leave the device half empty. In launches of a slot of 32 MiB there are too few tiles
- * for that to matter, and each compute unit should have one. A unit runs three of packed's
- * work-groups at a time, so it gets as many tiles, or a multiple: none is left over, and they can be
- * as long as its fields allow. */
+/* On GPUs, the tiles of a large picture contend for a few cache lines of counters. In launches of 1
+ * GiB, tiles of 32,000 pixels cost 15 %; with tiles of 250,000 the last work-groups leave most of
+ * the device idle. A slot of 32 MiB has too few tiles for contention to matter, and each compute
+ * unit should have one. A compute unit runs three work-groups of `packed` at a time, so it gets a
+ * multiple of three tiles, as long as its bit fields allow. */
 #define TILES_AT_A_TIME_PACKED 3u
 #define TILE_PIXELS_PACKED_MAX (495u << 10)
 #define TILE_PIXELS_PACKED_MIN (16u << 10)
@@ -28,50 +27,51 @@
 #define TILE_PIXELS_GROUP_MIN  (32u << 10)
 
 #define GROUP_MOST     1024u
-#define GROUP_MOST_CPU 128u /* work-items take turns there */
+#define GROUP_MOST_CPU 128u /* work-items run in turn on a CPU */
 #define COPIES_MOST    16u
 
-#define LINE_PIXELS 128u /* what a tile begins at a multiple of: three cache lines */
+#define LINE_PIXELS 128u /* tiles begin at multiples of this: three cache lines */
 
-/* What tuning may try. */
+/* The range that tuning tries. */
 #define GROUP_LEAST       16u
 #define COPIES_MOST_TUNED 32u
 #define TILE_PIXELS_LEAST 2048u
 #define TILE_PIXELS_MOST  (1u << 20)
 
 #define STAGED_GROUP 128u
-#define STAGE_BYTES  96u /* of local memory a work-item, as the kernel has it */
+#define STAGE_BYTES  96u /* of local memory per work-item, as in the kernel */
 
 #define PACKED_GROUP       512u
 #define PACKED_GROUP_LEAST 256u
 #define PACKED_TABLE       (48u << 10)
-#define PACKED_PIXELS_MOST 507904u /* of a tile of one row, as the kernel has it */
+#define PACKED_PIXELS_MOST 507904u /* of a tile of one row, as in the kernel */
 
-/* A variant's row. */
+/* A row of the table. */
 struct variant {
     const char *name, *kernel, *reduce;
-    bool cpu_only; /* one work-item a tile leaves a GPU empty */
-    bool copies;   /* the kernel keeps COPIES copies of the table */
-    /* Bytes of one table: table_bytes for any feature, else table(), else those of its counters. */
+    bool cpu_only; /* one work-item per tile leaves a GPU idle */
+    bool copies;   /* the kernel has COPIES copies of the table */
+    /* Bytes of one table: table_bytes for any feature, else table(), else the bytes of its
+     * counters. */
     uint32_t table_bytes;
     uint64_t (*table)(const struct feature *feature);
-    /* The most bytes of a pass's tables: tables_most, or local memory divided by tables_share. */
+    /* Upper bound on the bytes of a pass's tables: tables_most, or local memory / tables_share. */
     uint64_t tables_most;
     uint32_t tables_share;
-    /* Tables lie in local memory, with item_bytes more for each work-item. */
+    /* Tables are in local memory, with item_bytes more per work-item. */
     bool local;
     uint32_t item_bytes;
     /* Further requirements; NULL: none. */
     bool (*takes)(char *reason, size_t size, const struct feature *feature,
                   const struct ocl_device *device);
-    /* Changes the default shape; `share`: pixels of a launch for each compute unit. NULL: keeps it. */
+    /* Adjusts the default shape; `share`: pixels per compute unit in a launch. NULL: unchanged. */
     void (*shape)(struct histogram_shape *shape, uint32_t share, const struct ocl_device *device);
     const char *(*language)(const struct ocl_device *device); /* NULL: OpenCL C 1.2 */
     const char *(*define)(const struct ocl_device *device);   /* NULL: nothing */
-    uint32_t group_least, group_most, tile_pixels_most;       /* what tuning may try */
+    uint32_t group_least, group_most, tile_pixels_most;       /* the range that tuning tries */
 };
 
-/* The largest power of two that is at most `most` and that the device takes. */
+/* The largest power of two up to `most` that the device supports. */
 static uint32_t group_size(uint32_t most, const struct ocl_device *device)
 {
     uint32_t group = 1;
@@ -86,7 +86,7 @@ static uint32_t clamp(uint32_t value, uint32_t least, uint32_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Channels have four sub-tables, as the kernel has it. */
+/* Each channel has four sub-tables, as in the kernel. */
 static uint64_t private_table(const struct feature *feature)
 {
     return 4ull *
@@ -102,8 +102,8 @@ static void private_shape(struct histogram_shape *shape, uint32_t share,
         clamp(share / TILES_A_THREAD, TILE_PIXELS_PRIVATE_MIN, TILE_PIXELS_PRIVATE_MAX) & ~15u;
 }
 
-/* PoCL 5.0 aborts in LLVM where a kernel has inline assembly, so only drivers that were seen to take
- * extensions get them. */
+/* PoCL 5.0 aborts in LLVM on kernels with inline assembly, so the extensions are used only with
+ * drivers known to support them. */
 static const char *private_define(const struct ocl_device *device)
 {
     const bool takes = strncmp(device->platform, "Intel", 5) == 0 || device->pocl_major == 3;
@@ -169,7 +169,7 @@ static const struct variant variants[HISTOGRAM_VARIANTS] = {
                          .group_least = GROUP_LEAST,
                          .group_most = GROUP_MOST,
                          .tile_pixels_most = TILE_PIXELS_MOST},
-    /* Room for four copies: fewer cost more than a second reading of the pixels. */
+    /* At least four copies: fewer cost more than reading the pixels a second time. */
     [HISTOGRAM_REPLICATED] = {.name = "replicated",
                               .kernel = "histogram_replicated",
                               .copies = true,
@@ -262,7 +262,7 @@ uint64_t histogram_variant_tables_most(enum histogram_variant variant,
     return v->tables_most ? v->tables_most : device->local_memory / v->tables_share;
 }
 
-/* Local memory of a work-group; `tables` counts unless the variant's tables have a fixed size. */
+/* Local memory of a work-group; `tables` is ignored if the variant's tables have a fixed size. */
 static uint64_t local_bytes(const struct variant *variant, uint64_t tables, uint32_t group)
 {
     if (!variant->local)
@@ -293,7 +293,7 @@ bool histogram_variant_takes(char *reason, size_t size, enum histogram_variant v
     return true;
 }
 
-/* What was measured to be the fastest, for rgb:bins=B and for features of one counter a pixel. */
+/* The fastest variants as measured, for rgb:bins=B and for features with one counter per pixel. */
 static const struct {
     const char *platform;
     cl_device_type type;
@@ -330,7 +330,8 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
     const uint64_t most = launch_bytes / 3 / units;
-    const uint32_t share = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX; /* of a unit, pixels */
+    const uint32_t share = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX; /* pixels per compute
+                                                                             * unit */
     struct histogram_shape shape = {
         .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,
