@@ -2,13 +2,12 @@
  *
  * Headers of 12 (OS/2 1), 16 to 64 (OS/2 2), 40, 52, 56, 108 and 124 bytes; 1, 2, 4, 8, 16, 24 and
  * 32 bits; RLE4 and RLE8; bit fields with and without alpha. 32 bits without bit fields have no
- * alpha: writers leave anything in the fourth byte. Sources: Microsoft's description of
- * BITMAPINFOHEADER to BITMAPV5HEADER, the OS/2 Presentation Manager reference.
+ * alpha: the fourth byte is undefined. Sources: Microsoft's description of BITMAPINFOHEADER to
+ * BITMAPV5HEADER, the OS/2 Presentation Manager reference.
  *
- * Rows are stored bottom up, so they are fetched where they lie: nothing grows with the picture.
- * Run lengths can only be read in order: they fill one byte a pixel, which is in info.memory.
- * Pixels that runs leave out have index 0, runs beyond the end of a row are cut off there.
- */
+ * Rows are stored bottom up and read at their offsets, so memory does not grow with the picture.
+ * Run-length coded pictures can only be read in order and are decoded to one byte per pixel
+ * (counted in info.memory). Skipped pixels have index 0; runs past the end of a row are clipped. */
 #include "decode/codec.h"
 
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static enum reason check_variant(struct bmp *bmp, uint32_t header, struct failur
     return REASON_NONE;
 }
 
-/* Returns the bytes behind the header that the masks take. */
+/* Returns the bytes that the masks take after the header. */
 static uint32_t read_fields(struct bmp *bmp, const uint8_t *data, size_t have, uint32_t header)
 {
     static const uint32_t usual[2][3] = {{0x7c00, 0x3e0, 0x1f}, {0xff0000, 0xff00, 0xff}};
@@ -180,7 +179,7 @@ static void put_index(struct bmp *bmp, struct pen *pen, int index)
     pen->x++;
 }
 
-/* `count` indices of one value, or of two in turn. */
+/* Writes `count` indices of one value, or of two alternating ones. */
 static void put_run(struct bmp *bmp, struct pen *pen, int count, int value)
 {
     int index[2] = {bmp->bits == 8 ? value : value >> 4, bmp->bits == 8 ? value : value & 15};
@@ -190,7 +189,7 @@ static void put_run(struct bmp *bmp, struct pen *pen, int count, int value)
     pen->x = end;
 }
 
-/* `count` indices as they are, padded to 16 bits; false at the end of the file. */
+/* Copies `count` literal indices, padded to 16 bits; false at the end of the file. */
 static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
 {
     int bytes = bmp->bits == 8 ? count : (count + 1) / 2, value = 0;
@@ -209,7 +208,7 @@ static bool read_absolute(struct bmp *bmp, struct pen *pen, int count)
     return bytes % 2 == 0 || input_byte(bmp->input) >= 0;
 }
 
-/* Done with the end of the bitmap, or when the last row is full: its end mark may be missing. */
+/* Has the bitmap ended? Also if the last row is full: the end mark may be missing. */
 static bool is_full(const struct bmp *bmp, const struct pen *pen)
 {
     return pen->y >= bmp->height || (pen->y == bmp->height - 1 && pen->x >= bmp->width);

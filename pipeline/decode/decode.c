@@ -1,7 +1,6 @@
-/* decode.c: the doors to a decoder, and the decoder of the calling thread: the driver around the
- * codecs, which finds out what a file is, whether it stayed the same while it was read, its digest,
- * and which failure it ends as.
- */
+/* decode.c: dispatch to a decoder, and the decoder on the calling thread: recognises the format,
+ * drives the codec, computes the digest, checks that the file did not change while it was read, and
+ * decides the reason of a failure. */
 #include "decode/decode.h"
 
 #include "base/clock.h"
@@ -15,8 +14,8 @@
 #include <sys/stat.h>
 
 #define FORMATS_MAX 32u
-/* A file of which all is read has no more bytes than these, or one for each pixel that is allowed if
- * that is more, and so many for each pixel that it has. */
+/* Upper bound on the file bytes read: these, or one per allowed pixel if that is more, plus a
+ * number per pixel of the picture. */
 #define SPARE_BYTES (UINT64_C(256) << 20)
 #define PIXEL_BYTES 16u
 
@@ -25,10 +24,10 @@ struct local {
     struct decode base;
     struct decode_options options;
     struct input input;
-    void *state[FORMATS_MAX];  /* by row of the formats; made when first met */
-    const struct codec *codec; /* under way, or NULL */
-    void *current;             /* its state */
-    bool named;                /* the file has a name: it can lose it */
+    void *state[FORMATS_MAX];  /* per format; allocated at first use */
+    const struct codec *codec; /* in use, or NULL */
+    void *current;             /* state of `codec` */
+    bool named;                /* the file has a path, so it can be removed or replaced */
 };
 
 void decode_options_default(struct decode_options *options)
@@ -68,14 +67,14 @@ enum reason codec_check_size(uint64_t width, uint64_t height, const struct decod
     return REASON_NONE;
 }
 
-/* --- of the calling thread ------------------------------------------------------------------- */
+/* --- the decoder on the calling thread ------------------------------------------------------- */
 
 static struct local *local_of(struct decode *decode)
 {
     return (struct local *)decode;
 }
 
-/* Is the file still what it was? */
+/* Fails if the file has changed since it was opened. */
 static enum reason check_unchanged(struct local *local, struct failure *failure)
 {
     const struct blob *blob = &local->input.blob;
@@ -95,8 +94,7 @@ static enum reason check_unchanged(struct local *local, struct failure *failure)
     return REASON_NONE;
 }
 
-/* Of a file that has changed nothing else can be said: what a codec met may be half of one file and
- * half of another. */
+/* Replaces any failure of a changed file: the codec may have read parts of two versions. */
 static enum reason blame_change(struct local *local, struct failure *failure)
 {
     if (failure->reason == REASON_NONE)
@@ -107,7 +105,7 @@ static enum reason blame_change(struct local *local, struct failure *failure)
     return failure->reason;
 }
 
-/* Recognises the content and starts its codec. */
+/* Detects the format and starts its codec. */
 static enum reason start_codec(struct local *local, const char *path, struct image_info *info,
                                struct failure *failure)
 {
@@ -218,7 +216,7 @@ static enum reason local_end(struct decode *decode, uint64_t digest[2], struct f
     assert(local->codec);
     if (local->codec->end && local->codec->end(local->current, failure) != REASON_NONE)
         return blame_change(local, failure);
-    /* That it has not grown is seen below, without a read at its end. */
+    /* Growth is detected below, so no read past the end is needed. */
     if (input->total != input->blob.bytes)
         input_skip(input, UINT64_MAX);
     if (input->error_number)
@@ -280,7 +278,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
     return STATUS_OK;
 }
 
-/* --- the doors ------------------------------------------------------------------------------- */
+/* --- dispatch -------------------------------------------------------------------------------- */
 
 enum status decode_ready(struct decode *decode, struct error *err)
 {

@@ -1,5 +1,5 @@
-/* decoder_ops.h: the two ways to decode behind decode.h: on the calling thread (decode.c), and in a
- * process of its own (isolate.c). Inside decode.
+/* decoder_ops.h: operations of the two implementations of decode.h: on the calling thread
+ * (decode.c), and in a separate process (isolate.c). Internal to decode.
  *
  * Each begins with a struct decode. The functions are those of decode.h. */
 #ifndef CLPIPE_DECODE_DECODER_OPS_H
@@ -8,7 +8,7 @@
 #include "decode/decode.h"
 
 struct decoder_ops {
-    /* These three are NULL where there is nothing to start and no file is taken ahead. */
+    /* NULL if nothing has to be started and files are not read ahead. */
     enum status (*ready)(struct decode *decode, struct error *err);
     unsigned (*ahead)(const struct decode *decode);
     void (*announce)(struct decode *decode, const struct decode_file *files, unsigned count);
@@ -16,9 +16,9 @@ struct decoder_ops {
                          struct image_info *info, struct failure *failure);
     enum reason (*rows)(struct decode *decode, uint8_t *dst, size_t stride, uint32_t rows,
                         struct failure *failure);
-    /* NULL: begin never fills info->dct. */
+    /* NULL: begin never sets info->dct */
     enum reason (*coefficients)(struct decode *decode, void *dst, struct failure *failure);
-    bool (*stream)(struct decode *decode, void *dst); /* NULL: begin never fills stream_bytes */
+    bool (*stream)(struct decode *decode, void *dst); /* NULL: begin never sets stream_bytes */
     enum reason (*end)(struct decode *decode, uint64_t digest[2], struct failure *failure);
     void (*abort)(struct decode *decode);
     uint64_t (*bytes_read)(const struct decode *decode);
@@ -27,7 +27,7 @@ struct decoder_ops {
 
 struct decode {
     const struct decoder_ops *ops;
-    unsigned for_people; /* the scale of the file to begin; 0: by the options */
+    unsigned for_people; /* scale for display of the next file; 0: use the options */
 };
 
 #endif

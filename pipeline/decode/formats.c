@@ -1,13 +1,13 @@
-/* formats.c: the table of formats: their names, extensions and content, and what decodes them. A
- * decoder is one file and one row. One that needs a library which was not there when clpipe was
- * built is left out, and its row says what to install. */
+/* formats.c: the table of formats: names, extensions, signatures and codecs. A codec is one file
+ * and one row. A codec whose library was not found by the build is left out; its row says what to
+ * install. */
 #include "decode/codec.h"
 
 #include <string.h>
 
 #define MAGIC_MAX 5
 
-/* Bytes that a file of the format has at an offset. */
+/* Bytes at an offset that identify the format. */
 struct magic {
     unsigned offset, size;
     const char *bytes;
@@ -17,8 +17,8 @@ struct row {
     struct format format;
     const struct codec *codec;
     const char *(*library)(void);
-    struct magic magic[MAGIC_MAX];                       /* any of these will do */
-    bool (*recognise)(const uint8_t *head, size_t size); /* where no row's magic is there */
+    struct magic magic[MAGIC_MAX];                       /* any of these matches */
+    bool (*recognise)(const uint8_t *head, size_t size); /* if no format's magic matches */
 };
 
 static const char *own_code(void)
@@ -26,14 +26,14 @@ static const char *own_code(void)
     return "clpipe's own";
 }
 
-/* --- what no magic tells --------------------------------------------------------------------- */
+/* --- formats without a magic ----------------------------------------------------------------- */
 
 static bool is_webp(const uint8_t *head, size_t size)
 {
     return size >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
 }
 
-/* "BM", and the reserved bytes 0 as every writer leaves them: two letters alone are any text. */
+/* "BM" and zero reserved bytes, as every writer leaves them; "BM" alone could be text. */
 static bool is_bmp(const uint8_t *head, size_t size)
 {
     static const uint8_t reserved[4] = {0};
@@ -45,8 +45,8 @@ static bool is_blank(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* "P1" to "P6", "Pf" and "PF", then white space or a comment, then a number: two letters alone are
- * any text. PAM's first line is "P7" and nothing else; "P7 332" is a thumbnail of xv. */
+/* "P1" to "P6", "Pf" or "PF", then white space or a comment, then a number; two letters alone could
+ * be text. PAM begins with the line "P7"; "P7 332" is a thumbnail of xv. */
 static const char *netpbm_name(const uint8_t *head, size_t size)
 {
     if (size < 4 || head[0] != 'P' || !(is_blank(head[2]) || head[2] == '#'))
@@ -81,7 +81,7 @@ static bool is_pfm(const uint8_t *head, size_t size)
     return name && strcmp(name, "pfm") == 0;
 }
 
-/* ISO base media: the brand and those that it is compatible with; one that names AV1 decides. */
+/* ISO base media: checks the major and the compatible brands; an AV1 brand has precedence. */
 static const char *brand_name(const uint8_t *head, size_t size)
 {
     static const char heif[][5] = {"heic", "heix", "heim", "heis", "hevc",
@@ -113,7 +113,7 @@ static bool is_avif(const uint8_t *head, size_t size)
     return name && strcmp(name, "avif") == 0;
 }
 
-/* An <svg element within an XML text. */
+/* Is it XML text with an <svg element? */
 static bool is_svg(const uint8_t *head, size_t size)
 {
     size_t i = 0;
@@ -126,9 +126,9 @@ static bool is_svg(const uint8_t *head, size_t size)
 
 /* --- the table ------------------------------------------------------------------------------- */
 
-/* READ: always there. READ_IF: where `with` (CLPIPE_WITH_...) is 1; package is Debian's. UNREAD:
- * only told from what is no image. Last in each row: how its content is recognised. Sources of the
- * magic: each format's specification. */
+/* READ: always decodable. READ_IF: if `with` (CLPIPE_WITH_...) is 1; package: Debian's name.
+ * UNREAD: recognised but not decoded. The last column is the signature, from each format's
+ * specification. */
 /* clang-format off */
 #define MAGIC(...) {__VA_ARGS__}, NULL
 #define AT(offset, bytes) {offset, sizeof bytes - 1, bytes}
@@ -209,7 +209,7 @@ static const struct row rows[] = {
 
 #define FORMATS (sizeof rows / sizeof *rows)
 
-/* Promises an image, too, but there is nothing in such a file to recognise it by. */
+/* An image extension, but the format has no signature. */
 static const char other_extensions[] = "tga";
 
 const struct format *format_at(unsigned i)
@@ -249,7 +249,7 @@ int format_recognise(const uint8_t *head, size_t size)
     return found;
 }
 
-/* Not strcasecmp(): in a Turkish locale it need not know that I is i. */
+/* Not strcasecmp(): in a Turkish locale it may not match I with i. */
 static bool is_word(const char *text, const char *word, size_t length)
 {
     for (size_t i = 0; i < length; i++) {

@@ -1,10 +1,9 @@
 /* gif.c: GIF through giflib: the first frame on its canvas.
  *
- * What the frame leaves free is transparent, whatever the header names as background (browsers do
- * the same); with --alpha drop it has that colour. Frames that reach beyond the canvas are cut off.
- * A picture without colour tables is grey, an index beyond its table is black. Lines go straight to
- * the caller's rows; only interlaced frames are held whole.
- */
+ * Canvas outside the frame is transparent, whatever background the header has (as in browsers);
+ * with --alpha drop it has the background colour. Frames are clipped to the canvas. A picture
+ * without colour tables is grey; an index beyond the table is black. Lines are converted into the
+ * caller's rows; only interlaced frames are buffered. */
 #include "decode/codec.h"
 
 #include <limits.h>
@@ -17,12 +16,12 @@ struct gif {
     GifFileType *file;
     struct input *input;
     enum alpha_mode alpha;
-    bool ended; /* the end of the file was met */
+    bool ended; /* the end of the file was reached */
     uint32_t width, height, row;
     uint32_t left, top, frame_width, frame_height;
     int transparent; /* index, or -1 */
     uint8_t colour[256][3], background[3];
-    GifPixelType *lines; /* one, or all of an interlaced frame */
+    GifPixelType *lines; /* one line, or all of an interlaced frame */
     bool interlaced;
 };
 
@@ -46,8 +45,8 @@ static void gif_reset(void *state)
     gif->lines = NULL;
 }
 
-/* Behind the end of the file there is one empty block: a frame that lacks only its end mark is
- * whole, one that lacks more meets the block too early. */
+/* Returns one empty block at the end of the file: a frame that lacks only its terminator is
+ * complete; one that lacks data gets the block too early and fails. */
 static int on_read(GifFileType *file, GifByteType *out, int size)
 {
     struct gif *gif = file->UserData;
@@ -95,7 +94,7 @@ static void read_colours(struct gif *gif)
     }
 }
 
-/* Up to the first frame's description. */
+/* Reads up to the first frame's descriptor. */
 static enum reason find_frame(struct gif *gif, struct failure *failure)
 {
     GifRecordType type;
@@ -184,7 +183,7 @@ static enum reason read_interlaced(struct gif *gif, struct failure *failure)
     return REASON_NONE;
 }
 
-/* A row of the canvas; line is the frame's, or NULL where it has none. */
+/* Writes a row of the canvas; line: the frame's row, or NULL outside the frame. */
 static void put_row(uint8_t *dst, const struct gif *gif, const GifPixelType *line)
 {
     for (uint32_t x = 0; x < gif->width; x++, dst += 3) {

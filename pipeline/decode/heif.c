@@ -1,13 +1,11 @@
 /* heif.c: HEIF (HEVC) and AVIF (AV1) through libheif: the primary picture.
  *
- * libheif applies the container's own rotation and cropping, and mirroring comes last, here, so rows
- * come out upright and no orientation is reported: the Exif block of such files repeats it. The
- * container's size may be that before the rotation or, as some cameras have it, the one after it:
- * where there is one, the coded picture is asked, before anything is decoded. The whole picture is
- * decoded at once, on the calling thread; its samples are converted from RGB of their own depth.
- * libheif reads through us at offsets. Its decoders warn where data are missing: strict decoding
- * makes that an error.
- */
+ * libheif applies the container's rotation and cropping; mirroring is applied last, here. So rows
+ * are upright and no orientation is reported: the Exif block of such files repeats it. The
+ * container's size may be that before the rotation or, from some cameras, the one after it, so with
+ * a rotation the coded picture's header is checked before decoding. The whole picture is decoded at
+ * once, on the calling thread, to RGB at its own depth. libheif reads through callbacks. Missing
+ * data is a warning of its decoders, which strict decoding makes an error. */
 #include "decode/codec.h"
 #include "decode/heif_decoders.h"
 #include "decode/heif_items.h"
@@ -28,18 +26,18 @@ struct heif {
     struct heif_image *image;
     struct input *input;
     struct heif_items items;
-    bool ended; /* libheif wanted more than the file has */
+    bool ended; /* libheif read past the end of the file */
     int64_t position, file_bytes;
     uint32_t width, height, row;
     enum alpha_mode alpha;
     uint64_t max_pixels;
     bool has_alpha, premultiplied;
-    uint32_t bits; /* of a sample */
+    uint32_t bits; /* per sample */
     const uint8_t *pixels;
     size_t stride;
     struct icc *icc;
-    bool managed;    /* rows go through icc */
-    uint8_t *alphas; /* of a row, where they do and there is transparency */
+    bool managed;    /* rows are converted by icc */
+    uint8_t *alphas; /* of a row, if managed and transparent */
 };
 
 const char *codec_heif_library(void)
@@ -91,7 +89,7 @@ static enum heif_reader_grow_status on_wait(int64_t size, void *user)
     struct heif *heif = user;
     if (size <= heif->file_bytes)
         return heif_reader_grow_status_size_reached;
-    heif->ended = heif->position < heif->file_bytes; /* else it looks for a further box */
+    heif->ended = heif->position < heif->file_bytes; /* at the end it looks for another box */
     return heif_reader_grow_status_size_beyond_eof;
 }
 
@@ -154,7 +152,7 @@ static void heif_clear(void *state)
     icc_close(&((struct heif *)state)->icc);
 }
 
-/* libheif's own limit is a width, of which it takes the square. */
+/* libheif's limit is a width, which it squares. */
 static int width_limit(uint64_t max_pixels)
 {
     uint64_t width = 1;
@@ -163,7 +161,7 @@ static int width_limit(uint64_t max_pixels)
     return (int)width;
 }
 
-/* Profiles of grey pictures are not used: their pixels come as RGB from here on. */
+/* Profiles of grey pictures are ignored: libheif returns these as RGB. */
 static enum reason read_profile(struct heif *heif, uint64_t *memory, struct failure *failure)
 {
     size_t size = heif_image_handle_get_raw_color_profile_size(heif->handle);
@@ -180,7 +178,7 @@ static enum reason read_profile(struct heif *heif, uint64_t *memory, struct fail
     return failure->reason;
 }
 
-/* Whether the declared size of a turned picture is, against the standard, the one after the turn. */
+/* Is the size of a rotated picture the one after the rotation, contrary to the standard? */
 static bool is_size_turned(struct heif *heif)
 {
     struct heif_size coded = {0};
@@ -241,7 +239,8 @@ static enum reason heif_begin(void *state, struct input *input,
     info->height = info->out_height = heif->height;
     info->channels = heif->has_alpha ? 4 : 3;
     info->scale_ignored = options->scale > 1;
-    /* The decoder's picture and a converted one, each of up to 4 samples a pixel, and the data. */
+    /* The decoded picture and its RGB version, each with up to 4 samples per pixel, and the
+     * data. */
     info->memory =
         file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
     if (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE)
@@ -253,7 +252,7 @@ static enum reason heif_begin(void *state, struct input *input,
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* Swaps the pixels of a plane, of `size` bytes each, from left to right, or from top to bottom. */
+/* Reverses the pixels (`size` bytes each) of a plane from left to right, or from top to bottom. */
 static void mirror(const struct heif *heif, uint8_t *plane, size_t size, bool across)
 {
     const size_t width = heif->width, height = heif->height;
@@ -281,11 +280,11 @@ static enum reason read_picture(struct heif *heif, struct failure *failure)
                                                      : heif_chroma_interleaved_RRGGBB_LE)
                               : heif->has_alpha ? heif_chroma_interleaved_RGBA
                                                 : heif_chroma_interleaved_RGB;
-    /* Coded pictures are whole blocks of up to 64 pixels a side. */
+    /* Coded pictures are padded to blocks of up to 64 x 64 pixels. */
     heif_most_pixels = heif->max_pixels + (64ull + heif->width + heif->height) * 64;
     struct heif_color_profile_nclx *nclx = NULL;
     heif_image_handle_get_nclx_color_profile(heif->handle, &nclx);
-    /* Alpha is grey, too, and in HEVC most often says nothing. */
+    /* Alpha is grey too, and in HEVC its range is mostly unspecified. */
     heif_grey_range = heif->has_alpha ? (heif->items.hevc ? 1 : -1)
                       : nclx          ? nclx->full_range_flag
                                       : -1;
@@ -323,7 +322,7 @@ static uint32_t sample_at(const struct heif *heif, const uint8_t *row, size_t i)
     return pixel_scale(v < max ? v : max, max);
 }
 
-/* A row for its profile: colours before alpha, and alpha. */
+/* Prepares a row for its profile: colours without alpha, and alpha. */
 static void put_colours(uint8_t *dst, struct heif *heif, const uint8_t *row)
 {
     const size_t samples = heif->has_alpha ? 4 : 3;

@@ -21,7 +21,7 @@ static const char *name(void)
 
 static int supports(enum heif_compression_format format)
 {
-    return format == heif_compression_AV1 ? 1000 : 0; /* more than any other */
+    return format == heif_compression_AV1 ? 1000 : 0; /* preferred over any other */
 }
 
 static void free_decoder(void *decoder)
@@ -94,7 +94,7 @@ static void keep(const uint8_t *data, void *user)
     (void)user;
 }
 
-/* The first picture; all of the data is there at once. */
+/* Decodes the first picture; all data is already there. */
 static int first_picture(struct av1 *av1, Dav1dPicture *picture)
 {
     Dav1dData data = {0};
@@ -112,7 +112,7 @@ static int first_picture(struct av1 *av1, Dav1dPicture *picture)
                 result = 0;
         }
     }
-    if (result == DAV1D_ERR(EAGAIN)) /* nothing more to give it: what it held back */
+    if (result == DAV1D_ERR(EAGAIN)) /* no more data: return delayed pictures */
         result = dav1d_get_picture(av1->context, picture);
     dav1d_data_unref(&data);
     return result;

@@ -1,4 +1,4 @@
-/* heif_decoders.c: what the decoders for libheif share. */
+/* heif_decoders.c: shared code of the libheif decoders. */
 #include "decode/heif_decoders.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ struct heif_error heif_no_memory(const char *text)
     return (struct heif_error){heif_error_Memory_allocation_error, heif_suberror_Unspecified, text};
 }
 
-/* Y, Cb, Cr to RGB is libheif's; it needs to know which kind they are. */
+/* libheif converts Y, Cb, Cr to RGB; it needs their colour description. */
 static void set_colours(struct heif_image *image, const struct heif_planes *planes)
 {
     struct heif_color_profile_nclx *profile = heif_nclx_color_profile_alloc();
@@ -33,7 +33,7 @@ static void set_colours(struct heif_image *image, const struct heif_planes *plan
     heif_nclx_color_profile_free(profile);
 }
 
-/* 16 to 235 of 8 bits become 0 to 255, likewise those of more. */
+/* Widens 16 to 235 (of 8 bits; likewise of more) to the full range. */
 static void widen(uint8_t *row, int width, int bits)
 {
     const int most = (1 << bits) - 1, black = 16 << (bits - 8), span = 219 << (bits - 8);

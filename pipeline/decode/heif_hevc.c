@@ -1,15 +1,11 @@
-/* heif_hevc.c: HEVC for libheif, through libde265 on the calling thread. What it warns of is an
- * error.
+/* heif_hevc.c: HEVC for libheif, through libde265 on the calling thread. Its warnings are errors.
  *
- * Where slices are missing libde265 leaves in the picture what was in memory before, so that the
- * same file would have other pixels each time. So its pictures are allocated here, cleared and
- * bounded. de265_set_image_allocation_functions will not do: a decoder asks those functions for the
- * pictures that it gives out, but not for one that goes through the sample adaptive offset filter
- * on its way there; for that it asks the library's default functions, which are the same for all
- * decoders (decctx.cc, isOutputImage; from 1.0.2 to 1.1.1). Those are what is replaced here, in the
- * variable that de265_get_default_image_allocation_functions points to; no other code of the program
- * uses libde265.
- */
+ * libde265 leaves uninitialised memory in pictures with missing slices, so the same file could
+ * decode to different pixels. Pictures are therefore allocated here, zeroed and limited in size.
+ * de265_set_image_allocation_functions does not suffice: it applies to output pictures, but not to
+ * the input of the sample adaptive offset filter, which is allocated with the library's global
+ * default functions (decctx.cc, isOutputImage; 1.0.2 to 1.1.1). These are replaced here, through
+ * de265_get_default_image_allocation_functions; no other code of the program uses libde265. */
 #include "decode/heif_decoders.h"
 
 #include <pthread.h>
@@ -20,12 +16,12 @@
 #include <libde265/de265.h>
 
 #define PLANES 3
-/* Its filters read a few bytes more than there are. */
+/* Its filters read a few bytes past the end. */
 #define PADDING 64u
 
 static _Thread_local bool refused; /* a picture was too large */
 
-/* A plane of zeros, or NULL. *stride is in bytes. */
+/* A zeroed plane, or NULL. *stride is in bytes. */
 static void *make_plane(int *stride, const struct de265_image_spec *spec,
                         const struct de265_image *image, int channel)
 {
@@ -92,7 +88,7 @@ static const char *name(void)
 
 static int supports(enum heif_compression_format format)
 {
-    return format == heif_compression_HEVC ? 1000 : 0; /* more than any other */
+    return format == heif_compression_HEVC ? 1000 : 0; /* preferred over any other */
 }
 
 static struct heif_error new_decoder(void **out)
@@ -111,7 +107,7 @@ static void free_decoder(void *decoder)
     de265_free_decoder(decoder);
 }
 
-/* NAL units, each behind its size in four bytes. */
+/* Pushes NAL units, each preceded by its size in four bytes. */
 static struct heif_error push(void *decoder, const void *data, size_t size)
 {
     const uint8_t *at = data;
@@ -157,7 +153,7 @@ static struct heif_error copy(struct heif_image **out, const struct de265_image 
     return heif_copy_planes(out, &planes);
 }
 
-/* A warning that pixels may be missing or wrong, or DE265_OK. */
+/* The first warning about missing or wrong pixels, or DE265_OK. */
 static de265_error warning(de265_decoder_context *context)
 {
     de265_error found;

@@ -1,23 +1,23 @@
-/* heif_items.c: reads the item references and properties of ISO/IEC 14496-12 (boxes 'iref' and 'iprp' of
- * a 'meta' box).
+/* heif_items.c: reads the item references and properties of ISO/IEC 14496-12 (boxes 'iref' and
+ * 'iprp' of a 'meta' box).
  *
- * Only what decoding follows counts: a derived picture needs its parts ('dimg'), a picture needs
- * its auxiliary ones ('auxl', which point the other way). What contradicts itself is read as
- * libheif reads it: a box ends where its parent does, whatever its size. */
+ * Only references that decoding follows are read: from a derived picture to its parts ('dimg'), and
+ * from auxiliary pictures ('auxl', in the opposite direction). Inconsistent boxes are read as
+ * libheif does: a box ends where its parent does, whatever its size. */
 #include "decode/heif_items.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of references that are read, and pictures that one picture may take: a grid has at most
- * 65,536 parts. */
+/* Limits on bytes of references, and on pictures that one picture needs: a grid has at most 65,536
+ * parts. */
 #define MOST_BYTES      (300u << 10)
 #define MOST_NEEDS      (150u << 10)
 #define MOST_PARTS      (1u << 17)
 #define MOST_BOXES      10000u
 #define MOST_PROPERTIES 4096u
 
-/* `whole` cannot be decoded without `part`. */
+/* Decoding `whole` needs `part`. */
 struct need {
     uint32_t whole, part;
 };
@@ -29,7 +29,7 @@ struct needs {
 };
 
 struct box {
-    uint64_t content, end; /* offsets in the file */
+    uint64_t content, end; /* file offsets */
     char type[4];
 };
 
@@ -83,7 +83,8 @@ static void add(struct needs *needs, uint32_t whole, uint32_t part)
     needs->need[needs->count++] = (struct need){whole, part};
 }
 
-/* The content of 'iref': version and flags, then boxes "from, count, to...". false: too large. */
+/* Reads the content of 'iref': version and flags, then boxes "from, count, to...". false: too
+ * large. */
 static bool read_references(struct needs *needs, struct input *input, const struct box *iref)
 {
     uint64_t size = iref->end - iref->content;
@@ -96,7 +97,7 @@ static bool read_references(struct needs *needs, struct input *input, const stru
     }
     size = input_at(input, iref->content, data, (size_t)size);
     unsigned id = size >= 4 && data[0] > 0 ? 4 : 2;
-    /* An entry's size does not count: its numbers do, here as in libheif. */
+    /* An entry's size is ignored, as in libheif; its counts define its length. */
     for (uint64_t at = 4; at < size && size - at >= 8;) {
         const uint8_t *type = data + at + 4;
         bool derived = memcmp(type, "dimg", 4) == 0, auxiliary = memcmp(type, "auxl", 4) == 0;
@@ -119,10 +120,10 @@ static bool read_references(struct needs *needs, struct input *input, const stru
 
 struct property {
     char type[4];
-    uint8_t value; /* its first byte: of irot and imir all of it */
+    uint8_t value; /* its first byte, which is all of irot and imir */
 };
 
-/* Puts sizes first in each item's list, and reads what is done to the primary one. */
+/* Moves sizes to the front of each item's list, and reads the primary item's transformations. */
 static void order_lists(struct heif_items *items, const struct property *property, unsigned count,
                         uint32_t primary)
 {
@@ -137,7 +138,7 @@ static void order_lists(struct heif_items *items, const struct property *propert
             return;
         at += id + 1 + (size_t)entries * wide;
         unsigned sizes = 0;
-        int mirrored = -1; /* the place of what is done last, if it is that */
+        int mirrored = -1; /* index of the last transformation if it is a mirroring */
         for (unsigned i = 0; i < entries; i++) {
             uint8_t *own = entry + i * wide, copy[2] = {own[0], own[wide - 1]};
             const uint32_t index = get(own, wide) & (wide == 2 ? 0x7fff : 0x7f);
@@ -158,7 +159,8 @@ static void order_lists(struct heif_items *items, const struct property *propert
             }
         }
         if (is_primary && sizes > 0 && mirrored > 0)
-            memmove(entry + wide, entry, (unsigned)mirrored * wide); /* its size once more */
+            memmove(entry + wide, entry, (unsigned)mirrored * wide); /* overwrites it; entry 0, a
+                                                                      * size, is now there twice */
         else if (is_primary)
             items->mirror = -1;
     }
@@ -195,7 +197,7 @@ static void read_properties(struct heif_items *items, struct needs *needs, struc
     free(property);
 }
 
-/* All references and properties of all 'meta' boxes. false: too many of something. */
+/* Reads all references and properties of all 'meta' boxes. false: too many. */
 static bool read_all(struct needs *needs, struct heif_items *items, struct input *input,
                      uint64_t file_bytes)
 {
@@ -207,7 +209,7 @@ static bool read_all(struct needs *needs, struct heif_items *items, struct input
         if (memcmp(box.type, "meta", 4) != 0)
             continue;
         uint8_t primary[8] = {0};
-        /* Behind its version and flags. */
+        /* After version and flags. */
         for (uint64_t in = box.content + 4; in < box.end && read_box(&inner, input, in, box.end);
              in = inner.end) {
             if (++boxes > MOST_BOXES)
@@ -224,11 +226,11 @@ static bool read_all(struct needs *needs, struct heif_items *items, struct input
     return !needs->too_many;
 }
 
-/* --- circles --------------------------------------------------------------------------------- */
+/* --- cycles ---------------------------------------------------------------------------------- */
 
 struct item {
-    uint32_t id, open; /* open: parts that have not been counted yet */
-    uint64_t parts;    /* that it takes in all, itself included */
+    uint32_t id, open; /* open: parts not counted yet */
+    uint64_t parts;    /* pictures that it needs, itself included */
 };
 
 static int by_part(const void *a, const void *b)
@@ -248,7 +250,7 @@ static struct item *find(struct item *items, size_t count, uint32_t id)
     return bsearch(&(struct item){.id = id}, items, count, sizeof *items, by_id);
 }
 
-/* The items that occur, each once; returns how many. */
+/* Lists the distinct items; returns their number. */
 static size_t list_items(struct item *items, const struct needs *needs)
 {
     size_t count = 0;
@@ -264,8 +266,8 @@ static size_t list_items(struct item *items, const struct needs *needs)
     return count;
 }
 
-/* Takes items whose parts are all counted, one after the other; what is left is in circles. `next`
- * has room for all of them. */
+/* Processes items whose parts are all counted, in topological order; the rest are in cycles. `next`
+ * has space for all items. */
 static const char *count_parts(struct needs *needs, struct item *items, struct item **next)
 {
     size_t count = list_items(items, needs), ready = 0, done = 0;

@@ -1,9 +1,9 @@
 /* icc.c: colour transforms through lcms2.
  *
- * A profile is a stranger's program: tables that may be named many times over, stages without end.
- * So lcms2 gets a context of its own for each transform, whose memory is counted, and profiles with
- * a long list of floating-point stages are refused, which would run for each of the tens of
- * thousands of points that a table is made of. */
+ * Profiles are untrusted: they may refer to a table many times, or have any number of stages. So
+ * each transform has its own lcms2 context with counted memory, and profiles with many
+ * floating-point stages are refused, since lcms2 runs these for each of the tens of thousands of
+ * points of a table. */
 #include "decode/icc.h"
 
 #include "decode/codec.h"
@@ -15,7 +15,7 @@
 #include <lcms2.h>
 #include <lcms2_plugin.h>
 
-/* What building a transform may take, and what all that are kept may. */
+/* Limits on memory: for building one transform, and for all that are kept. */
 #define BUILD_MOST  (32u << 20)
 #define KEEP_MOST   (4u << 20)
 #define KEPT        4
@@ -23,13 +23,13 @@
 
 struct transform {
     cmsContext context;
-    cmsHTRANSFORM transform; /* NULL: the profile is of no use */
-    uint8_t *profile;        /* NULL: there is none here */
+    cmsHTRANSFORM transform; /* NULL: the profile is not usable */
+    uint8_t *profile;        /* NULL: unused entry */
     size_t size;
     enum icc_space space;
     bool differs;          /* from sRGB */
-    uint64_t memory, held; /* bytes that building took at most, and that stayed */
-    uint64_t used;         /* when: by icc's clock */
+    uint64_t memory, held; /* peak bytes while building, bytes kept */
+    uint64_t used;         /* time of last use, by icc's clock */
 };
 
 struct icc {
@@ -47,9 +47,9 @@ const char *decode_icc_library(void)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* Of the thread's transforms. Each allocation has its size in front of it. */
+/* Of the thread's transforms. Each allocation is preceded by its size. */
 static _Thread_local uint64_t taken, most_taken, limit;
-static _Thread_local bool starved; /* the system had none */
+static _Thread_local bool starved; /* the system was out of memory */
 #define FRONT 16u
 
 static void *counted_realloc(cmsContext context, void *at, cmsUInt32Number size)
@@ -100,7 +100,7 @@ static cmsPluginMemHandler memory_plugin = {
 
 /* --- transforms ------------------------------------------------------------------------------ */
 
-/* Is it for such pixels, and of a kind that describes pixels? */
+/* Is the profile for such pixels, and of a class that describes pixels? */
 static bool is_for(cmsHPROFILE profile, enum icc_space space)
 {
     static const cmsColorSpaceSignature spaces[] = {
@@ -111,7 +111,7 @@ static bool is_for(cmsHPROFILE profile, enum icc_space space)
             kind == cmsSigColorSpaceClass);
 }
 
-/* Tries colours of 5 levels each. */
+/* Compares colours of 5 levels per channel with sRGB. */
 static bool differs(const struct transform *t)
 {
     bool other = t->space == ICC_CMYK;
@@ -130,7 +130,7 @@ static bool differs(const struct transform *t)
 static void build(struct transform *t)
 {
     static const cmsUInt32Number formats[] = {
-        /* The first byte of three. */
+        /* Reads the first of three bytes. */
         [ICC_GREY] = COLORSPACE_SH(PT_GRAY) | CHANNELS_SH(1) | EXTRA_SH(2) | BYTES_SH(1),
         [ICC_RGB] = TYPE_RGB_8,
         [ICC_CMYK] = TYPE_CMYK_8_REV};
@@ -139,8 +139,8 @@ static void build(struct transform *t)
         return;
     cmsHPROFILE from = cmsOpenProfileFromMemTHR(t->context, t->profile, (cmsUInt32Number)t->size);
     cmsHPROFILE to = cmsCreate_sRGBProfileTHR(t->context);
-    /* Its floating-point stages are counted in the tag itself: to read a list of them takes lcms2
-     * the square of its length. */
+    /* Reads the number of floating-point stages from the tag: lcms2 takes quadratic time to read a
+     * list of them. */
     uint8_t head[16] = {0};
     if (from && cmsIsTag(from, cmsSigDToB0Tag))
         cmsReadRawTag(from, cmsSigDToB0Tag, head, sizeof head);
@@ -177,11 +177,11 @@ static struct transform *find(struct icc *icc, const void *profile, size_t size,
     return NULL;
 }
 
-/* Makes a transform of a profile; NULL: there was no memory. */
+/* Builds a transform for a profile; NULL: no memory. */
 static struct transform *add(struct icc *icc, const void *profile, size_t size,
                              enum icc_space space)
 {
-    struct transform *t = &icc->kept[0]; /* not used for longest, or empty */
+    struct transform *t = &icc->kept[0]; /* least recently used, or empty */
     for (size_t i = 1; i < KEPT; i++) {
         if (icc->kept[i].used < t->used)
             t = &icc->kept[i];
@@ -202,7 +202,7 @@ static struct transform *add(struct icc *icc, const void *profile, size_t size,
     t->held = taken - before + size;
     if (!starved)
         return t;
-    drop(t); /* lcms2 may have gone on with less than it wanted */
+    drop(t); /* lcms2 may have continued after a failed allocation */
     return NULL;
 }
 

@@ -1,5 +1,5 @@
-/* icc_without.c: in the place of icc.c where the build found no lcms2: options.icc is refused
- * before anything is decoded, so nobody gets here. */
+/* icc_without.c: replaces icc.c in builds without lcms2. options.icc is refused before anything is
+ * decoded, so these functions are never called. */
 #include "decode/icc.h"
 
 #include <stdlib.h>

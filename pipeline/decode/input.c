@@ -1,4 +1,4 @@
-/* input.c: reading. Every byte that leaves the kernel goes into the digest once, in order. */
+/* input.c: reads files. Every byte read in order is digested once. */
 #include "decode/input.h"
 
 #include <errno.h>
@@ -30,10 +30,10 @@ void input_begin(struct input *input, const struct blob *blob)
     murmur3_init(&input->digest);
 }
 
-/* Reads behind `end`; false at the end of the file and on errors. */
+/* Reads more data; false at the end of the file and on errors. */
 static bool read_more(struct input *input)
 {
-    /* Behind the last byte a read would say nothing: that a file has not grown is seen otherwise. */
+    /* No read at the expected end: growth of the file is detected otherwise. */
     if ((input->total > 0 && input->total == input->blob.bytes) || input->total >= input->most)
         input->at_end = true;
     if (input->at_end)

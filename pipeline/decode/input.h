@@ -1,6 +1,6 @@
-/* input.h: a blob read front to back through one reusable buffer, digested on the way.
+/* input.h: reads a blob sequentially through a reusable buffer and digests it.
  *
- * No mmap: a file that shrinks under us would be a signal instead of an error. */
+ * No mmap: a file truncated meanwhile would cause a signal instead of an error. */
 #ifndef CLPIPE_DECODE_INPUT_H
 #define CLPIPE_DECODE_INPUT_H
 
@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At least what a codec looks at before it reads on: 4096. Fuzzing builds with that little, to come
- * to the buffer's end. */
+/* At least the largest lookahead of a codec, 4096. Fuzzing builds use that, to reach the buffer's
+ * end. */
 #ifndef INPUT_BUFFER
 #define INPUT_BUFFER (128u << 10)
 #endif
@@ -20,12 +20,12 @@
 struct input {
     struct blob blob;     /* borrowed */
     uint8_t *buffer;      /* INPUT_BUFFER bytes, owned */
-    size_t position, end; /* what is still unread in the buffer */
+    size_t position, end; /* unread bytes in the buffer */
     uint64_t total;       /* bytes read, from the start */
-    uint64_t most;        /* once so many are read it ends as if there were no more */
-    bool at_end;          /* all bytes were read, or blob_read() has said so */
+    uint64_t most;        /* limit: after this many bytes the file appears to end */
+    bool at_end;          /* all bytes were read, or blob_read() returned 0 */
     int error_number;     /* of a failed read, or 0 */
-    struct stop *stop;    /* once it is overdue reading fails; may be NULL */
+    struct stop *stop;    /* when overdue, reading fails; may be NULL */
     struct murmur3 digest;
 };
 
@@ -33,27 +33,26 @@ struct input {
 bool input_init(struct input *input);
 void input_clear(struct input *input);
 
-/* Starts on another blob, which must stay open. */
+/* Switches to another blob, which must stay open. */
 void input_begin(struct input *input, const struct blob *blob);
 
-/* Makes sure that unread bytes are in the buffer: true; at the end or after an error: false. */
+/* Reads if the buffer is empty; false at the end or after an error. */
 bool input_fill(struct input *input);
 
-/* The next byte, or -1 at the end and after an error. */
+/* The next byte, or -1 at the end or after an error. */
 int input_byte(struct input *input);
 
-/* At least `want` unread bytes (at most INPUT_BUFFER) or as many as there are; returns how many. */
+/* Buffers at least `want` bytes (at most INPUT_BUFFER), or all that are left; returns how many. */
 size_t input_peek(struct input *input, size_t want);
 
-/* Copies up to `size` bytes out; returns how many. */
+/* Reads up to `size` bytes; returns how many. */
 size_t input_read(struct input *input, void *out, size_t size);
 
-/* Skips up to `size` bytes; returns how many there were. */
+/* Skips up to `size` bytes; returns how many. */
 uint64_t input_skip(struct input *input, uint64_t size);
 
-/* Reads at `offset` instead, for formats that jump: neither counted in `total` nor digested, and
- * independent of what is read in order. Returns how many bytes there were; error_number is set
- * where reading failed. */
+/* Reads at `offset`, for formats with offsets: neither counted in `total` nor digested, and without
+ * effect on sequential reading. Returns the bytes read; sets error_number on errors. */
 size_t input_at(struct input *input, uint64_t offset, void *out, size_t size);
 
 #endif

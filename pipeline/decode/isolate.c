@@ -1,10 +1,10 @@
-/* isolate.c: this side of the workers.
+/* isolate.c: the parent's side of the workers.
  *
- * A worker that dies, that takes too long or that answers what no decoder answers is ended; the
- * file under way fails with what happened, and the next one gets a new worker.
+ * A worker that dies, exceeds the time limit or sends an invalid answer is killed; the current file
+ * fails with that reason, and the next one gets a new worker.
  *
- * A question and its answer cost as much as a thumbnail, most of it for waking each other: files
- * that have been announced go to the worker together. */
+ * A round trip costs as much as decoding a thumbnail, mostly for waking the processes, so announced
+ * files are sent to the worker together. */
 #include "decode/isolate.h"
 
 #include "base/clock.h"
@@ -28,54 +28,54 @@
 #include <unistd.h>
 
 #define SLOT_MIN (64u << 10)
-/* Who waits for an answer looks so often whether it is still wanted. */
+/* How often a wait for an answer checks whether to stop. */
 #define STOP_LOOK_US 300000
 
 struct isolate {
     struct isolate_config config;
     pid_t template;
     int control;
-    pthread_mutex_t lock; /* one question to the template at a time */
+    pthread_mutex_t lock; /* serialises requests to the template */
 };
 
-/* A file that was begun. */
+/* State of the current file. */
 enum file_state {
     FILE_NONE,
-    FILE_KNOWN, /* its rows are in the slot, or their failure is known: the worker is done with it */
-    FILE_ASKED, /* the worker has it open, and is asked for rows */
+    FILE_KNOWN, /* its rows or their failure are in the slot; the worker has finished it */
+    FILE_ASKED, /* the worker has it open and answers requests for rows */
 };
 
-/* A worker, from the outside.
+/* A worker, as the parent sees it.
  *
  *   announced ──── begin_files ────> answered ──── decode_begin ────> begun
  *   file[answered .. files)          file[begun .. answered)          file[.. begun)
  *
- * The last file begun is under way in one of two states, unless it has failed:
+ * The file begun last is current, in one of two states unless it has failed:
  *
  *             ┌──> FILE_KNOWN ──── decode_rows copies ──┐
  *   FILE_NONE ┤                                         ├── end, abort ──> FILE_NONE
  *             └──> FILE_ASKED ──── decode_rows asks ────┘
  *
- * Only the file answered last can be FILE_ASKED: the worker leaves the others alone until it is
- * over, and they are announced to it again. */
+ * Only the file answered last can be FILE_ASKED: the worker does not start the others until it is
+ * done, and they are sent to it again. */
 struct isolated {
     struct decode base;
     struct isolate *isolate;
     struct isolate_board *board;
-    uint8_t *slot; /* behind it */
-    int memory;    /* the descriptor of both */
+    uint8_t *slot; /* after `board` */
+    int memory;    /* file descriptor of both */
     int socket;    /* -1: there is no worker */
     pid_t pid;
     struct decode_file file[DECODE_AHEAD_MAX];
     struct isolate_answer answer[DECODE_AHEAD_MAX];
     unsigned files, answered, begun;
     uint64_t used; /* bytes of the slot before the rows of the next file */
-    /* The file under way: */
+    /* The current file: */
     enum file_state state;
-    struct failure failure; /* FILE_KNOWN: what came of its rows */
-    int64_t left_ns;        /* of the time for it */
+    struct failure failure; /* FILE_KNOWN: result of its rows */
+    int64_t left_ns;        /* time left for it */
     struct image_info info;
-    uint64_t start; /* of its rows in the slot */
+    uint64_t start; /* offset of its rows in the slot */
     uint32_t row;
     uint64_t bytes_read, digest[2];
 };
@@ -135,7 +135,7 @@ void isolate_close(struct isolate **out)
     *out = NULL;
 }
 
-/* One question and its answer; 0 or errno. */
+/* Sends a request and reads the answer; returns 0 or errno. */
 static int ask_template(struct isolate *isolate, const struct template_request *request,
                         const int *fds, unsigned fd_count, struct template_answer *answer)
 {
@@ -149,8 +149,8 @@ static int ask_template(struct isolate *isolate, const struct template_request *
 
 /* --- workers --------------------------------------------------------------------------------- */
 
-/* Ends the worker, whatever it is doing; returns the status of wait(), 0 if nobody knows it. The
- * template does it, whose child it is: to everybody else its number may be another's by now. */
+/* Kills the worker; returns the status of wait(), 0 if unknown. Done by the template, its parent:
+ * elsewhere its pid may already be reused. */
 static int end_worker(struct isolated *isolated)
 {
     struct template_answer answer = {0};
@@ -164,11 +164,11 @@ static int end_worker(struct isolated *isolated)
 static enum status isolated_ready(struct decode *decode, struct error *err)
 {
     struct isolated *isolated = isolated_of(decode);
-    /* An answer needs no worker. */
+    /* An answer that is already there needs no worker. */
     if (isolated->begun < isolated->answered)
         return STATUS_OK;
     if (isolated->socket >= 0) {
-        /* Nobody speaks unasked: what can be read is the end. */
+        /* Workers send nothing unasked: readable means closed. */
         struct pollfd end = {.fd = isolated->socket, .events = POLLIN};
         if (poll(&end, 1, 0) == 0)
             return STATUS_OK;
@@ -201,7 +201,7 @@ static enum status share_memory(struct isolated *isolated, struct error *err)
 {
     const size_t bytes = ISOLATE_BOARD + isolated->isolate->config.slot_bytes;
     isolated->memory = memfd_create("clpipe-rows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    /* Nobody can make it shorter than what is read of it. */
+    /* Sealed: the worker cannot truncate the shared memory. */
     if (isolated->memory < 0 || ftruncate(isolated->memory, (off_t)bytes) != 0 ||
         fcntl(isolated->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return error_errno(err, STATUS_FAILED, errno, "memfd_create",
@@ -228,7 +228,7 @@ static void isolated_close(struct decode *decode)
 
 /* --- one file -------------------------------------------------------------------------------- */
 
-/* The worker does not answer: because of `code`. */
+/* The worker did not answer, because of `code`. */
 static enum reason crashed(struct isolated *isolated, int code, struct failure *failure)
 {
     int status = end_worker(isolated);
@@ -237,8 +237,9 @@ static enum reason crashed(struct isolated *isolated, int code, struct failure *
     if (WIFEXITED(status) && WEXITSTATUS(status) == WORKER_STARVED)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for the decoder's process");
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        return failure_set(failure, REASON_DECODER_CRASHED,
-                           "the decoder was killed (SIGKILL): by a user, or because memory ran out");
+        return failure_set(
+            failure, REASON_DECODER_CRASHED,
+            "the decoder was killed (SIGKILL): by a user, or because memory ran out");
     if (WIFSIGNALED(status))
         return failure_set(failure, REASON_DECODER_CRASHED, "the decoder crashed: %s (signal %d)",
                            strsignal(WTERMSIG(status)), WTERMSIG(status));
@@ -253,7 +254,7 @@ static enum reason nonsense(struct isolated *isolated, struct failure *failure)
                        "the decoder's process answered what no decoder answers");
 }
 
-/* Until the worker has answered or is gone, where there is a limit; false: the time is up. */
+/* Waits until the worker has answered or died, if there is a time limit; false: timeout. */
 static bool wait_for_answer(struct isolated *isolated)
 {
     struct stop *stop = isolated->isolate->config.stop;
@@ -271,14 +272,14 @@ static bool wait_for_answer(struct isolated *isolated)
     return ready > 0;
 }
 
-/* Could a decoder have said this of a file, or that all went well? */
+/* Is this a valid result of a decoder for a file, success included? */
 static bool is_failure(const struct failure *failure)
 {
     return (unsigned)failure->reason < REASON_COUNT &&
            memchr(failure->message, 0, sizeof failure->message);
 }
 
-/* What everybody behind here counts on. */
+/* Checks what the rest of the program relies on. */
 static bool is_sound(const struct image_info *info, const struct decode_options *options)
 {
     bool known = false;
@@ -292,15 +293,15 @@ static bool is_sound(const struct image_info *info, const struct decode_options 
            info->channels >= 1 && info->channels <= 4;
 }
 
-/* How many rows the shared memory takes behind the first `used` bytes. */
+/* The number of rows that fit into the shared memory after the first `used` bytes. */
 static uint64_t slot_rows(const struct isolated *isolated, const struct image_info *info,
                           uint64_t used)
 {
     return (isolated->isolate->config.slot_bytes - used) / (3 * (uint64_t)info->out_width);
 }
 
-/* Sends a request and waits; fills *failure if the worker had to be ended. Returns how many answers
- * there are, and copies them: what is in the shared memory may change at any time. */
+/* Sends a request and waits; sets *failure if the worker had to be killed. Returns the number of
+ * answers and copies them, since the shared memory may change at any time. */
 static unsigned ask(struct isolated *isolated, struct isolate_answer *answer,
                     const struct isolate_request *request, const int *fds, struct failure *failure)
 {
@@ -314,7 +315,7 @@ static unsigned ask(struct isolated *isolated, struct isolate_answer *answer,
                     isolated->isolate->config.max_seconds);
         return 0;
     }
-    /* The socket's patience ends now and then. */
+    /* A receive timeout, not an error. */
     if (code == 0)
         do
             code = wire_receive(isolated->socket, &done, sizeof done, NULL, 0);
@@ -330,7 +331,7 @@ static unsigned ask(struct isolated *isolated, struct isolate_answer *answer,
     return count;
 }
 
-/* What a worker says comes from a stranger, too. */
+/* Copies a failure from an untrusted worker. */
 static void take_failure(struct failure *failure, const struct failure *theirs)
 {
     *failure = (struct failure){0};
@@ -340,21 +341,20 @@ static void take_failure(struct failure *failure, const struct failure *theirs)
     failure->error_number = theirs->error_number;
 }
 
-/* Is nothing more to be asked about a file? */
+/* Is the file done, without further requests? */
 static bool is_over(const struct isolate_answer *answer)
 {
     return answer->ahead || answer->failure.reason != REASON_NONE;
 }
 
-/* Bytes of the slot that a file's rows take. */
+/* Bytes of the slot taken by a file's rows. */
 static uint64_t rows_ahead(const struct isolate_answer *answer)
 {
     bool there = answer->ahead && answer->failure.reason == REASON_NONE;
     return there ? 3 * (uint64_t)answer->info.out_width * answer->info.out_height : 0;
 }
 
-/* Is this how a decoder answers, about files whose rows are the first in the slot? Returns how many
- * of the answers it is true of. */
+/* Returns how many leading answers are valid, for files whose rows are at the start of the slot. */
 static unsigned count_sound(const struct isolated *isolated, const struct isolate_answer *answer,
                             unsigned count)
 {
@@ -392,7 +392,7 @@ static void isolated_announce(struct decode *decode, const struct decode_file *f
 
 static void describe_file(struct isolate_file *to, const struct blob *blob, const char *path)
 {
-    /* The extension is at the end. */
+    /* Keeps the end, which has the extension. */
     const size_t length = strlen(path), most = sizeof to->name - 1;
     memcpy(to->name, path + (length > most ? length - most : 0), length < most ? length : most);
     to->offset = blob->offset;
@@ -401,8 +401,8 @@ static void describe_file(struct isolate_file *to, const struct blob *blob, cons
     to->mtime_ns = blob->mtime_ns;
 }
 
-/* Sends the worker the announced files, and waits for its answers. Returns how many there are, the
- * first of them to file[begun]; fills *failure if it is 0 or the worker had to be ended. */
+/* Sends the announced files to the worker and waits. Returns the number of answers, for files from
+ * file[begun] on; sets *failure if it is 0 or the worker had to be killed. */
 static unsigned ask_for_files(struct isolated *isolated, uint32_t *asked, struct failure *failure)
 {
     const struct isolate_config *config = &isolated->isolate->config;
@@ -433,8 +433,7 @@ static unsigned ask_for_files(struct isolated *isolated, uint32_t *asked, struct
     return count;
 }
 
-/* Gives the worker all files that it has not seen. What it says of them, or what became of it, is
- * known of at least one afterwards. */
+/* Sends all unsent files to the worker. At least one has a result or failure afterwards. */
 static void begin_files(struct isolated *isolated)
 {
     const double seconds = isolated->isolate->config.max_seconds;
@@ -447,7 +446,7 @@ static void begin_files(struct isolated *isolated)
     if (failure.reason == REASON_NONE && (sound < count || count == 0))
         nonsense(isolated, &failure);
     if (failure.reason != REASON_NONE) {
-        /* It met its end with the first file that is not over. */
+        /* It died on the first file that is not done. */
         sound -= sound > 0 && !is_over(&answer[sound - 1]);
         if (sound < asked || asked == 0)
             answer[sound++] = (struct isolate_answer){.failure = failure};
@@ -504,7 +503,7 @@ static enum reason ask_for_rows(struct isolated *isolated, uint32_t op, uint32_t
     return REASON_NONE;
 }
 
-/* One row that is longer than the slot, in pieces. */
+/* Reads one row that is longer than the slot, in chunks. */
 static enum reason wide_row(struct isolated *isolated, uint8_t *dst, uint64_t row,
                             struct failure *failure)
 {
@@ -529,7 +528,7 @@ static void copy_rows(uint8_t *dst, size_t stride, const uint8_t *src, size_t ro
         memcpy(dst + i * stride, src + i * row, row);
 }
 
-/* Rows that the worker has put into the slot before it was asked for them. */
+/* Copies rows that the worker has decoded ahead. */
 static enum reason copy_known_rows(struct isolated *isolated, uint8_t *dst, size_t stride,
                                    uint32_t rows, struct failure *failure)
 {
@@ -570,7 +569,7 @@ static enum reason isolated_rows(struct decode *decode, uint8_t *dst, size_t str
 static enum reason isolated_end(struct decode *decode, uint64_t digest[2], struct failure *failure)
 {
     struct isolated *isolated = isolated_of(decode);
-    /* The worker has looked behind the last row already. */
+    /* The worker has already checked the data after the last row. */
     (void)failure;
     assert(isolated->state != FILE_NONE && isolated->row == isolated->info.out_height);
     memcpy(digest, isolated->digest, sizeof isolated->digest);
@@ -582,7 +581,7 @@ static void isolated_abort(struct decode *decode)
 {
     struct isolated *isolated = isolated_of(decode);
     struct isolate_request request = {.op = ISOLATE_ABORT};
-    /* A worker that is gone is met when the next file begins. */
+    /* A dead worker is noticed when the next file begins. */
     if (isolated->state == FILE_ASKED)
         wire_send(isolated->socket, &request, sizeof request, NULL, 0);
     isolated->state = FILE_NONE;

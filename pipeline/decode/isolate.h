@@ -1,6 +1,6 @@
 /* isolate.h: decoders in separate processes, for untrusted files.
  *
- *     this process                         template                    workers, one a decoder
+ *     this process                         template                    one worker per decoder
  *     isolate_open ─────── fork ──────────> waits
  *     decode_open_isolated ── "one more" ─> fork ────────────────────> waits
  *     decode_begin ───────── request, descriptors of some files ─────> headers, and rows of small
@@ -8,10 +8,10 @@
  *     decode_rows ────────── request ────────────────────────────────> rows into shared memory
  *     the worker is gone: reason, and a new one before the next file
  *
- * The template is forked while there is one thread and no OpenCL: it forks every worker, also the
+ * The template is forked while there is one thread and no OpenCL; it forks all workers, also the
  * replacement of a dead one. A worker has no descriptors except the template's /dev/null, its end
- * of a socket, its own memory figures and the files that it was given; it has limits (base/sandbox.h),
- * and dies with its parents. Its answers are checked like the content of a file. */
+ * of a socket, its memory statistics and the files sent to it. It has limits (base/sandbox.h) and
+ * dies with its parents. Its answers are as untrusted as a file. */
 #ifndef CLPIPE_DECODE_ISOLATE_H
 #define CLPIPE_DECODE_ISOLATE_H
 
@@ -21,22 +21,22 @@ struct isolate;
 
 struct isolate_config {
     struct decode_options options;
-    /* Each worker passes rows through this many bytes of shared memory. */
+    /* Bytes of shared memory per worker for rows. */
     uint64_t slot_bytes;
-    double max_seconds; /* limit on the wait for a worker, per file; 0: none */
-    bool headers_only;  /* no rows will be asked for */
-    struct stop *stop;  /* once it is overdue, workers are no longer waited for; may be NULL */
+    double max_seconds; /* time limit per file; 0: none */
+    bool headers_only;  /* rows will not be requested */
+    struct stop *stop;  /* when overdue, waiting for workers ends; may be NULL */
 };
 
-/* Forks the template: call it before starting threads. */
+/* Forks the template: call before starting threads. */
 enum status isolate_open(struct isolate **out, const struct isolate_config *config,
                          struct error *err);
 
-/* Ends the template, and the workers with it. Accepts NULLs. */
+/* Ends the template and the workers. Accepts NULL. */
 void isolate_close(struct isolate **isolate);
 
-/* A decoder whose codecs run in a worker of its own. One thread at a time; the template's workers at
- * once. */
+/* A decoder that runs codecs in its own worker process. One thread at a time; the workers of a
+ * template run in parallel. */
 enum status decode_open_isolated(struct decode **out, struct isolate *isolate, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* isolate_wire.c: messages with descriptors. */
+/* isolate_wire.c: messages with file descriptors. */
 #include "decode/isolate_wire.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ int wire_send(int socket, const void *message, size_t size, const int *fds, unsi
     return sent >= 0 ? 0 : errno == ECONNRESET ? EPIPE : errno;
 }
 
-/* Takes the descriptors that came; those that nobody asked for are closed. */
+/* Stores the received descriptors and closes unexpected ones. */
 static void take_fds(struct msghdr *header, int *fds, unsigned fd_count)
 {
     for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at; at = CMSG_NXTHDR(header, at)) {

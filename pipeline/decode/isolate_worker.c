@@ -1,7 +1,7 @@
-/* isolate_worker.c: the processes on the other side: the template, and the workers that it forks.
+/* isolate_worker.c: the child processes: the template, and the workers that it forks.
  *
- * Both have one thread. They know when the process that they work for is gone by the end of their
- * socket; one that is stuck in a codec is killed with its parent. */
+ * Both have one thread. They exit when their socket is closed by the parent; one that is stuck in a
+ * codec is killed with its parent. */
 #include "decode/isolate_worker.h"
 
 #include "base/sandbox.h"
@@ -18,31 +18,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A codec gets what it said it would hold, twice, this, and for each CPU the stack of a thread. */
+/* Memory limit of a codec: twice what it declared, plus this, plus a thread stack per CPU. */
 #define MEMORY_SLACK (64u << 20)
 #define THREAD_BYTES (10u << 20)
-/* A picture that fits into the slot and costs no more than this is decoded without being asked for
- * twice: a question and its answer take as long as a thumbnail. */
+/* A picture that fits into the slot and needs no more memory than this is decoded ahead: a round
+ * trip takes as long as a thumbnail. */
 #define SMALL_MEMORY (1u << 20)
-/* What a worker has beside its pictures may grow slowly: so often its limit is looked at. */
+/* The memory besides pictures may grow slowly, so the limit is renewed this often. */
 #define FILES_A_LIMIT 256
 
 /* --- a worker -------------------------------------------------------------------------------- */
 
 struct worker {
     int socket;
-    struct blob file; /* under way, or BLOB_NOTHING */
+    struct blob file; /* current, or BLOB_NOTHING */
     struct isolate_board *board;
-    uint8_t *slot; /* behind it */
+    uint8_t *slot; /* after `board` */
     uint64_t slot_bytes;
     struct decode *decode;
     struct sandbox sandbox;
-    uint64_t slack;   /* what may be taken beside pictures */
-    unsigned files;   /* since the limit was set */
-    bool large_limit; /* for one large picture */
+    uint64_t slack;   /* allowed besides pictures */
+    unsigned files;   /* since the limit was last set */
+    bool large_limit; /* raised for one large picture */
     struct image_info info;
-    uint32_t row;      /* the next one */
-    uint8_t *wide_row; /* one that does not fit into the slot, or NULL */
+    uint32_t row;      /* next row */
+    uint8_t *wide_row; /* a row that exceeds the slot, or NULL */
 };
 
 static void finish_file(struct worker *worker)
@@ -57,7 +57,7 @@ static uint64_t row_bytes(const struct worker *worker)
     return 3 * (uint64_t)worker->info.out_width;
 }
 
-/* Behind rows: the end of the file, or of the attempt. */
+/* After rows: ends the file if it is complete or has failed. */
 static void rows_done(struct worker *worker, uint32_t rows, struct isolate_answer *answer)
 {
     worker->row += rows;
@@ -93,7 +93,7 @@ static void begin(struct worker *worker, const struct isolate_file *file, int fd
     worker->file.offset = file->offset;
     worker->file.file_bytes = file->file_bytes;
     worker->row = 0;
-    /* Some codecs want all of the file before they say anything. */
+    /* Some codecs read the whole file for the header. */
     uint64_t whole = file->bytes > MEMORY_SLACK / 2 ? file->bytes : 0;
     limit_memory(worker, SMALL_MEMORY + whole);
     if (decode_begin(worker->decode, &worker->file, file->name, &worker->info, &answer->failure) !=
@@ -113,11 +113,11 @@ static void begin(struct worker *worker, const struct isolate_file *file, int fd
     }
 }
 
-/* One file after the other until one is not over. */
+/* Begins files in order until one is not done. */
 static void begin_files(struct worker *worker, const struct isolate_request *request,
                         const int *fds)
 {
-    /* The one before, of which nobody said that it is over. */
+    /* The previous one, if it is still open. */
     decode_abort(worker->decode);
     finish_file(worker);
     uint64_t used = 0;
@@ -156,7 +156,7 @@ static void wide(struct worker *worker, struct isolate_answer *answer)
     rows_done(worker, 1, answer);
 }
 
-/* The requests come from the process that we are a part of: they make sense. */
+/* Requests come from our own process and are trusted. */
 _Noreturn static void serve(struct worker *worker)
 {
     struct isolate_request request;
@@ -197,14 +197,14 @@ _Noreturn static void serve(struct worker *worker)
     _exit(code == EPIPE ? 0 : WORKER_STARVED);
 }
 
-/* The stop word of the options was forked with us, and will never say anything. */
+/* The stop flag in the options is a copy from before the fork and never changes. */
 _Noreturn static void worker_main(int socket, int memory, const struct decode_options *given,
                                   uint64_t slot_bytes, pid_t template)
 {
     struct worker worker = {.socket = socket, .file = BLOB_NOTHING, .slot_bytes = slot_bytes};
     struct decode_options options = *given;
     options.stop = NULL;
-    /* With our parent dies everybody who could want something. */
+    /* The parent is the only user. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != template)
         _exit(0);
@@ -224,7 +224,7 @@ _Noreturn static void worker_main(int socket, int memory, const struct decode_op
 
 /* --- the template ---------------------------------------------------------------------------- */
 
-/* Closes what the program was started with, too. */
+/* Also closes descriptors inherited by the program. */
 static void close_above(int fd)
 {
 #ifdef SYS_close_range
@@ -238,13 +238,11 @@ static void close_above(int fd)
 
 void template_main(int control, const struct decode_options *options, uint64_t slot_bytes)
 {
-    /* What ends a job politely goes to all of its processes; the one that matters tells us. */
-    static const int polite[] = {SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,
-                                 SIGXCPU, SIGHUP,  SIGQUIT};
+    /* Signals that ask a job to end reach all of its processes; the parent decides. */
+    static const int polite[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGHUP, SIGQUIT};
     for (size_t i = 0; i < sizeof polite / sizeof *polite; i++)
         signal(polite[i], SIG_IGN);
-    signal(SIGCHLD,
-           SIG_DFL); /* whoever started us may have ignored it: nobody could be waited for */
+    signal(SIGCHLD, SIG_DFL); /* ignored SIGCHLD may be inherited; wait() needs the default */
     prctl(PR_SET_NAME, "clpipe-isolate");
     for (int fd = 3; fd < control; fd++)
         close(fd);
@@ -254,7 +252,7 @@ void template_main(int control, const struct decode_options *options, uint64_t s
         dup2(nothing, fd);
     if (nothing > 2)
         close(nothing);
-    /* Libraries that load parts of themselves do it now: a worker cannot open them. */
+    /* Makes libraries load their plug-ins now: a worker cannot open files. */
     for (unsigned i = 0; format_at(i); i++)
         ;
     struct template_request request;
@@ -271,7 +269,7 @@ void template_main(int control, const struct decode_options *options, uint64_t s
             }
         } else if (request.pid <= 0 || kill(request.pid, SIGKILL) != 0 ||
                    waitpid(request.pid, &answer.error_number, 0) != request.pid) {
-            answer.error_number = 0; /* one that is ending by itself keeps its own status */
+            answer.error_number = 0; /* a process that is exiting keeps its own status */
         }
         for (int i = 0; i < ISOLATE_FDS; i++)
             if (fds[i] >= 0)

@@ -1,24 +1,22 @@
 /* jpeg.c: JPEG through libjpeg-turbo's libjpeg API.
  *
- * The library's default decoder: accurate integer IDCT (ISLOW) and fancy upsampling. Rows go
- * straight into the caller's memory; only CMYK passes through a row of our own. Errors come back by
- * longjmp.
+ * The library's default decoder: accurate integer IDCT (ISLOW) and fancy upsampling. Rows are
+ * decoded into the caller's memory; only CMYK uses a row buffer. Errors return by longjmp.
  *
- * A warning that data is missing or wrong ends the picture at once: the library would go on with
- * grey, for hours if the header asks for it. When the file ends inside a scan that is `truncated`,
- * otherwise `corrupt`. Warnings about metadata and stray bytes between markers do not count.
- * Progressive and other multi-scan files are read whole before the first row comes out; scans are
- * counted while they are, so that a file cannot buy hours with a megabyte.
+ * Warnings about missing or wrong data fail the picture: the library would fill up with grey, for
+ * hours if the header is large. The reason is `truncated` if the file ends inside a scan, else
+ * `corrupt`. Warnings about metadata and stray bytes between markers are ignored. Progressive and
+ * other multi-scan files are read completely before the first row; scans are limited, so that a
+ * megabyte cannot cost hours.
  *
- * Coefficients are handed out of files of one Huffman-coded scan, whose entropy decoder writes each
- * block once: straight into the caller's memory, by virtual arrays of our own in place of the
- * library's. Such a file is read no further than for pixels, so both ways end alike.
+ * Coefficients are supported for files with one Huffman-coded scan, whose entropy decoder writes
+ * each block once, into the caller's memory: virtual arrays of our own replace the library's. The
+ * file is read as far as for pixels, so failures are the same.
  *
- * A stream is made of the same files, if nothing about them is unusual: jpeg_stream.c.
+ * Streams are supported for the same files if they have no unusual features: jpeg_stream.c.
  *
- * Segments that are wanted are read by functions of our own: the library would keep every one of
- * their kind, and there may be as many as the file has room for.
- */
+ * Metadata segments are read by functions of our own: the library would store every segment of a
+ * type, without a limit. */
 #include "decode/codec.h"
 #include "decode/exif.h"
 #include "decode/icc.h"
@@ -30,21 +28,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h> /* its numbers depend on JPEG_LIB_VERSION: jpeglib.h comes first, above */
+#include <jerror.h> /* depends on JPEG_LIB_VERSION: jpeglib.h comes first, above */
 
 #define SEGMENT_MAX 65533u
-/* --max-scans is for pictures of up to so many pixels; larger ones may have fewer scans, but always
- * this many: each scan goes through all of the picture. */
+/* --max-scans is for pictures of up to this many pixels; larger ones may have fewer scans, but at
+ * least SCANS_ALWAYS: each scan visits the whole picture. */
 #define SCANNED_PIXELS 10000000u
 #define SCANS_ALWAYS   20u
-/* Of "ICC_PROFILE\0", the number of a chunk, and how many there are. */
+/* Bytes of "ICC_PROFILE\0", the chunk's number and the number of chunks. */
 #define ICC_HEAD 14u
 
-/* The blocks of a component in the caller's memory: what the library holds as a virtual array. */
+/* The blocks of a component in the caller's memory, replacing a virtual array of the library. */
 struct block_array {
     JBLOCKROW first;
     JDIMENSION across, down;
-    JBLOCKROW row[MAX_SAMP_FACTOR]; /* that were asked for last */
+    JBLOCKROW row[MAX_SAMP_FACTOR]; /* requested last */
 };
 
 enum { ESCAPE_FAILED = 1, ESCAPE_DONE };
@@ -56,29 +54,29 @@ struct jpeg {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     struct input *input;
-    struct failure *failure; /* of the call under way */
-    bool started, ended;     /* decompression; the end of the file was met */
+    struct failure *failure; /* of the current call */
+    bool started, ended;     /* decompression started; end of the file reached */
     uint32_t max_scans;
     uint8_t *cmyk; /* one row, or NULL */
     uint8_t segment[SEGMENT_MAX];
     bool in_header;
     uint8_t orientation; /* 0: no Exif block yet */
-    /* The profile's chunks as they come, by their numbers. */
+    /* The profile's chunks, by number. */
     struct chunk {
         uint8_t *data;
         size_t size;
     } chunk[256];
-    size_t profile_size; /* of those that are there */
+    size_t profile_size; /* sum of the chunks read so far */
     unsigned chunk_count;
-    bool chunks_broken, wants_icc, managed; /* managed: rows go through icc */
+    bool chunks_broken, wants_icc, managed; /* managed: rows are converted by icc */
     bool has_profile;
     struct icc *icc;
     struct dct_layout dct;
     struct block_array array[DCT_COMPONENTS];
-    unsigned arrays;   /* handed out */
-    bool coefficients; /* are being read, not rows */
+    unsigned arrays;   /* arrays handed out */
+    bool coefficients; /* reading coefficients, not rows */
     struct stream_head stream;
-    uint64_t scan_bytes; /* at most: what is left of the file */
+    uint64_t scan_bytes; /* upper bound: the rest of the file */
 };
 
 const char *codec_jpeg_library(void)
@@ -116,9 +114,9 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
     case JERR_CCIR601_NOTIMPL:
     case JERR_FRACT_SAMPLE_NOTIMPL:
         return REASON_UNSUPPORTED;
-    case JERR_IMAGE_TOO_BIG: /* the library's limit of 65500 a side */
+    case JERR_IMAGE_TOO_BIG: /* library limit: 65500 per side */
         return REASON_TOO_LARGE;
-    case JERR_EMPTY_IMAGE: /* no height: it comes in a DNL segment behind the first scan */
+    case JERR_EMPTY_IMAGE: /* no height: defined by a DNL segment after the first scan */
         if (jpeg->info.image_height == 0 && jpeg->info.image_width > 0 && !jpeg->ended)
             return REASON_UNSUPPORTED;
         return jpeg->ended ? REASON_TRUNCATED : REASON_CORRUPT;
@@ -130,8 +128,8 @@ static enum reason reason_of_error(const struct jpeg *jpeg, int code)
     }
 }
 
-/* Ends the call under way. Once the file has ended the library complains about the end marker that
- * it was given instead of data: that is not worth passing on. */
+/* Fails the current call. After the end of the file the library complains about the end marker that
+ * was inserted; that message is not reported. */
 _Noreturn static void fail(struct jpeg *jpeg, enum reason reason)
 {
     char text[JMSG_LENGTH_MAX];
@@ -154,7 +152,7 @@ static void on_message(j_common_ptr common, int level)
 {
     struct jpeg *jpeg = common->client_data;
     const int code = common->err->msg_code;
-    /* Warnings that leave every pixel as it should be. */
+    /* Warnings that do not affect pixels. */
     const bool benign = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
                         code == JWRN_EXTRANEOUS_DATA || code == JWRN_JPEG_EOF ||
                         code == JWRN_NOT_SEQUENTIAL || code == JWRN_BOGUS_ICC;
@@ -167,8 +165,8 @@ static void on_output(j_common_ptr common)
     (void)common;
 }
 
-/* The arithmetic decoder takes zeros for what is missing and says nothing: encoders may leave out
- * trailing zeros, but only in front of a marker. */
+/* The arithmetic decoder silently reads zeros for missing data: encoders may omit trailing zeros,
+ * but only before a marker. */
 static bool is_cut_arithmetic(const struct jpeg *jpeg)
 {
     return jpeg->ended && jpeg->info.arith_code;
@@ -182,8 +180,8 @@ static uint32_t scans_allowed(uint64_t pixels, uint32_t max_scans)
     return fewer > SCANS_ALWAYS ? (uint32_t)fewer : SCANS_ALWAYS;
 }
 
-/* Called while scans and rows are read: the cap on the number of scans. Coefficients are complete
- * with the one scan; reading them would otherwise go on to the end marker. */
+/* Called while scans and rows are read: limits the number of scans. Coefficients are complete after
+ * one scan; reading would continue to the end marker. */
 static void on_progress(j_common_ptr common)
 {
     struct jpeg *jpeg = common->client_data;
@@ -242,7 +240,7 @@ static void source_skip(j_decompress_ptr info, long count)
 
 /* --- segments -------------------------------------------------------------------------------- */
 
-/* The next bytes, as many as there are. */
+/* Reads up to `size` bytes; returns how many. */
 static size_t take(struct jpeg *jpeg, uint8_t *out, size_t size)
 {
     size_t done = 0;
@@ -261,7 +259,7 @@ static size_t take(struct jpeg *jpeg, uint8_t *out, size_t size)
     return done;
 }
 
-/* A whole segment behind its marker; returns its length without that. */
+/* Reads a whole segment after its marker; returns the length of its data. */
 static size_t take_segment(struct jpeg *jpeg)
 {
     uint8_t length[2] = {0};
@@ -319,7 +317,7 @@ static void drop_chunks(struct jpeg *jpeg)
     jpeg->chunks_broken = false;
 }
 
-/* Puts the profile together, if all of it has come. */
+/* Joins the chunks of the profile if all are there. */
 static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct failure *failure)
 {
     int components = jpeg->info.num_components;
@@ -345,8 +343,8 @@ static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct fail
 
 /* --- the codec ------------------------------------------------------------------------------- */
 
-/* A decompressor for one file: the library keeps tables from file to file, and one that lacks its
- * own would be decoded with those of whatever came before. false: no memory. */
+/* Creates a decompressor for one file: it keeps tables between files, so a file that lacks tables
+ * would be decoded with those of an earlier file. false: no memory. */
 static bool create_decompressor(struct jpeg *jpeg)
 {
     struct failure ignored = {0};
@@ -397,8 +395,8 @@ static void jpeg_reset(void *state)
     jpeg->started = jpeg->ended = jpeg->coefficients = false;
 }
 
-/* Bytes that decoding holds: rows of every component for the upsampler, and, for files of several
- * scans, all coefficients (2 bytes each, whole blocks, rounded up to the sampling factors). */
+/* Bytes needed for decoding: rows of every component for the upsampler and, for multi-scan files,
+ * all coefficients (2 bytes each, whole blocks, rounded up to the sampling factors). */
 static uint64_t memory_needed(struct jpeg_decompress_struct *info)
 {
     uint64_t bytes = 256u << 10;
@@ -476,7 +474,7 @@ static enum reason jpeg_begin(void *state, struct input *input,
     return REASON_NONE;
 }
 
-/* CMYK to RGB: Adobe's files store inverted values, plain ones are inverted first. */
+/* CMYK to RGB: Adobe's files store inverted values; others are inverted first. */
 static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool inverted)
 {
     for (uint32_t x = 0; x < width; x++, src += 4, dst += 3) {
@@ -488,8 +486,8 @@ static void convert_cmyk(uint8_t *dst, const uint8_t *src, uint32_t width, bool 
     }
 }
 
-/* Was everything sent? Only asked of files of several scans that ended without an end marker: every
- * component must have been in some scan and, in progressive files, all bits of all coefficients. */
+/* Is all data there? Checked for multi-scan files without an end marker: every component must be in
+ * some scan and, in progressive files, all bits of all coefficients. */
 static bool is_complete(const struct jpeg_decompress_struct *info)
 {
     for (int c = 0; c < info->num_components; c++) {
@@ -503,7 +501,7 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
     return true;
 }
 
-/* What runs under setjmp is a function of its own, so that no local is clobbered. */
+/* setjmp is in a function of its own, so that no local is clobbered. */
 static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uint32_t rows,
                              struct failure *failure)
 {
@@ -571,10 +569,10 @@ static jvirt_barray_ptr request_array(j_common_ptr common, int pool, boolean zer
 
 static void realize_arrays(j_common_ptr common)
 {
-    (void)common; /* they are there */
+    (void)common; /* nothing to allocate */
 }
 
-/* Each row of blocks is asked for once, to be written. */
+/* Each row of blocks is requested once, for writing. */
 static JBLOCKARRAY access_array(j_common_ptr common, jvirt_barray_ptr pointer, JDIMENSION start,
                                 JDIMENSION count, boolean writable)
 {
@@ -607,7 +605,7 @@ static enum reason jpeg_coefficients(void *state, void *dst, struct failure *fai
     jpeg->info.mem->access_virt_barray = access_array;
     switch (setjmp(jpeg->escape)) {
     case 0:
-        jpeg_read_coefficients(&jpeg->info); /* left by on_progress */
+        jpeg_read_coefficients(&jpeg->info); /* left by longjmp from on_progress */
         return failure_set(failure, REASON_CORRUPT, "the decoder did not end");
     case ESCAPE_DONE:
         break;
@@ -634,7 +632,7 @@ static enum reason jpeg_end(void *state, struct failure *failure)
     struct jpeg *jpeg = state;
     if (is_cut_arithmetic(jpeg))
         return codec_short(jpeg->input, failure, "the file ends early");
-    /* What follows the last row is not read: a missing end marker is no failure. */
+    /* Data after the last row is not read: a missing end marker is no failure. */
     jpeg->input->position = jpeg->input->end - (jpeg->ended ? 0 : jpeg->source.bytes_in_buffer);
     return REASON_NONE;
 }

@@ -1,11 +1,10 @@
-/* jpeg_dct.c: of which files part/dct.c makes the pixels, and whether it does so as the JPEG
- * library here would.
+/* jpeg_dct.c: which files can be decoded by part/dct.c, and whether it agrees with the installed
+ * JPEG library.
  *
- * libjpeg-turbo's SIMD code for x86 is what part/dct.c was written after. Builds without it, other
- * architectures and other libraries agree on photographs, but not where hostile coefficients leave
- * 16 bits. So it is tried: made pictures, a third of them with coefficients of any size, are
- * encoded, decoded by the library, and compared with what the plain C makes of the coefficients.
- */
+ * part/dct.c follows libjpeg-turbo's SIMD code for x86. Builds without it, other architectures and
+ * other libraries agree on photographs, but differ if hostile coefficients overflow 16 bits. This
+ * is tested: synthetic pictures, a third with coefficients of any size, are encoded, decoded by the
+ * library, and compared with the plain C result. */
 #include "decode/jpeg_dct.h"
 
 #include "base/random.h"
@@ -33,7 +32,7 @@ void jpeg_dct_layout(struct dct_layout *layout, struct jpeg_decompress_struct *i
         if (second->h_samp_factor != 1 || second->v_samp_factor != 1 || third->h_samp_factor != 1 ||
             third->v_samp_factor != 1 || across > 2 || down > across)
             return;
-        /* The library upsamples planes of one or two columns otherwise. */
+        /* The library upsamples planes of one or two columns differently. */
         if (across == 2 && info->image_width <= 4)
             return;
     }
@@ -64,7 +63,7 @@ struct trial {
     uint32_t quantization;
 };
 
-/* Sizes that are no multiples of blocks, one of them a single row and column of MCUs more. */
+/* Sizes that are not multiples of blocks; one has a single row and column of MCUs more. */
 static const struct trial trials[] = {
     {45, 39, 2, 2, DCT_YCC, 40, 16},    {33, 17, 2, 1, DCT_YCC, 40, 16},
     {23, 31, 1, 1, DCT_YCC, 40, 16},    {37, 11, 1, 1, DCT_GREY, 40, 16},
@@ -108,7 +107,7 @@ static void encode(struct rig *rig)
     out->image_width = layout->width;
     out->image_height = layout->height;
 #if JPEG_LIB_VERSION >= 70
-    /* It scales, and leaves that to the caller when coefficients are given. */
+    /* The library scales, but with coefficients given the caller sets the size. */
     out->jpeg_width = layout->width;
     out->jpeg_height = layout->height;
     out->min_DCT_h_scaled_size = out->min_DCT_v_scaled_size = DCTSIZE;
@@ -119,7 +118,7 @@ static void encode(struct rig *rig)
     jpeg_set_colorspace(out, layout->colour == DCT_GREY  ? JCS_GRAYSCALE
                              : layout->colour == DCT_YCC ? JCS_YCbCr
                                                          : JCS_RGB);
-    out->optimize_coding = TRUE; /* the usual tables have no codes for large values */
+    out->optimize_coding = TRUE; /* the standard tables have no codes for large values */
     for (int c = 0; c < components; c++) {
         jpeg_component_info *component = &out->comp_info[c];
         unsigned int table[DCT_BLOCK];
@@ -159,7 +158,7 @@ static void decode_by_library(struct rig *rig)
     jpeg_finish_decompress(in);
 }
 
-/* Encodes and decodes; false where the library does not do as it is told. */
+/* Encodes and decodes; false if the library fails. */
 static bool go_through(struct rig *rig)
 {
     rig->out.err = rig->in.err = jpeg_std_error(&rig->errors);

@@ -1,16 +1,16 @@
-/* jpeg_dct.h: which JPEG pictures can be had as DCT coefficients. Inside decode. */
+/* jpeg_dct.h: which JPEG pictures can be read as DCT coefficients. Internal to decode. */
 #ifndef CLPIPE_DECODE_JPEG_DCT_H
 #define CLPIPE_DECODE_JPEG_DCT_H
 
 #include "part/dct.h"
 
 #include <stddef.h>
-#include <stdio.h> /* jpeglib.h needs FILE */
+#include <stdio.h> /* needed by jpeglib.h */
 
 #include <jpeglib.h>
 
-/* After the header has been read: fills a zeroed layout where the coefficients suffice to make the
- * pixels as the library would, by what part/dct.c knows. */
+/* After the header is read: fills a zeroed layout if part/dct.c can compute the library's pixels
+ * from the coefficients. */
 void jpeg_dct_layout(struct dct_layout *layout, struct jpeg_decompress_struct *info);
 
 #endif

@@ -1,8 +1,7 @@
 /* jpeg_stream.c: from the header and the scan of a JPEG file to the payload of part/stream.h.
  *
- * Whatever might make libjpeg complain is refused here or by the decoder of streams, so that the library
- * decides on it; what is between the scan's last block and the marker behind it does not count.
- */
+ * Files that might cause a libjpeg warning are refused here or by the stream decoder and then go to
+ * the library. Bytes between the scan's last block and the next marker are ignored. */
 #include "decode/jpeg_stream.h"
 
 #include <string.h>
@@ -25,7 +24,7 @@ bool jpeg_stream_begin(struct stream_head *head, const struct jpeg_decompress_st
                        const struct dct_layout *layout)
 {
     const jpeg_component_info *first = &info->comp_info[0];
-    /* The only block of an MCU, whatever the factors say; the layout is made of them. */
+    /* A single block per MCU, whatever the factors; the layout assumes 1 x 1. */
     if (layout->colour == DCT_GREY && (first->h_samp_factor != 1 || first->v_samp_factor != 1))
         return false;
     if (info->comps_in_scan != info->num_components)
@@ -46,7 +45,7 @@ bool jpeg_stream_begin(struct stream_head *head, const struct jpeg_decompress_st
     return true;
 }
 
-/* Are there bytes in the buffer, maybe after reading? */
+/* Is there data in the buffer, after reading if necessary? */
 static bool fill(struct jpeg_source_mgr *source, struct input *input)
 {
     if (source->bytes_in_buffer > 0)

@@ -1,12 +1,11 @@
-/* jxl.c: JPEG XL through libjxl: the first frame, on the calling thread. libjxl gives pixels in any
- * order, so a picture is collected in memory of our own unless the caller has room for all of it.
- * Colours come as the file encodes them, unless profiles are to be applied: libjxl makes one for
- * every encoding.
+/* jxl.c: JPEG XL through libjxl: the first frame, on the calling thread. libjxl returns pixels in
+ * any order, so a picture is buffered unless the caller's memory holds all of it. Colours are
+ * returned as encoded in the file unless profiles are applied: libjxl provides one for every
+ * encoding.
  *
- * A small picture may be put together from frames of any size that are never shown, which nothing
- * tells in advance. So libjxl gets at most MEMORY_TIMES as much as pictures of that size need; from
- * 0.11 on it asks us for all of it, before that only for some.
- */
+ * A small picture may be composed of hidden frames of any size, which the header does not tell. So
+ * libjxl may allocate at most MEMORY_TIMES what pictures of that size need; from 0.11 on it uses
+ * our allocator for everything, before that only for a part. */
 #include "decode/codec.h"
 #include "decode/icc.h"
 
@@ -17,9 +16,9 @@
 
 #include <jxl/decode.h>
 
-/* What libjxl holds, as measured: for any picture, whose groups may have 1024 x 1024 pixels, and
- * for each further channel of it; for each pixel; and for each further channel of that. More of
- * these than pictures have are not read: a few bytes of header can ask for any number. */
+/* Bytes that libjxl needs, as measured: per picture (groups may have 1024 x 1024 pixels) and per
+ * additional channel; per pixel and per additional channel of a pixel. Pictures with more channels
+ * than usual are refused: a few bytes of header can ask for any number. */
 enum {
     PICTURE_MEMORY = 16 << 20,
     PLANE_MEMORY = 5 << 20,
@@ -29,7 +28,7 @@ enum {
     MEMORY_TIMES = 2
 };
 
-/* Before what libjxl gets, of which it leaves the alignment as it is. */
+/* Precedes each allocation of libjxl and keeps its alignment. */
 union block {
     size_t bytes;
     max_align_t align;
@@ -37,18 +36,18 @@ union block {
 
 struct jxl {
     JxlDecoder *decoder;
-    uint64_t held, most; /* bytes that libjxl has, and may have */
-    bool refused;        /* it wanted more */
+    uint64_t held, most; /* bytes allocated by libjxl, and its limit */
+    bool refused;        /* the limit was exceeded */
     struct input *input;
-    size_t given; /* bytes of the input's buffer that libjxl has been shown */
+    size_t given; /* bytes of the input's buffer given to libjxl */
     enum alpha_mode alpha;
     uint32_t width, height, row;
-    bool has_alpha, premultiplied, deep; /* deep: 16 bits a sample */
-    uint8_t *pixels, *out;               /* our picture; where pixels go */
+    bool has_alpha, premultiplied, deep; /* deep: 16 bits per sample */
+    uint8_t *pixels, *out;               /* our buffer; destination */
     size_t stride;
     struct icc *icc;
-    bool managed;    /* pixels go through icc */
-    uint8_t *alphas; /* of a stretch of a row, where they do and there is transparency */
+    bool managed;    /* pixels are converted by icc */
+    uint8_t *alphas; /* of a run of pixels, if managed and transparent */
 };
 
 const char *codec_jxl_library(void)
@@ -104,7 +103,7 @@ static void jxl_clear(void *state)
 
 /* --- input ----------------------------------------------------------------------------------- */
 
-/* Takes back what libjxl has not used. */
+/* Takes back the input that libjxl has not used. */
 static size_t release(struct jxl *jxl)
 {
     size_t left = JxlDecoderReleaseInput(jxl->decoder);
@@ -113,7 +112,7 @@ static size_t release(struct jxl *jxl)
     return left;
 }
 
-/* Shows libjxl more than it has seen; false where there is no more. */
+/* Gives libjxl more input; false if there is none. */
 static bool feed(struct jxl *jxl)
 {
     size_t left = release(jxl), have = input_peek(jxl->input, left + 1);
@@ -134,7 +133,7 @@ static enum reason fail(struct jxl *jxl, JxlDecoderStatus status, struct failure
     return failure_set(failure, REASON_CORRUPT, "broken data");
 }
 
-/* Goes on to the next event that is not about input. */
+/* Runs to the next event that is not about input. */
 static JxlDecoderStatus process(struct jxl *jxl)
 {
     JxlDecoderStatus status;
@@ -157,7 +156,7 @@ static bool has_black(const struct jxl *jxl, uint32_t extra)
     return false;
 }
 
-/* libjxl 0.9 has dropped the format from the questions about colours. */
+/* libjxl 0.9 removed the pixel format parameter. */
 #if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
 static const JxlPixelFormat profile_format = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
 #define PROFILE_OF(jxl) (jxl)->decoder, &profile_format, JXL_COLOR_PROFILE_TARGET_DATA
@@ -165,7 +164,7 @@ static const JxlPixelFormat profile_format = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDI
 #define PROFILE_OF(jxl) (jxl)->decoder, JXL_COLOR_PROFILE_TARGET_DATA
 #endif
 
-/* The profile of the pixels that libjxl gives; none is needed where these are sRGB. */
+/* Reads the profile of libjxl's output pixels; not needed if they are sRGB. */
 static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
                                 struct failure *failure)
 {
@@ -244,7 +243,7 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
 
 /* --- pixels ---------------------------------------------------------------------------------- */
 
-/* A stretch of a row, as libjxl has it. */
+/* Receives a run of pixels of a row from libjxl. */
 static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *samples)
 {
     const struct jxl *jxl = user;

@@ -1,9 +1,8 @@
 /* pfm.c: Portable FloatMap, as Paul Debevec describes it: "PF" (RGB) or "Pf" (grey), width, height
  * and scale as text, then 32-bit floats, bottom row first; a negative scale says little-endian.
  *
- * 0.0 to 1.0 becomes 0 to 255, rounded half up; what is outside is cut off, what is no number is 0.
- * The size of the scale is not applied, like everywhere else. Rows are fetched where they lie.
- */
+ * 0.0 to 1.0 become 0 to 255, rounded half up; values outside are clamped, NaN is 0. The scale's
+ * magnitude is ignored, as by other readers. Rows are read at their offsets. */
 #include "decode/codec.h"
 
 #include <stdlib.h>
@@ -19,7 +18,7 @@ struct pfm {
     uint8_t piece[PIECE * 12];
 };
 
-/* The next word of the header and the one blank behind it; false where there is none. */
+/* Reads the next word of the header and the one blank after it; false if there is none. */
 static bool read_word(char *word, size_t room, struct input *input)
 {
     size_t length = 0;
@@ -82,7 +81,7 @@ static uint8_t sample(const uint8_t *p, bool little)
                         : p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24;
     float v;
     memcpy(&v, &bits, sizeof v);
-    if (!(v > 0)) /* not a number is not larger either */
+    if (!(v > 0)) /* also false for NaN */
         return 0;
     return v >= 1 ? 255 : (uint8_t)((double)v * 255 + 0.5);
 }

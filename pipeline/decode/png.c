@@ -1,13 +1,11 @@
-/* png.c: PNG through libpng, with the conversions of docs/features.md done here on raw rows,
- * because libpng's own round differently (and composite in linear light when asked to).
+/* png.c: PNG through libpng. Raw rows are converted here as docs/features.md says, because libpng's
+ * conversions round differently (and can composite in linear light).
  *
- * RGB rows of 8 bits without transparency go straight into the caller's memory. An interlaced
- * picture needs all of its raw rows before the first is complete: that buffer is in info.memory.
- * libpng trusts a chunk's declared length when it allocates; so no chunk is kept but those of
- * bounded size that pixels are made of, and lengths beyond the file are answered at once. Data
- * behind the last row are tolerated only in small amounts: libpng would inflate all of them. A
- * colour profile is read here, too.
- */
+ * RGB rows of 8 bits without transparency are decoded into the caller's memory. An interlaced
+ * picture needs a buffer of all raw rows, counted in info.memory. libpng allocates what a chunk's
+ * length declares; so only chunks of bounded size that pixels depend on are kept, and lengths past
+ * the end of the file fail at once. Only little data is accepted after the last row: libpng would
+ * inflate all of it. Colour profiles are read here, too. */
 #include "decode/codec.h"
 #include "decode/exif.h"
 #include "decode/icc.h"
@@ -19,8 +17,8 @@
 #include <png.h>
 #include <zlib.h>
 
-/* A profile and all else before the picture's data has to begin within the first INPUT_BUFFER
- * bytes. */
+/* The chunks before the picture's data must begin within the first INPUT_BUFFER bytes to be
+ * found. */
 #define ICCP_MAX (ICC_PROFILE_MAX + 1024)
 
 struct png {
@@ -33,18 +31,18 @@ struct png {
     enum alpha_mode alpha;
     uint32_t width, height, row;
     int depth, type;
-    size_t raw_bytes; /* of a row */
+    size_t raw_bytes; /* per row */
     uint8_t *raw;     /* one row, or all of them if interlaced */
     bool interlaced, direct, started;
-    /* Transparency: of palette entries, or one colour (samples of `depth` bits). */
+    /* Transparency: of palette entries, or one transparent colour (samples of `depth` bits). */
     uint8_t palette[256][4];
     bool has_key, has_palette_alpha;
     uint16_t key[3];
-    uint64_t profile_at; /* the content of iCCP in the file, or 0 */
+    uint64_t profile_at; /* file offset of iCCP's content, or 0 */
     uint32_t profile_length;
     struct icc *icc;
-    bool managed;    /* rows go through icc */
-    uint8_t *alphas; /* of a row, where they do and there is transparency */
+    bool managed;    /* rows are converted by icc */
+    uint8_t *alphas; /* of a row, if managed and transparent */
 };
 
 const char *codec_png_library(void)
@@ -108,9 +106,8 @@ static void png_clear(void *state)
     icc_close(&((struct png *)state)->icc);
 }
 
-/* The header's size against --max-pixels, before anything else is believed. It has to come first:
- * libpng skips chunks that it does not read, before the header too. Other damage to the header is
- * libpng's to find. */
+/* Checks the header's size against --max-pixels first. The header must be the first chunk: libpng
+ * skips unknown chunks, even before it. Other damage to the header is found by libpng. */
 static enum reason check_size(struct png *png, const struct decode_options *options,
                               struct failure *failure)
 {
@@ -127,8 +124,8 @@ static enum reason check_size(struct png *png, const struct decode_options *opti
     return REASON_NONE;
 }
 
-/* Walks the chunks before the first IDAT that are already in the buffer: a length that reaches
- * beyond the file is answered before libpng allocates it; orientation and profile are found. */
+/* Scans the chunks before the first IDAT in the buffer: fails for lengths past the end of the file
+ * before libpng allocates them; finds orientation and profile. */
 static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image_info *info,
                               struct failure *failure)
 {
@@ -158,8 +155,8 @@ static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image
     return REASON_NONE;
 }
 
-/* The profile that is deflated in iCCP behind a name and a method; its first bytes say how large it
- * is. NULL: broken, larger than what is used, or there was no memory. */
+/* Inflates the profile in iCCP, after a name and a method; its first bytes have its size. NULL:
+ * damaged, too large, or no memory. */
 static uint8_t *inflate_profile(const uint8_t *chunk, size_t length, size_t *size, bool *no_memory)
 {
     const uint8_t *name_end = memchr(chunk, 0, length < 80 ? length : 80);
@@ -197,7 +194,7 @@ static uint8_t *inflate_profile(const uint8_t *chunk, size_t length, size_t *siz
     return profile;
 }
 
-/* As libpng would, a profile whose checksum is wrong is passed over. */
+/* Like libpng, ignores a profile with a wrong checksum. */
 static enum reason read_profile(struct png *png, uint64_t *memory, struct failure *failure)
 {
     size_t length = png->profile_length, size = 0;
@@ -283,7 +280,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     if (setjmp(png_jmpbuf(png->read)))
         return failure->reason;
     png_set_read_fn(png->read, png, on_read);
-    /* Nothing but what pixels are made of. */
+    /* Keep only chunks that pixels depend on. */
     png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     static const png_byte unwanted[] =
         "cHRM\0gAMA\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0"
@@ -291,7 +288,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, unwanted,
                                 (int)(sizeof unwanted / 5));
     png_set_user_limits(png->read, 0x7fffffff, 0x7fffffff);
-    png_set_chunk_malloc_max(png->read, 0); /* chunks that are skipped may have any length */
+    png_set_chunk_malloc_max(png->read, 0); /* skipped chunks may have any length */
     png_set_benign_errors(png->read, 1);
     png_set_crc_action(png->read, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
     png_read_info(png->read, png->info);
@@ -306,7 +303,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->interlaced = interlace != PNG_INTERLACE_NONE;
     if (png->interlaced)
         png_set_interlace_handling(png->read);
-    /* As libpng will have it after png_read_update_info, which allocates rows and has to wait. */
+    /* The value after png_read_update_info, which allocates rows and must not be called yet. */
     png->raw_bytes =
         (size_t)png->width * png_get_channels(png->read, png->info) * (png->depth == 16 ? 2u : 1u);
     png->direct = !png->interlaced && png->type == PNG_COLOR_TYPE_RGB && png->depth == 8 &&
@@ -325,7 +322,7 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
         if (!png->alphas)
             return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
     }
-    /* libpng holds two filtered rows and inflate's window. */
+    /* libpng's two filtered rows and inflate's window. */
     info->memory += 128u * 1024 + 3ull * png->raw_bytes +
                     (png->interlaced ? (uint64_t)png->raw_bytes * png->height : 0);
     return REASON_NONE;
@@ -336,7 +333,7 @@ static uint32_t to_8_bits(uint32_t v, int depth)
     return depth == 16 ? (v * 255 + 32767) / 65535 : v * 255 / ((1u << depth) - 1);
 }
 
-/* One raw row to RGB; alpha goes to alphas where there are any. */
+/* Converts one raw row to RGB; writes alpha to alphas if there are any. */
 static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
 {
     int bytes = png->depth == 16 ? 2 : 1;
@@ -382,9 +379,8 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
     }
 }
 
-/* One row from libpng. With the last one it inflates all that is left, which may be a thousand
- * times the file: what may still be read is bounded by what a row can take, uncompressed and twice.
- */
+/* Reads one row from libpng. With the last row it inflates all remaining data, maybe a thousand
+ * times the file: the input is limited to twice the uncompressed size of a row. */
 static void read_row(struct png *png, uint8_t *out, bool last)
 {
     if (last)
@@ -392,7 +388,7 @@ static void read_row(struct png *png, uint8_t *out, bool last)
     png_read_row(png->read, out, NULL);
 }
 
-/* All passes of an interlaced picture into memory of our own. */
+/* Reads all passes of an interlaced picture into `raw`. */
 static enum reason read_interlaced(struct png *png, struct failure *failure)
 {
     png->raw = calloc(png->height, png->raw_bytes);

@@ -1,9 +1,8 @@
 /* pnm.c: Netpbm's PBM, PGM, PPM (plain and raw) and PAM, after its manual pages.
  *
- * Read front to back through a small piece of memory. Samples of any maxval m up to 65535 become
- * (v * 255 + m / 2) / m, which at 255 and at 65535 is what other formats do. A sample over the
- * maxval is damage. Of several pictures in a file the first counts.
- */
+ * Read sequentially through a small buffer. Samples with maxval m up to 65535 become (v * 255 + m /
+ * 2) / m, which for 255 and 65535 equals the other formats. A sample above the maxval is an error.
+ * Only the first of several pictures in a file is read. */
 #include "decode/codec.h"
 
 #include <stdlib.h>
@@ -15,7 +14,7 @@ struct pnm {
     struct input *input;
     enum alpha_mode alpha;
     uint32_t width, height, depth, maxval;
-    bool plain, bitmap; /* digits instead of bytes; PBM, where 1 is black */
+    bool plain, bitmap; /* plain: decimal text; bitmap: PBM, 1 is black */
     uint8_t piece[PIECE];
 };
 
@@ -26,7 +25,7 @@ static bool is_blank(int c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The first byte that is neither blank nor in a comment, or -1. */
+/* The first byte that is not a blank or in a comment, or -1. */
 static int skip_blanks(struct input *input)
 {
     int c = input_byte(input);
@@ -41,7 +40,7 @@ static int skip_blanks(struct input *input)
     return c;
 }
 
-/* A decimal number and the one byte behind it. */
+/* Reads a decimal number and the one byte after it. */
 static enum reason read_number(uint32_t *out, struct input *input, struct failure *failure)
 {
     int c = skip_blanks(input);
@@ -77,7 +76,7 @@ static enum reason read_pnm_header(struct pnm *pnm, int kind, struct failure *fa
     return pnm->bitmap ? REASON_NONE : read_number(&pnm->maxval, pnm->input, failure);
 }
 
-/* One line without its end, cut at `room`; false at the end of the file. */
+/* Reads a line without its end, truncated at `room`; false at the end of the file. */
 static bool read_line(struct input *input, char *line, size_t room)
 {
     size_t length = 0;
@@ -166,7 +165,7 @@ static enum reason pnm_begin(void *state, struct input *input, const struct deco
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* A digit of a plain PBM: blanks between them are optional. */
+/* Reads a digit of a plain PBM: blanks between them are optional. */
 static enum reason read_bit(uint32_t *out, struct input *input, struct failure *failure)
 {
     int c = skip_blanks(input);
@@ -184,7 +183,7 @@ static enum reason over_maxval(const struct pnm *pnm, uint32_t v, struct failure
                        pnm->maxval);
 }
 
-/* Samples to a pixel: v has as many as there are. */
+/* Converts the samples v of a pixel. */
 static void put_pixel(uint8_t *dst, const struct pnm *pnm, const uint32_t *v)
 {
     uint32_t a = pnm->depth % 2 ? 255 : pixel_scale(v[pnm->depth - 1], pnm->maxval);

@@ -1,15 +1,14 @@
-/* tiff.c: the first page of TIFF and BigTIFF through libtiff, which reads where the file says, so
- * through reads at offsets of our own.
+/* tiff.c: the first page of TIFF and BigTIFF through libtiff, which reads at offsets through
+ * callbacks.
  *
  * Samples are converted here (tiff_pixels.h): libtiff's RGBA interface rounds differently. It is
- * used for what it alone knows: YCbCr that JPEG did not make, CIE L*a*b*, LogLuv. Rows of strips
- * come one by one; tiles and separate planes as bands of rows, which are in info.memory. What a
- * header may ask for is capped before anything is allocated: all strips or tiles together may take
- * 8 bytes for each pixel that --max-pixels allows, and 16 times what the picture's samples need.
+ * used only for YCbCr without JPEG, CIE L*a*b* and LogLuv. Strips are read row by row; tiles and
+ * separate planes in bands of rows, counted in info.memory. The size is limited before anything is
+ * allocated: all strips or tiles together may take 8 bytes per pixel of --max-pixels, and 16 times
+ * what the picture's samples need.
  *
- * While pixels are read every error that libtiff reports ends the picture, and so do the warnings
- * that stand for missing data; about tags it may complain as it likes.
- */
+ * While pixels are read, every libtiff error fails the picture, and so do warnings about missing
+ * data; complaints about tags are ignored. */
 #include "decode/codec.h"
 #include "decode/icc.h"
 #include "decode/tiff_pixels.h"
@@ -32,17 +31,17 @@ struct tiff {
     uint16_t compression, planar;
     enum how how;
     bool tiled, started;
-    /* A band: `planes` times `across` tiles (or strips) of tile_bytes; rows first to first + count
-     * of the picture are in it. */
+    /* A band: `planes` times `across` tiles (or strips) of tile_bytes each; has rows first to first
+     * + count of the picture. */
     uint32_t tile_width, tile_height, across, planes;
-    size_t tile_bytes, row_bytes; /* of a tile; of a row of it */
+    size_t tile_bytes, row_bytes; /* per tile; per row of a tile */
     uint32_t band_first, band_rows;
     uint8_t *data;
     TIFFRGBAImage rgba;
     bool has_rgba;
     struct icc *icc;
-    bool managed;           /* rows go through icc */
-    uint8_t *inks, *alphas; /* a row of each where they do; NULL: there are none */
+    bool managed;           /* rows are converted by icc */
+    uint8_t *inks, *alphas; /* one row of each if managed; NULL: none */
 };
 
 const char *codec_tiff_library(void)
@@ -80,7 +79,7 @@ static void tiff_clear(void *state)
 
 /* --- the directory --------------------------------------------------------------------------- */
 
-/* A raw photograph's first directory holds a thumbnail or a mosaic: neither is the picture. */
+/* The first directory of a raw photograph is a thumbnail or a mosaic, not the picture. */
 static bool is_raw_photograph(TIFF *file, uint16_t photometric)
 {
     void *version = NULL, *offsets = NULL;
@@ -105,7 +104,7 @@ static void read_palette(struct tiff *tiff)
         for (uint32_t i = 0; i < count; i++)
             max = map[c][i] > max ? map[c][i] : max;
     }
-    /* Some writers leave 8 bits where 16 belong. */
+    /* Some writers store 8-bit values in the 16-bit table. */
     for (int c = 0; c < 3; c++) {
         for (uint32_t i = 0; i < count; i++)
             layout->palette[i][c] = max < 256 ? (uint8_t)map[c][i] : pixel_scale(map[c][i], 65535);
@@ -128,7 +127,7 @@ static void read_alpha(struct tiff *tiff, uint32_t colours)
     }
 }
 
-/* What samples mean, and whether that is something that is known here. */
+/* Reads the meaning of the samples; fails if it is not supported. */
 static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
 {
     struct tiff_layout *layout = &tiff->layout;
@@ -206,7 +205,7 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
     return REASON_NONE;
 }
 
-/* The profile, unless the samples are colours by themselves (L*a*b*, LogLuv). */
+/* Reads the profile, unless the samples are device independent (L*a*b*, LogLuv). */
 static enum reason read_profile(struct tiff *tiff, uint64_t *memory, struct failure *failure)
 {
     static const enum icc_space spaces[] = {[TIFF_BLACK_IS_0] = ICC_GREY,
@@ -234,16 +233,16 @@ static enum reason read_profile(struct tiff *tiff, uint64_t *memory, struct fail
     return REASON_NONE;
 }
 
-/* What reading will take, against what it may take. */
+/* Computes the memory for reading and checks its limits. */
 static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *failure,
                         uint64_t *memory)
 {
-    enum { SLACK = 64 << 20 }; /* for small pictures in large tiles */
+    enum { SLACK = 64 << 20 }; /* allows small pictures in large tiles */
     uint64_t most = max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels + SLACK;
     uint64_t pixels = (uint64_t)tiff->width * tiff->height, tile_bytes, row_bytes, band, all,
              raster = 0;
     uint64_t padded = 16ull * tiff->layout.samples * ((tiff->layout.bits + 7) / 8);
-    if (padded < most / pixels) /* 16 times what the samples take is not padding any more */
+    if (padded < most / pixels) /* over 16 times the samples is no padding */
         most = padded * pixels + SLACK;
     tiff->planes = tiff->planar == PLANARCONFIG_SEPARATE ? tiff->layout.samples : 1;
     tiff->tiled = TIFFIsTiled(tiff->file);
@@ -275,7 +274,7 @@ static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *
     tiff->row_bytes = (size_t)row_bytes;
     if (tiff->how == BY_RGBA)
         raster = 4ull * tiff->width * tiff->tile_height;
-    /* A strip or tile as it is in the file, what its codec holds, where each of them is. */
+    /* A compressed strip or tile, the codec's memory, and the table of offsets. */
     uint64_t packed = tile_bytes + tile_bytes / 2;
     *memory += (1u << 20) + 16 * down * tiff->across * tiff->planes +
                (packed < tiff->source.file_bytes ? packed : tiff->source.file_bytes) +
@@ -343,12 +342,12 @@ static enum reason start(struct tiff *tiff, struct failure *failure)
             return failure->reason ? failure->reason
                                    : failure_set(failure, REASON_UNSUPPORTED, "%s", text);
         tiff->has_rgba = true;
-        tiff->rgba.req_orientation = tiff->rgba.orientation; /* rows as they are stored */
+        tiff->rgba.req_orientation = tiff->rgba.orientation; /* rows as stored */
     }
     return REASON_NONE;
 }
 
-/* libtiff has failed, or has said so. */
+/* The reason if libtiff failed or reported an error. */
 static enum reason outcome(struct tiff *tiff, bool ok, struct failure *failure)
 {
     if (failure->reason == REASON_NONE && !ok)
@@ -379,7 +378,7 @@ static bool read_tiles(struct tiff *tiff)
     return true;
 }
 
-/* The band that row is in. */
+/* Reads the band of the current row. */
 static enum reason read_band(struct tiff *tiff, struct failure *failure)
 {
     uint32_t left = tiff->height - tiff->row;
@@ -397,7 +396,7 @@ static enum reason read_band(struct tiff *tiff, struct failure *failure)
     return outcome(tiff, ok, failure);
 }
 
-/* `count` pixels from x on; with a profile to where icc_row takes them. */
+/* Converts `count` pixels from x on; with a profile, to the input of icc_row. */
 static void put_pixels(uint8_t *dst, const struct tiff *tiff, uint32_t x,
                        const uint8_t *const *planes, uint32_t count)
 {

@@ -1,6 +1,6 @@
-/* tiff_pixels.c: the conversions of docs/features.md for TIFF's kinds of samples. Whatever the
- * order of conversions, depth is reduced first. A premultiplied colour gets the background's share
- * added and nothing else, so no division can make it larger than it was. */
+/* tiff_pixels.c: the conversions of docs/features.md for TIFF's sample types. Depth is reduced
+ * first. Only the background's share is added to a premultiplied colour: without a division it
+ * cannot exceed its range. */
 #include "decode/tiff_pixels.h"
 
 #include "decode/codec.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Sample i of a row whose samples have `bits` bits. */
+/* Sample i of a row with `bits` bits per sample. */
 static uint32_t sample_at(const uint8_t *row, size_t i, uint32_t bits)
 {
     if (bits == 8)
@@ -36,14 +36,14 @@ static uint32_t colours_of(const struct tiff_layout *layout)
     return layout->kind == TIFF_CMYK ? 4 : layout->kind == TIFF_RGB ? 3 : 1;
 }
 
-/* Colour samples as 8 bits. */
+/* Reduces colour samples to 8 bits. */
 static void reduce(uint32_t c[4], const struct tiff_layout *layout, const uint32_t *v)
 {
     for (uint32_t i = 0; i < colours_of(layout); i++)
         c[i] = layout->bits == 8 ? v[i] : pixel_scale(v[i], (1u << layout->bits) - 1);
 }
 
-/* The pixel's colour before alpha; v are its first samples. */
+/* The pixel's colour before alpha; v: its first samples. */
 static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const uint32_t *v)
 {
     uint32_t c[4];
@@ -62,7 +62,7 @@ static void colour_of(uint8_t out[3], const struct tiff_layout *layout, const ui
     }
 }
 
-/* The first samples of pixel x: its colour, or the index of one. */
+/* Reads the first samples of pixel x: its colour, or a palette index. */
 static void samples_of(uint32_t v[4], const struct tiff_layout *layout,
                        const uint8_t *const *planes, size_t x)
 {

@@ -1,5 +1,5 @@
-/* tiff_source.c: what libtiff says and reads. Its messages are texts: what they stand for is told
- * from parts of them. */
+/* tiff_source.c: libtiff's messages and reads. Messages are free text, so substrings decide the
+ * reason. */
 #include "decode/tiff_source.h"
 
 #include "decode/codec.h"
@@ -9,23 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* DIRECTORY_MAX: of all that the first directory holds, which libtiff keeps in memory. The data of
- * tags may lie in one place for all of them; what is more is as if it could not be read, and
- * libtiff goes on without the tag. */
+/* DIRECTORY_MAX limits the first directory's data, which libtiff keeps in memory; tags may share
+ * their data in the file. Reads over the limit fail, and libtiff continues without the tag. */
 enum { ALLOC_MAX = 1 << 30, DIRECTORY_MAX = 16 << 20 };
 
-/* Part of a message, and what it stands for; the first that fits. */
+/* Substring of a message and its reason; the first match counts. */
 static const struct {
     const char *part;
     enum reason reason;
 } meanings[] = {
-    {"Premature EOL", REASON_CORRUPT}, /* a fax row too short, with more rows behind it */
+    {"Premature EOL", REASON_CORRUPT}, /* a short fax row, with more rows following */
     {"remature", REASON_TRUNCATED},
     {"Not enough data", REASON_TRUNCATED},
     {"beyond the", REASON_TOO_LARGE}, /* ALLOC_MAX */
     {"disabled since above", REASON_TOO_LARGE},
     {"exceeds maximum scans", REASON_TOO_MANY_SCANS},
-    {"(0 elements", REASON_CORRUPT}, /* no memory for nothing: an empty directory */
+    {"(0 elements", REASON_CORRUPT}, /* allocation of 0 bytes: an empty directory */
     {"emory", REASON_OUT_OF_MEMORY},
     {"allocat", REASON_OUT_OF_MEMORY},
     {"No space", REASON_OUT_OF_MEMORY},
@@ -64,7 +63,7 @@ static void on_error(struct tiff_source *source, const char *format, va_list arg
         tiff_source_note(source, text);
 }
 
-/* Filled with grey or white and only warned of: data that are missing or wrong. */
+/* Warnings about missing or wrong data, which libtiff replaces by grey or white. */
 static void on_warning(struct tiff_source *source, const char *format, va_list arguments)
 {
     char text[160];
@@ -91,7 +90,7 @@ static int on_warning_of(TIFF *file, void *user, const char *module, const char 
     return 1;
 }
 #else
-/* Before 4.5 there is one handler for everybody, which is told whose file it is. */
+/* Before 4.5 there is one global handler, with the file as an argument. */
 static void on_any_error(thandle_t user, const char *module, const char *format, va_list list)
 {
     (void)module;
@@ -161,7 +160,7 @@ static toff_t on_size(thandle_t user)
 
 TIFF *tiff_source_open(struct tiff_source *source)
 {
-    static const char mode[] = "rmO"; /* no mmap; offsets of strips only when they are wanted */
+    static const char mode[] = "rmO"; /* no mmap; read strip offsets on demand */
 #if TIFFLIB_VERSION >= 20221213
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
     if (!options)

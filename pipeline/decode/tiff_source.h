@@ -1,4 +1,4 @@
-/* tiff_source.h: a file as libtiff sees it, through reads at offsets of our own. Inside decode. */
+/* tiff_source.h: a file for libtiff, read at offsets through callbacks. Internal to decode. */
 #ifndef CLPIPE_DECODE_TIFF_SOURCE_H
 #define CLPIPE_DECODE_TIFF_SOURCE_H
 
@@ -12,18 +12,17 @@
 struct tiff_source {
     struct input *input;
     struct failure *failure; /* of the current call */
-    bool reading;            /* pixels: errors count */
-    bool ended;              /* a read reached beyond the end of the file */
-    bool opening;            /* the directory is read */
+    bool reading;            /* reading pixels: errors count */
+    bool ended;              /* a read reached past the end of the file */
+    bool opening;            /* reading the directory */
     uint64_t directory_bytes;
     uint64_t position, file_bytes;
 };
 
-/* Opens the first directory; NULL if none can be read. The source must not move until the file is
- * closed. */
+/* Opens the first directory; NULL on failure. The source must not move until the file is closed. */
 TIFF *tiff_source_open(struct tiff_source *source);
 
-/* Makes a failure from a message, unless there is one already. */
+/* Sets a failure from a message, unless one is set. */
 void tiff_source_note(struct tiff_source *source, const char *text);
 
 #endif

@@ -1,11 +1,9 @@
-/* webp.c: WebP through libwebp; of an animation the first frame on its canvas.
+/* webp.c: WebP through libwebp; for animations, the first frame on its canvas.
  *
- * libwebp wants the data in one piece and gives the picture in one piece. The container is walked
- * here (RIFF, see Google's WebP container specification): it says where the first frame, the Exif
- * block and the colour profile are, and a file that is shorter than it claims is answered before
- * anything is read.
- * An opaque picture that is asked for at once goes straight into the caller's memory.
- */
+ * libwebp takes all data and returns the whole picture at once. The container (RIFF, see Google's
+ * WebP container specification) is parsed here for the offsets of the first frame, the Exif block
+ * and the colour profile; a file shorter than its header says fails before it is read. An opaque
+ * picture is decoded into the caller's memory if all rows are requested at once. */
 #include "decode/codec.h"
 #include "decode/exif.h"
 #include "decode/icc.h"
@@ -18,20 +16,20 @@
 #include <webp/decode.h>
 
 enum { VP8X_ICC = 0x20, VP8X_ALPHA = 0x10, VP8X_EXIF = 0x08, VP8X_ANIMATION = 0x02 };
-enum { CHUNKS_MAX = 65536, EXIF_MAX = 65536 }; /* metadata behind that are not looked for */
+enum { CHUNKS_MAX = 65536, EXIF_MAX = 65536 }; /* limits of the search for metadata */
 
 struct webp {
     struct input *input;
     enum alpha_mode alpha;
     uint32_t width, height, row;
     bool has_alpha, animated;
-    uint64_t data_at, data_size; /* what libwebp gets */
+    uint64_t data_at, data_size; /* the data for libwebp */
     uint32_t left, top, frame_width, frame_height;
     uint8_t *pixels; /* RGBA of the frame */
-    bool direct;     /* the caller has all rows */
+    bool direct;     /* the caller's memory holds all rows */
     struct icc *icc;
-    bool managed;    /* rows go through icc */
-    uint8_t *alphas; /* of a row, where they do */
+    bool managed;    /* rows are converted by icc */
+    uint8_t *alphas; /* of a row, if managed */
 };
 
 const char *codec_webp_library(void)
@@ -113,7 +111,7 @@ static enum reason read_profile(struct webp *webp, uint64_t at, uint32_t size, u
     return failure->reason;
 }
 
-/* The frame's place on the canvas; what libwebp gets is the frame alone. */
+/* Reads the frame's position on the canvas; libwebp gets only the frame. */
 static enum reason read_frame_header(struct webp *webp, uint64_t at, uint32_t size,
                                      struct failure *failure)
 {
@@ -205,7 +203,7 @@ static enum reason webp_begin(void *state, struct input *input,
     info->channels = webp->has_alpha ? 4 : 3;
     info->profile = options->icc ? webp->managed && icc_differs(webp->icc) : flags & VP8X_ICC;
     info->scale_ignored = options->scale > 1;
-    /* The file, RGBA, and what the lossless decoder holds. */
+    /* The file, RGBA, and memory of the lossless decoder. */
     info->memory += webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
     return REASON_NONE;
 }
