@@ -1,4 +1,5 @@
-/* chain.c: opens and proves the steps of a plan, and places parts in arenas and tables. */
+/* chain.c: opens and proves the steps of a plan, and allocates space for parts in arenas and
+ * tables. */
 #include "staging/chain.h"
 
 #include "base/log.h"
@@ -12,12 +13,12 @@ static uint64_t share(uint64_t bytes, uint32_t percent)
     return (bytes * percent + 99) / 100;
 }
 
-/* Any number that percentages divide. */
+/* A slot size for computing ratios, divisible by 100. */
 #define UNIT 3600u
-/* Of a device's memory, for scratch that does not depend on slots. */
+/* Scratch that does not depend on slots gets at most 1 / WORK_SHARE of a device's memory. */
 #define WORK_SHARE 8u
 
-/* How many slots of UNIT bytes would take as much memory. */
+/* The number of slots of UNIT bytes with as much memory. */
 static uint32_t slots_for(uint64_t bytes)
 {
     return (uint32_t)((bytes + UNIT - 1) / UNIT);
@@ -27,7 +28,7 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
                        const struct ocl_device *device, uint64_t memory, bool lean,
                        struct error *err)
 {
-    int place[STEP_NODES_MAX]; /* of the plan's nodes in the chain */
+    int place[STEP_NODES_MAX]; /* index of the plan's nodes in the chain */
     memset(chain, 0, sizeof *chain);
     chain->words = plan->words;
     chain->overlap = step_plan_overlap(plan);
@@ -36,7 +37,7 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
         const struct step_node *wanted = &plan->node[i];
         const struct step *step = wanted->step;
         const int input = wanted->input < 0 ? -1 : place[wanted->input];
-        assert(!step->refuses || step->takes != PAYLOAD_RGB); /* the host could do no more */
+        assert(!step->refuses || step->takes != PAYLOAD_RGB); /* no fallback on the host */
         const bool dear = lean && step->otherwise && step->arena_percent > 100;
         if (dear || (step->possible && !step->possible(device, wanted->parameter))) {
             if (!step->otherwise)
@@ -101,7 +102,7 @@ enum status chain_allocate(struct chain *chain, struct ocl_context *context, uin
         const uint64_t scratch =
             node->work_bytes ? node->work_bytes : share(bytes, node->step->scratch_percent);
         node->arena_bytes = share(bytes, node->step->arena_percent);
-        if (node->arena_bytes > UINT32_MAX) /* offsets have 32 bits */
+        if (node->arena_bytes > UINT32_MAX) /* offsets are 32 bits */
             return error_set(err, STATUS_FAILED, "the step '%s' needs smaller slots",
                              node->step->name);
         if (scratch > 0 && ocl_buffer(&node->scratch, context, CL_MEM_READ_WRITE, (size_t)scratch,
@@ -155,7 +156,7 @@ bool chain_takes(const struct chain *chain, enum payload payload, bool proven)
         const struct step *step = chain->node[i].step;
         const bool usable = !proven || chain->node[i].ready;
         if (step->takes == payload && step->gives == PAYLOAD_VALUES && !usable)
-            return false; /* they would be missing */
+            return false; /* its values would be missing */
         if (step->takes == payload && step->gives != PAYLOAD_VALUES && usable)
             payload = step->gives;
     }

@@ -1,16 +1,15 @@
-/* ring.c: processing of full slots: the thread that serves a lane.
+/* ring.c: the lane thread, which processes full slots.
  *
  *   FREE ──(first part)──> FILLING ──(full | idle device | end)──> SEALED ──(last part in)──> BUSY
  *    ▲      decode threads, under the lock                              lane thread             │
  *    └───────────────────────────────────── the device is done ─────────────────────────────────┘
  *
- * A slot that is filling while its device is idle is sealed after IDLE_NS, so no part waits for
- * others that do not come (the last images of a run, a slow disk, a huge image that keeps every
- * decode thread busy).
+ * A slot that is filling while its device is idle is sealed after IDLE_NS, so no part waits long
+ * for others that come late (the last images of a run, a slow disk, a huge image that occupies
+ * every decode thread).
  *
- * How far a failed device got is unknown. No part of a slot is delivered before the whole slot has
- * been counted, so its parts are given back as lost.
- */
+ * The progress of a failed device is unknown. Parts are delivered only after the whole slot has
+ * finished, so all parts of an unfinished slot are reported as lost. */
 #include "staging/ring.h"
 
 #include "base/clock.h"
@@ -21,7 +20,7 @@
 #include <string.h>
 
 #define IDLE_NS (10 * 1000000ll)
-/* Parts of a slot, before the lane thread looks whether the device can be given something. */
+/* Parts delivered before the lane thread checks again whether it can submit a slot. */
 #define DELIVERED_AT_ONCE 64u
 
 /* --- states ---------------------------------------------------------------------------------- */
@@ -78,7 +77,7 @@ bool ring_is_empty(const struct lane *lane)
 
 /* --- the lane thread ------------------------------------------------------------------------- */
 
-/* The device's word that a slot is the host's again: posts it to the lane thread. */
+/* Event callback: the host owns the slot again. Notifies the lane thread. */
 static void slot_done(cl_int result, void *context)
 {
     struct slot *slot = context;
@@ -93,8 +92,8 @@ static void slot_done(cl_int result, void *context)
     pthread_mutex_unlock(&lane->staging->lock);
 }
 
-/* Delivers some parts of a finished slot, and frees it behind the last one. Called and returns with the
- * lock, which it drops. */
+/* Delivers some parts of a finished slot, and frees it after the last one. Called with the lock
+ * held; releases it meanwhile. */
 static enum status deliver_some(struct lane *lane, struct slot *slot, struct error *err)
 {
     struct staging *staging = lane->staging;
@@ -135,7 +134,7 @@ static enum status deliver_some(struct lane *lane, struct slot *slot, struct err
     return STATUS_OK;
 }
 
-/* Starts a ready slot on the device. Called and returns with the lock, which it drops. */
+/* Submits a ready slot to the device. Called with the lock held; releases it meanwhile. */
 static enum status start_slot(struct lane *lane, struct slot *slot, struct error *err)
 {
     struct staging *staging = lane->staging;
@@ -157,7 +156,7 @@ static enum status serve(struct lane *lane, struct error *err)
     lane->built = true;
     pthread_cond_broadcast(&staging->room);
     while (status == STATUS_OK && !staging->aborted) {
-        if (lane->ready) { /* first: the device waits for it */
+        if (lane->ready) { /* first, so that the device does not wait */
             struct slot *slot = lane->ready;
             lane->ready = slot->next;
             status = start_slot(lane, slot, err);
@@ -175,7 +174,7 @@ static enum status serve(struct lane *lane, struct error *err)
         } else if (lane->filling && lane->busy == 0) {
             cond_wait_until(&staging->event, &staging->lock, clock_now() + IDLE_NS);
         } else if (lane->busy == 0) {
-            /* A decode thread that begins to fill a slot does not signal it: look now and then. */
+            /* A decode thread that starts to fill a slot does not signal it: poll. */
             cond_wait_until(&staging->event, &staging->lock, clock_now() + 2 * IDLE_NS);
         } else {
             pthread_cond_wait(&staging->event, &staging->lock);
@@ -185,8 +184,8 @@ static enum status serve(struct lane *lane, struct error *err)
     return status;
 }
 
-/* With the lock, which it drops: gives back what the slots of a failed lane hold, once the decode
- * threads have handed in what they are writing. */
+/* Reports the parts in slots of a failed lane as lost, after decode threads have submitted those
+ * that they are writing. Called with the lock held; releases it meanwhile. */
 static void give_back(struct lane *lane)
 {
     struct staging *staging = lane->staging;
@@ -207,7 +206,7 @@ static void give_back(struct lane *lane)
     pthread_cond_broadcast(&staging->room);
 }
 
-/* Is there, or may there be, work for the lane? */
+/* Does the lane have work, or may it get some? */
 static bool is_needed(struct lane *lane)
 {
     struct staging *staging = lane->staging;
@@ -245,7 +244,7 @@ void *ring_serve(void *argument)
     return NULL;
 }
 
-/* --- slots that are allocated while others are in use ---------------------------------------- */
+/* --- allocation of slots during the run ------------------------------------------------------ */
 
 enum status ring_allocate(struct lane *lane, struct error *err)
 {

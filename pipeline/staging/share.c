@@ -1,23 +1,21 @@
-/* share.c: chooses among several devices for the next part.
+/* share.c: chooses the device for the next part.
  *
  * The part goes to the device that would finish it first: (bytes in its slots + bytes of the part)
- * / its rate, measured from its last slots. A device twice as fast gets twice as much, and one that
- * is a hundred times slower gets nothing that a faster one would count sooner, even after a wait.
- * Streams, which are smaller, count with the bytes of their pixels. No device has more in its slots than
- * it counts in HORIZON seconds, so none delays the others for longer, be it with the last images of a
- * run or with one that the store waits for.
+ * / its rate, measured on its last slots. So a device that is twice as fast gets twice as much, and
+ * a very slow one gets nothing that a faster one would finish sooner, even after a wait. Streams
+ * count with the bytes of their pixels. A device's slots have at most the work of HORIZON seconds,
+ * which bounds how long it can delay the end of the run or an image that the store waits for.
  *
- * A device's rate is measured with parts of PROBE_BYTES, one at a time; its first slot does not
- * count, since runtimes defer work until then. A device that is not chosen is probed again when it
- * has been idle for PROBE_IDLE times as long as its last slot took, so that one that was slow for a
- * moment comes back, and a slow one costs little. A device that is not open yet, or still builds its
- * kernels, gets nothing while there are others.
+ * A device's rate is measured with parts of PROBE_BYTES, one at a time; the first slot is ignored,
+ * since runtimes defer work until then. A device that is not chosen is probed again after being
+ * idle for PROBE_IDLE times the time of its last slot, so a temporarily slow one recovers, and a
+ * slow one costs little. A device that is not open yet or still builds its kernels gets nothing
+ * while there are others.
  *
- * Devices of one kind are as fast as each other until measured, so they need no such probes, and while none
- * of them has built its kernels those that are open get pixels as a single one does.
+ * Equal devices are assumed to be equally fast until measured and need no probes; while none of
+ * them has built its kernels, open ones get pixels as a single device would.
  *
- * A single device, or the last one that has not failed, gets everything once it is open.
- */
+ * A single device, or the last one that has not failed, gets everything as soon as it is open. */
 #include "staging/ring.h"
 
 #include "base/clock.h"
@@ -36,7 +34,7 @@ unsigned share_alive(const struct staging *staging)
     return alive;
 }
 
-/* All lanes that have not failed have devices of one kind. */
+/* Do all lanes that have not failed have equal devices? */
 static bool are_alike(const struct staging *staging)
 {
     unsigned number = 0;
@@ -51,7 +49,8 @@ static bool are_alike(const struct staging *staging)
     return true;
 }
 
-/* The rate of a lane that was not measured yet: that of another one; 0: none was. Lanes are alike. */
+/* The highest rate measured so far, for a lane that was not measured; 0: none. All devices are
+ * equal. */
 static double rate_of_others(const struct staging *staging)
 {
     double rate = 0;
@@ -91,7 +90,7 @@ struct lane *share_choose(uint64_t *bytes, const struct staging *staging)
         const double rate = lane->rate > 0 ? lane->rate : others;
         if (rate == 0 && !alike)
             continue;
-        /* Without any rate whoever has least; not what HORIZON is about. */
+        /* Without any measured rate, the lane with the least work; HORIZON does not apply. */
         const double seconds = (double)(lane->pending + *bytes) / (rate > 0 ? rate : UNKNOWN_RATE);
         if (!best || seconds < least) {
             best = lane;

@@ -1,14 +1,13 @@
-/* slot.c: the size of slots, their buffers, and their round trip through the three queues.
+/* slot.c: the size of slots, their buffers, and their commands on the three queues.
  *
  * Copied (discrete devices):
  *   upload queue:   write tables, write parts ─ event U
  *   compute queue:  zero the values, steps (wait U) ─ event K
- *   read queue:     read values (wait K) ─ event R, whose callback ends the round trip
+ *   read queue:     read values (wait K) ─ event R, whose callback returns the slot
  * Shared memory: the host zeroes the values and unmaps them; tables and parts are unmapped instead of
- * written, all are mapped instead of read; nothing is copied.
+ * written, and mapped instead of read; nothing is copied.
  *
- * Every queue is flushed before another waits on its event (OpenCL 1.2, 5.13).
- */
+ * Every queue is flushed before another waits on its event (OpenCL 1.2, 5.13). */
 #include "staging/slot.h"
 
 #include "base/minmax.h"
@@ -16,21 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CPU devices read a slot out of the cache that the decoder left it in. */
+/* CPU devices read a slot from the cache, where the decoder has just written it. */
 #define SLOT_BYTES_SHARED  (8ull << 20)
 #define SLOT_BYTES_COPIED  (32ull << 20)
 #define SLOT_COUNT_DEFAULT 4u
-/* One for so many threads: each holds a part, which keeps its slot from the device. */
+/* One slot per this many threads: each thread may hold a part, which keeps its slot from the
+ * device. */
 #define SLOT_THREADS    4u
 #define SLOT_COUNT_MOST 16u
 #define SLOT_BYTES_MANY (16ull << 20)
-/* Of a device's memory, for slots that are larger than usual, and their arenas. */
+/* Larger slots and their arenas get at most 1 / LARGER_SLOTS_SHARE of a device's memory. */
 #define LARGER_SLOTS_SHARE 4u
 #define PARTS_MAX          4096u
 
 /* --- size ------------------------------------------------------------------------------------ */
 
-/* Counters take up to a quarter of a slot's bytes more. */
+/* Values take up to a quarter of a slot's bytes more. */
 static uint64_t bytes_within(uint64_t host_memory, unsigned buffers)
 {
     return host_memory * 4 / 5 / buffers;
@@ -52,8 +52,8 @@ uint64_t slot_bytes_least(const struct step_plan *plan)
     return max_u64(SLOT_BYTES_MIN, 2 * step_plan_least_part(plan));
 }
 
-/* More than usual for many threads, as far as there is memory for slots that are not small. larger: what
- * slots should have, or 0. */
+/* More slots for many threads, if there is memory for slots of useful size. larger: preferred slot
+ * size, or 0. */
 static unsigned slots_for_threads(const struct staging_config *config, uint64_t larger)
 {
     const uint64_t bytes = max_u64(larger, SLOT_BYTES_MANY);
@@ -77,7 +77,7 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     const unsigned buffers = count + chain->slot_sizes;
     if (larger > usual && !config->slot_bytes)
         most = min_u64(most, device->global_memory / LARGER_SLOTS_SHARE / buffers);
-    /* The largest arena is one buffer, in which offsets have 32 bits. */
+    /* The largest arena is one buffer with 32-bit offsets. */
     most = min_u64(most, min_u64(device->max_allocation, UINT32_MAX) / chain->largest);
     if (config->device_memory)
         most = min_u64(most, (config->device_memory - min_u64(chain->work_bytes, config->device_memory)) /
@@ -152,7 +152,7 @@ void slot_clear(struct slot *slot, struct slot_queues queues)
 
 /* --- commands -------------------------------------------------------------------------------- */
 
-/* Writes what is used of a node's table, list by list. */
+/* Uploads the used entries of a node's table, list by list. */
 static enum status upload_table(struct slot *slot, unsigned index, struct ocl_queue *queue,
                                 const struct slot_shape *shape, const struct chain_node *node,
                                 struct error *err)
@@ -178,7 +178,7 @@ static enum status unmap(struct slot_array *array, struct ocl_queue *queue, cons
     return ocl_enqueue_unmap(queue, tag, array->device, host, OCL_NO_WAITS, event, err);
 }
 
-/* Gives the inputs to the device; the last command's event is slot->upload_event. */
+/* Passes the inputs to the device; the last command's event is slot->upload_event. */
 static enum status give_inputs(struct slot *slot, struct ocl_queue *queue,
                                const struct slot_shape *shape, const struct chain *chain,
                                struct error *err)
@@ -206,7 +206,7 @@ static enum status map(struct slot_array *array, struct ocl_queue *queue, const 
                            waits, event, err);
 }
 
-/* Takes everything back; the last command's event is slot->read_event. */
+/* Returns everything to the host; the last command's event is slot->read_event. */
 static enum status take_back(struct slot *slot, struct ocl_queue *queue,
                              const struct slot_shape *shape, const struct chain *chain,
                              struct ocl_waits computed, struct error *err)
@@ -227,7 +227,7 @@ static enum status take_back(struct slot *slot, struct ocl_queue *queue,
                &slot->read_event, err);
 }
 
-/* Runs the steps; *last is the last command's event, where there is one. */
+/* Enqueues the steps; *last is the last command's event if there is one. */
 static enum status run_steps(const cl_event **last, struct slot *slot, struct ocl_queue *queue,
                              const struct slot_shape *shape, struct chain *chain, struct error *err)
 {
@@ -257,8 +257,8 @@ static enum status run_steps(const cl_event **last, struct slot *slot, struct oc
     return STATUS_OK;
 }
 
-/* Zeroes the values. Of shared ones the host does it, faster than drivers of CPUs do: delivery leaves
- * rows zeroed, so only those that are used for the first time remain. */
+/* Zeroes the values. Shared ones are zeroed by the host, which is faster than CPU drivers; delivery
+ * leaves rows zeroed, so only rows used for the first time remain. */
 static enum status clear_values(struct slot *slot, struct ocl_queue *queue, bool shared,
                                 size_t row_bytes, struct error *err)
 {
@@ -277,7 +277,7 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
                          const struct slot_shape *shape, struct chain *chain,
                          void (*done)(cl_int status, void *context), struct error *err)
 {
-    /* The compute queue is in order: its last command stands for all. */
+    /* The compute queue is in order: waiting for its last command suffices. */
     const cl_event *last = &slot->upload_event;
     if (clear_values(slot, queues.compute, shape->shared, chain->words * sizeof(uint32_t), err) !=
             STATUS_OK ||
@@ -287,7 +287,7 @@ enum status slot_enqueue(struct slot *slot, struct ocl_context *context, struct 
         ocl_flush(queues.compute, err) != STATUS_OK ||
         take_back(slot, queues.read, shape, chain, (struct ocl_waits){1, last}, err) != STATUS_OK)
         return STATUS_FAILED;
-    slot->watched = true; /* cleared by `done`, which may come before the next line ends */
+    slot->watched = true; /* cleared by `done`, which may run before the next statement ends */
     if (ocl_on_complete(context, slot->read_event, done, slot, err) != STATUS_OK) {
         slot->watched = false;
         return STATUS_FAILED;

@@ -1,8 +1,7 @@
 /* staging.c: opens and closes lanes; the interface of slots to decode threads.
  *
  * One lock guards all states; it is held for microseconds, and pixels are written without it. A
- * decode thread waits for space only while it holds no part, so a sealed slot always becomes ready.
- */
+ * decode thread that holds a part never waits for space, so every sealed slot becomes ready. */
 #include "staging/staging.h"
 
 #include "staging/ring.h"
@@ -13,7 +12,7 @@
 #include "base/minmax.h"
 #include "base/parse.h"
 
-/* Allocated before anything is decoded; pinning takes longer than filling. */
+/* Slots allocated before decoding starts; pinning memory takes longer than filling it. */
 #define SLOTS_FIRST 2u
 
 #include <pthread.h>
@@ -21,10 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the decode threads' side ---------------------------------------------------------------- */
+/* --- interface of the decode threads --------------------------------------------------------- */
 
-/* Cuts the rows of packed pixels short so that they take no more than `bytes`, where there are more
- * than one and the overlap. */
+/* Reduces the rows of packed pixels to at most `bytes`, but not below one row and the overlap. */
 static void cut_rows(struct part_shape *shape, uint64_t bytes)
 {
     const uint32_t least = shape->overlap + 1;
@@ -34,8 +32,8 @@ static void cut_rows(struct part_shape *shape, uint64_t bytes)
     part_set_rgb(shape);
 }
 
-/* Finds out what a part takes: of a lane's bytes, or, `coded`, all of the picture in that payload.
- * Rows are cut short until they fit into an empty slot. False: what is coded does not. */
+/* Computes the space that a part needs in a lane's slot; `coded`: a whole picture in that payload.
+ * Reduces rows until the part fits into an empty slot. False: a coded picture does not fit. */
 static bool size_part(struct staging_part *part, const struct lane *lane,
                       const struct part_shape *pixels, uint64_t bytes,
                       const struct part_shape *coded)
@@ -57,7 +55,7 @@ static bool size_part(struct staging_part *part, const struct lane *lane,
     }
 }
 
-/* With the lock: does the part fit into the slot? */
+/* Does the part fit into the slot? With the lock held. */
 static bool fits(const struct staging_part *part, const struct slot *slot)
 {
     const struct lane *lane = slot->lane;
@@ -66,7 +64,7 @@ static bool fits(const struct staging_part *part, const struct slot *slot)
            chain_fits(&lane->chain, &part->chain, &slot->use, lane->shape.parts);
 }
 
-/* With the lock: gives the part its place. */
+/* Allocates the part's space in the slot. With the lock held. */
 static void place(struct staging_part *part, struct slot *slot)
 {
     struct lane *lane = slot->lane;
@@ -84,7 +82,7 @@ static void place(struct staging_part *part, struct slot *slot)
     slot->used_bytes = (uint32_t)end;
 }
 
-/* The first of the coded payloads from `at` on that the lane accepts; `count`: none. */
+/* The index of the first coded payload from `at` on that the lane accepts; `count`: none. */
 static unsigned choose_coded(const struct lane *lane, const struct part_shape *coded, unsigned at,
                              unsigned count)
 {
@@ -93,11 +91,11 @@ static unsigned choose_coded(const struct lane *lane, const struct part_shape *c
     return at;
 }
 
-/* What a part was sized for: nothing yet without a lane. */
+/* What a part was sized for; zero before a lane was chosen. */
 struct sized {
     const struct lane *lane;
     uint64_t bytes;
-    bool coded; /* it was looked for a coded payload that fits */
+    bool coded; /* coded payloads that fit were tried */
 };
 
 /* Sizes the part for a lane that should get `bytes` of the `whole`. */
@@ -117,7 +115,8 @@ static void size_for(struct staging_part *part, struct sized *sized, struct lane
     *sized = (struct sized){lane, bytes, wants};
 }
 
-/* With the lock: waits until there may be room; false: the caller had better do something else. */
+/* Waits until there may be space; false: the caller should use the time otherwise. With the lock
+ * held. */
 static bool wait_for_room(struct staging *staging, const struct lane *lane,
                           struct staging_else *otherwise, int64_t *deadline)
 {
@@ -145,7 +144,7 @@ bool staging_acquire(struct staging *staging, struct staging_part *part,
     bool going = false;
     if (otherwise)
         otherwise->full = false;
-    /* One lane gets everything: that is known without the lock. */
+    /* A single lane gets everything: no lock needed. */
     if (staging->lane_count == 1)
         size_for(part, &sized, &staging->lane[0], pixels, whole, whole, coded, coded_count);
     pthread_mutex_lock(&staging->lock);
@@ -228,8 +227,8 @@ void staging_abort(struct staging *staging)
 
 /* --- opening and closing --------------------------------------------------------------------- */
 
-/* Arenas and the first slots of the lane's shape; on PoCL all of them: its devices that compute in the
- * thread that enqueues (basic) lock up for ever now and then where two threads do so at a time. */
+/* Allocates arenas and the first slots; on PoCL all slots: its devices that compute in the
+ * enqueuing thread (basic) occasionally deadlock if two threads enqueue at a time. */
 static enum status allocate_slots(struct lane *lane, struct error *err)
 {
     const bool all = ocl_context_device(lane->context)->pocl_major > 0;
@@ -262,7 +261,7 @@ static enum status open_slots(struct lane *lane, const struct staging_config *co
     }
 }
 
-/* Chooses the steps of a lane and the shape of its slots; opens nothing. */
+/* Chooses a lane's steps and slot shape; opens nothing. */
 static enum status plan_lane(struct lane *lane, struct staging *staging,
                              const struct ocl_device *device, struct error *err)
 {
@@ -296,7 +295,7 @@ static enum status open_device(struct lane *lane, struct error *err)
     return open_slots(lane, config, err);
 }
 
-/* One line on the slots for -v: "PoCL: 4 slots of 8.0 MiB, mapped; private". */
+/* Logs the slots for -v: "PoCL: 4 slots of 8.0 MiB, mapped; private". */
 static void describe_lane(const struct lane *lane)
 {
     char text[1024];
@@ -317,7 +316,7 @@ enum status staging_open_lane(struct lane *lane, struct error *err)
 {
     struct staging *staging = lane->staging;
     enum status status = open_device(lane, err);
-    /* Parts may be as large as those of the slots that were planned, once another lane works. */
+    /* If another lane already works, parts may have the size that was planned. */
     if (status == STATUS_OK && staging->part_bytes > 0 &&
         lane->shape.bytes / 2 < staging->part_bytes)
         status = error_set(err, STATUS_FAILED, "%s is short of memory for slots",
@@ -329,7 +328,7 @@ enum status staging_open_lane(struct lane *lane, struct error *err)
     lane->opened = true;
     pthread_cond_broadcast(&staging->room);
     pthread_mutex_unlock(&staging->lock);
-    /* Without a grower the first slots must do. */
+    /* Without a grower only the first slots are used. */
     lane->grows = lane->slot_count < lane->slots_wanted &&
                   pthread_create(&lane->grower, NULL, ring_grow, lane) == 0;
     return STATUS_OK;
@@ -338,7 +337,7 @@ enum status staging_open_lane(struct lane *lane, struct error *err)
 static void close_lane(struct lane *lane)
 {
     if (lane->context && lane->queues.upload && lane->queues.compute && lane->queues.read) {
-        /* After an abort or a failure the device may still have slots: let it finish them. */
+        /* After an abort or a failure, wait until the device has finished its slots. */
         struct ocl_queue *queue[] = {lane->queues.upload, lane->queues.compute, lane->queues.read};
         for (unsigned i = 0; i < 3; i++)
             ocl_finish(queue[i]);
@@ -361,7 +360,7 @@ static void close_lane(struct lane *lane)
     ocl_context_close(&lane->context);
 }
 
-/* The last lane gets the number of an earlier one with a device of the same kind, or one of its own. */
+/* Gives the last lane the number of an earlier one with an equal device, or a new one. */
 static void number_kind(const struct staging *staging, struct lane *lane)
 {
     lane->alike = staging->lane_count;
@@ -373,8 +372,8 @@ static void number_kind(const struct staging *staging, struct lane *lane)
     }
 }
 
-/* Plans the lanes of all devices, and opens the first one that can be opened; the others are opened by
- * their threads, while it works: a driver opens one device after another. */
+/* Plans the lanes of all devices and opens the first one that can be opened. The others are opened
+ * by their threads meanwhile: a driver opens devices one at a time. */
 static enum status open_lanes(struct staging *staging, struct error *err)
 {
     const struct staging_config *config = &staging->config;

@@ -4,18 +4,17 @@
  *                                               ▲                                           │
  *                                               └─────────────────── free ──────────────────┘
  *
- * A slot is host memory that the device accesses fast (pinned, or shared with it), its counterpart
- * on the device, and the values of its parts. Decode threads pack parts of images into the slot
- * that is filling; when nothing more fits, or when the device is idle, the slot is sealed and, once
- * its last part has been submitted or cancelled, passed to the device's lane thread. It uploads,
- * computes and reads back on three queues chained by events, so that successive slots overlap; on a
- * device that shares memory with the host a slot is unmapped and mapped instead of copied. Results
- * are delivered on the lane thread.
+ * A slot is host memory with fast device access (pinned, or shared with the device), its
+ * counterpart on the device, and the values of its parts. Decode threads write parts of images into
+ * the slot that is filling; when nothing more fits, or when the device is idle, the slot is sealed
+ * and, once its last part has been submitted or cancelled, passed to the device's lane thread. It
+ * uploads, computes and reads back on three queues chained by events, so that successive slots
+ * overlap; on a device that shares memory with the host a slot is unmapped and mapped instead of
+ * copied. Results are delivered on the lane thread.
  *
  * Each device is a lane with its own ring; a part goes to the lane that is expected to count it
- * first (share.c). A device that fails is skipped from then on, and the images that had parts on it
- * are given back.
- */
+ * first (share.c). A device that fails is no longer used, and images with parts on it are reported
+ * as lost. */
 #ifndef CLPIPE_STAGING_STAGING_H
 #define CLPIPE_STAGING_STAGING_H
 
@@ -32,15 +31,15 @@ struct slot;
 struct staging_part {
     uint8_t *bytes;
     struct part_shape shape;
-    struct slot *slot; /* this and the rest: internal to staging */
+    struct slot *slot; /* this and the following: internal to staging */
     uint32_t index, offset;
-    uint64_t cost; /* as share.c counts it */
+    uint64_t cost; /* as in share.c */
     struct chain_part chain;
 };
 
-/* Opens a context and queues, allocates slots (fewer or smaller ones, with a notice, if the device lacks the
- * memory) and starts the lane threads, which build the kernels first. If there are several devices, the
- * others are opened by their threads while the first one works already; those that cannot be opened are
+/* Opens a context and queues, allocates slots (fewer or smaller ones, with a notice, if memory is
+ * short) and starts the lane threads, which first build the kernels. With several devices, one is
+ * opened here and the others by their threads while it works; devices that cannot be opened are
  * skipped with a notice. */
 enum status staging_open(struct staging **out, const struct staging_config *config,
                          struct error *err);
@@ -48,15 +47,15 @@ enum status staging_open(struct staging **out, const struct staging_config *conf
 /* The largest size of a part, in bytes. */
 uint64_t staging_part_bytes(const struct staging *staging);
 
-/* Columns and rows by which the parts of an image must overlap. */
+/* Columns and rows that neighbouring parts of an image must share. */
 uint32_t staging_overlap(const struct staging *staging);
 
-/* The goals to which steps scale whole images. If there are any, parts are granted whole, as far as
- * they fit; of an image that is not granted whole, the caller scales the pixels to each side
- * (part/scale.h) and submits them as parts of their own, with shape.scaled. Those are granted whole. */
+/* The goals to which steps scale whole images. If there are any, parts are granted whole if they
+ * fit. If an image is not granted whole, the caller scales its pixels to each goal (part/scale.h)
+ * and submits these as separate parts with shape.scaled, which are granted whole. */
 unsigned staging_goals(scale_goal goals[STEP_NODES_MAX], const struct staging *staging);
 
-/* Will the device accept parts with that payload, unless memory is short or its kernels are wrong? Opens
+/* Will the device accept parts with that payload, unless memory is short or its kernels fail? Opens
  * nothing. */
 bool staging_would_take(const struct step_plan *plan, const struct ocl_device *device,
                         enum payload payload);
@@ -64,32 +63,32 @@ bool staging_would_take(const struct step_plan *plan, const struct ocl_device *d
 /* Does any lane accept parts with that payload? */
 bool staging_takes(const struct staging *staging, enum payload payload);
 
-/* A caller that can do something else while all slots are full. */
+/* For callers that can do other work while all slots are full. */
 struct staging_else {
-    int64_t patience; /* nanoseconds: if a slot is usually free sooner, it waits nevertheless, up to twice
-                         as long */
-    bool full;        /* set: all slots are full */
+    int64_t patience; /* nanoseconds: if slots usually become free sooner, acquire waits
+                       * nevertheless, at most twice as long */
+    bool full;        /* result: all slots are full */
 };
 
 /* Acquires space for the pixels of pixels->rect, whose orientation, width and height are those of
  * the image. Blocks until a slot has space; false: the run is over (aborted, or every lane has
  * failed). If the rect has more than staging_part_bytes, needs more table entries than a slot has,
  * or has more pixels than the device should get now, fewer rows are granted: part->shape.rect is
- * the granted rect, never less than one row and the overlap. coded: the whole image in `coded_count`
- * other payloads of at most staging_part_bytes, the best one first. part->shape says which one to
- * write: the first one that the lane accepts, if the rect is the whole image. otherwise: NULL, or full is
- * set instead of waiting for a slot; then the result is false. */
+ * the granted rect, never less than one row and the overlap. coded: shapes of the whole image in
+ * `coded_count` other payloads of at most staging_part_bytes, in order of preference. part->shape
+ * is set to the first one that the lane accepts, if the rect is the whole image. otherwise: if not
+ * NULL, acquire sets `full` and returns false instead of waiting for a slot. */
 bool staging_acquire(struct staging *staging, struct staging_part *part,
                      const struct part_shape *pixels, const struct part_shape *coded,
                      unsigned coded_count, struct staging_else *otherwise);
 
-/* Submits a part whose bytes are written: it will be delivered for `picture`. */
+/* Submits a part whose bytes are written; its result is delivered for `picture`. */
 void staging_submit(struct staging *staging, struct staging_part *part, void *picture);
 
-/* Gives the space back. */
+/* Frees the part's space. */
 void staging_cancel(struct staging *staging, struct staging_part *part);
 
-/* Wakes all threads blocked in acquire; these and all later calls return false. */
+/* Wakes all threads blocked in acquire; their calls and all later ones return false. */
 void staging_abort(struct staging *staging);
 
 /* Seconds of device work so far, summed over lanes, from event timestamps. */
@@ -99,13 +98,13 @@ struct staging_times {
 };
 void staging_times(struct staging *staging, struct staging_times *times);
 
-/* Waits until every submitted part has been delivered or lost, or the run is aborted. All parts
- * must have been submitted or cancelled. */
+/* Waits until every submitted part was delivered or lost, or the run is aborted. No part may be
+ * outstanding. */
 void staging_settle(struct staging *staging);
 
-/* Waits until every submitted part has been delivered (unless aborted or failed) and ends the lane
- * threads, but for those that still open their device: staging_close waits for them. All parts must have
- * been submitted or cancelled. */
+/* Waits until every submitted part was delivered (unless aborted or failed) and ends the lane
+ * threads, except those that still open their device: staging_close waits for them. No part may be
+ * outstanding. */
 void staging_drain(struct staging *staging);
 
 /* Drains and frees. Accepts NULL; sets *staging to NULL. */

@@ -24,7 +24,7 @@ uint32_t step_plan_overlap(const struct step_plan *plan)
         const struct step_node *node = &plan->node[i];
         border[i] = node->border + (node->input < 0 ? 0 : border[node->input]);
         scaled[i] = node->step->whole || (node->input >= 0 && scaled[node->input]);
-        if (scaled[i]) /* whole images have no strips */
+        if (scaled[i]) /* whole images are not split into strips */
             continue;
         most = border[i] > most ? border[i] : most;
     }
