@@ -69,7 +69,7 @@ static void shrink(struct part_shape *shape, const struct step_node *node)
     part_set_rgb(shape);
 }
 
-/* An entry; its blocks. */
+/* Counts an entry and its blocks. */
 static void count_blocks(uint32_t *count, const void *state, const struct part_shape *in)
 {
     (void)state;
@@ -111,12 +111,12 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
     if (!pixels)
         return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
     uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
-    /* Random bytes, white ones in between: the largest sum. */
+    /* Random bytes with runs of white: the largest sum. */
     for (uint32_t i = 0; i < TEST_BYTES; i++) {
         random_next(&state);
         pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
     }
-    /* Parts of growing widths and heights behind each other. */
+    /* Parts of growing widths and heights, one after another. */
     for (uint32_t offset = 0; count < TEST_PARTS; count++) {
         struct part_shape *in = &parts[count].in;
         in->width = in->rect.x1 = 1 + count * count / 4 + BLUR_BORDER;

@@ -1,4 +1,4 @@
-/* code_step.c: the kernel that adds up the samples of codes. */
+/* code_step.c: launches the kernel that adds up the samples of perceptual codes. */
 #include "steps/code_step.h"
 
 #include "base/random.h"
@@ -45,7 +45,7 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 #define TEST_TURNED 32u
 #define TEST_PARTS  (TEST_TURNED + 2)
 
-/* Images of every orientation, smaller and larger than the samples, and the two strips of another. */
+/* Images of every orientation, smaller and larger than the samples, and one image in two strips. */
 static uint32_t make_parts(struct proof_part *parts)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {3, 200}, {32, 29}, {128, 64}};

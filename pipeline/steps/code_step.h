@@ -5,7 +5,7 @@
 #include "features/code.h"
 #include "staging/step.h"
 
-/* The node's parameter is the place of the CODE_WORDS words in a picture's row of values. */
+/* The node's parameter is the index of the CODE_WORDS words in a picture's row of values. */
 extern const struct step code_step;
 
 #endif

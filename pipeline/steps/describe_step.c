@@ -15,11 +15,11 @@
 #define KERNELS    2u
 #define GROUP_MOST 64u
 
-/* What a step computes, and how. */
+/* A kind of descriptor and its kernels. */
 static const struct method {
     const struct step *step;
     const struct descriptor *descriptor;
-    uint32_t channels; /* of the gradients; 0: there are none */
+    uint32_t channels; /* of the gradients; 0: no gradients */
     const char *kernel[KERNELS + 1];
     const char *options;
 } methods[] = {
@@ -115,7 +115,8 @@ static enum status prove_describer(void *state, struct error *err)
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-/* Only whole images have descriptors: what no scale step has taken has none. They are upright. */
+/* Only whole upright images have descriptors, so parts that a scale step did not accept have
+ * none. */
 static uint32_t descriptors_of(const struct descriptor *descriptor, const struct part_shape *shape)
 {
     return part_is_whole(shape) ? descriptor_number(descriptor, shape->width, shape->height) : 0;
@@ -130,7 +131,7 @@ static void make_descriptors(struct part_shape *shape, const struct step_node *n
     shape->bytes = (uint64_t)number * shape->stride;
 }
 
-/* An entry; the items of the kernels: runs of gradients and work-groups, or descriptors. */
+/* Counts an entry and the kernels' items: runs of gradients and work-groups, or descriptors. */
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     const struct method *method = ((const struct describer *)state)->method;
@@ -177,7 +178,7 @@ static enum status enqueue_kernels(void *state, struct ocl_queue *queue, struct 
         size_t local = GROUP_MOST;
         while (local > device->max_work_group || local > device->max_work_item[0])
             local /= 2;
-        /* A CPU runs a work-group's items one after another, so one item does all of its work. */
+        /* CPU drivers run a work-group's items sequentially, so one item does all of its work. */
         if (i == 1 && device->type == CL_DEVICE_TYPE_CPU)
             local = 1;
         const size_t global = i == 1 ? items * local : ocl_range_size(device, items, local);
@@ -198,8 +199,8 @@ static enum status enqueue_kernels(void *state, struct ocl_queue *queue, struct 
 #define TEST_PARTS 12u
 #define TEST_BYTES (128u << 10)
 
-/* Flat, random, smooth and striped images: too small for any descriptor, for some of them,
- * and with more of them in a row than a work-group takes. */
+/* Flat, random, smooth and striped images: too small for any descriptor, for some of them, and with
+ * more descriptors per row than a work-group processes. */
 static uint32_t make_images(struct proof_part *parts, uint8_t *pixels)
 {
     static const uint16_t sizes[TEST_PARTS][2] = {{1, 1},   {1, 40},  {8, 8},   {37, 37},
@@ -260,8 +261,8 @@ static enum status test_describer(uint64_t *compared, uint64_t *wrong,
     return status;
 }
 
-/* arena: half of the bytes of descriptors per 100 of pixels, since an image takes at most half of a slot.
- * scratch: 8 bytes for each channel of a pixel. */
+/* arena: bytes of descriptors per 100 of pixels, halved because an image takes at most half of a
+ * slot. scratch: 8 bytes per channel of a pixel. */
 #define DESCRIBE_STEP(kind, arena, scratch)                                                        \
     static enum status test_##kind(uint64_t *compared, uint64_t *wrong,                            \
                                    struct ocl_context *context, struct error *err)                 \

@@ -1,5 +1,5 @@
-/* describe_step.h: the steps that turn whole upright RGB images into descriptors
- * (features/descriptor.h): rows of bytes, one after another. */
+/* describe_step.h: the steps that compute descriptors (features/descriptor.h) of whole upright RGB
+ * images, as contiguous rows of bytes. */
 #ifndef CLPIPE_STEPS_DESCRIBE_STEP_H
 #define CLPIPE_STEPS_DESCRIBE_STEP_H
 
@@ -8,7 +8,7 @@
 
 extern const struct step dct_step, sift_step, opsift_step, patch_step;
 
-/* The step that makes them; NULL: there is none. */
+/* The step for a kind of descriptor; NULL: none. */
 const struct step *describe_step(const struct descriptor *descriptor);
 
 #endif

@@ -1,9 +1,8 @@
-/* entropy_step.c: the table entries of streams in a slot, and the kernel that decodes them.
+/* entropy_step.c: table entries of streams in a slot, and the kernel that decodes them.
  *
- * A work-group decodes one picture. The more work-items it has, the sooner it has decoded a large one; but
- * smaller ones waste less, and smaller shares of the bits need more repairs. So only slots with a large
- * picture get larger groups.
- */
+ * A work-group decodes one picture. Larger groups decode large pictures sooner, but waste more on
+ * small ones, and shorter bit ranges per work-item need more repairs. So only slots with a large
+ * picture use larger groups. */
 #include "steps/entropy_step.h"
 
 #include "base/random.h"
@@ -22,8 +21,8 @@
 #define LANES_LARGE 512u
 #define LANES_LEAST 64u
 #define LARGE_BYTES 250000u
-/* Local memory of a group: tables, and what each work-item needs. Where the driver reports less than
- * NVIDIA's devices have, they get it nevertheless. */
+/* Local memory of a group: tables, and a part per work-item. It is used even if the driver reports
+ * less than NVIDIA's devices have. */
 #define TABLES_LOCAL 10240u
 #define LANE_LOCAL   168u
 #define NVIDIA_LOCAL (99u << 10)
@@ -40,7 +39,7 @@ _Static_assert(sizeof(struct jpeg_stream) == sizeof(struct stream_head) &&
                    JPEG_STREAM_TABLES == STREAM_TABLES,
                "kernels know the layout of streams");
 
-/* The lists of the table, which are the first counts. */
+/* Lists of the table, in the order of their counts. */
 enum { LIST_LARGE, LIST_USUAL, LIST_COPIES, LISTS };
 
 struct program {
@@ -53,10 +52,10 @@ struct program {
 struct entropy {
     struct ocl_context *context;
     uint64_t parameter;
-    struct program usual, large; /* the same if the device has no larger groups */
+    struct program usual, large; /* equal if the device has no larger groups */
 };
 
-/* The largest group of at most that many work-items; 0: none. */
+/* The largest group of at most `most` work-items; 0: none. */
 static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
 {
     uint64_t local = device->local_memory;
@@ -70,8 +69,8 @@ static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
     return lanes >= LANES_LEAST ? lanes : 0;
 }
 
-/* A CPU's own decoder is faster than any kernel. A device that shares the host's memory would gain less:
- * there is no upload, and the memory for coefficients is the host's. */
+/* Not on CPUs: the host's decoder is faster. Devices that share the host's memory would gain less:
+ * no upload is saved, and coefficients take host memory. */
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return choose_lanes(device, LANES_USUAL) > 0 &&
@@ -244,20 +243,20 @@ static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct 
 struct test {
     struct proof_part part[TEST_PARTS];
     bool accepted[TEST_PARTS];   /* by the reference */
-    bool may_refuse[TEST_PARTS]; /* the kernel, nevertheless */
+    bool may_refuse[TEST_PARTS]; /* the kernel may refuse it although the reference accepts it */
     uint32_t count, offset;
     uint8_t *slot, *got, *wanted, *blocks;
     uint32_t random;
 };
 
-/* The kind of a made picture. */
+/* A kind of synthetic picture. */
 struct trial {
     uint32_t width, height;
     enum dct_colour colour;
     uint8_t across, down;
     uint32_t interval; /* MCUs between restart markers */
     enum stream_codes codes;
-    uint32_t largest; /* coefficient; 0: flat, where the slot of an MCU does not synchronise */
+    uint32_t largest; /* of the coefficients; 0: flat, so that slots of an MCU do not synchronise */
     enum { SOUND, CUT, BITS_FLIPPED, SLOT_SHIFTED, CODE_MISSING, BITS_LEFT, GIVEN_UP } damage;
 };
 
@@ -284,7 +283,7 @@ static const struct trial trials[] = {
     {75, 65, DCT_YCC, 2, 2, 6, STREAM_CODES_USUAL, 30, GIVEN_UP},
 };
 
-/* Blocks as in photographs: a mean, and a few values of low frequency. */
+/* Blocks as in photographs: a DC value, and a few coefficients of low frequency. */
 static void make_blocks(struct test *test, const struct dct_layout *dct, uint32_t largest)
 {
     uint16_t *table = (uint16_t *)(void *)test->blocks;
@@ -316,13 +315,13 @@ static void damage_stream(struct test *test, uint8_t *payload, const struct tria
         for (unsigned i = 0; i < 40; i++)
             data[(random_next(&test->random) >> 8) % (head->bits / 8)] ^= 0x10;
         break;
-    case SLOT_SHIFTED: /* a segment begins later than it does */
+    case SLOT_SHIFTED: /* a segment begins too late */
         border[1] += 8;
         break;
-    case CODE_MISSING: /* the ones that no code consists of */
+    case CODE_MISSING: /* the code of all ones, which is not assigned */
         memset(data + head->bits / 16, 0xff, 8);
         break;
-    case BITS_LEFT: /* the last segment gives bytes to the one before */
+    case BITS_LEFT: /* the last segment passes bytes to the one before */
         border[head->segments - 1] += 16;
         break;
     default:
@@ -359,7 +358,7 @@ static enum status add_stream(struct test *test, const struct trial *trial, stru
     return STATUS_OK;
 }
 
-/* All kinds of streams, pixels between them, and one that was given up. */
+/* All kinds of streams, interleaved with pixels, and one cancelled part. */
 static enum status make_test(struct test *test, struct error *err)
 {
     test->random = RANDOM_START;
@@ -383,8 +382,8 @@ static enum status make_test(struct test *test, struct error *err)
     return STATUS_OK;
 }
 
-/* The kernel accepts and refuses what the reference does, but for streams that take too long to
- * repair, and what it accepts is right. */
+/* The kernel must accept and refuse the same streams as the reference, except those that take too
+ * long to repair, and its coefficients must be equal. */
 static void compare_part(uint64_t *compared, uint64_t *wrong, struct test *test, uint32_t i)
 {
     const struct proof_part *part = &test->part[i];
@@ -452,7 +451,7 @@ const struct step entropy_step = {
     .takes = PAYLOAD_STREAM,
     .gives = PAYLOAD_DCT,
     .refuses = true,
-    .arena_percent = 1000, /* photographs of good quality; others fill their slots less */
+    .arena_percent = 1000, /* for photographs of high quality; others fill their slots less */
     .slot_bytes = 64u << 20,
     .entry_bytes = sizeof(struct jpeg_stream_part),
     .fault = "kernel jpeg_entropy is",

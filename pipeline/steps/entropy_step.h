@@ -1,15 +1,14 @@
 /* entropy_step.h: Huffman decoding of JPEG images on the device: streams to DCT coefficients.
  *
- * What the kernel accepts equals stream_coefficients; what it cannot prove it refuses, and the host
- * decodes the image.
- */
+ * Accepted streams give the result of stream_coefficients; if the kernel cannot verify a stream it
+ * refuses it, and the host decodes the image. */
 #ifndef CLPIPE_STEPS_ENTROPY_STEP_H
 #define CLPIPE_STEPS_ENTROPY_STEP_H
 
 #include "staging/step.h"
 
-/* The node's parameter: whether to use the step on every device that can run it. The last one is the
- * self-test's. */
+/* The node's parameter: whether to use the step on every device that can run it. The last value is
+ * for the self-test. */
 enum entropy_step_parameter {
     ENTROPY_STEP_FASTER,
     ENTROPY_STEP_ALWAYS,

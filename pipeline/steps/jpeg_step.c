@@ -1,5 +1,4 @@
-/* jpeg_step.c: the table entries of images in a slot, and the two kernels that compute their
- * pixels. */
+/* jpeg_step.c: table entries of images in a slot, and the two kernels that compute their pixels. */
 #include "steps/jpeg_step.h"
 
 #include "base/random.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPAN    8u /* pixels of a work-item of jpeg_pixels */
+#define SPAN    8u /* pixels per work-item of jpeg_pixels */
 #define OPTIONS "-cl-std=CL1.2"
 
 _Static_assert(JPEG_TABLES == DCT_TABLE_BYTES, "kernels know where the blocks begin");
@@ -25,7 +24,7 @@ struct jpeg {
 
 static const char *const programs[] = {"jpeg_idct", "jpeg_pixels", NULL};
 
-/* A CPU's own decoder is faster than any kernel. */
+/* Not on CPUs: the host's decoder is faster. */
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return device->max_work_group >= JPEG_GROUP && device->max_work_item[0] >= JPEG_GROUP &&
@@ -101,7 +100,8 @@ static uint32_t sixteens(const struct part_shape *pixels)
     return (uint32_t)((pixels->bytes + 15) / 16);
 }
 
-/* An entry; groups of jpeg_idct; groups of jpeg_pixels, which also copies what is pixels already. */
+/* Counts an entry, groups of jpeg_idct, and groups of jpeg_pixels, which also copies parts that are
+ * pixels. */
 static void count_groups(uint32_t *count, const void *state, const struct part_shape *in)
 {
     (void)state;
@@ -188,7 +188,7 @@ static struct dct_layout make_layout(uint32_t i)
     return layout;
 }
 
-/* Coefficients as photographs have them, and of any size; every sixth part is pixels. */
+/* Coefficients as in photographs, and of any size; every sixth part is pixels. */
 static void make_test(struct test *test)
 {
     static const uint32_t largest[] = {32767, 1023, 30};
@@ -204,7 +204,8 @@ static void make_test(struct test *test)
             in->payload = PAYLOAD_DCT;
             in->bytes = dct_bytes(&in->dct);
         }
-        if (offset + in->bytes > TEST_BYTES / 2) /* grey pixels take more than their blocks */
+        if (offset + in->bytes > TEST_BYTES / 2) /* grey images have more bytes of pixels than of
+                                                  * blocks */
             break;
         uint8_t *at = test->slot + offset;
         if (in->payload == PAYLOAD_DCT)
@@ -261,7 +262,7 @@ const struct step jpeg_step = {
     .takes = PAYLOAD_DCT,
     .gives = PAYLOAD_RGB,
     .arena_percent = 100,
-    .scratch_percent = 50, /* samples */
+    .scratch_percent = 50, /* for samples */
     .entry_bytes = sizeof(struct jpeg_part),
     .fault = "kernels jpeg_idct and jpeg_pixels are",
     .upload = "upload parts",

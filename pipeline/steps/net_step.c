@@ -1,5 +1,5 @@
-/* net_step.c: CPU devices compute a network by the host's engine, others by kernels, a batch of pictures
- * at a time. */
+/* net_step.c: runs a network with the host's engine on CPU devices, and with kernels on others, in
+ * batches of pictures. */
 #include "steps/net_step.h"
 
 #include "base/minmax.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 #define BATCH_MOST  1024u
-#define BUILDERS    8u /* threads that build programs */
+#define BUILDERS    8u /* number of threads that build programs */
 #define GROUP_MOST  64u
 #define THREADS_MAX 256u
 
@@ -43,7 +43,7 @@ struct net {
     const struct feature *feature;
     const struct net_model *model;
     const struct net_output *output;
-    struct host_engine *engine; /* of CPU devices; NULL: kernels */
+    struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
     char options[128];
     cl_program program;
@@ -81,7 +81,7 @@ static void close_net(void **state)
     *state = NULL;
 }
 
-/* Has mma.m16n8k32 of bytes, from compute capability 8.0 on. */
+/* Does it have mma.m16n8k32 for bytes (compute capability 8.0 or later)? */
 static bool has_tensor_cores(const struct ocl_device *device)
 {
     return device->nvidia && device->nvidia_major >= 8;
@@ -92,7 +92,7 @@ static bool is_host(const struct ocl_device *device)
     return device->type == CL_DEVICE_TYPE_CPU;
 }
 
-/* The programs of net_tensor, which their options name. */
+/* Writes the build options of the net_tensor variants, which also name them. */
 static enum status name_variants(struct net *net, bool emulated, struct error *err)
 {
     const unsigned count = net->plan.variant_count;
@@ -136,7 +136,7 @@ static enum status open_net(void **state, struct step_needs *needs, struct ocl_c
     return STATUS_OK;
 }
 
-/* The workspace, for a batch of pictures; 0: the host's engine has its own. */
+/* The workspace for a batch of pictures; 0: the host's engine allocates its own. */
 static uint64_t work_bytes(const struct step_node *node, const struct ocl_device *device, uint64_t most)
 {
     const struct feature *feature = node->config;
@@ -152,7 +152,7 @@ static uint64_t work_bytes(const struct step_node *node, const struct ocl_device
     return batch * bytes;
 }
 
-/* The layers as kernels read them, that of tensor t at t. */
+/* The layers in the form for kernels, indexed by their output tensor. */
 static enum status make_shapes(struct net *net, struct error *err)
 {
     const uint32_t count = net->model->layer_count + 1;
@@ -168,12 +168,12 @@ static enum status make_shapes(struct net *net, struct error *err)
     return status;
 }
 
-/* Programs that threads build one after another: net_layer, then the variants. */
+/* Work list of the build threads: net_layer, then the variants. */
 struct building {
     struct net *net;
     atomic_uint next;
     atomic_bool failed;
-    struct error err; /* of the first one that failed */
+    struct error err; /* of the first failure */
 };
 
 static void *build_variants(void *context)
@@ -231,7 +231,7 @@ static enum status build_net(void *state, struct error *err)
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-/* Only whole pictures that the scale step has made. */
+/* Counts only whole pictures from the scale step. */
 static void count_pictures(uint32_t *count, const void *state, const struct part_shape *in)
 {
     const struct net_model *model = ((const struct net *)state)->model;
@@ -251,7 +251,7 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 
 /* --- on the host ----------------------------------------------------------------------------- */
 
-/* Pictures that threads take one after another. */
+/* Work list of pictures for the threads. */
 struct host_job {
     const struct net *net;
     const uint8_t *pixels;
@@ -291,7 +291,7 @@ static void *compute_pictures(void *context)
     return NULL;
 }
 
-/* On as many threads as the device has compute units, this one among them. */
+/* Uses as many threads as the device has compute units, including this one. */
 static enum status compute_all(const void *context, void *const mapped[3], uint32_t entries,
                                struct error *err)
 {
@@ -315,7 +315,7 @@ static enum status compute_all(const void *context, void *const mapped[3], uint3
                : error_memory(err, host_scratch_bytes(net->engine), "the values of a network");
 }
 
-/* --- by kernels ------------------------------------------------------------------------------ */
+/* --- with kernels ---------------------------------------------------------------------------- */
 
 /* Pictures [first, first + pictures) of a slot, in a workspace for `batch`. */
 struct launch {
@@ -325,7 +325,7 @@ struct launch {
     cl_uint first, pictures, batch;
 };
 
-/* A plain kernel, `values` of each picture. */
+/* Launches a kernel with `values` work-items per picture. */
 static enum status launch_plain(const struct launch *l, unsigned kernel, size_t values,
                                 struct ocl_waits waits, cl_event *event, struct error *err)
 {
@@ -354,7 +354,7 @@ static enum status launch_tile(const struct launch *l, uint32_t layer, struct er
                               OCL_NO_WAITS, NULL, err);
 }
 
-/* The layer that makes tensor t. */
+/* Launches the layer that computes tensor t. */
 static enum status launch_layer(const struct launch *l, cl_uint t, struct error *err)
 {
     const struct net *net = l->net;
@@ -402,7 +402,7 @@ static enum status enqueue_batch(const struct launch *l, struct step_io *io, cl_
                         event, err);
 }
 
-/* In batches of about the same size, since small ones are slow. */
+/* Uses batches of nearly equal size, since small ones are slow. */
 static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step_io *io,
                                struct error *err)
 {
@@ -431,7 +431,7 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 #define TEST_PICTURES 3u
 
-/* The words of a picture by the reference. */
+/* The words of a picture as computed by the reference. */
 static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t *pixels,
                            uint8_t *work, void **tensors)
 {
@@ -444,8 +444,8 @@ static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t
     put_words(words, net, tensors[net->output->tensor]);
 }
 
-/* A random picture, one that was given up, and one of black and white stripes, whose words must come over
- * those that lie there. */
+/* Tests a random picture, a cancelled one, and one of black and white stripes whose words must
+ * overwrite existing ones. */
 static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              const struct feature *subject, uint64_t parameter, struct error *err)
 {
@@ -506,7 +506,7 @@ static enum status test_model(uint64_t *compared, uint64_t *wrong, struct ocl_co
     return test_node(compared, wrong, context, subject, 0, err);
 }
 
-/* All outputs of the synthetic networks; emulated, of the one that is for tensor cores. */
+/* Tests all outputs of the synthetic networks; emulated: of the one for tensor cores. */
 static enum status test_synthetic(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                                   uint64_t parameter, struct error *err)
 {
@@ -543,7 +543,8 @@ enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct o
     return test_synthetic(compared, wrong, context, NET_STEP_EMULATED, err);
 }
 
-/* The record is of what computes: kernels, host code and its instructions, and the layers up to the output. */
+/* The cache key of the proof covers kernels, host code and instruction set, and the layers up to
+ * the output. */
 static enum status prove_net(void *state, struct error *err)
 {
     const struct net *net = state;

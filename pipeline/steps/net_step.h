@@ -1,19 +1,20 @@
-/* net_step.h: a network of integers (net/model.h) as a step: pictures of its size to the words of a row. */
+/* net_step.h: integer networks (net/model.h) as a step. */
 #ifndef CLPIPE_STEPS_NET_STEP_H
 #define CLPIPE_STEPS_NET_STEP_H
 
 #include "features/feature.h"
 #include "staging/step.h"
 
-/* Upright RGB images of the network's size, which the scale step makes, to the values of its output. The
- * node's config is the struct feature, to which a model is bound when the step is opened. */
+/* Computes a network's output values from upright RGB images of its input size, made by the scale
+ * step. The node's config is the struct feature, which must have a model when the step is
+ * opened. */
 extern const struct step net_step;
 
-/* A node's parameter, for tests: kernels of tensor cores without their instructions, on any device but a
+/* Node parameter for tests: tensor-core kernels with emulated instructions, on any device but a
  * CPU. */
 #define NET_STEP_EMULATED 1u
 
-/* The step's self-test of such a node. */
+/* The step's self-test for such a node. */
 enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                                    struct error *err);
 

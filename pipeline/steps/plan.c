@@ -1,4 +1,4 @@
-/* plan.c: makes the nodes that the features of a run need. */
+/* plan.c: makes the nodes for the features of a run. */
 #include "steps/plan.h"
 
 #include "features/code.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The steps for a feature, or without one for the code. */
+/* Adds the steps for a feature; NULL: for the perceptual code. */
 static enum status add_steps(struct plan *plan, const struct feature *feature, struct error *err)
 {
     int input = -1;

@@ -1,11 +1,11 @@
-/* proof.c: looks up whether kernels are proven, and proves them. */
+/* proof.c: checks whether kernels are already proven, and proves them. */
 #include "steps/proof.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #define ALIGNMENT  128u
-#define WORK_BYTES (64u << 20) /* room for several parts at a time */
+#define WORK_BYTES (64u << 20) /* for several parts at a time */
 
 static enum status fail_proof(const struct step *step, const struct ocl_device *device,
                               uint64_t compared, uint64_t wrong, struct error *err)
@@ -56,7 +56,7 @@ enum status proof_check(const struct step *step, const char *const *programs, co
     return proof_check_by(step, programs, options, context, test_itself, step, err);
 }
 
-/* The parts' shapes and places behind the step, the table, and the counts of all. */
+/* Sets the parts' output shapes and offsets, the table, and the total counts. */
 static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, uint32_t count,
                        const struct step_node *node, const void *state,
                        const struct step_needs *needs)

@@ -1,4 +1,4 @@
-/* quality_step.c: the kernel that counts what the kind quality is made from. */
+/* quality_step.c: launches the kernel that computes the words of the kind quality. */
 #include "steps/quality_step.h"
 
 #include "base/random.h"
@@ -30,7 +30,7 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 
 /* --- self-test ------------------------------------------------------------------------------- */
 
-/* Pictures without room for edges, with a frame, with noise in some rows, and a large one. */
+/* Pictures too small for edges, with a frame, with noise in some rows, and a large one. */
 static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                                 struct error *err)
 {

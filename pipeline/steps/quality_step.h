@@ -4,7 +4,7 @@
 
 #include "staging/step.h"
 
-/* Takes whole pictures that the scale step has made. The node's parameter is the place of the
+/* Accepts whole pictures from the scale step. The node's parameter is the index of the
  * QUALITY_WORDS words in a picture's row of values. */
 extern const struct step quality_step;
 

@@ -1,4 +1,4 @@
-/* runtime_step.c: maps a slot's pictures, and gives them to the model's process. */
+/* runtime_step.c: maps a slot's pictures and passes them to the model's process. */
 #include "steps/runtime_step.h"
 #include "steps/on_host.h"
 
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The state is the feature. */
+/* The step's state is the feature. */
 static enum status open_runtime(void **state, struct step_needs *needs, struct ocl_context *context,
                                 const struct step_node *node, uint64_t launch_bytes, struct error *err)
 {
@@ -23,7 +23,7 @@ static void close_runtime(void **state)
     *state = NULL;
 }
 
-/* There is nothing to compare with. */
+/* There is no reference. */
 static enum status prove_runtime(void *state, struct error *err)
 {
     (void)state;
@@ -31,7 +31,7 @@ static enum status prove_runtime(void *state, struct error *err)
     return STATUS_OK;
 }
 
-/* Only whole pictures that the scale step has made. */
+/* Counts only whole pictures from the scale step. */
 static void count_pictures(uint32_t *count, const void *state, const struct part_shape *in)
 {
     const struct runtime_job *job = &((const struct feature *)state)->net.job;

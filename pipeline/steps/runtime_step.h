@@ -1,5 +1,5 @@
-/* runtime_step.h: rows of networks that ONNX Runtime computes (net/runtime.h): pictures come to the host, and
- * their words are float32. Configured by a feature of an ONNX file. */
+/* runtime_step.h: networks run by ONNX Runtime (net/runtime.h) as a step: pictures are mapped on
+ * the host, and the words are float32. The node's config is a feature of an ONNX file. */
 #ifndef CLPIPE_STEPS_RUNTIME_STEP_H
 #define CLPIPE_STEPS_RUNTIME_STEP_H
 

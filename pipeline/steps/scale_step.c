@@ -1,4 +1,4 @@
-/* scale_step.c: the kernel of the box filter. */
+/* scale_step.c: launches the kernel of the box filter. */
 #include "steps/scale_step.h"
 
 #include "base/random.h"
@@ -11,7 +11,7 @@
 
 /* --- the step -------------------------------------------------------------------------------- */
 
-/* Upright. A part of a picture gives nothing, and neither does one that was scaled for another step. */
+/* The upright scaled shape. Empty for parts of a picture, and for parts scaled for another step. */
 static void scale_shape(struct part_shape *shape, const struct step_node *node)
 {
     const bool takes =
@@ -28,7 +28,7 @@ static void scale_shape(struct part_shape *shape, const struct step_node *node)
     part_set_rgb(shape);
 }
 
-/* An entry; its scaled pixels, or on CPUs pairs of rows, as stored. */
+/* Counts an entry and its scaled pixels, on CPUs pairs of rows as stored. */
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     struct part_shape out = *in;
@@ -72,7 +72,8 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 static enum status test_goal(uint64_t *compared, uint64_t *wrong, uint8_t *pixels,
                              struct ocl_context *context, scale_goal goal, struct error *err)
 {
-    /* No larger; by one; twice, three times and a prime number of times; single rows and columns. */
+    /* Not larger than the goal; larger by one, by factors of two, three and a prime; single rows
+     * and columns. */
     static const uint32_t sizes[][2] = {{1, 1},   {13, 13}, {14, 14}, {26, 13}, {39, 26}, {97, 89},
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
     enum { PARTS = sizeof sizes / sizeof *sizes };
@@ -112,7 +113,7 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
     uint8_t *pixels = calloc(3, TEST_BYTES);
     if (!pixels)
         return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
-    /* Random bytes, white ones and black ones in between: the largest and the smallest sums. */
+    /* Random bytes with runs of white and black: the largest and the smallest sums. */
     uint32_t state = RANDOM_START;
     for (uint32_t i = 0; i < TEST_BYTES; i++) {
         random_next(&state);

@@ -5,7 +5,7 @@
 #include "part/scale.h"
 #include "staging/step.h"
 
-/* Whole RGB images to scaled ones. The node's parameter is the side, at most SCALE_SIDE_MAX. */
+/* Scales whole RGB images. The node's parameter is the goal (part/scale.h). */
 extern const struct step scale_step;
 
 #endif

@@ -1,4 +1,4 @@
-/* slot_kernel.c: builds, proves and launches the kernel of a step that is one. */
+/* slot_kernel.c: builds, proves and launches the kernel of a single-kernel step. */
 #include "steps/slot_kernel.h"
 
 #include "ocl/ocl_ndrange.h"

@@ -1,16 +1,15 @@
-/* slot_kernel.h: steps that are one kernel over all parts of a slot. Inside steps.
+/* slot_kernel.h: steps with a single kernel over all parts of a slot. Internal to steps.
  *
- * The kernel `step->kernel` of the file of that name takes (in, entries, number of entries, number of
- * work-items, out). The step's counts are entries, one for each part, and work-items; an entry has the
- * number of its first one, by which a work-item finds its part. `out` are the words of a step that gives
- * values.
- */
+ * The kernel `step->kernel`, in the file of that name, takes (in, entries, number of entries,
+ * number of work-items, out). The step's counts are entries, one per part, and work-items; an entry
+ * has the index of its first work-item, with which a work-item finds its part. `out` is the arena,
+ * or the words of a step that produces values. */
 #ifndef CLPIPE_STEPS_SLOT_KERNEL_H
 #define CLPIPE_STEPS_SLOT_KERNEL_H
 
 #include "staging/step.h"
 
-/* The step's verbs of these names. */
+/* The step functions of these names. */
 enum status slot_kernel_open(void **state, struct step_needs *needs, struct ocl_context *context,
                              const struct step_node *node, uint64_t launch_bytes,
                              struct error *err);
@@ -24,7 +23,7 @@ const struct step_node *slot_kernel_node(const void *state);
 /* Is it built with -D CPU, as on all CPU devices? */
 bool slot_kernel_on_cpu(const void *state);
 
-/* What these steps have in common. */
+/* Common fields of these steps. */
 #define SLOT_KERNEL                                                                                \
     .upload = "upload parts", .unmap = "unmap parts", .map = "map parts",                          \
     .open = slot_kernel_open, .close = slot_kernel_close, .build = slot_kernel_build,              \

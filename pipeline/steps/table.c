@@ -29,7 +29,7 @@ static bool needs_jpeg(struct step_node *node, struct plan *plan, const struct f
     return jpeg != PLAN_JPEG_HOST;
 }
 
-/* One for the image, like its code. */
+/* One node for the image; the code is a feature of NULL. */
 static bool needs_thumbnail(struct step_node *node, struct plan *plan,
                             const struct feature *feature)
 {
@@ -81,7 +81,7 @@ static bool needs_quality(struct step_node *node, struct plan *plan, const struc
     return feature && feature->kind == &feature_quality;
 }
 
-/* One for all features of an image. */
+/* One node for all features of an image. */
 static bool needs_count(struct step_node *node, struct plan *plan, const struct feature *feature)
 {
     unsigned i = 0;

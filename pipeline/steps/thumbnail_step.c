@@ -1,4 +1,5 @@
-/* thumbnail_step.c: the table entries of coefficients in a slot, for the kernel that makes thumbnails. */
+/* thumbnail_step.c: table entries of coefficients in a slot, for the kernel that computes
+ * thumbnails. */
 #include "steps/thumbnail_step.h"
 
 #include "base/random.h"
@@ -17,7 +18,7 @@ uint32_t thumbnail_words(uint32_t size)
     return (3 * size * size + 3) / 4;
 }
 
-/* Where there are coefficients. */
+/* Where devices compute pixels from coefficients. */
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 {
     return jpeg_step.possible(device, parameter);
@@ -37,7 +38,7 @@ static uint32_t pixels_of(uint32_t *width, uint32_t *height, const struct part_s
     return *width * *height;
 }
 
-/* An entry for coefficients; their thumbnail's pixels. */
+/* Counts an entry for coefficients, and the thumbnail's pixels. */
 static void count_pixels(uint32_t *count, const void *state, const struct part_shape *in)
 {
     uint32_t width, height;
@@ -46,7 +47,7 @@ static void count_pixels(uint32_t *count, const void *state, const struct part_s
     count[1] = takes ? pixels_of(&width, &height, in, config_of(state)) : 0;
 }
 
-/* 1 / the weight of boxes of `from` rows or columns for one of `to`, and of larger ones. */
+/* 1 / the weights of the two box sizes, `from` rows or columns to `to`. */
 static void set_reciprocals(float reciprocal[2], uint32_t from, uint32_t to, uint32_t unit)
 {
     const bool whole = box_is_whole(from, to);
@@ -93,7 +94,8 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_SIZE  16u
 #define TEST_BYTES (2u << 20)
 
-/* Not smaller; blocks of 8, 4, 2 and 1 pixel; boxes of whole pixels and of parts; rows left out. */
+/* Not reduced; blocks of 8, 4, 2 and 1 pixels; boxes of whole and of partial pixels; skipped
+ * rows. */
 static const struct dct_layout layouts[] = {
     {.colour = DCT_GREY, .width = 1, .height = 1, .across = 1, .down = 1},
     {.colour = DCT_YCC, .width = 16, .height = 11, .across = 2, .down = 2},
@@ -105,7 +107,7 @@ static const struct dct_layout layouts[] = {
     {.colour = DCT_GREY, .width = 333, .height = 250, .across = 1, .down = 1},
     {.colour = DCT_GREY, .width = 40, .height = 1100, .across = 1, .down = 1},
     {.colour = DCT_GREY, .width = 2100, .height = 24, .across = 1, .down = 1},
-    {.colour = DCT_YCC, .width = 75, .height = 90, .across = 2, .down = 2}, /* given up */
+    {.colour = DCT_YCC, .width = 75, .height = 90, .across = 2, .down = 2}, /* cancelled */
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 

@@ -1,4 +1,4 @@
-/* words_step.c: the C reference of words and Fisher sums, and their kernels. */
+/* words_step.c: the C reference of word counts and Fisher sums, and their kernels. */
 #include "steps/words_step.h"
 
 #include "base/random.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define GROUP_MOST 64u
-#define CHUNK      128u /* descriptors of a work-group of fisher_sums; a CPU's takes all of an image */
-#define CPU_ROWS   6u   /* descriptors of an item of words_assign: as many as registers have room for */
+#define CHUNK      128u /* descriptors per work-group of fisher_sums; on CPUs all of an image */
+#define CPU_ROWS   6u   /* descriptors per work-item of words_assign, limited by registers */
 #define ROWS       1u
 
 void words_reference(uint32_t *words, const struct feature *feature, const uint8_t *descriptors,
@@ -44,7 +44,7 @@ struct words {
     const struct feature *feature;
     bool cpu;
     uint32_t rows;
-    const char *used[3]; /* of the programs */
+    const char *used[3]; /* names of the programs */
     char options[160];
     cl_program program[2];
     cl_kernel kernel[2];
@@ -95,7 +95,7 @@ static void close_words(void **state)
     *state = NULL;
 }
 
-/* The codebook as words_assign reads it. */
+/* Converts the codebook to the layout of words_assign. */
 static enum status make_codebook(struct words *words, struct error *err)
 {
     const struct feature_codebook *codebook = words->feature->codebook;
@@ -148,7 +148,7 @@ static uint32_t number_of(const struct part_shape *shape)
     return shape->payload == PAYLOAD_DESCRIPTORS ? (uint32_t)(shape->bytes / shape->stride) : 0;
 }
 
-/* An entry; items of words_assign; work-groups of fisher_sums. */
+/* Counts an entry, work-items of words_assign, and work-groups of fisher_sums. */
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     const struct words *words = state;
@@ -208,7 +208,7 @@ static enum status enqueue_words(void *state, struct ocl_queue *queue, struct st
 
 #define TEST_PARTS 5u
 
-/* Random descriptors, runs of equal ones, the smallest and the largest. */
+/* Random descriptors, runs of equal ones, and extreme values. */
 static void fill_descriptors(uint8_t *descriptors, size_t bytes, uint32_t columns)
 {
     uint32_t state = RANDOM_START;
@@ -221,7 +221,7 @@ static void fill_descriptors(uint8_t *descriptors, size_t bytes, uint32_t column
     }
 }
 
-/* A few parts through the step of the feature, whose words have offset 0 here. */
+/* Runs some parts through the feature's step, with its words at offset 0. */
 static enum status test_feature(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                                 const struct feature *feature, struct error *err)
 {
@@ -320,7 +320,7 @@ const struct step words_step = {
     .name = "words",
     .takes = PAYLOAD_DESCRIPTORS,
     .gives = PAYLOAD_VALUES,
-    .scratch_percent = 113, /* records: 18 bytes for 16 of a descriptor are the most */
+    .scratch_percent = 113, /* records: at most 18 bytes for 16 of a descriptor */
     .entry_bytes = sizeof(struct words_part),
     .fault = "kernels words_assign and fisher_sums count",
     .upload = "upload parts",
