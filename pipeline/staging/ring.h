@@ -25,7 +25,7 @@ struct lane {
                             * equal */
     pthread_t thread, grower;
     bool started, grows;
-    bool drained; /* its thread has nothing left to deliver, or is ending */
+    bool drained;            /* its thread has nothing left to deliver, or is ending */
     struct slot *delivering; /* this and the next: of the lane thread */
     unsigned track;          /* in the trace */
     atomic_bool built;       /* kernels are built and proven */

@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 #define SLOTS_MAX      64u          /* per lane */
-#define SLOT_BYTES_MIN (1ull << 20) /* bytes of parts; with steps that need whole images see
-                                     * slot_bytes_least */
+#define SLOT_BYTES_MIN (1ull << 20) /* for parts; with whole images: slot_bytes_least */
 
 struct lane;
 
@@ -41,7 +40,7 @@ struct slot {
     uint32_t delivered; /* number of parts; used by the lane thread only */
     uint32_t zeroed;    /* shared values: rows known to be zero between delivery and the next
                          * launch; used by the lane thread only */
-    void **picture;    /* [parts]; NULL: cancelled; each written by the part's owner */
+    void **picture;     /* [parts]; NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* per node of the chain */
     cl_event upload_event, step_event[STEP_EVENTS_MAX], read_event;
