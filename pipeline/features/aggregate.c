@@ -1,5 +1,5 @@
-/* aggregate.c: the kinds that count what a codebook makes of descriptors, words=K, or add it up around
- * the words, fisher=K. */
+/* aggregate.c: the kinds that aggregate descriptors with a codebook: words=K counts the descriptors
+ * of each word, fisher=K sums around the words. */
 #include "base/avx2.h"
 #include "features/codebook.h"
 #include "features/kind.h"
@@ -11,7 +11,7 @@
 #define SCALE     256u
 #define SCALE_DCT 384u
 
-/* Descriptors have no part in the picture's cells. */
+/* Descriptors are not assigned to the picture's cells. */
 static enum status refuse_cells(struct feature *feature, const char *spec, struct error *err)
 {
     if (feature->levels > 0 || feature->grid_rows != 1 || feature->grid_columns != 1)
@@ -23,8 +23,8 @@ static enum status refuse_cells(struct feature *feature, const char *spec, struc
     return STATUS_OK;
 }
 
-/* The number of descriptors of each word, the sums of their values, and of the values' squares become
- * two values for each word and projected value. */
+/* Per word: the number of descriptors, the sums of their values, and the sums of squares; these
+ * become two values per word and projected value. */
 static enum status settle_fisher(struct feature *feature, const char *spec, struct error *err)
 {
     const uint64_t pairs = (uint64_t)feature->codebook_words * feature->kind->descriptor->projected;
@@ -37,17 +37,17 @@ static enum status settle_fisher(struct feature *feature, const char *spec, stru
     return refuse_cells(feature, spec, err);
 }
 
-/* A word's sums, and what they are compared with. */
+/* A word's sums and the statistics of the sample. */
 struct fisher_word {
     const uint32_t *sums, *squares;
     const double *mean, *deviation;
     double number; /* of all descriptors */
-    double own;    /* of the word */
-    double share;  /* its root */
+    double own;    /* descriptors of the word */
+    double share;  /* its square root */
 };
 
-/* The formulas of docs/features.md, in their order: divisions and roots take the time, of which vectors
- * have several at once. */
+/* The formulas of docs/features.md in the same order. Divisions and square roots dominate the time;
+ * vectors compute several at once. */
 ALWAYS_INLINE void first_order(double *out, const struct fisher_word *word, uint32_t projected)
 {
     for (uint32_t i = 0; i < projected; i++) {
@@ -68,14 +68,15 @@ ALWAYS_INLINE void second_order(double *out, const struct fisher_word *word, uin
     }
 }
 
-/* Signed roots, divided by `length` and rounded. */
+/* Signed square roots, divided by `length` and rounded. */
 ALWAYS_INLINE void write_roots(float *out, const double *in, double length, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         out[i] = (float)(copysign(sqrt(fabs(in[i])), in[i]) / length);
 }
 
-/* Rounded once at the end. Without descriptors all values are 0. `exact` has room for all values. */
+/* Rounds once, at the end. Without descriptors all values are 0. `exact` has space for all
+ * values. */
 ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct feature *feature,
                                const uint32_t *words)
 {
@@ -97,7 +98,7 @@ ALWAYS_INLINE void fill_fisher(float *values, double *exact, const struct featur
         second_order(exact + pairs + pair, &word, projected);
     }
     for (uint32_t i = 0; number > 0 && i < 2 * pairs; i++)
-        length += fabs(exact[i]); /* of its root, squared */
+        length += fabs(exact[i]); /* of the square root, squared */
     if (length > 0)
         write_roots(values, exact, sqrt(length), 2 * pairs);
     else
@@ -123,7 +124,7 @@ static bool finish_fisher(void *values, const struct feature *feature, const uin
     return true;
 }
 
-static const char *const no_examples[] = {NULL}; /* they need a codebook; their steps have tests */
+static const char *const no_examples[] = {NULL}; /* a codebook is required; the steps have tests */
 
 #define KINDS(kind, side)                                                                          \
     const struct feature_kind feature_##kind##_words = {                                           \

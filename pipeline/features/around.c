@@ -25,8 +25,9 @@ void around_sobel(int *gx, int *gy, const uint8_t *pixel, size_t stride)
     }
 }
 
-/* The borders between directions in the upper half, as points of lines: quotients so close to the
- * tangents that every gradient lies on the same side of both (kernels/neighbours_directions.h). */
+/* Borders between directions in the upper half, as points on lines: rational approximations of the
+ * tangents, so close that every gradient is on the same side of both
+ * (kernels/neighbours_directions.h). */
 static const int border_8[][2] = {{13860, 5741}, {5741, 13860}, {-5741, 13860}, {-13860, 5741}};
 static const int border_18[][2] = {{12698, 2239}, {13775, 7953},  {2013, 2399},
                                    {3766, 10347}, {0, 1},         {-3766, 10347},

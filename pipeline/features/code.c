@@ -1,4 +1,4 @@
-/* code.c: cells to signs, in exact integers, and the reference of what the kernel adds up. */
+/* code.c: from cells to bits, in exact integers, and the reference for the kernel's sums. */
 #include "features/code.h"
 #include "base/avx2.h"
 
@@ -10,7 +10,7 @@ static const int16_t cosine[CODE_CELLS + 1] = {
     1024, 1023, 1019, 1013, 1004, 993, 980, 964, 946, 926, 903, 878, 851, 822, 792, 759, 724,
     688,  650,  610,  569,  526,  483, 438, 392, 345, 297, 249, 200, 150, 100, 50,  0};
 
-#define FREQUENCIES 23u /* that have a bit, down and across: 0 to 22 */
+#define FREQUENCIES 23u /* frequencies with a bit, vertical and horizontal: 0 to 22 */
 
 /* 1024 cos(pi (2 i + 1) u / 64), rounded. */
 static int32_t basis(uint32_t u, uint32_t i)
@@ -21,19 +21,19 @@ static int32_t basis(uint32_t u, uint32_t i)
     return k > CODE_CELLS ? -cosine[2 * CODE_CELLS - k] : cosine[k];
 }
 
-/* Walks the bits in their order: by u + v, then by u. */
+/* Loops over the bits in order: by u + v, then by u. */
 #define FOR_EACH_BIT(bit, u, v)                                                                    \
     for (uint32_t bit = 0, u = 0, v = 1;                                                           \
          bit<CODE_BITS; bit++, v> 0 ? (void)(u++, v--) : (void)(v = u + 1, u = 0))
 
-/* Four columns at a time, and a row of them. Every number is an integer below 2^53, so doubles are exact,
- * and all processors multiply them fast. */
+/* Four columns at a time. All numbers are integers below 2^53, so doubles are exact, and all
+ * processors multiply them fast. */
 typedef double four __attribute__((vector_size(32)));
 #define FOURS           (CODE_CELLS / 4)
 #define FREQUENCY_FOURS ((FREQUENCIES + 3) / 4)
 
 static double factors[FREQUENCIES][CODE_CELLS / 2]; /* basis */
-static uint16_t place[CODE_BITS];                   /* of a bit's coefficient, row by row */
+static uint16_t place[CODE_BITS];                   /* index of a bit's coefficient, row by row */
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void make_tables(void)
@@ -45,8 +45,8 @@ static void make_tables(void)
     place[bit] = (uint16_t)(v * CODE_CELLS + u);
 }
 
-/* out = sum over i of factor[i] in[-i], `count` rows, the first `fours` of them: constant, so that the
- * sums are in registers. */
+/* out = sum over i of factor[i] in[-i], `count` rows, the first `fours` vectors of each: a
+ * constant, so sums stay in registers. */
 ALWAYS_INLINE void weigh(four *out, const double *factor, const four (*in)[FOURS], uint32_t count,
                          uint32_t fours)
 {
@@ -60,12 +60,12 @@ ALWAYS_INLINE void weigh(four *out, const double *factor, const four (*in)[FOURS
         out[j] = sum[j];
 }
 
-/* The cosine transform of each of the columns of `in`, frequencies from 0; uses up `in`.
+/* The cosine transform of each column of `in`, frequencies from 0; overwrites `in`.
  *
  * Basis u of n values is symmetric for even u and antisymmetric for odd u, so odd frequencies need
- * only the differences, and even ones the sums, of opposite values; those of the sums are a transform
- * of n / 2 values with frequencies u / 2. If `sloping`, frequency u is needed of the first
- * FREQUENCIES - u columns only. */
+ * only the differences of opposite values, and even ones only the sums: a transform of n / 2 values
+ * with frequencies u / 2. If `sloping`, frequency u is computed only for the first FREQUENCIES - u
+ * columns. */
 ALWAYS_INLINE void transform(four out[FREQUENCIES][FOURS], four in[CODE_CELLS][FOURS], bool sloping)
 {
     const uint32_t fours = sloping ? FREQUENCY_FOURS : FOURS;

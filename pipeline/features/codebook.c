@@ -1,4 +1,5 @@
-/* codebook.c: codebooks as arrays, their digest, and the C reference of what is done with them. */
+/* codebook.c: codebooks as arrays, their digest, and the C reference of projection and
+ * assignment. */
 #include "features/codebook.h"
 
 #include "base/hash.h"
@@ -95,7 +96,7 @@ void feature_codebook_digest(char digest[FEATURE_DIGEST], const struct feature_c
     snprintf(digest, FEATURE_DIGEST, "%.*s", FEATURE_DIGEST - 1, hex);
 }
 
-/* What is wrong with the values; NULL: nothing. */
+/* Describes what is wrong with the values; NULL: nothing. */
 static const char *find_fault(const struct feature_codebook *codebook)
 {
     for (uint32_t j = 0; j < codebook->projected; j++) {

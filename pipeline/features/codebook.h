@@ -1,14 +1,14 @@
-/* codebook.h: what a feature has learned from descriptors: a projection and words.
+/* codebook.h: codebooks, learned from descriptors: a projection and words.
  *
  * A descriptor is a row of `columns` bytes. The projection has integer coefficients, chosen so that
  * every sum, in any order, is below 2^24 and therefore exact in float32 as well as in integers:
  *
  *     projected[j] = clamp((offset[j] + sum over i of matrix[j][i] * descriptor[i]) >> shift)
  *
- * where >> rounds down and clamp is to -127..127. The nearest word is the one with the smallest squared
- * distance, of several the first. `mean`, `deviation` and `share` describe the sample's projected
- * descriptors around each word, in float64. Whatever a device computes with is an integer that is
- * stored here, so a codebook gives the same values everywhere, however it was made. */
+ * where >> rounds down and clamp is to -127..127. The nearest word is the one with the smallest
+ * squared distance, the first of several. `mean`, `deviation` and `share` are statistics of the
+ * sample's projected descriptors of each word, in float64. Devices compute only with the stored
+ * integers, so a codebook gives the same values everywhere. */
 #ifndef CLPIPE_FEATURES_CODEBOOK_H
 #define CLPIPE_FEATURES_CODEBOOK_H
 
@@ -16,12 +16,12 @@
 
 #define CODEBOOK_COLUMNS_MAX   1024u
 #define CODEBOOK_PROJECTED_MAX 256u
-#define CODEBOOK_SUM_MAX       (1 << 24) /* of the absolute terms of a sum */
+#define CODEBOOK_SUM_MAX       (1 << 24) /* sum of the absolute terms */
 #define CODEBOOK_VALUE_MAX     127
 
 /* All arrays are malloc'ed and owned by the codebook. */
 struct feature_codebook {
-    char descriptor[24]; /* whose descriptors, with the version of their formula: "sift-1" */
+    char descriptor[24]; /* name of the descriptor with the version of its formula: "sift-1" */
     uint32_t columns, projected, words;
     uint32_t shift;    /* at most 23 */
     int16_t *matrix;   /* projected x columns */
@@ -29,13 +29,13 @@ struct feature_codebook {
     int8_t *word;      /* words x projected, -127 to 127 */
     double *mean;      /* words x projected */
     double *deviation; /* words x projected, above 0 */
-    double *share;     /* words: of the sample's descriptors, above 0 */
+    double *share;     /* per word: fraction of the sample's descriptors, above 0 */
 };
 
-/* Accepts a zeroed one, and leaves one. */
+/* Accepts and leaves a zeroed struct. */
 void feature_codebook_clear(struct feature_codebook *codebook);
 
-/* Allocates the arrays for columns, projected and words, zeroed; nothing is allocated on failure. */
+/* Allocates zeroed arrays for columns, projected and words; frees everything on failure. */
 enum status feature_codebook_allocate(struct feature_codebook *codebook, const char *descriptor,
                                       uint32_t columns, uint32_t projected, uint32_t words,
                                       struct error *err);
@@ -50,7 +50,7 @@ enum codebook_type {
     CODEBOOK_FLOAT64,
 };
 
-/* rows x columns values in the host's order; a list has 1 row. */
+/* rows x columns values in host byte order; a list has 1 row. */
 struct codebook_array {
     const char *name; /* [a-z]+ */
     enum codebook_type type;
@@ -62,24 +62,24 @@ struct codebook_array {
 
 size_t codebook_array_bytes(const struct codebook_array *array);
 
-/* Views of everything that a codebook holds, in a fixed order of names. */
+/* Sets views of all arrays, in a fixed order of names. */
 void feature_codebook_arrays(struct codebook_array arrays[CODEBOOK_ARRAYS],
                              const struct feature_codebook *codebook);
 
-/* The inverse: copies the values. The order does not matter. STATUS_FAILED with a sentence that begins
- * "SUBJECT: ": an array is missing, or it is no codebook that this version can use. */
+/* The inverse: copies the values. The order does not matter. STATUS_FAILED with a sentence that
+ * begins "SUBJECT: ": an array is missing, or this version cannot use the codebook. */
 enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
                                          const struct codebook_array *arrays, unsigned count,
                                          const char *subject, struct error *err);
 
-/* Of names, types, shapes and values; values count as little-endian. */
+/* Digest of names, types, shapes and values (little-endian). */
 void feature_codebook_digest(char digest[FEATURE_DIGEST], const struct feature_codebook *codebook);
 
 /* --- binding --------------------------------------------------------------------------------- */
 
-/* Lets the feature use the codebook, which must outlive it: feature->codebook points to it, and
- * feature->spec ends in ",codebook=DIGEST", so that features with different codebooks have different
- * specs. STATUS_FAILED: it is for other descriptors, has another number of words, or the spec names
+/* Binds the codebook, which must outlive the feature: sets feature->codebook and appends
+ * ",codebook=DIGEST" to feature->spec, so features with different codebooks have different specs.
+ * STATUS_FAILED: it is for other descriptors, has a different number of words, or the spec has
  * another digest; the feature is then unchanged. */
 enum status feature_bind_codebook(struct feature *feature, const struct feature_codebook *codebook,
                                   struct error *err);

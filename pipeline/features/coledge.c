@@ -1,12 +1,12 @@
-/* coledge.c: pixels counted by zone of colour and by edge, as CEDD (Chatzichristofis, Boutalis: Color
- * and edge directivity descriptor, 2008) joins them, with crisp borders. */
+/* coledge.c: pixels counted by colour zone and edge class together, as in CEDD (Chatzichristofis,
+ * Boutalis: Color and edge directivity descriptor, 2008), but with crisp boundaries. */
 #include "features/around.h"
 #include "features/kind.h"
 
 #define ZONES 36u
 #define EDGES 9u
 
-/* Black; 1 to 3: greys; by 8 hues, 2 saturations and 2 values. */
+/* Black, three greys, and combinations of 8 hues, 2 saturations and 2 values. */
 static uint32_t colour_zone(const uint8_t *p)
 {
     int h, s, v;
@@ -18,7 +18,7 @@ static uint32_t colour_zone(const uint8_t *p)
     return 4 + (uint32_t)h * 8 / 360 * 4 + 2 * (s >= 128) + (v >= 153);
 }
 
-/* Flat; 4 directions of weak edges, and of strong ones. */
+/* Flat, 4 directions of weak edges, and 4 of strong edges. */
 static uint32_t edge_class(int gx, int gy)
 {
     const int n = gx * gx + gy * gy;

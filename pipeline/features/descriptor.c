@@ -1,4 +1,4 @@
-/* descriptor.c: where descriptors lie, and their C references. */
+/* descriptor.c: positions of descriptors, and their C references. */
 #include "features/descriptor.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static int32_t luma(const uint8_t *p)
     return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
 }
 
-/* The largest integer whose square is at most `value`. */
+/* The integer square root of `value`, rounded down. */
 static uint32_t root(uint32_t value)
 {
     uint32_t least = 0, above = 65536; /* least^2 <= value < above^2 */
@@ -72,13 +72,13 @@ static uint32_t root(uint32_t value)
 
 /* --- dct: the lowest frequencies of 8x8 pixels ----------------------------------------------- */
 
-/* 512 cos((2 i + 1) u pi / 16) / 2, of u = 0 divided by root 2, rounded. */
+/* 512 cos((2 i + 1) u pi / 16) / 2, for u = 0 divided by sqrt(2), rounded. */
 static const int32_t basis[4][8] = {{181, 181, 181, 181, 181, 181, 181, 181},
                                     {251, 213, 142, 50, -50, -142, -213, -251},
                                     {237, 98, -98, -237, -237, -98, 98, 237},
                                     {213, -50, -251, -142, 142, 251, 50, -213}};
 
-/* Frequencies down and across, in zigzag order. */
+/* Vertical and horizontal frequencies in zigzag order. */
 static const uint8_t frequency[10][2] = {{0, 0}, {0, 1}, {1, 0}, {2, 0}, {1, 1},
                                          {0, 2}, {0, 3}, {1, 2}, {2, 1}, {3, 0}};
 
@@ -117,9 +117,9 @@ const struct descriptor descriptor_dct = {
     .describe = describe_dct,
 };
 
-/* --- sift: directions of gradients in 4x4 cells, and their roots ----------------------------- */
+/* --- sift: directions of gradients in 4x4 cells, and their square roots ----------------------- */
 
-/* Grey, and two opponent colours. */
+/* Luma, and two opponent colours. */
 static int32_t channel(const uint8_t *p, unsigned c)
 {
     return c == 0   ? luma(p)
@@ -127,17 +127,17 @@ static int32_t channel(const uint8_t *p, unsigned c)
                     : (p[0] + p[1] - 2 * p[2] + 512) >> 2;
 }
 
-/* A gradient as the sum of its parts along the two of 8 directions that it lies between. */
+/* A gradient, split into components along the two nearest of 8 directions. */
 struct gradient {
     unsigned straight, slant; /* directions */
-    uint32_t along[2];        /* parts */
+    uint32_t along[2];        /* components */
 };
 
 static struct gradient split_gradient(int32_t dx, int32_t dy)
 {
     const int32_t across = abs(dx), down = abs(dy);
     const int32_t more = across > down ? across : down, less = across > down ? down : across;
-    const int32_t diagonal = 181 * less >> 7; /* root 2 of it */
+    const int32_t diagonal = 181 * less >> 7; /* multiplied by sqrt(2) */
     return (struct gradient){
         .straight = across >= down ? (dx >= 0 ? 0 : 4) : (dy >= 0 ? 2 : 6),
         .slant = dx >= 0 ? (dy >= 0 ? 1 : 7) : (dy >= 0 ? 3 : 5),
@@ -146,13 +146,13 @@ static struct gradient split_gradient(int32_t dx, int32_t dy)
 
 #define BIN_MOST 12
 
-/* 128 sums of a channel; the centres of cells are `bin` pixels apart, and weights fall linearly to 0
- * at the next centres. */
+/* The 128 sums of a channel. Centres of cells are `bin` pixels apart; weights fall linearly to 0 at
+ * the neighbouring centres. */
 static void sum_cells(uint32_t sums[128], const struct descriptor_picture *picture, unsigned c,
                       int32_t x, int32_t y, int32_t bin)
 {
-    /* The channel of all pixels that have a weight, and of their neighbours: pixel (i, j) of it is
-     * (x - bin + i, y - bin + j), or where the image has none the nearest one that it has. */
+    /* The channel's values of all pixels with a weight and of their neighbours: (i, j) is pixel (x
+     * - bin + i, y - bin + j), clamped to the image. */
     int16_t value[5 * BIN_MOST + 1][5 * BIN_MOST + 1];
     const int32_t width = (int32_t)picture->width, height = (int32_t)picture->height;
     const int32_t size = 5 * bin + 1;
@@ -169,13 +169,13 @@ static void sum_cells(uint32_t sums[128], const struct descriptor_picture *pictu
     for (int32_t j = 1; j < size - 1; j++) {
         if (y - bin + j < 0 || y - bin + j >= height)
             continue;
-        uint32_t row[6][8] = {{0}}; /* columns -1 to 4 of cells, of which 0 to 3 count */
+        uint32_t row[6][8] = {{0}}; /* columns -1 to 4 of cells; 0 to 3 are used */
         for (int32_t i = 1; i < size - 1; i++) {
             if (x - bin + i < 0 || x - bin + i >= width)
                 continue;
             const struct gradient gradient = split_gradient(value[j][i + 1] - value[j][i - 1],
                                                             value[j + 1][i] - value[j - 1][i]);
-            /* Between two centres: so far from the left one. */
+            /* Distance from the centre to the left; the rest is to the right. */
             const uint32_t far = (uint32_t)(i % bin), near = (uint32_t)bin - far;
             uint32_t *left = row[i / bin], *right = row[i / bin + 1];
             left[gradient.straight] += near * gradient.along[0];
@@ -192,7 +192,7 @@ static void sum_cells(uint32_t sums[128], const struct descriptor_picture *pictu
     }
 }
 
-/* Roots of shares: 255 times the root of each sum's share of all, in 16 bits. */
+/* 255 times the square root of each sum's fraction of the total, in 16-bit arithmetic. */
 static void take_roots(uint8_t out[128], const uint32_t sums[128])
 {
     uint32_t all = 0;
@@ -201,7 +201,7 @@ static void take_roots(uint8_t out[128], const uint32_t sums[128])
     memset(out, 0, 128);
     if (all == 0)
         return;
-    int shift = 0; /* brings the sum into 2^15 to 2^16 - 1 */
+    int shift = 0; /* normalises the sum to 2^15 to 2^16 - 1 */
     while (all >> shift > 0xffff)
         shift++;
     while (shift <= 0 && all << -shift < 0x8000)
@@ -225,7 +225,7 @@ const struct descriptor descriptor_sift = {
     .projected = 64,
     .whiten = 0.25,
     .step = 5,
-    .side = {10, 16, 25, 37}, /* three bins of 3, 5, 8 and 12 pixels, and one */
+    .side = {10, 16, 25, 37}, /* three bins of 3, 5, 8 and 12 pixels, plus one */
     .describe = describe_sift,
 };
 

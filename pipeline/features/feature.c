@@ -61,8 +61,8 @@ char *feature_grid_text(char *buffer, size_t size, const struct feature *feature
     return buffer;
 }
 
-/* "8x8x8", or with another sign, into at most `max` numbers of 1 to `limit`; returns how many, 0 if it
- * is anything else. */
+/* Parses "8x8x8", or with another separator, into at most `max` numbers of 1 to `limit`; returns
+ * how many, 0 if invalid. */
 static unsigned parse_numbers(uint32_t *out, unsigned max, const char *text, char sign,
                               uint32_t limit)
 {
@@ -94,7 +94,7 @@ static enum status refuse_option(const char *option, const char *spec, struct er
         bins ? option : "bins=, scale=, grid=, levels=, normalize= and blur=", bins ? "?" : "");
 }
 
-/* The counted rows, and columns, of a pyramid: they begin where those of any level do. */
+/* Rows and columns of counting cells of a pyramid: their boundaries are those of all levels. */
 static void cut_levels(struct feature *feature)
 {
     uint32_t cuts = 0;
@@ -116,7 +116,7 @@ static void cut_levels(struct feature *feature)
     feature->grid_rows = feature->grid_columns = cuts - 1;
 }
 
-/* One "bins=..." of a spec. */
+/* Parses one "bins=..." of a spec. */
 static enum status parse_option(struct feature *feature, char *option, const char *spec,
                                 struct error *err)
 {
@@ -192,7 +192,7 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         feature->fisher = *option == 'f';
         return STATUS_OK;
     }
-    /* Written by feature_bind_codebook; settle_kind refuses it where nothing is learned. */
+    /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
     if (strcmp(option, "codebook") == 0 && strlen(value) == FEATURE_DIGEST - 1 &&
         value[strspn(value, "0123456789abcdef")] == '\0') {
         strcpy(feature->codebook_digest, value);
@@ -213,7 +213,7 @@ static bool is_first_of_name(unsigned k)
     return true;
 }
 
-/* "rgb, gray and hsv", from the table. */
+/* Lists the names of the table: "rgb, gray and hsv". */
 static void list_kinds(char *text, size_t size)
 {
     unsigned last = 0;
@@ -228,7 +228,7 @@ static void list_kinds(char *text, size_t size)
     }
 }
 
-/* The spec of which `name` may be the NAME that clpipe gave, "rgb_8x8x8_3x3", or "". */
+/* The spec that corresponds to a generated name such as "rgb_8x8x8_3x3", or "". */
 static void spec_of_name(char *spec, size_t size, const char *name)
 {
     const size_t kind = strcspn(name, "_");
@@ -245,7 +245,7 @@ static void spec_of_name(char *spec, size_t size, const char *name)
                      *grid ? ",grid=" : "", grid);
 }
 
-/* Finds the kind of that name that fits bins=, and sets its default if there is no bins=. */
+/* Finds the kind with that name that accepts bins=, and sets its default if bins= is missing. */
 static enum status settle_kind(struct feature *feature, const char *name, const char *spec,
                                struct error *err)
 {
@@ -303,7 +303,7 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     return STATUS_OK;
 }
 
-/* Settles kind, bins and sizes once all options are read. */
+/* Sets kind, bins and sizes after all options are parsed. */
 static enum status settle(struct feature *feature, const char *kind, const char *spec,
                           struct error *err)
 {
@@ -341,7 +341,7 @@ static enum status settle(struct feature *feature, const char *kind, const char 
     return STATUS_OK;
 }
 
-/* The canonical spec, from everything else. */
+/* Writes the canonical spec. */
 void feature_write_spec(struct feature *feature)
 {
     char bins[32], grid[32], scale[24] = "", net[512];
@@ -371,7 +371,8 @@ bool feature_image_equal(const struct feature_image *a, const struct feature_ima
     return a->scale == b->scale && a->blur == b->blur && a->border == b->border;
 }
 
-/* The name of a feature whose SPEC gives none: the kind, and what is not a default. */
+/* The name of a feature without NAME= in its SPEC: the kind, and the options that are not
+ * defaults. */
 static void write_name(struct feature *feature)
 {
     char bins[32] = "", grid[32] = "", scale[24] = "";
@@ -408,7 +409,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
                               .grid_rows = 1,
                               .grid_columns = 1,
                               .image.blur = set->blur};
-    /* NAME= may only stand before the first ':' or ',', where the options begin. */
+    /* NAME= is only allowed before the first ':' or ',', where options begin. */
     char *options = strpbrk(copy, ":,");
     if (options)
         *options++ = '\0';
@@ -445,7 +446,7 @@ enum status feature_set_add(struct feature_set *set, const char *spec,
         return status;
 
     if (feature.normalize == NORMALIZE_NONE)
-        feature.store = STORE_FLOAT32; /* that is: counts as they are */
+        feature.store = STORE_FLOAT32; /* counts are stored unconverted */
 
     if (name)
         snprintf(feature.name, sizeof feature.name, "%s", name);
@@ -512,8 +513,8 @@ bool feature_grid(uint32_t *rows, uint32_t *columns, const struct feature *featu
     return true;
 }
 
-/* The first coordinate of counted cell i of n over `size` pixels: of a grid the least y with
- * y * n / size == i. */
+/* The first coordinate of counted cell i of n over `size` pixels; for a grid the smallest y with y
+ * * n / size == i. */
 static uint32_t cell_start(const struct feature *feature, uint32_t i, uint32_t n, uint32_t size)
 {
     if (feature->levels > 0) {
@@ -560,7 +561,8 @@ uint32_t feature_histograms(const struct feature *feature)
     return kind->finish || kind->placed ? 0 : kind->channels ? kind->channels : 1;
 }
 
-/* Each word's share of its histogram of `bins` words, or the root of that. */
+/* Divides each word by the sum of its histogram of `bins` words; optionally takes the square
+ * root. */
 ALWAYS_INLINE void store_histogram(float *values, const uint32_t *words, uint32_t bins, bool root)
 {
     uint64_t sum = 0;
@@ -601,7 +603,7 @@ static uint32_t find_cut(const struct feature *feature, uint32_t num, uint32_t d
     return i;
 }
 
-/* The words of a pyramid's cells: each is the sum of the counted cells that it consists of. */
+/* The words of a pyramid's cells, each the sum of the counted cells in it. */
 static void sum_levels(uint32_t *words, const struct feature *feature, const uint32_t *counted)
 {
     const uint32_t bins = feature->cell_bins;

@@ -1,4 +1,4 @@
-/* gradient.c: gradients counted by logarithm of their magnitude and by direction. */
+/* gradient.c: gradients counted by logarithm of the magnitude and by direction. */
 #include "features/around.h"
 #include "features/kind.h"
 

@@ -1,5 +1,5 @@
-/* hog.c: magnitudes of gradients by direction, with sign (Dalal, Triggs: Histograms of oriented
- * gradients for human detection, 2005), one histogram for each cell of a grid. */
+/* hog.c: gradient magnitudes by signed direction (Dalal, Triggs: Histograms of oriented gradients
+ * for human detection, 2005), one histogram per grid cell. */
 #include "features/around.h"
 #include "features/kind.h"
 
@@ -31,7 +31,7 @@ const struct feature_kind feature_hog = {
     .name = "hog",
     .bins = {DIRECTIONS},
     .fixed = true,
-    .zeros = true, /* there is no edge */
+    .zeros = true, /* no edges */
     .scale = AROUND_SCALE,
     .border = AROUND_BORDER,
     .macro = "HOG",

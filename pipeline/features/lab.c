@@ -1,4 +1,4 @@
-/* lab.c: a joint histogram of CIE L*a*b*, in whole numbers. */
+/* lab.c: a joint histogram of CIE L*a*b*, in integers. */
 #include "features/kind.h"
 
 /* floor(4095 * linear + 1/2) of sRGB. */
@@ -20,7 +20,7 @@ static const uint16_t linear[256] = {
     3774, 3809, 3844, 3879, 3915, 3950, 3986, 4022, 4059, 4095,
 };
 
-/* floor(1024 cbrt(t / 4096)), and for the smallest the line that CIE has instead. */
+/* floor(1024 cbrt(t / 4096)), with CIE's linear segment for small t. */
 static int whole_root(int t)
 {
     int root = 0;
@@ -37,7 +37,7 @@ static uint32_t clamp_byte(int value)
     return value < 0 ? 0 : value > 255 ? 255 : (uint32_t)value;
 }
 
-/* A share of white: the weights add up to 4096. */
+/* A weighted sum relative to white: the weights add up to 4096. */
 static int share(const uint8_t *p, int r, int g, int b)
 {
     return whole_root((r * linear[p[0]] + g * linear[p[1]] + b * linear[p[2]] + 2048) >> 12);

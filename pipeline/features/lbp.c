@@ -1,5 +1,5 @@
 /* lbp.c: uniform local binary patterns (Ojala, Pietikainen, Maenpaa: Multiresolution gray-scale and
- * rotation invariant texture classification with local binary patterns, 2002), of luma and of luma
+ * rotation invariant texture classification with local binary patterns, 2002), of luma, or of luma
  * and two opponent colours. */
 #include "features/around.h"
 #include "features/kind.h"
@@ -16,7 +16,7 @@ static int channel_value(const uint8_t *pixel, size_t stride, uint32_t x, uint32
                           : p[0] + p[1] - 2 * p[2];
 }
 
-/* A run of k ones in the circle of 8 bits of which the lowest is bit i: 8 (k - 1) + i. */
+/* The class of a circular run of k ones in 8 bits whose lowest bit is i: 8 (k - 1) + i. */
 static uint32_t uniform_class(uint32_t code)
 {
     uint32_t ones = 0, runs = 0, lowest = 0;

@@ -1,5 +1,5 @@
-/* net_kind.c: the kind "net": what a network of integers (net/model.h) or of an ONNX file (net_onnx.c) makes
- * of a picture. */
+/* net_kind.c: the kind "net": outputs of an integer network (net/model.h) or of an ONNX file
+ * (net_onnx.c). */
 #include "base/parse.h"
 #include "features/kind.h"
 #include "features/net_models.h"
@@ -164,7 +164,8 @@ void feature_write_net(char *text, size_t size, const struct feature *feature)
         feature_write_onnx(text + strlen(text), size - strlen(text), net);
 }
 
-/* In float64, squares added up in order, rounded to float32 once for the values and once at the end. */
+/* In float64, squares added up in order; values are rounded to float32 before and after
+ * normalisation. */
 static bool finish_net(void *values, const struct feature *feature, const uint32_t *words)
 {
     const struct net_model *model = feature->net.model;
@@ -192,7 +193,7 @@ static bool finish_net(void *values, const struct feature *feature, const uint32
     return true;
 }
 
-static const char *const no_examples[] = {NULL}; /* they need a model; the step has tests */
+static const char *const no_examples[] = {NULL}; /* a model is required; the step has tests */
 
 const struct feature_kind feature_net = {
     .name = "net",

@@ -1,4 +1,4 @@
-/* net_models.c: a list of open models, and the directory in which others are looked for. */
+/* net_models.c: the list of open models, and the search in the models' directory. */
 #include "features/net_models.h"
 
 #include "base/hash.h"
@@ -41,7 +41,7 @@ static const struct net_model *find_open(const char *digest)
     return NULL;
 }
 
-/* Takes the model. */
+/* Takes ownership of the model. */
 static const struct net_model *keep(struct net_model *model)
 {
     const struct net_model *there = find_open(model->digest);
@@ -90,7 +90,7 @@ enum status net_models_open(const struct net_model **out, struct runtime **runti
     return *out ? STATUS_OK : error_memory(err, sizeof(struct open_model), "a model");
 }
 
-/* Is it the file of that digest? */
+/* Does the file have that digest? */
 static bool has_digest(const char *path, const char *wanted)
 {
     struct sha256 state;
@@ -107,7 +107,7 @@ static bool has_digest(const char *path, const char *wanted)
     return strcmp(hex, wanted) == 0;
 }
 
-/* The path of the file of the directory whose name ends so and that has the digest. */
+/* Finds the file in the directory with that suffix and digest. */
 static bool look_for(char path[PATH_SIZE], const char *suffix, const char *digest)
 {
     char directory[PATH_SIZE - 256];

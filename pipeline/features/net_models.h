@@ -1,5 +1,5 @@
-/* net_models.h: the networks that features of this process use. A model is read once, whichever path
- * leads to it, and stays until the process ends; any thread may ask. */
+/* net_models.h: network models used by features. A model is read once, whatever its path, and stays
+ * until the process ends. Any thread. */
 #ifndef CLPIPE_FEATURES_NET_MODELS_H
 #define CLPIPE_FEATURES_NET_MODELS_H
 
@@ -10,15 +10,15 @@
  * $HOME/.local/share/clpipe/models. */
 void net_models_directory(char *path, size_t size);
 
-/* The model of a file. A name without a slash and without a file of that name is that of one in the
- * directory: NAME.net or NAME.onnx. One of the two is set: *runtime, which is not started, if its name ends
- * in .onnx. */
+/* Opens a model file. A name without a slash that is no file is looked up in the directory as
+ * NAME.net or NAME.onnx. Sets either *model or, if the name ends in .onnx, *runtime, which is not
+ * started. */
 enum status net_models_open(const struct net_model **model, struct runtime **runtime, const char *file,
                             struct error *err);
 
-/* The model of a digest, that was opened or lies in the directory. NULL: there is none. */
+/* The model with that digest, already open or in the directory. NULL: not found. */
 const struct net_model *net_models_find(const char *digest);
-/* The same of an ONNX file. */
+/* The same for ONNX files. */
 struct runtime *net_models_find_onnx(const char *digest);
 
 #endif

@@ -1,5 +1,5 @@
-/* net_onnx.c: features of ONNX files: what the file says of itself is taken from it, what it does not say is
- * asked for. */
+/* net_onnx.c: features of ONNX files: settings found in the file are used, missing ones must be in
+ * the spec. */
 #include "base/parse.h"
 #include "features/kind.h"
 #include "part/scale.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "R/G/B", or one number for all three; also with commas. `text` becomes it with slashes. */
+/* Parses "R/G/B", or one number for all three; commas are accepted too. `text` is the form with
+ * slashes. */
 static bool parse_channels(double out[3], char text[RUNTIME_NAME], const char *value, double least,
                            double most)
 {
@@ -42,7 +43,7 @@ static bool parse_sides(struct runtime_job *job, const char *value)
     return true;
 }
 
-/* The index of the value among two words, from 1; 0: it is neither. */
+/* 1 or 2 if the value equals the first or second word, else 0. */
 static int one_of(const char *value, const char *first, const char *second)
 {
     return strcmp(value, first) == 0 ? 1 : strcmp(value, second) == 0 ? 2 : 0;
@@ -81,7 +82,7 @@ bool feature_parse_onnx(struct feature *feature, const char *option, const char 
     return true;
 }
 
-/* What the sizes of the input say of layout and size. */
+/* Derives layout and size from the dimensions of the input. */
 static void settle_sides(struct runtime_job *job, const int64_t dim[4])
 {
     if (job->layout == RUNTIME_LAYOUT_UNKNOWN && (dim[1] == 3) != (dim[3] == 3))
@@ -94,7 +95,7 @@ static void settle_sides(struct runtime_job *job, const int64_t dim[4])
     }
 }
 
-/* The output, by its name or as the only one; and what the user must say, one after the other. */
+/* Chooses the output by name or as the only one, and checks that all required options are there. */
 static enum status settle_choices(struct feature_net *net, const struct runtime_about *about,
                                   const char *spec, struct error *err)
 {
@@ -127,7 +128,8 @@ static enum status settle_choices(struct feature_net *net, const struct runtime_
                     : STATUS_OK;
 }
 
-/* One picture through the model: how many values a row has, and that it can be computed at all. */
+/* Runs one picture through the model: determines the number of values and checks that the model
+ * works. */
 static enum status try_model(struct feature_net *net, struct error *err)
 {
     const size_t pixels = (size_t)net->job.width * net->job.height;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Where there are too few images to learn from. */
+/* For too few images to learn from. */
 static const struct preset few = {
     .name = "few",
     .feature = {{"oplbp=oplbp:normalize=hellinger", 1},

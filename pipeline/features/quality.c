@@ -1,4 +1,4 @@
-/* quality.c: the kind quality: its C reference, and numbers from its words. */
+/* quality.c: the kind quality: its C reference, and the numbers computed from its words. */
 #include "features/quality.h"
 
 #include "base/minmax.h"
@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define SCALE 256u
-#define TONE  4u /* levels that are the same tone as one */
-/* An edge is of the highest class that has one of so many places, and at least so many. */
+#define TONE  4u /* levels on either side counted as the same tone */
+/* An edge class counts if it has at least 1 in EDGE_SHARE places, and a minimum number; the highest
+ * such class is used. */
 #define EDGE_SHARE 400u
 #define EDGE_LEAST 12u
 
@@ -26,7 +27,7 @@ static int luma(const uint8_t *p)
     return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
 }
 
-/* Five pixels, `step` bytes apart. */
+/* Classifies five pixels, `step` bytes apart. */
 static void add_edge(uint32_t *words, const uint8_t *pixels, size_t step)
 {
     const int span = abs(luma(pixels) - luma(pixels + 4 * step));
@@ -41,7 +42,7 @@ static void add_edge(uint32_t *words, const uint8_t *pixels, size_t step)
     }
 }
 
-/* Pixels of a line that differ from the corner. */
+/* The number of pixels of a line that differ from the corner. */
 static uint32_t count_differing(const uint8_t *pixels, ptrdiff_t step, uint32_t length,
                                 const uint8_t *corner)
 {
@@ -99,13 +100,13 @@ void quality_reference(uint32_t *words, const uint8_t *pixels, size_t stride, ui
 
 /* --- numbers ------------------------------------------------------------------------------------ */
 
-/* floor(part * whole / of), 0 of nothing. */
+/* floor(part * whole / of); 0 if `of` is 0. */
 static uint32_t share(uint64_t part, uint64_t of, uint32_t whole)
 {
     return of ? (uint32_t)(part * whole / of) : 0;
 }
 
-/* The least luma that has at least so many hundredths of the pixels up to it. */
+/* The smallest luma with at least that percentage of the pixels up to it. */
 static uint32_t percentile(const uint32_t *count, uint64_t pixels, uint32_t hundredths)
 {
     uint64_t sum = 0;
@@ -125,7 +126,7 @@ static uint32_t whole_root(uint64_t n)
     return (uint32_t)root;
 }
 
-/* floor(2^16 log2(n)), n from 1 on: bits of the logarithm by squaring. */
+/* floor(2^16 log2(n)) for n >= 1, bit by bit by squaring. */
 static uint64_t logarithm(uint32_t n)
 {
     const unsigned whole = 31u - (unsigned)__builtin_clz(n);
@@ -138,7 +139,7 @@ static uint64_t logarithm(uint32_t n)
     return bits;
 }
 
-/* log2(pixels) less the mean of log2(count), as whole numbers, without the tones [from, to). */
+/* log2(pixels) minus the mean of log2(count), in integers, without the tones [from, to). */
 static uint32_t entropy(const uint32_t *count, uint64_t all, unsigned from, unsigned to)
 {
     uint64_t sum = 0, pixels = 0;

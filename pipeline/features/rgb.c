@@ -1,4 +1,4 @@
-/* rgb.c: histograms of red, green and blue: one for each channel, or one over all three. */
+/* rgb.c: histograms of red, green and blue: one per channel, or a joint one. */
 #include "features/kind.h"
 
 static void count_channels(uint32_t *words, const struct feature *feature, const uint8_t *pixels,

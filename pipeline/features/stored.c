@@ -1,11 +1,11 @@
-/* stored.c: float16 by the bits of float32, uint8 by a table. */
+/* stored.c: float16 by bit operations on float32, uint8 with a table. */
 #include "features/stored.h"
 
 #include "base/half.h"
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 256 /* values converted at a time where they lie */
+#define BLOCK 256 /* values converted at a time in place */
 
 static const char *const names[] = {"float32", "float16", "uint8"};
 
@@ -109,7 +109,7 @@ void stored_decode_in_place(float *values, enum feature_store store, bool is_sig
     const size_t size = stored_size(store);
     const uint8_t *from = (const uint8_t *)values + count * (sizeof *values - size);
     uint8_t block[2 * BLOCK];
-    /* What is written never reaches what is still to be read. */
+    /* Written values never overtake those still to be read. */
     for (size_t i = 0, n; store != STORE_FLOAT32 && i < count; i += n) {
         n = count - i < BLOCK ? count - i : BLOCK;
         memcpy(block, from + i * size, n * size);

@@ -1,4 +1,4 @@
-/* stored.h: the types that values are stored in, and how they are converted.
+/* stored.h: types of stored values, and conversions.
  *
  *   float16  binary16 of IEEE 754, rounded to the nearest, of two the even one: the error is at most
  *            2^-11 of a value, or 2^-25 where that is more
@@ -7,7 +7,7 @@
  *            for values with a sign (normalize=unit) 128 and 127. With s = sqrt(|v|), |v| at most 1,
  *            the error is at most (s + 1 / (4 scale)) / scale
  *
- * Small values, which are most of a histogram, keep more of their digits by the root. Any thread. */
+ * The square root preserves more digits of small values, which dominate histograms. Any thread. */
 #ifndef CLPIPE_FEATURES_STORED_H
 #define CLPIPE_FEATURES_STORED_H
 
@@ -19,21 +19,21 @@ enum feature_store { STORE_FLOAT32, STORE_FLOAT16, STORE_UINT8 };
 
 const char *feature_store_name(enum feature_store store);
 bool feature_store_parse(enum feature_store *out, const char *text);
-/* That of a canonical spec. */
+/* The type named in a canonical spec. */
 enum feature_store feature_store_of_spec(const char *spec);
 
-/* Bytes of a value; counts are uint32 and have 4 with any type. */
+/* Bytes per value; counts are uint32 and have 4 with any type. */
 size_t stored_size(enum feature_store store);
-/* The constants of uint8. */
+/* The constants of uint8: offset and scale. */
 uint32_t stored_zero(bool is_signed);
 uint32_t stored_scale(bool is_signed);
 
-/* `count` values; is_signed matters for uint8 alone. STORE_FLOAT32 copies. */
+/* Converts `count` values; is_signed only matters for uint8. STORE_FLOAT32 copies. */
 void stored_encode(void *to, enum feature_store store, bool is_signed, const float *values,
                    size_t count);
 void stored_decode(float *values, enum feature_store store, bool is_signed, const void *from,
                    size_t count);
-/* The same in place: `from` are the last bytes of `values`. */
+/* The same in place: the encoded values are the last bytes of `values`. */
 void stored_decode_in_place(float *values, enum feature_store store, bool is_signed, size_t count);
 
 #endif
