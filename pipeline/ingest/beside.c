@@ -1,7 +1,7 @@
-/* beside.c: one pass over the walk, sample by sample.
+/* beside.c: reads sidecar files in one pass over the walk, sample by sample.
  *
- * The files of a sample follow each other, but a picture may come before or after what lies beside it:
- * its paths wait until the sample ends. */
+ * The files of a sample are consecutive, but a picture may come before or after its sidecar files,
+ * so its paths are kept until the sample ends. */
 #include "ingest/beside.h"
 
 #include "base/log.h"
@@ -17,7 +17,7 @@ struct sample {
     char *text[SIDECAR_COLUMNS];
     char **picture;
     unsigned count, room;
-    uint64_t unread; /* of all samples, what could not be read */
+    uint64_t unread; /* number of unreadable files, all samples */
     char first_unread[256];
 };
 
@@ -64,7 +64,7 @@ static enum status add_picture(struct sample *sample, const char *path, struct e
                                             : error_memory(err, strlen(path), "a sample");
 }
 
-/* The bytes of a blob without white space around them; NULL: there is none, it holds a NUL, or *failed. */
+/* The bytes of a blob, trimmed; NULL: it is empty, has a NUL, or *failed. */
 static char *read_text(bool *failed, const struct blob *blob, uint64_t bytes)
 {
     char *text = malloc(bytes + 1);
@@ -88,7 +88,7 @@ static char *read_text(bool *failed, const struct blob *blob, uint64_t bytes)
     return text;
 }
 
-/* As /images/cls has it: UTF-8, and not long. */
+/* A class label as /images/cls stores it: UTF-8 of limited length. */
 static char *class_text(bool *failed, char *bytes)
 {
     const size_t length = bytes ? strlen(bytes) : 0;

@@ -1,12 +1,13 @@
-/* beside.h: reads what lies beside the pictures of a walk: .cls, .json and .txt of their samples. */
+/* beside.h: reads the sidecar files of pictures: .cls, .json and .txt files of their samples. */
 #ifndef CLPIPE_INGEST_BESIDE_H
 #define CLPIPE_INGEST_BESIDE_H
 
 #include "file/sidecars.h"
 #include "walk/walk.h"
 
-/* Adds every picture of the walk, from its first item on, to `out`. One thread; nobody else uses the walk.
- * What is too long or no text counts as missing, what cannot be read, too, with a notice. */
+/* Adds every picture of the walk to `out`. Reads the walk from its first item; it must not be used
+ * meanwhile. Files that are too long or not text count as missing, unreadable ones too, with a
+ * notice. */
 enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *stop,
                         struct error *err);
 

@@ -1,23 +1,23 @@
-/* bounds.c: the shares of an ingest's memory: slots 3/8, codecs 1/2, pictures under way 1/8. The
- * walk is sorted before there are pictures. */
+/* bounds.c: divides an ingest's memory: slots 3/8, codecs 1/2, pictures in flight 1/8. The walk is
+ * sorted before there are pictures. */
 #include "ingest/bounds.h"
 
 #include "base/minmax.h"
 
 #include <limits.h>
 
-/* Of each thread, unless the memory is given: more threads hold more images at a time. */
+/* Default memory per thread: more threads hold more images at a time. */
 #define THREAD_BYTES        (16ull << 20)
 #define THREAD_BYTES_STREAM (64ull << 20)
-/* With streams: at most, and of what the process may use. */
+/* With streams: an absolute limit, and a divisor of the memory that the process may use. */
 #define STREAMS_MOST  (1ull << 30)
 #define STREAMS_SHARE 16u
 
 #define WINDOW_MAX       32768u
 #define ISOLATE_SLOT_MAX (4ull << 20)
-/* A picture beside its counters. */
+/* Of a picture, besides its counters. */
 #define PICTURE_BYTES 512u
-/* Of a square thumbnail: a usual JPEG file has fewer bytes. */
+/* Pixels per byte of a square thumbnail: a typical JPEG file is smaller. */
 #define THUMBNAIL_PIXELS_A_BYTE 4u
 
 uint64_t bounds_default(uint64_t least, unsigned threads, bool streams, uint64_t available)
@@ -52,7 +52,7 @@ uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_si
                        bool from_devices, unsigned threads)
 {
     const uint64_t pixels = (uint64_t)thumbnail_size * thumbnail_size;
-    /* Twice: on its way, and in the store's reorder buffer. */
+    /* Counted twice: in flight, and in the store's reorder buffer. */
     const uint64_t picture =
         2 * (4ull * counters + PICTURE_BYTES + pixels / THUMBNAIL_PIXELS_A_BYTE) +
         (from_devices ? 3 * pixels : 0);

@@ -1,33 +1,33 @@
-/* bounds.h: how an ingest divides the memory and the open files that it may have. */
+/* bounds.h: divides the memory and the open files available to an ingest. */
 #ifndef CLPIPE_INGEST_BOUNDS_H
 #define CLPIPE_INGEST_BOUNDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The least memory that an ingest is planned with. */
+/* The smallest memory for which an ingest is planned. */
 #define INGEST_MEMORY_MIN (16ull << 20)
 
-/* The memory unless it is given, at least `least`, with `threads` decode threads. streams: a device
- * decodes the entropy code of JPEG images; with larger slots it is faster. `available`: what the
- * process may use, 0: unknown. */
+/* The default memory with `threads` decode threads, at least `least`. streams: a device decodes
+ * JPEG streams, faster with larger slots. `available`: memory that the process may use; 0:
+ * unknown. */
 uint64_t bounds_default(uint64_t least, unsigned threads, bool streams, uint64_t available);
 
-/* Bytes of `memory` that the slots of all devices may take; that sorting the walk may take; that
- * codecs may hold beyond the slots. */
+/* Shares of `memory`, in bytes: slots of all devices; sorting the walk; codecs besides slots. */
 uint64_t bounds_slots(uint64_t memory);
 uint64_t bounds_sorting(uint64_t memory);
 uint64_t bounds_codecs(uint64_t memory);
 
-/* Shared memory of one isolated decoder: all of them together have a sixteenth of the memory. */
+/* Shared memory of one isolated decoder: 1/16 of the memory for all together. */
 uint64_t bounds_isolate_slot(uint64_t memory, unsigned threads);
 
-/* Pictures of `counters` counters on their way from the walk to the log, with `threads` decode
- * threads. from_devices: thumbnails come as pixels. */
+/* The number of pictures with `counters` counters in flight between walk and log, with `threads`
+ * decode threads. from_devices: thumbnails arrive as pixels. */
 uint64_t bounds_window(uint64_t memory, uint32_t counters, uint32_t thumbnail_size,
                        bool from_devices, unsigned threads);
 
-/* Files that each of `threads` decode threads may have open where the process may have `most`. */
+/* The number of files that each of `threads` decode threads may have open, if the process may have
+ * `most`. */
 unsigned bounds_open_files(uint64_t most, unsigned threads);
 
 #endif

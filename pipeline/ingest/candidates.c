@@ -1,4 +1,4 @@
-/* candidates.c: the smallest keys of a stream, in a heap whose root is the largest of them. */
+/* candidates.c: the smallest keys of a stream, in a max-heap. */
 #include "ingest/candidates.h"
 
 #include "base/hash.h"
@@ -9,7 +9,6 @@
 
 #define STOP_EVERY 1000
 
-/* Does a come before b? */
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {
     if (a->unpromised != b->unpromised)
@@ -22,7 +21,7 @@ static int compare(const void *a, const void *b)
     return is_before(a, b) ? -1 : is_before(b, a);
 }
 
-/* Restores the heap where item i may come before one of its children. */
+/* Restores the heap if item i sorts before one of its children. */
 static void sift_down(struct candidates *candidates, uint32_t i)
 {
     struct candidate *item = candidates->item;
@@ -60,7 +59,7 @@ static uint64_t hash_path(const struct walk_item *item)
     return digest[0];
 }
 
-/* Keeps an item if it is among the first. */
+/* Adds an item if it is among the smallest. */
 static enum status offer(struct candidates *candidates, const struct walk_item *item, uint32_t most,
                          struct error *err)
 {

@@ -1,6 +1,6 @@
-/* candidates.h: the files that codebooks are learned from, chosen by a rule that depends on nothing
- * but the list of files: those whose names promise an image come first, within that those of the
- * smallest hashes of their paths. The order of candidates is by that rule, too. */
+/* candidates.h: chooses the files for learning codebooks. The choice depends only on the list of
+ * files: names with image extensions come first, then files are ordered by the hash of their path.
+ * Candidates are in this order, too. */
 #ifndef CLPIPE_INGEST_CANDIDATES_H
 #define CLPIPE_INGEST_CANDIDATES_H
 
@@ -9,7 +9,7 @@
 
 struct candidate {
     bool unpromised;
-    uint64_t hash, sequence; /* of walk_item */
+    uint64_t hash, sequence; /* as in walk_item */
     uint16_t source;
     char *path;
     uint64_t where, bytes;
@@ -19,12 +19,12 @@ struct candidate {
 struct candidates {
     struct candidate *item; /* in order */
     uint32_t count;
-    uint64_t files; /* that could have been chosen */
+    uint64_t files; /* number of eligible files */
 };
 
-/* Reads all items of the walk, keeps the first `most` by the rule, and rewinds the walk. Empty
- * files, those that cannot be looked at, and those of sources that are not looked at, are no
- * candidates. STATUS_INTERRUPTED: `stop` came first. Clear it also after a failure. */
+/* Reads all items of the walk, selects the first `most` of that order, and rewinds the walk. Empty
+ * or unreadable files and those of sources that are not read are not eligible. STATUS_INTERRUPTED:
+ * stopped. Call candidates_clear also after a failure. */
 enum status candidates_choose(struct candidates *out, struct walk *walk, uint32_t most,
                               struct stop *stop, struct error *err);
 void candidates_clear(struct candidates *candidates);

@@ -1,4 +1,4 @@
-/* codebook_job.c: walk, sample, codebooks; no store, no steps. */
+/* codebook_job.c: walk, sample and codebooks, without store and steps. */
 #include "ingest/codebook_job.h"
 
 #include "base/clock.h"

@@ -1,6 +1,4 @@
-/* decoder.c: what a decode thread does: take the next file that is to be decoded, and decode it
- * strip by strip into slots.
- */
+/* decoder.c: the decode threads: each decodes one file after another, in strips, into slots. */
 #include "ingest/decoder.h"
 
 #include "base/clock.h"
@@ -19,14 +17,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Pictures are taken together up to about so many bytes of files: what is larger does not notice
- * what a question and its answer cost. */
+/* Total file size of pictures decoded together: for larger ones the round trip to a decoder process
+ * does not matter. */
 #define AHEAD_BYTES (32u << 10)
-/* Pixels of a picture that is decoded while all slots are full. */
+/* Pixels of a picture decoded while all slots are full, in bytes. */
 #define SPARE_BYTES (4u << 20)
-/* That decoding takes beside pixels. */
+/* Memory for decoding, besides pixels. */
 #define USUAL_MEMORY (16u << 20)
-/* What decoding takes, before it was measured. */
+/* Decoding time per pixel before it was measured. */
 #define PIXEL_NS 5.0
 
 struct decoder {
@@ -35,8 +33,9 @@ struct decoder {
     pthread_t thread;
     double busy;
     struct picture_waits waits;
-    double pixel_ns;                   /* that decoding a pixel took last while all slots were full */
-    struct thumbnail_maker *thumbnail; /* NULL: none are made */
+    double pixel_ns;                   /* time per pixel of the last picture decoded while all slots
+                                        * were full */
+    struct thumbnail_maker *thumbnail; /* NULL: no thumbnails */
 };
 
 struct decoders {
@@ -44,29 +43,29 @@ struct decoders {
     struct decoder *decoder;
     unsigned started;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following */
     pthread_cond_t ended;
     unsigned running;
 };
 
 /* --- one picture ----------------------------------------------------------------------------- */
 
-/* What every part of one picture shares. */
+/* State of one picture, shared by its parts. */
 struct strips {
     struct decoder *decoder;
     struct decode *decode;
     struct picture *picture;
     const struct image_info *info;
-    uint32_t overlap; /* rows, and columns, that a part has in common with the next */
-    uint8_t *kept;    /* the last `overlap` rows of the part before; NULL until needed */
-    /* What steps scale images to; of one that does not come whole, the host does it. */
+    uint32_t overlap; /* rows, and columns, that a part shares with the next */
+    uint8_t *kept;    /* the last `overlap` rows of the previous part; NULL until needed */
+    /* Goals of scale steps; if the picture is split, the host scales it. */
     scale_goal goal[STEP_NODES_MAX];
     struct scaler scaler[STEP_NODES_MAX];
-    unsigned goals, scalers; /* scalers: 0 until the picture is known not to be whole */
-    bool again;              /* the file is to be begun again, for no stream */
+    unsigned goals, scalers; /* scalers: 0 until the picture turns out to be split */
+    bool again;              /* start the file again, without streams */
 };
 
-/* Begins to scale the picture, of which no row has been decoded yet. */
+/* Starts to scale the picture, before its first row is decoded. */
 static enum reason begin_scaling(struct strips *strips)
 {
     const struct image_info *info = strips->info;
@@ -79,7 +78,7 @@ static enum reason begin_scaling(struct strips *strips)
     return REASON_NONE;
 }
 
-/* What is made of rows on the host. */
+/* Passes rows to scalers and thumbnail on the host. */
 static void use_rows(struct strips *strips, const uint8_t *rgb, size_t stride, uint32_t rows)
 {
     thumbnail_rows(strips->decoder->thumbnail, rgb, stride, rows);
@@ -87,8 +86,8 @@ static void use_rows(struct strips *strips, const uint8_t *rgb, size_t stride, u
         scaler_rows(&strips->scaler[i], rgb, stride, rows);
 }
 
-/* Decodes the rows of a part that the part before has not decoded, and keeps the last ones for the
- * next. */
+/* Decodes the rows of a part that the previous part did not, and keeps the last ones for the next
+ * part. */
 static enum reason fill_part(struct strips *strips, const struct staging_part *part)
 {
     const struct cell_rect rect = part->shape.rect;
@@ -112,7 +111,7 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
     return REASON_NONE;
 }
 
-/* Bytes of the picture's stream; 0: there is none for staging. */
+/* Size of the picture's stream in bytes; 0: not available or not accepted by staging. */
 static uint64_t bytes_of_stream(const struct strips *strips)
 {
     const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.staging);
@@ -120,7 +119,8 @@ static uint64_t bytes_of_stream(const struct strips *strips)
     return strips->picture->host_only || strips->picture->no_stream || bytes > most ? 0 : bytes;
 }
 
-/* The picture's stream and coefficients as parts, where they may go into a slot; returns how many. */
+/* Sets the shapes of the picture's stream and coefficients as far as they fit into a slot; returns
+ * how many. */
 static unsigned offer_coded(struct part_shape coded[2], const struct strips *strips,
                             const struct part_shape *pixels)
 {
@@ -143,14 +143,14 @@ static unsigned offer_coded(struct part_shape coded[2], const struct strips *str
     return count;
 }
 
-/* Memory for a picture that is decoded while there is no room for its stream; 0: it waits. */
+/* Memory for decoding a picture on the host while slots for its stream are full; 0: it waits. */
 static uint64_t spare_memory(const struct strips *strips)
 {
     const uint64_t bytes = 3ull * strips->info->out_width * strips->info->out_height;
     return bytes <= SPARE_BYTES && strips->goals == 0 && bytes_of_stream(strips) > 0 ? bytes : 0;
 }
 
-/* What the part holds of a JPEG picture. */
+/* What the part contains of a JPEG picture. */
 static enum jpeg_way way_of(const struct picture *picture, const struct part_shape *shape)
 {
     return strcmp(picture->record.format, "jpeg") != 0 ? JPEG_NOT_DECODED
@@ -161,9 +161,9 @@ static enum jpeg_way way_of(const struct picture *picture, const struct part_sha
 
 static bool do_spare(struct strips *strips, uint32_t *bottom);
 
-/* Gets room for a rectangle of pixels and decodes rows into it, or copies from the rows in
- * `window`. A device that wants it gets the stream or coefficients instead. false: the run is over. A
- * failure goes into the picture's record. *bottom is where the part ends. */
+/* Acquires space for a rectangle of pixels and decodes rows into it, or copies them from `window`;
+ * or writes the stream or coefficients if the device accepts them. false: the run is over. Failures
+ * are stored in the picture's record. *bottom: end of the part. */
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
@@ -191,7 +191,7 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
     if (strips->scalers == 0 && !part_is_whole(&part.shape))
         reason = begin_scaling(strips);
     if (reason != REASON_NONE) {
-        /* Given back below. */
+        /* The part is cancelled below. */
     } else if (window) {
         for (uint32_t y = 0; y < part.shape.rect.y1 - rect.y0; y++)
             memcpy(part.bytes + (size_t)y * part.shape.stride,
@@ -211,15 +211,16 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         return true;
     }
     *bottom = part.shape.rect.y1;
-    if (rect.x0 == 0 && rect.y0 == 0) /* before a device has a part, with which it is read */
+    if (rect.x0 == 0 && rect.y0 == 0) /* before the part is submitted, which makes the record
+                                       * readable by others */
         picture->way = way_of(picture, &part.shape);
     picture_hold(picture);
     staging_submit(staging, &part, picture);
     return true;
 }
 
-/* All slots are full of work for the device: decodes the picture here, and then waits for room. So the
- * threads add to what the device does. */
+/* All slots are full: decodes the picture on the host and then waits for space, so the threads add
+ * to the devices' throughput. */
 static bool do_spare(struct strips *strips, uint32_t *bottom)
 {
     const struct image_info *info = strips->info;
@@ -248,13 +249,13 @@ static bool do_spare(struct strips *strips, uint32_t *bottom)
     return going;
 }
 
-/* A picture whose rows, with those around them that are looked at, do not fit into a slot: rows are
- * decoded into memory of their own and come in pieces. */
+/* A picture whose rows, with the overlap, do not fit into a slot: decodes rows into a buffer and
+ * submits them in segments. */
 static bool do_wide(struct strips *strips, uint64_t part_bytes)
 {
     const struct image_info *info = strips->info;
     const uint32_t overlap = strips->overlap, width = info->out_width;
-    const uint32_t rows = min_u32(overlap + 1, info->out_height); /* of a piece */
+    const uint32_t rows = min_u32(overlap + 1, info->out_height); /* per segment */
     const uint32_t columns = (uint32_t)(part_bytes / 3 / (overlap + 1));
     const size_t row = (size_t)width * 3;
     if (begin_scaling(strips) != REASON_NONE)
@@ -313,7 +314,7 @@ static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
     return bytes + row * (strips->overlap + wide);
 }
 
-/* Gives the picture as the host has scaled it. false: the run is over. */
+/* Submits the picture as scaled by the host. false: the run is over. */
 static bool give_scaled(struct strips *strips)
 {
     struct staging *staging = strips->decoder->decoders->config.staging;
@@ -341,7 +342,7 @@ static bool give_scaled(struct strips *strips)
     return true;
 }
 
-/* Decodes a picture whose header has been read into slots. false: the run is over. */
+/* Decodes a picture into slots after its header was read. false: the run is over. */
 static bool do_strips(struct strips *strips)
 {
     const uint32_t height = strips->info->out_height;
@@ -350,7 +351,7 @@ static bool do_strips(struct strips *strips)
     const uint64_t part_bytes = staging_part_bytes(staging);
     if (is_wide(strips->info->out_width, strips->overlap, part_bytes))
         return do_wide(strips, part_bytes);
-    /* Rows of a part: all, or as many as fill half of a slot, at least one and the overlap. */
+    /* Rows of a part: all, or as many as fit into half a slot, but at least one and the overlap. */
     const uint64_t row = (uint64_t)strips->info->out_width * 3, rows = part_bytes / 2 / row;
     const uint32_t least = strips->overlap + 1;
     const uint32_t step = row * height <= part_bytes ? height
@@ -376,7 +377,7 @@ static bool do_strips(struct strips *strips)
     return going;
 }
 
-/* All parts of a picture; as do_strips. */
+/* All parts of a picture; returns like do_strips. */
 static bool do_rows(struct strips *strips)
 {
     bool going = do_strips(strips);
@@ -388,7 +389,7 @@ static bool do_rows(struct strips *strips)
     return going;
 }
 
-/* The picture is decoded: its thumbnail, where one was made. It never makes an image fail. */
+/* After decoding: stores the picture's thumbnail if there is one. Never makes an image fail. */
 static void take_thumbnail(struct decoder *decoder, struct picture *picture)
 {
     struct store_record *record = &picture->record;
@@ -408,8 +409,8 @@ static bool is_ready(struct ingest_job *job, struct decode *decode)
     return false;
 }
 
-/* Pixels as features get them are not always those to look at: transparent ones, those with a profile,
- * and those that are scaled to less than a thumbnail. */
+/* Features' pixels are not always suitable for display: with transparency or a profile, or scaled
+ * below the thumbnail's size. */
 static void plan_for_people(struct decoder *decoder, struct picture *picture,
                             const struct image_info *info)
 {
@@ -423,8 +424,8 @@ static void plan_for_people(struct decoder *decoder, struct picture *picture,
     picture->only_profile = !alpha && !small;
 }
 
-/* Decodes a picture again for a thumbnail that people look at; where that fails, the one of the features'
- * pixels stays. false: the run is over. */
+/* Decodes a picture again for a thumbnail for display; if that fails, keeps the thumbnail of the
+ * features' pixels. false: the run is over. */
 static bool do_for_people(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
     const struct decoders_config *config = &decoder->decoders->config;
@@ -452,7 +453,7 @@ static bool do_for_people(struct decoder *decoder, struct decode *decode, struct
     return true;
 }
 
-/* Everything behind an open file. false: the run is over. */
+/* Processes an open file. false: the run is over. */
 static bool do_file(struct decoder *decoder, struct decode *decode, struct picture *picture)
 {
     const struct decoders_config *config = &decoder->decoders->config;
@@ -536,20 +537,21 @@ static bool do_picture(struct decoder *decoder, struct decode *decode, struct pi
         return false;
     int64_t start = clock_now();
     bool going = do_file(decoder, decode, picture);
-    /* Where no decoder can be started any more, it was not the file that ended the last one. */
+    /* If no decoder can be started any more, the crash was not the file's fault. */
     if (picture->record.failure.reason == REASON_DECODER_CRASHED && !is_ready(job, decode))
         going = false;
-    /* It may have failed because nobody waited for it any more. */
+    /* It may have failed because reading was stopped. */
     if (picture->record.failure.reason != REASON_NONE && stop_overdue(job->stop))
         going = false;
     trace_span(trace, track, "decode", start, clock_now(), picture->path);
     return going;
 }
 
-/* --- what is short ---------------------------------------------------------------------------- */
+/* --- lack of resources ----------------------------------------------------------------------- */
 
-/* The errno of what the process lacked when the picture failed; 0: it is the picture's own failure. A codec
- * that has got no memory may have asked for too much of it: not if what decoding takes cannot be had. */
+/* The errno of a resource that the process lacked when the picture failed; 0: the failure is the
+ * picture's own. A codec that got no memory may have asked for too much, unless even the memory for
+ * decoding is not available. */
 static int shortage_of(const struct decoder *decoder, const struct picture *picture)
 {
     const struct failure *failure = &picture->record.failure;
@@ -565,7 +567,7 @@ static int shortage_of(const struct decoder *decoder, const struct picture *pict
     return 0;
 }
 
-/* Has a picture begun again that failed for what the process lacks, after a while; false: the run is over. */
+/* Retries, after a delay, a picture that failed for lack of resources; false: the run is over. */
 static bool begin_again(struct decoder *decoder, struct picture *picture)
 {
     struct ingest_job *job = decoder->decoders->config.job;
@@ -588,7 +590,7 @@ static bool begin_again(struct decoder *decoder, struct picture *picture)
 
 /* --- a thread -------------------------------------------------------------------------------- */
 
-/* Takes pictures: one, or several small ones where they are decoded together. 0 at the end. */
+/* Takes one picture, or several small ones to decode together; returns how many, 0 at the end. */
 static unsigned take_pictures(struct picture **pictures, struct decoder *decoder,
                               struct decode *decode)
 {
@@ -638,7 +640,7 @@ static void decode_pictures(struct decoder *decoder)
             /* Parts already submitted still hold it. */
             pictures[i]->dropped = !going;
         }
-        /* Behind all that were announced. */
+        /* After all were announced. */
         for (unsigned i = 0; i < count; i++) {
             going = going && do_for_people(decoder, decode, pictures[i]);
             if (!pictures[i]->once)

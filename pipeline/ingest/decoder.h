@@ -10,26 +10,26 @@
 
 struct decoders;
 
-/* All of it must outlive the threads. */
+/* Everything must outlive the threads. */
 struct decoders_config {
     struct ingest_job *job;
     struct picture *(*take)(void *context, struct picture_waits *waits,
                             bool wait); /* readers_take */
     void *context;
-    struct staging *staging; /* NULL in a dry run, like the budget */
-    struct budget *budget;   /* of bytes that codecs hold beyond the slots */
-    bool coefficients;       /* decoders return those of JPEG pictures for staging */
-    bool streams;            /* likewise their entropy code */
-    unsigned open_files;     /* the most that a thread holds */
-    uint32_t thumbnail_size; /* 0: none are made */
+    struct staging *staging; /* NULL in a dry run, as is the budget */
+    struct budget *budget;   /* for memory of codecs besides the slots */
+    bool coefficients;       /* submit the coefficients of JPEG pictures */
+    bool streams;            /* likewise their streams */
+    unsigned open_files;     /* upper bound per thread */
+    uint32_t thumbnail_size; /* 0: no thumbnails */
 };
 
 /* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.
- * On failure *out must be closed nevertheless. */
+ * On failure *out must still be closed. */
 enum status decoders_open(struct decoders **out, const struct decoders_config *config,
                           struct error *err);
 
-/* Waits until a thread has ended or `deadline` (clock_now()) is reached; true: all have ended. */
+/* Waits until a thread has ended or `deadline` (clock_now()) has passed; true: all have ended. */
 bool decoders_wait(struct decoders *decoders, int64_t deadline);
 
 void decoders_join(struct decoders *decoders);
@@ -40,7 +40,7 @@ void decoders_run(struct decoders *decoders);
 /* Adds the threads' times to a stage's; after decoders_join. */
 void decoders_times(const struct decoders *decoders, struct stage_times *times);
 
-/* Frees; after decoders_join. Accepts NULLs. */
+/* Frees; after decoders_join. Accepts NULL. */
 void decoders_close(struct decoders **decoders);
 
 #endif

@@ -1,6 +1,6 @@
-/* ingest.c: wires the stages of an ingest; the only file that knows all of them.
+/* ingest.c: connects the stages of an ingest; the only file that depends on all of them.
  *
- *   calling thread: opens the devices while a thread walks; then shows the progress, until the
+ *   calling thread: opens the devices while a thread walks; then shows progress until the
  *   decode threads have ended
  *
  *   walk ──lock──> readers ──ring──> decoders ──> staging ──> lanes ──queue──> recorder ──> F.h5
@@ -9,24 +9,23 @@
  *                     ▲              into slots                  │             order, logs
  *                     └───────── again, if a device has failed ──┘
  *
- * What bounds memory: pictures between walk and log are at most `window`; slots are allocated once;
- * what codecs need beyond the slot is admitted through a budget of bytes.
+ * Memory is bounded: at most `window` pictures are between walk and log; slots are allocated once;
+ * memory of codecs besides slots is limited by a budget.
  *
- * A picture is one or several parts (strips of rows, each in some slot). Its counters are the sum
- * of its parts'. It is finished when the decode thread has let go of it and all its parts have been
- * delivered; the last of them sends it to the recorder. Failures and pictures known from an earlier
- * run take the same way without parts. A picture that had parts on a device that failed is decoded
- * again for the devices that are left. Every item that leaves the walk reaches the store exactly
- * once, whatever happens to it; only a run's early end cuts that short.
+ * A picture has one or more parts (strips of rows, each in some slot). Its counters are the sum of
+ * its parts'. It is finished when the decode thread has released it and all its parts have been
+ * delivered; the last of these passes it to the recorder. Failures and pictures known from an
+ * earlier run take the same path without parts. A picture with parts on a device that failed is
+ * decoded again for the remaining devices. Every item of the walk reaches the store exactly once,
+ * failed or not, unless the run ends early.
  *
- * Codebooks that a feature needs and nobody has given are learned from a sample of the images
- * (learning.h) after the walk and before anything is counted; the log keeps them.
+ * Missing codebooks of features are learned from a sample of the images (learning.h) after the walk
+ * and before any image is processed; the log stores them.
  *
- * How it ends: a stop request ends the walk's handing out, and what is under way is finished and
- * sealed; pictures that take longer than a second from then on are dropped. An error aborts
+ * Shutdown: after a stop request no new items are taken from the walk; pictures in flight are
+ * finished and sealed, and those that take more than a second longer are dropped. An error aborts
  * staging, budget, readers and recorder, which wakes every thread; all threads are joined in the
- * order of the flow.
- */
+ * order of the flow. */
 #include "ingest/ingest.h"
 
 #include "base/budget.h"
@@ -60,10 +59,11 @@
 #include <unistd.h>
 
 #define PROGRESS_NS (100 * 1000000ll)
-/* Of a row, without its features and thumbnail, at most on average; disk that is told of in any case. */
+/* Upper bound on the average row without features and thumbnail; disk space that is always
+ * reported. */
 #define ROW_BYTES  512u
 #define SPACE_TOLD (UINT64_C(1) << 30)
-/* Larger thumbnails are made on the host: of their pixels, too few would fit into a slot's values. */
+/* Larger thumbnails are made on the host: too few of them would fit into a slot's values. */
 #define DEVICE_THUMBNAIL_MOST 256u
 /* Images of a stream that is not read yet, for the size of their thumbnails. */
 #define MANY 20000u
@@ -74,13 +74,13 @@ struct ingest {
     struct ingest_report *report;
     struct ingest_devices devices; /* count 0 in a dry run */
     struct picture_sink sink;
-    struct feature_set features; /* those of the configuration, with codebooks; or the few's */
-    struct codebooks codebooks;  /* that were learned */
-    struct sidecars *sidecars;   /* NULL: they are not stored */
-    uint32_t thumbnail_size;     /* 0: none are made */
+    struct feature_set features; /* from the configuration, bound to codebooks; or those of `few` */
+    struct codebooks codebooks;  /* learned in this run */
+    struct sidecars *sidecars;   /* NULL: not stored */
+    uint32_t thumbnail_size;     /* 0: no thumbnails */
 
-    /* In the order of the flow. What ends waits is looked up under the lock: a device may fail
-     * while it is being opened. */
+    /* In the order of the flow. The lock guards what wake_all reads: a device may fail while it is
+     * being opened. */
     pthread_mutex_t lock;
     struct walk *walk;
     bool counted;          /* these are all of its files: */
@@ -94,7 +94,7 @@ struct ingest {
     struct store *store;
 };
 
-/* Ends every wait of the run. Any thread. */
+/* Wakes all waiting threads of the run. Any thread. */
 static void wake_all(void *context)
 {
     struct ingest *ingest = context;
@@ -158,12 +158,12 @@ static enum status add_known(void *context, const struct store_record *record, s
     return listing->add(listing, record->path, record->path_length, &entry, err);
 }
 
-/* What the file knows of a source that is not looked at. */
+/* Lists what the file has of a source that is not read. */
 static enum status list_known(void *context, uint16_t source, struct source_listing *listing,
                               struct error *err)
 {
     struct ingest *ingest = context;
-    if (!ingest->store) /* a dry run */
+    if (!ingest->store) /* dry run */
         return STATUS_OK;
     return store_list_known(ingest->store, source, add_known, listing, err);
 }
@@ -201,7 +201,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         .progress = show_walk,
         .progress_context = ingest,
     };
-    /* What the file knows already stays beyond the limit: the readers look. */
+    /* Images that the file already has do not count against the limit: the readers check. */
     if (ingest->store && store_updates(ingest->store))
         walk.options.limit = 0;
     unsigned track = trace_track(config->trace, "host", "walk");
@@ -217,7 +217,7 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         ingest->report->share = *walk_share(ingest->walk);
     }
     pthread_mutex_lock(&ingest->job.lock);
-    ingest->job.progress.done = 0; /* of the images from now on */
+    ingest->job.progress.done = 0; /* counts images from now on */
     pthread_mutex_unlock(&ingest->job.lock);
     ingest->report->stage[STAGE_WALK].busy = clock_seconds_since(start);
     trace_span(config->trace, track, "walk", start, clock_now(), NULL);
@@ -271,7 +271,7 @@ static void *walk_main(void *argument)
     return NULL;
 }
 
-/* Known after the walk only: without a wish it depends on the number of files. */
+/* Only after the walk: the default size depends on the number of files. */
 static void choose_thumbnails(struct ingest *ingest)
 {
     const struct ingest_config *config = ingest->config;
@@ -291,8 +291,8 @@ static void choose_thumbnails(struct ingest *ingest)
     store_make_thumbnails(ingest->store, size, config->thumbnails == THUMBNAILS_WANTED);
 }
 
-/* Are the devices to be opened after the walk only? They compute with codebooks that are learned from the
- * files, and make thumbnails whose size may depend on their number. */
+/* Must devices be opened after the walk? They need codebooks learned from the files, or a thumbnail
+ * size that depends on their number. */
 static bool open_later(const struct ingest *ingest)
 {
     bool file;
@@ -302,8 +302,9 @@ static bool open_later(const struct ingest *ingest)
            (thumbnails && lanes_make_pixels(ingest->config, &ingest->devices));
 }
 
-/* Opening a device takes tenths of a second, a walk of a large tree longer: at the same time. Devices are
- * found before, since drivers then change the environment, which a walk reads. */
+/* Opening a device takes tenths of a second and walking a large tree even longer, so both run in
+ * parallel. Devices are searched before, since drivers then change the environment, which the walk
+ * reads. */
 static enum status open_walk_and_devices(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -321,7 +322,7 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
     if (!apart)
         return status == STATUS_OK ? open_walk(ingest, err) : status;
     if (status != STATUS_OK)
-        stop_request(ingest->job.stop, STOP_ERROR); /* the walk is not needed any more */
+        stop_request(ingest->job.stop, STOP_ERROR); /* the walk is no longer needed */
     pthread_join(thread, NULL);
     if (status == STATUS_OK && walking.status != STATUS_OK) {
         status = walking.status;
@@ -340,7 +341,7 @@ static void take_few(struct ingest *ingest, uint32_t pictures)
     char names[512] = "", why[96] = "the images are too small or too much alike";
     ingest->features = few->features;
     ingest->report->few = true;
-    if (pictures == 0) /* the end says that there are none */
+    if (pictures == 0) /* the end of the run reports that there are none */
         return;
     if (pictures == 1)
         snprintf(why, sizeof why, "1 image is too few");
@@ -384,7 +385,7 @@ out:
     return status;
 }
 
-/* Gives the features their codebooks and begins the log. */
+/* Binds the features' codebooks and starts the log. */
 static enum status learn(struct ingest *ingest, const struct content *content, struct error *err)
 {
     struct content learned = *content;
@@ -407,7 +408,7 @@ static enum status learn(struct ingest *ingest, const struct content *content, s
     return store_begin(ingest->store, &learned, err);
 }
 
-/* What is between the walk and the store, but for the devices. */
+/* Opens the stages between walk and store, except devices. */
 static enum status open_flow(struct ingest *ingest, unsigned open_files, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -496,7 +497,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-/* Says what disk the log and the result need at most, where that is much or more than there is. */
+/* Reports the disk space that log and result need at most, if it is large or not available. */
 static void tell_space(const struct ingest *ingest)
 {
     const uint64_t row = 4 * (uint64_t)ingest->features.values + ROW_BYTES +
@@ -515,7 +516,7 @@ static void tell_space(const struct ingest *ingest)
                     format_bytes(left, sizeof left, available));
 }
 
-/* Shows the progress until the decode threads have ended. */
+/* Shows progress until the decode threads have ended. */
 static void monitor(struct ingest *ingest)
 {
     struct ingest_job *job = &ingest->job;
@@ -530,13 +531,13 @@ static void monitor(struct ingest *ingest)
     while (!ended) {
         ended = decoders_wait(ingest->decoders, clock_now() + PROGRESS_NS);
         ingest_job_show(job, start);
-        /* A stop may come while every thread waits for the window. */
+        /* A stop may come while all threads wait for the window. */
         if (stop_requested(job->stop) != STOP_NONE)
             readers_wake(ingest->readers);
     }
 }
 
-/* Joins everything in the order of the flow; the store's log is complete afterwards. */
+/* Joins all threads in the order of the flow; afterwards the store's log is complete. */
 static void join_all(struct ingest *ingest, int64_t start)
 {
     struct stage_times *stage = ingest->report->stage;
@@ -545,8 +546,8 @@ static void join_all(struct ingest *ingest, int64_t start)
     if (ingest->readers)
         readers_join(ingest->readers);
     if (ingest->staging && ingest->decoders) {
-        /* Pictures that a device lost which failed after the walk had ended are at most what its
-         * slots hold: decoded here. Another device may fail over them. */
+        /* Pictures lost by a device that failed after the end of the walk (at most those in its
+         * slots) are decoded here. Another device may fail meanwhile. */
         staging_settle(ingest->staging);
         while (readers_have_again(ingest->readers)) {
             decoders_run(ingest->decoders);
@@ -570,7 +571,7 @@ static void join_all(struct ingest *ingest, int64_t start)
         wall > stage[STAGE_STORE].busy ? wall - stage[STAGE_STORE].busy : 0;
 }
 
-/* --- how it ends ----------------------------------------------------------------------------- */
+/* --- conclusion ------------------------------------------------------------------------------ */
 
 static enum status nothing_found(const struct ingest *ingest, struct error *err)
 {
@@ -601,7 +602,7 @@ static enum status nothing_found(const struct ingest *ingest, struct error *err)
                      reasons);
 }
 
-/* Rows that no file was found for, but no file was missed for either. */
+/* Reports rows without a file whose files were not looked for. */
 static void tell_kept(const struct ingest *ingest)
 {
     const uint64_t kept = readers_kept(ingest->readers);
@@ -614,7 +615,7 @@ static void tell_kept(const struct ingest *ingest)
                     kept == 1 ? "stays" : "stay");
 }
 
-/* The file, once everything is in the log. */
+/* Writes the file after everything is in the log. */
 static enum status write_file(struct ingest *ingest, struct error *err)
 {
     const struct ingest_config *config = ingest->config;
@@ -629,7 +630,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
             return read;
         store_set_sidecars(ingest->store, ingest->sidecars);
     }
-    /* Its spool lives in the work directory, which goes when the file is there. */
+    /* Its spool is in the work directory, which is removed when the file is written. */
     walk_close(&ingest->walk);
     pthread_mutex_lock(&ingest->job.lock);
     ingest->job.progress.phase = "writing";
@@ -656,7 +657,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     return status;
 }
 
-/* How the run ended, after everything has been joined. */
+/* The result of the run, after all threads are joined. */
 static enum status conclude(struct ingest *ingest, struct error *err)
 {
     struct ingest_report *report = ingest->report;
@@ -732,8 +733,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
         report->paths_repeated = walk_paths_repeated(ingest.walk);
         report->archives_passed = walk_archives_passed(ingest.walk);
     }
-    /* The devices are closed meanwhile: a driver takes about as long to give its memory back as
-     * the file takes to be written. No other thread knows of staging any more. */
+    /* Closes the devices meanwhile: a driver takes about as long to free its memory as writing the
+     * file. No other thread uses staging any more. */
     pthread_t closing;
     const bool apart =
         ingest.staging && pthread_create(&closing, NULL, close_staging_main, &ingest) == 0;

@@ -1,4 +1,4 @@
-/* ingest_config.h: what an ingest is given, shows while it runs, and reports. */
+/* ingest_config.h: configuration, progress and report of an ingest. */
 #ifndef CLPIPE_INGEST_CONFIG_H
 #define CLPIPE_INGEST_CONFIG_H
 
@@ -21,103 +21,103 @@ struct ingest_devices {
     unsigned count;
 };
 
-/* Which thumbnails are made. Those of a file that is updated stay, and what is decoded gets one of
- * their size. */
+/* Which thumbnails are made. When a file is updated its thumbnails stay, and new ones have the same
+ * size. */
 enum ingest_thumbnails {
-    THUMBNAILS_KEPT,      /* no others */
-    THUMBNAILS_NEW_FILES, /* of a size that suits the number of files, where there is no file yet */
-    THUMBNAILS_WANTED,    /* images that have none are decoded again */
+    THUMBNAILS_KEPT,      /* no new ones */
+    THUMBNAILS_NEW_FILES, /* for new files, with a size that depends on the number of images */
+    THUMBNAILS_WANTED,    /* images without one are decoded again */
 };
 
-/* What the person sees while it runs. */
+/* Progress shown to the user. */
 struct ingest_progress {
     const char *phase;    /* "walking", "sample", "codebook", "images", "writing" */
     uint64_t done, total; /* items: images, failures and skipped files */
     uint64_t images, failed, skipped, unchanged;
     uint64_t bytes_done, bytes_total; /* of files */
-    double seconds;                   /* since the phase began */
+    double seconds;                   /* since the phase started */
 };
 
-/* What takes the place of features that learn where there is too little to learn from. */
+/* Replaces features that learn, if there are too few images to learn from. */
 struct ingest_few {
     struct feature_set features; /* none of them learns */
     const char *parameters;      /* as in struct content */
     const char *preset;
 };
-#define INGEST_FEW 64 /* images are too few */
+#define INGEST_FEW 64 /* fewer images are too few */
 
 struct ingest_config {
     struct walk_options walk;
     struct decode_options decode;
-    struct isolate *isolate; /* opened with the same options: decoders in processes of their own;
-                                NULL: in the threads */
+    struct isolate *isolate; /* decoders in separate processes, opened with the same options; NULL:
+                              * decode in the threads */
     struct feature_set features;
-    const struct ingest_few *few; /* NULL: the features are learned from however few images there are */
-    struct store_config store; /* but features, decode_scale and stop, which are these; sources, too,
-                                  unless they are given: as the file stores those of the walk */
-    bool sidecars; /* what lies beside the pictures is stored */
-    bool checksum; /* images that an earlier run has are kept only if their bytes are the same */
+    const struct ingest_few *few; /* NULL: features are learned from any number of images */
+    struct store_config store;    /* except features, decode_scale and stop, which are set here, and
+                                * sources unless given: the walk's */
+    bool sidecars;                /* store sidecar files of the pictures */
+    bool checksum;                /* keep images of an earlier run only if their bytes are equal */
     bool strict;
     enum ingest_thumbnails thumbnails;
-    uint32_t thumbnail_size; /* THUMBNAILS_WANTED: THUMBNAIL_LEAST to THUMBNAIL_MOST; 0: the file's,
-                                or one that suits the number of files */
+    uint32_t thumbnail_size; /* THUMBNAILS_WANTED: THUMBNAIL_LEAST to THUMBNAIL_MOST; 0: the file's
+                              * size, or one for the number of files */
     bool dry_run;            /* walk and headers only: no device, no output */
 
-    /* Finds the devices, on the calling thread, while another walks; not called by a dry run. What
-     * it gives must outlive the run. */
+    /* Finds the devices, on the calling thread, in parallel with the walk; not called in a dry run.
+     * Its result must outlive the run. */
     enum status (*find_devices)(void *context, struct ingest_devices *found, struct error *err);
     void *find_devices_context;
 
-    /* In the place of walk_open, on the calling thread after find_devices; NULL: walk_open, on another
+    /* Replaces walk_open, on the calling thread after find_devices; NULL: walk_open on another
      * thread. */
     enum status (*open_walk)(void *context, struct walk **out, const struct walk_config *config,
                              struct error *err);
     void *open_walk_context;
-    /* Called after the walk with the number of files, before one is read; an error ends the ingest. May be
-     * NULL. */
+    /* Called after the walk with the number of files, before any is read; an error ends the ingest.
+     * May be NULL. */
     enum status (*check_count)(void *context, uint64_t files, struct error *err);
     void *check_context;
-    bool allow_removal; /* however many images of the file have gone */
-    /* values[i] becomes the sum of all processes that share the walk; NULL: there is one. */
+    bool allow_removal; /* even if many images of the file are gone */
+    /* Replaces values[i] by the sum over all processes that share the walk; NULL: a single
+     * process. */
     enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);
     void *sum_context;
-    const char *also_skipped[2]; /* files and directories that are no input, beside the output; or NULL */
+    const char *also_skipped[2]; /* files and directories to skip besides the output; or NULL */
     struct trace *trace; /* may be NULL */
 
     unsigned threads; /* decode threads, at least 1 */
-    uint64_t memory;  /* bound on host buffers, bytes; at least 16 MiB is used */
-    uint64_t memory_streams; /* instead, where a device decodes JPEG streams; not less */
-    uint64_t
-        device_memory;   /* bound on device buffers of each device, 0: no bound but the device's */
+    uint64_t memory;  /* limit on host buffers in bytes; at least 16 MiB is used */
+    uint64_t memory_streams; /* used instead if a device decodes JPEG streams; not less */
+    uint64_t device_memory;  /* limit on buffers of each device; 0: the device's own */
     uint64_t slot_bytes; /* 0: chosen for the device */
-    unsigned slot_count; /* for each device, 0: chosen */
+    unsigned slot_count; /* per device; 0: chosen */
     enum histogram_variant variant;
-    enum plan_jpeg jpeg; /* PLAN_JPEG_HOST is taken where `isolate` or `decode.scale` is set */
+    enum plan_jpeg jpeg; /* PLAN_JPEG_HOST is used if `isolate` or `decode.scale` is set */
 
     struct stop *stop;
     void (*progress)(void *context,
-                     const struct ingest_progress *progress); /* about 10 a second, */
-    void *progress_context;                                   /* from one thread at a time */
+                     const struct ingest_progress *progress); /* about 10 times a second, */
+    void *progress_context;                                   /* one thread at a time */
 
     /* For /runs. */
     const char *command_line;
 };
 
-/* Why an image of the file that is updated has gone from it. */
+/* Why an image is removed from the file that is updated. */
 enum loss {
-    LOSS_GONE,     /* its file is not there */
-    LOSS_EXCLUDED, /* by the globs */
+    LOSS_GONE,     /* its file is missing */
+    LOSS_EXCLUDED, /* by the glob patterns */
     LOSS_UNLISTED,
-    LOSS_ARCHIVE, /* has changed, and does not have it any more */
-    LOSS_FAILED,  /* is no image any more, or cannot be read */
-    LOSS_PASSED,  /* is there, but the walk passes it over */
-    LOSS_DROPPED, /* with its source, which the command drops */
+    LOSS_ARCHIVE, /* has changed and no longer contains it */
+    LOSS_FAILED,  /* is no longer an image, or cannot be read */
+    LOSS_PASSED,  /* exists, but the walk skips it */
+    LOSS_DROPPED, /* with its source, which the command removes */
     LOSSES,
 };
 
-/* What of a JPEG image came to the device. */
+/* How a JPEG image was sent to the device. */
 enum jpeg_way {
-    JPEG_NOT_DECODED, /* or it is no JPEG */
+    JPEG_NOT_DECODED, /* or not a JPEG */
     JPEG_STREAM,
     JPEG_COEFFICIENTS,
     JPEG_PIXELS,
@@ -125,32 +125,32 @@ enum jpeg_way {
 };
 
 struct ingest_report {
-    uint32_t ranks; /* processes that it is the sum of; 0: of one that works alone */
+    uint32_t ranks; /* number of processes in the sum; 0: a single process */
     uint64_t images_ok, images_failed, images_unchanged, images_resumed, files_not_images;
-    /* Files of the size and time of before that were read again: their inode or time of change is
-     * another, or all are compared; those with other bytes. */
+    /* Files with unchanged size and time that were read again, because inode or change time differ,
+     * or all are compared; and those whose bytes differ. */
     uint64_t files_compared, files_differ;
     uint64_t by_reason[REASON_COUNT];
-    uint64_t links_passed; /* symbolic links to directories that were not followed */
-    uint64_t paths_repeated; /* lines of lists that name what one before has named */
+    uint64_t links_passed;    /* symbolic links to directories, not followed */
+    uint64_t paths_repeated;  /* lines of lists that repeat an earlier path */
     uint64_t archives_passed; /* archives in directories that were not opened */
-    struct list_share share;  /* what was read of the list; count 0: everything */
+    struct list_share share;  /* part of the list that was read; count 0: all */
     uint64_t bytes_read, pixels;
     uint64_t jpeg[JPEG_WAYS];  /* images */
-    uint64_t jpeg_handed_back; /* files: by a device that could not prove them */
-    uint64_t jpeg_progressive; /* images, whose pixels the host makes */
+    uint64_t jpeg_handed_back; /* files that a device refused */
+    uint64_t jpeg_progressive; /* images decoded by the host */
     double seconds; /* process start to durable file */
     struct stage_times stage[INGEST_STAGES];
     unsigned bottleneck; /* index into stage */
     char device[256];    /* the names, joined by " + " */
-    uint64_t memory; /* of the configuration, the one that was used */
+    uint64_t memory;     /* the configured limit that was used */
     uint64_t peak_rss_bytes;
-    uint64_t removed[LOSSES]; /* images of the file that was updated, or would have been */
-    struct store_summary summary; /* what the finished file holds */
-    uint32_t sample;              /* images that codebooks were learned from; 0: none were learned */
-    bool few;                     /* they were too few: the features are those of config->few */
-    bool file_written;            /* false: nothing new, or interrupted */
-    uint64_t sealed;              /* interrupted: records kept for the next run */
+    uint64_t removed[LOSSES];     /* from the updated file, or would have been */
+    struct store_summary summary; /* contents of the finished file */
+    uint32_t sample;              /* images that codebooks were learned from; 0: nothing learned */
+    bool few;                     /* there were too few: the features are those of config->few */
+    bool file_written;            /* false: no changes, or interrupted */
+    uint64_t sealed;              /* if interrupted: records kept for the next run */
 };
 
 #endif

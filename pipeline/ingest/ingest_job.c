@@ -1,4 +1,4 @@
-/* ingest_job.c: how an ingest fails, once, and how it shows its progress. */
+/* ingest_job.c: the first error of an ingest, and its progress. */
 #include "ingest/ingest_job.h"
 
 #include "base/clock.h"

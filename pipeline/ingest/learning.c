@@ -1,9 +1,9 @@
-/* learning.c: candidates, decoded side by side; their descriptors, one image after the other.
+/* learning.c: decodes candidates in parallel; joins their descriptors image by image.
  *
- * Candidates are decoded in rounds: first as many as images are wanted, then, while some could not be
- * decoded, more of those that follow. The threads take those of a round in the order of the walk, in
- * which members of compressed archives have to be opened. When enough are decoded the sample is the
- * first of them by the candidates' own order. */
+ * Candidates are decoded in rounds: first as many as the sample needs, then more while some fail.
+ * Within a round threads take them in the order of the walk, in which members of compressed
+ * archives must be opened. When enough are decoded, the sample is the first of them in the
+ * candidates' order. */
 #include "ingest/learning.h"
 
 #include "base/budget.h"
@@ -24,15 +24,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_ROWS  16u /* that are decoded at a time */
+#define BLOCK_ROWS  16u /* rows decoded at a time */
 #define PROGRESS_NS (100 * 1000000ll)
-/* Files that are looked at, at most, if some cannot be decoded. */
+/* The most files to try if some cannot be decoded. */
 #define MOST_FILES(pictures) (4 * (pictures) + 64)
-/* Files of the second round, at least; twice as many with each further one: a round may decompress
- * all archives again. */
+/* Minimum number of files of the second round; doubled with each further one, as each may
+ * decompress all archives again. */
 #define ROUND_FILES 64u
 
-/* What a candidate has given. */
+/* The result of a candidate. */
 struct taken {
     bool decoded;
     uint32_t rows[FEATURE_MAX];
@@ -44,16 +44,18 @@ struct learning {
     struct walk *walk;
     const struct feature_set *features;
     uint32_t pictures;             /* wanted */
-    uint32_t each[FEATURE_MAX];    /* descriptors of an image, at most; 0: the feature needs none */
-    uint32_t columns[FEATURE_MAX]; /* bytes of a descriptor */
+    uint32_t each[FEATURE_MAX];    /* maximum number of descriptors per image; 0: not needed by the
+                                    * feature */
+    uint32_t columns[FEATURE_MAX]; /* bytes per descriptor */
     struct budget *budget;
     struct candidates candidates;
-    struct taken *taken; /* of each candidate; a thread writes those that it takes */
+    struct taken *taken; /* per candidate; written by the thread that takes it */
 
     uint32_t *round; /* candidates of a round, by sequence */
 
-    pthread_mutex_t opening; /* held while the next of a round is taken, and opened if in order */
-    pthread_mutex_t lock;    /* guards what follows; taken after `opening` */
+    pthread_mutex_t opening; /* held while the next of a round is taken, and opened if order
+                              * matters */
+    pthread_mutex_t lock;    /* guards the following; taken after `opening` */
     pthread_cond_t ended;
     uint32_t next, in_round, decoded, unreadable;
     unsigned running;
@@ -67,18 +69,17 @@ uint32_t learning_pictures(const struct learning *learning)
 
 /* --- one image ------------------------------------------------------------------------------- */
 
-/* RGB rows without gaps. */
+/* Packed RGB rows. */
 struct image {
     const uint8_t *pixels;
     uint32_t width, height;
-    uint8_t orientation; /* 1 once it is reduced: upright */
+    uint8_t orientation; /* 1 after scaling: upright */
 };
 
-/* An image while it is decoded: scaled to each goal that features have; whole for those that
- * take it as it is. */
+/* An image being decoded: scaled to each goal of the features; whole for features without one. */
 struct decoding {
-    uint8_t *whole; /* NULL: no feature needs it */
-    uint8_t *block; /* rows on their way to the scalers, where it is */
+    uint8_t *whole; /* NULL: not needed by any feature */
+    uint8_t *block; /* rows for the scalers if `whole` is NULL */
     scale_goal goal[FEATURE_MAX];
     struct scaler scaler[FEATURE_MAX];
     unsigned goals;
@@ -100,7 +101,7 @@ static void find_goals(struct decoding *decoding, const struct learning *learnin
     }
 }
 
-/* Bytes of an image of that size, while it is decoded. */
+/* Memory for decoding an image of that size. */
 static uint64_t decoding_bytes(const struct decoding *decoding, const struct image_info *info)
 {
     const uint32_t width = info->out_width, height = info->out_height;
@@ -119,7 +120,7 @@ static void decoding_clear(struct decoding *decoding)
     free(decoding->block);
 }
 
-/* false: no memory. *decoded: it could be decoded. */
+/* false: no memory. *decoded: whether it could be decoded. */
 static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decode *decode,
                           const struct image_info *info, struct failure *failure)
 {
@@ -147,7 +148,7 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
     return true;
 }
 
-/* The image that a feature is computed from; *made is to be freed. false: no memory. */
+/* Makes the input image of a feature; the caller frees *made. false: no memory. */
 static bool make_image(struct image *out, uint8_t **made, const struct decoding *decoding,
                        const struct image_info *info, const struct feature_image *to)
 {
@@ -173,7 +174,7 @@ static bool make_image(struct image *out, uint8_t **made, const struct decoding 
     return *made;
 }
 
-/* Descriptors at equal distances; false: no memory. */
+/* Computes evenly spaced descriptors; false: no memory. */
 static bool describe(struct taken *taken, unsigned i, const struct learning *learning,
                      const struct decoding *decoding, const struct image_info *info)
 {
@@ -197,7 +198,7 @@ static bool describe(struct taken *taken, unsigned i, const struct learning *lea
     return taken->row[i];
 }
 
-/* An image that cannot be decoded is none of the sample; false: there is no memory. */
+/* An image that cannot be decoded is left out of the sample; false: no memory. */
 static bool decode_image(struct taken *taken, struct learning *learning, struct decode *decode,
                          const struct candidate *candidate, const struct blob *blob,
                          struct failure *failure)
@@ -234,7 +235,7 @@ static void fail(struct learning *learning, const struct error *err)
     budget_abort(learning->budget);
 }
 
-/* The next candidate of the round; UINT32_MAX: there are no more, or they are not wanted. */
+/* The next candidate of the round; UINT32_MAX: no more, or no longer needed. */
 static uint32_t next_candidate(struct learning *learning)
 {
     uint32_t next = UINT32_MAX;
@@ -246,13 +247,14 @@ static uint32_t next_candidate(struct learning *learning)
     return next;
 }
 
-/* Is it no fault of the file? It must not change the sample. */
+/* Is the failure a lack of resources? It must not affect the sample. */
 static bool is_shortage(const struct failure *failure)
 {
     return failure->reason == REASON_OUT_OF_MEMORY || process_is_short(failure->error_number);
 }
 
-/* A candidate that cannot be opened is none of the sample: nothing in *out, and why. */
+/* Opens a candidate; one that cannot be opened is left out of the sample: *out is empty and
+ * *failure says why. */
 static void open_candidate(struct blob *out, struct failure *failure,
                            const struct learning *learning, uint32_t i)
 {
@@ -338,7 +340,7 @@ static void show(struct learning *learning, const char *phase, uint64_t done, ui
     ingest_job_show(learning->job, start);
 }
 
-/* Runs the threads until they have decoded a round. `start`: of the first one. */
+/* Runs the threads until a round is decoded. `start`: of the first one. */
 static enum status run_threads(struct learning *learning, int64_t start, struct error *err)
 {
     const unsigned wanted = learning->job->config->threads;
@@ -416,7 +418,7 @@ static enum status run_rounds(struct learning *learning, struct error *err)
     return status;
 }
 
-/* What is left of the first `pictures` that were decoded. */
+/* Drops images after the first `pictures` that were decoded. */
 static void drop_rest(struct learning *learning)
 {
     uint32_t kept = 0;
@@ -474,7 +476,7 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     return status;
 }
 
-/* All descriptors of a feature in one piece, those of an image after those of the image before. */
+/* Joins all descriptors of a feature in one array, in the order of images. */
 static enum status join_rows(uint8_t **rows, uint64_t *count, struct learning *learning, unsigned i,
                              struct error *err)
 {

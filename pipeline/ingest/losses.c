@@ -1,5 +1,5 @@
-/* losses.c: one pass over the rows of the file that is updated. Rows of a directory at the top of a
- * source follow each other, but for those of lists, of which only the whole is judged. */
+/* losses.c: one pass over the rows of the updated file. Rows of a top-level directory of a source
+ * are contiguous, except for lists, which are only judged as a whole. */
 #include "ingest/losses.h"
 
 #include "base/clock.h"
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FREELY       20 /* so many may go, */
-#define ONE_OF_THESE 10 /* or one of so many */
+#define FREELY       20 /* this many may be removed, */
+#define ONE_OF_THESE 10 /* or 1 in ONE_OF_THESE */
 
 const char *const loss_names[LOSSES] = {"gone",   "excluded", "not_listed",    "archive",
                                         "failed", "passed",   "dropped_source"};
@@ -26,12 +26,12 @@ struct judging {
     struct result *old;
     struct pathglob *globs;
     struct locator locator;
-    int64_t *rows, *gone; /* of each source of the walk */
-    /* The directory that the row before was in: of which source, and how many rows are there. */
+    int64_t *rows, *gone; /* per source of the walk */
+    /* The directory of the previous row: its source and number of rows. */
     char *directory;
     unsigned source;
     uint64_t kept, lost;
-    char whole[256]; /* one of which all rows have gone */
+    char whole[256]; /* a directory with all rows removed */
 };
 
 char *losses_text(char *text, size_t size, const uint64_t removed[LOSSES])
@@ -50,7 +50,7 @@ char *losses_text(char *text, size_t size, const uint64_t removed[LOSSES])
     return text;
 }
 
-/* *out is LOSSES for a row that another share of the walk has now. */
+/* *out is LOSSES for a row that now belongs to another shard. */
 static enum status find_reason(enum loss *out, struct judging *j, const struct result_image *image,
                                bool failed, struct error *err)
 {
@@ -157,7 +157,7 @@ enum status losses_judge(struct ingest_report *report, const struct ingest_confi
     uint64_t removed[LOSSES];
     if (!sums)
         return error_memory(err, numbers * sizeof *sums, "the sources");
-    /* Rows of each source, those that have gone; reasons; directories, processes that have stopped. */
+    /* Rows of each source, removed rows; reasons; directories, processes that have stopped. */
     int64_t *reasons = sums + 2 * (size_t)sources, *whole = reasons + LOSSES;
     j.rows = sums;
     j.gone = sums + sources;

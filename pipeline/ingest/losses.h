@@ -1,27 +1,28 @@
-/* losses.h: which images of the file that is updated have gone, why, and whether so many may go.
+/* losses.h: finds images removed from an updated file, with reasons, and whether that many may be
+ * removed.
  *
- * An update that would remove all images of a source or of one of its directories at the top, or more
- * than 20 and a tenth of the images of the sources that it looks at, is more likely a mistake, or a disk
- * that is not mounted. Sources that the command drops do not count, nor do images that another shard has
- * now. */
+ * An update that would remove all images of a source or of one of its top-level directories, or
+ * more than 20 and a tenth of the images of the sources that it reads, is probably a mistake or an
+ * unmounted disk. Sources removed by the command and images that moved to another shard do not
+ * count. */
 #ifndef CLPIPE_INGEST_LOSSES_H
 #define CLPIPE_INGEST_LOSSES_H
 
 #include "ingest/ingest_config.h"
 
-/* As store_config.may_go; fills report->removed. STATUS_USAGE: too many would go. With config->sum all
- * processes call it, and judge what all have found; a directory is judged by the process whose images
- * are in it. */
+/* For store_config.may_go; fills report->removed. STATUS_USAGE: too many. With config->sum all
+ * processes call it and judge the sums; a directory is judged by the process that has its
+ * images. */
 enum status losses_judge(struct ingest_report *report, const struct ingest_config *config,
                          struct result *old, const int *now, const uint8_t *there,
                          struct error *err);
 
-/* How many numbers config->sum adds; a process that does not come so far gives 0 and, as the last, 1. */
+/* How many numbers config->sum adds; a process that fails earlier adds 0s and a 1 as the last. */
 size_t losses_numbers(const struct ingest_config *config);
 
-/* "2 gone or not mounted, 1 no longer included"; "" for none. Returns text. */
+/* "2 gone or not mounted, 1 no longer included"; "" if none. Returns text. */
 char *losses_text(char *text, size_t size, const uint64_t removed[LOSSES]);
-/* In JSON. */
+/* Names in JSON. */
 extern const char *const loss_names[LOSSES];
 
 #endif

@@ -1,4 +1,4 @@
-/* picture.c: pictures under way: their holders and the sum of their parts' counters. */
+/* picture.c: pictures in flight: their holders and the sum of their parts' counters. */
 #include "ingest/picture.h"
 
 #include "part/shrink.h"
@@ -66,7 +66,7 @@ void picture_release(struct picture *picture)
     if (picture->dropped) {
         picture_free(picture);
     } else if (picture->lost && picture->record.failure.reason == REASON_NONE) {
-        /* As it was before it was decoded. */
+        /* Back to the state before decoding. */
         free(picture->counters);
         picture->counters = NULL;
         picture->counted = false;
@@ -84,7 +84,8 @@ void picture_release(struct picture *picture)
     }
 }
 
-/* What the device has made of a picture that it got whole, as coefficients or entropy code. */
+/* Copies the thumbnail computed by a device for a picture submitted whole, as coefficients or
+ * stream. */
 static void take_thumbnail(struct picture *picture, const uint32_t *words)
 {
     uint32_t width, height;
@@ -94,7 +95,7 @@ static void take_thumbnail(struct picture *picture, const uint32_t *words)
     picture_thumbnail_size(&width, &height, picture);
     const size_t bytes = 3 * (size_t)width * height;
     picture->pixels_of_thumbnail = malloc(bytes);
-    if (picture->pixels_of_thumbnail) /* else it gets none */
+    if (picture->pixels_of_thumbnail) /* without memory there is no thumbnail */
         memcpy(picture->pixels_of_thumbnail, words, bytes);
 }
 

@@ -1,16 +1,13 @@
 /* readers.c: opening files ahead of the decode threads.
  *
- * Where opening and reading take long - a cold disk, a file system behind a network - a decode
- * thread that did it would mostly wait. So readers run ahead of the decode threads; these find
- * opened files, whose first bytes are in memory or on their way. What waits is bounded in number
- * and in the bytes of files, so that a stop, which still finishes it, is quick.
+ * On a cold disk or a network file system, decode threads that open files would mostly wait. So
+ * readers open files ahead and request readahead of their first bytes. The queue is limited in
+ * files and bytes, so that a stop, which still processes it, is quick.
  *
- * Where opening is quick this must cost nothing: one reader then does it for all, dozens of files
- * each time it wakes up, and a decode thread that nevertheless finds none opens one itself, so that
- * any number of decode threads is kept busy. Only while opening is slow does a reader wake the next
- * before it begins, and decode threads wait. That is why this is no `struct queue`, which wakes a
- * sender for each item received.
- */
+ * If opening is fast, this must cost nothing: a single reader opens dozens of files each time it
+ * wakes up, and a decode thread that finds none opens one itself, so any number of decode threads
+ * stays busy. Only if opening is slow, each reader first wakes the next one, and decode threads
+ * wait. `struct queue` does not fit: it wakes a sender for each item received. */
 #include "ingest/readers.h"
 
 #include "base/clock.h"
@@ -22,20 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files that wait, and those being opened: for each decode thread, and at most. */
+/* Files that are open or being opened: per decode thread, and in total. */
 #define EACH_AHEAD  32u
 #define MOST_AHEAD  256u
 #define BYTES_AHEAD (16u << 20)
-/* Readers for each decode thread, and at most. */
+/* Readers: per decode thread, and in total. */
 #define EACH_READERS 8u
 #define MOST_READERS 64u
-/* Asked for of a file: behind that the system reads ahead by itself. */
+/* Readahead requested per file; beyond that the system reads ahead by itself. */
 #define ADVISED_BYTES (1u << 20)
 #define HEADER_BYTES  (128u << 10)
-#define COMPARED_BYTES (256u << 10) /* at once */
-/* Opening takes longer than this, on average: it waits for something. A reader that was not given a
- * core for a while must not look like that: no single one counts for more than four times as much.
- */
+#define COMPARED_BYTES (256u << 10) /* read at a time */
+/* Above this average, opening is slow. A sample counts for at most four times the threshold, so
+ * that a reader that was not scheduled for a while does not look slow. */
 #define SLOW_NS 100000
 
 struct readers {
@@ -43,27 +39,27 @@ struct readers {
     const struct picture_sink *sink;
     struct store *store;
 
-    pthread_mutex_t walk_lock; /* guards walk, store_prior and what follows */
+    pthread_mutex_t walk_lock; /* guards walk, store_prior and the following */
     pthread_cond_t window_moved;
     struct walk *walk;
     uint64_t window, handed_out;
-    uint64_t limit_items, looked_at; /* items of the walk: beyond these only what the file has */
-    struct picture *again;    /* a device failed that had parts of them */
+    uint64_t limit_items, looked_at; /* items of the walk: after these only what the file has */
+    struct picture *again;           /* to be decoded again after a device failed */
     struct picture *next;     /* of the walk; what the file has before it comes first */
-    bool walked;              /* the walk has ended */
-    struct bytes unseen;      /* a directory that the walk could not read; "" is the source's own */
-    int unseen_source;        /* -1: there is none */
-    uint64_t kept;            /* images that the walk could not look at */
-    atomic_uint window_waits; /* threads that wait for window_moved; read by any thread */
+    bool walked;              /* end of the walk */
+    struct bytes unseen;      /* a directory that the walk could not read; "": the source's root */
+    int unseen_source;        /* -1: none */
+    uint64_t kept;            /* images kept because the walk could not read their files */
+    atomic_uint window_waits; /* threads waiting for window_moved; readable by any thread */
 
-    pthread_mutex_t lock;        /* guards what follows */
-    pthread_cond_t room, filled; /* what readers and decode threads wait for */
+    pthread_mutex_t lock;        /* guards the following */
+    pthread_cond_t room, filled; /* for readers and decode threads */
     struct picture *ring[MOST_AHEAD];
     unsigned limit, first, count;
     unsigned opening;
-    bool called;     /* a reader was woken to go on */
-    uint64_t bytes;  /* of files in the ring */
-    int64_t open_ns; /* what opening takes, a running average */
+    bool called;     /* a reader was woken */
+    uint64_t bytes;  /* size of the files in the ring */
+    int64_t open_ns; /* running average of the time to open a file */
     unsigned running;
     bool starting, ended, aborted;
     pthread_t thread[MOST_READERS];
@@ -72,13 +68,13 @@ struct readers {
 
 /* --- the walk -------------------------------------------------------------------------------- */
 
-/* Is there no room for more pictures on their way? With the walk's lock. */
+/* Is the number of pictures in flight at its limit? With the walk's lock. */
 static bool window_is_full(struct readers *readers)
 {
     return readers->store && readers->handed_out >= store_written(readers->store) + readers->window;
 }
 
-/* What the finished file has of a source that is not looked at. With the walk's lock. */
+/* Looks up what the finished file has of a source that is not read. With the walk's lock. */
 static enum status look_up_known(struct readers *readers, struct picture *picture,
                                  struct error *err)
 {
@@ -93,7 +89,7 @@ static enum status look_up_known(struct readers *readers, struct picture *pictur
     return STATUS_OK;
 }
 
-/* Takes what an earlier run knows of it. */
+/* Uses the record of an earlier run. */
 static void take_prior(struct picture *picture, const struct store_record *prior)
 {
     struct store_record *record = &picture->record;
@@ -106,7 +102,7 @@ static void take_prior(struct picture *picture, const struct store_record *prior
     picture->unchanged = !picture->resumed;
 }
 
-/* What an earlier run knows of it. With the walk's lock. */
+/* Looks up the record of an earlier run. With the walk's lock. */
 static enum status look_up_picture(struct readers *readers, struct picture *picture,
                                    struct error *err)
 {
@@ -129,7 +125,8 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     return STATUS_OK;
 }
 
-/* A picture of what the file has of an item that the walk could not look at. With the walk's lock. */
+/* Makes a picture of what the file has of an item that the walk could not read. With the walk's
+ * lock. */
 static enum status keep_unseen(struct picture **out, struct readers *readers,
                                const struct store_record *record, struct error *err)
 {
@@ -152,7 +149,7 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     return STATUS_OK;
 }
 
-/* What the file has of it stays; it cannot stay without a feature that is added. */
+/* Keeps what the file has of it; fails if a feature is added, which needs the image. */
 static enum status check_unseen(struct readers *readers, const struct picture *picture,
                                 struct error *err)
 {
@@ -172,7 +169,7 @@ static enum status check_unseen(struct readers *readers, const struct picture *p
                                   record->failure.message);
 }
 
-/* Takes the walk's next item as readers->next, if there is one. With the walk's lock. */
+/* Stores the walk's next item in readers->next, if there is one. With the walk's lock. */
 static enum status walk_on(struct readers *readers, struct error *err)
 {
     struct walk_item item;
@@ -184,8 +181,8 @@ static enum status walk_on(struct readers *readers, struct error *err)
     return readers->next ? STATUS_OK : error_memory(err, sizeof *readers->next, "a picture");
 }
 
-/* What the file has of a directory that could not be read and comes before readers->next; or
- * STATUS_END. With the walk's lock. */
+/* What the file has of an unreadable directory before readers->next; or STATUS_END. With the walk's
+ * lock. */
 static enum status next_below(struct picture **out, struct readers *readers, struct error *err)
 {
     const struct picture *next = readers->next;
@@ -202,7 +199,7 @@ static enum status next_below(struct picture **out, struct readers *readers, str
     return STATUS_END;
 }
 
-/* Whether with readers->next a directory begins that could not be read. With the walk's lock. */
+/* Is readers->next an unreadable directory? With the walk's lock. */
 static enum status begin_unseen(bool *begun, struct readers *readers, struct error *err)
 {
     const struct picture *next = readers->next;
@@ -218,7 +215,7 @@ static enum status begin_unseen(bool *begun, struct readers *readers, struct err
     return bytes_append(&readers->unseen, next->path, all ? 0 : length, err);
 }
 
-/* What an earlier run knows of an item of the walk. With the walk's lock. */
+/* Looks up what an earlier run has of an item of the walk. With the walk's lock. */
 static enum status look_up(struct readers *readers, struct picture *picture, struct error *err)
 {
     struct store_record *record = &picture->record, kept;
@@ -230,15 +227,15 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
         return look_up_picture(readers, picture, err);
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
-    /* Its image stays, beside the failure. */
+    /* Its image stays in the file, besides the failure. */
     return store_prior_unseen(readers->store, record->source, picture->path, record->path_length,
                               &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)
                : STATUS_OK;
 }
 
-/* The next picture of the walk, or of what the file has of items that the walk could not look at.
- * With the walk's lock. */
+/* The next picture of the walk, or of what the file has of items that the walk could not read. With
+ * the walk's lock. */
 static enum status walk_picture(struct picture **out, struct readers *readers, struct error *err)
 {
     struct picture *picture = NULL;
@@ -277,8 +274,7 @@ static enum status walk_picture(struct picture **out, struct readers *readers, s
     return STATUS_OK;
 }
 
-/* One that a device has lost, even when a stop is asked for: it is under way. With the walk's lock.
- */
+/* A picture lost by a device, even after a stop: it is in flight. With the walk's lock. */
 static struct picture *take_again(struct readers *readers)
 {
     struct picture *picture = readers->again;
@@ -288,7 +284,7 @@ static struct picture *take_again(struct readers *readers)
     return picture;
 }
 
-/* Has the file other bytes than an earlier run has read? Not if they cannot be read. */
+/* Does the file differ from the bytes of the earlier run? false if it cannot be read. */
 static bool bytes_differ(const struct picture *picture)
 {
     struct murmur3 state;
@@ -306,8 +302,8 @@ static bool bytes_differ(const struct picture *picture)
     return all && memcmp(digest, picture->prior->digest, sizeof digest) != 0;
 }
 
-/* Size and time are those of before, inode or time of change are not: what an earlier run knows is taken if the
- * bytes are those of before, too. A failure has no digest: such a file is read as a new one. */
+/* Size and time are unchanged, but inode or change time are not: uses the earlier record only if
+ * the bytes are equal. A failure has no digest, so such a file is read as a new one. */
 static void compare_with_prior(struct picture *picture)
 {
     struct store_record *prior = picture->prior;
@@ -347,9 +343,9 @@ static void open_picture(struct readers *readers, struct picture *picture)
         compare_with_prior(picture);
 }
 
-/* The next picture; with `wait` waits while the window is full. NULL at the end, on a stop and on an
- * error, and without `wait` where it is full. It is open where its source is read in order, else *opened
- * is false. */
+/* The next picture; with `wait` waits while the window is full. NULL at the end, after a stop or an
+ * error, and without `wait` if the window is full. It is open if its source is read in order, else
+ * *opened is false. */
 static struct picture *next_picture(bool *opened, struct readers *readers,
                                     struct picture_waits *waits, bool wait)
 {
@@ -358,7 +354,7 @@ static struct picture *next_picture(bool *opened, struct readers *readers,
     int64_t start = clock_now();
     pthread_mutex_lock(&readers->walk_lock);
     while (wait && stop_requested(stop) == STOP_NONE && !readers->again && window_is_full(readers)) {
-        /* First to be seen by readers_wake, then to look again. */
+        /* First make the wait visible to readers_wake, then check again. */
         atomic_fetch_add(&readers->window_waits, 1);
         if (window_is_full(readers))
             pthread_cond_wait(&readers->window_moved, &readers->walk_lock);
@@ -385,7 +381,7 @@ static bool has_room(const struct readers *readers)
     return readers->count + readers->opening < readers->limit && readers->bytes < BYTES_AHEAD;
 }
 
-/* With the lock. */
+/* With the lock held. */
 static void note_opening(struct readers *readers, int64_t took)
 {
     readers->open_ns += ((took < 4 * SLOW_NS ? took : 4 * SLOW_NS) - readers->open_ns) / 8;
@@ -395,10 +391,10 @@ static void *reader_main(void *argument)
 {
     struct readers *readers = argument;
     const uint64_t advised = readers->job->config->dry_run ? HEADER_BYTES : ADVISED_BYTES;
-    struct picture_waits waits = {0}; /* those of the decode threads are told */
+    struct picture_waits waits = {0}; /* only those of decode threads are reported */
     pthread_mutex_lock(&readers->lock);
     for (;;) {
-        /* Whoever was called: this one is awake. */
+        /* This reader is awake now. */
         readers->called = false;
         while (!readers->ended && !readers->aborted && !has_room(readers)) {
             pthread_cond_wait(&readers->room, &readers->lock);
@@ -436,7 +432,7 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-/* Wakes a reader where it has enough to do; those that are awake go on by themselves. With the lock. */
+/* Wakes a reader if there is enough to do; awake readers continue by themselves. With the lock. */
 static void call_reader(struct readers *readers)
 {
     const bool slow = readers->open_ns > SLOW_NS;
@@ -457,8 +453,8 @@ static struct picture *pop_ring(struct readers *readers)
     return picture;
 }
 
-/* What a reader has opened; NULL where no reader is running any more, or without `wait`, or where the
- * caller had better open one itself: *quick. */
+/* A picture opened by a reader; NULL if no reader runs, without `wait` if none is ready, or if the
+ * caller should open one itself: *quick. */
 static struct picture *take_ahead(bool *quick, struct readers *readers, struct picture_waits *waits,
                                   bool wait)
 {
@@ -479,7 +475,7 @@ static struct picture *take_ahead(bool *quick, struct readers *readers, struct p
     return picture;
 }
 
-/* The next picture, opened on the caller's thread. NULL as next_picture. */
+/* The next picture, opened on the caller's thread. NULL as in next_picture. */
 static struct picture *take_self(struct readers *readers, struct picture_waits *waits, bool wait)
 {
     bool opened;
@@ -502,18 +498,18 @@ struct picture *readers_take(struct readers *readers, struct picture_waits *wait
     if (picture || !wait)
         return picture;
     if (quick) {
-        /* Not to wait for the window, which may wait for what a reader is about to bring. */
+        /* Do not wait for the window, which may depend on what a reader is about to deliver. */
         picture = take_self(readers, waits, false);
         if (picture)
             return picture;
         quick = false;
         picture = take_ahead(&quick, readers, waits, true);
     }
-    /* At the end of the walk; also pictures that a device has lost then. */
+    /* At the end of the walk, or for pictures that a device lost then. */
     return picture ? picture : take_self(readers, waits, true);
 }
 
-/* --- from outside ---------------------------------------------------------------------------- */
+/* --- interface ------------------------------------------------------------------------------- */
 
 enum status readers_open(struct readers **out, struct ingest_job *job, struct walk *walk,
                          struct store *store, const struct picture_sink *sink, uint64_t window,
@@ -592,8 +588,8 @@ static void wake_waiting(struct readers *readers)
 
 void readers_wake(struct readers *readers)
 {
-    /* Either sees the waiting thread, or comes first in the order of changes and lets it see what was
-     * written before. */
+    /* Either it sees the waiting thread, or it is ordered before it, which then sees the changes
+     * made before. */
     if (atomic_fetch_add(&readers->window_waits, 0) > 0)
         wake_waiting(readers);
 }

@@ -1,10 +1,9 @@
-/* readers.h: from the walk to pictures whose files are open, for the decode threads.
+/* readers.h: opens the files of the walk for the decode threads.
  *
- * Reader threads take items in the walk's order, look up what an earlier run knows of them, open
- * their files and tell the system to read them. What waits is bounded in number and in bytes of
- * files, and pictures on their way to the store are bounded by the window. What the walk could not
- * look at stays in the file: a failure of an item comes with what an earlier run knows of the item,
- * or below it. */
+ * Reader threads take items in the walk's order, look them up in an earlier run, open their files
+ * and request readahead. The queue is limited in files and bytes, and the window limits pictures in
+ * flight to the store. Images that the walk could not read stay in the file: with the failure of an
+ * item come the earlier run's images of the item or below it. */
 #ifndef CLPIPE_INGEST_READERS_H
 #define CLPIPE_INGEST_READERS_H
 
@@ -14,9 +13,9 @@
 
 struct readers;
 
-/* Opens; the job, the walk, the store (NULL: none, and no window) and the sink must outlive the
- * readers. `window`: pictures on their way. `open_files`: as many as each of `threads` decode
- * threads may have open, of those that wait for it. */
+/* Opens; job, walk, store (NULL: no store and no window) and sink must outlive the readers.
+ * `window`: limit on pictures in flight. `open_files`: limit on queued open files per decode
+ * thread, for `threads` of them. */
 enum status readers_open(struct readers **out, struct ingest_job *job, struct walk *walk,
                          struct store *store, const struct picture_sink *sink, uint64_t window,
                          unsigned open_files, struct error *err);
@@ -24,30 +23,30 @@ enum status readers_open(struct readers **out, struct ingest_job *job, struct wa
 /* Starts as many threads as the system allows; zero is not an error. */
 void readers_start(struct readers *readers);
 
-/* The next picture for a decode thread, with its file open if it is to be decoded; NULL at the end,
- * on a stop and on an error, and without `wait` also if none is ready: a thread that holds pictures
- * must not wait for others. Any thread. */
+/* The next picture for a decode thread, with its file open if it is to be decoded. NULL at the end,
+ * after a stop or an error, and without `wait` also if none is ready: a thread that holds pictures
+ * must not wait. Any thread. */
 struct picture *readers_take(struct readers *readers, struct picture_waits *waits, bool wait);
 
-/* Queues a picture to be decoded again, before the remaining ones of the walk. Any thread. */
+/* Queues a picture to be decoded again, before the rest of the walk. Any thread. */
 void readers_again(struct readers *readers, struct picture *picture);
-/* Are there such pictures, to be decoded even if a stop was asked for? Any thread. */
+/* Are there such pictures? They are decoded even after a stop. Any thread. */
 bool readers_have_again(struct readers *readers);
 
-/* Images of the file that stay because the walk could not look at them; after readers_join. */
+/* Images of the file kept because the walk could not read them; after readers_join. */
 uint64_t readers_kept(const struct readers *readers);
 
-/* The window may have moved, or a stop been asked for. Any thread. */
+/* Call when the window may have moved, or after a stop. Any thread. */
 void readers_wake(struct readers *readers);
 
-/* Nothing more is wanted: readers_take gives no more pictures that were opened ahead. Any thread. */
+/* Aborts: readers_take returns no more pictures that were opened ahead. Any thread. */
 void readers_abort(struct readers *readers);
 
-/* Ends the threads and frees what they have opened; after the decode threads have ended.
- * readers_take still gives pictures of readers_again. */
+/* Ends the threads and frees what they have opened; call after the decode threads have ended.
+ * readers_take still returns pictures of readers_again. */
 void readers_join(struct readers *readers);
 
-/* Frees what is left; after readers_join, or without readers_start. Accepts NULLs. */
+/* Frees the rest; after readers_join, or without readers_start. Accepts NULL. */
 void readers_close(struct readers **readers);
 
 #endif

@@ -1,9 +1,9 @@
-/* recorder.c: what the store threads do: hand finished pictures to the store, which makes values of
- * their words - for Fisher vectors that takes as long as a GPU needs for all the rest - and files of
- * thumbnails of which a device has made the pixels, and count them.
+/* recorder.c: the store threads pass finished pictures to the store, which computes values from
+ * their words (for Fisher vectors that takes as long as a GPU needs for everything else), encode
+ * thumbnails from devices, and count pictures.
  *
- * A device gives back hundreds of pictures at once. So that each does not wake a thread, one that is
- * awake takes several, and wakes the next thread only if there are more: no `struct queue` does that. */
+ * A device delivers hundreds of pictures at once. To save wake-ups, a thread takes several and
+ * wakes the next one only if there are more; `struct queue` does not do that. */
 #include "ingest/recorder.h"
 
 #include "base/clock.h"
@@ -16,13 +16,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Pictures that wait, before those that bring more wait, too; and that a thread takes at a time. */
+/* Limit of the queue, at which senders block; also the most that a thread takes at a time. */
 #define WAITING_MAX 256u
 #define TAKEN_MOST  16u
-/* A thread that was woken for what has failed waits so long for more of it, which comes faster than a
- * thread wakes up. */
+/* After a failed picture a thread waits this long for more, which arrive faster than a thread wakes
+ * up. */
 #define MOMENT_NS 50000
-/* One for so many decode threads; at most. */
+/* Decode threads per store thread; limit. */
 #define DECODERS_EACH 4u
 #define THREADS_MOST  8u
 
@@ -31,16 +31,16 @@ struct recorder {
     struct store *store;
     struct readers *readers;
     struct ingest_report *report;
-    uint32_t thumbnail_size; /* of those whose pixels devices give; 0: they do not */
+    uint32_t thumbnail_size; /* of device-made ones; 0: none */
     pthread_t thread[THREADS_MOST];
-    unsigned wanted, threads; /* threads: that could be started */
+    unsigned wanted, threads; /* threads: actually started */
     pthread_mutex_t lock; /* guards the report, and: */
-    double busy;          /* of the thread that was busy for longest */
+    double busy;          /* of the busiest thread */
 
-    pthread_mutex_t waiting_lock; /* guards what follows */
+    pthread_mutex_t waiting_lock; /* guards the following */
     pthread_cond_t more, room;
-    struct picture *first, *last; /* that wait, linked by their `next` */
-    unsigned waiting, idle;       /* idle: threads that wait for more, and were not called */
+    struct picture *first, *last; /* the queue, linked by `next` */
+    unsigned waiting, idle;       /* idle: threads that wait and were not woken yet */
     bool finished, aborted;
 };
 
@@ -77,7 +77,7 @@ static void count_picture(struct recorder *recorder, const struct picture *pictu
     pthread_mutex_unlock(&recorder->job->lock);
 }
 
-/* Says which file was the first failure of a strict run, and asks for the end. With the lock. */
+/* Reports the first failure of a strict run and requests a stop. With the lock. */
 static void stop_if_strict(struct recorder *recorder, const struct store_record *record)
 {
     struct stop *stop = recorder->job->stop;
@@ -93,7 +93,7 @@ static void stop_if_strict(struct recorder *recorder, const struct store_record 
     stop_request(stop, STOP_STRICT);
 }
 
-/* Makes a JPEG file of the thumbnail's pixels that a device has given. Without memory there is none. */
+/* Encodes the thumbnail pixels from a device as JPEG. Without memory there is no thumbnail. */
 static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *maker)
 {
     struct store_record *record = &picture->record;
@@ -129,7 +129,7 @@ static enum status record_picture(struct recorder *recorder, struct picture *pic
     return STATUS_OK;
 }
 
-/* Wakes one thread, if one waits that was not called yet. With the lock of what waits. */
+/* Wakes one idle thread, if any. With the queue's lock. */
 static void call_thread(struct recorder *recorder)
 {
     if (recorder->idle == 0)
@@ -238,7 +238,7 @@ enum status recorder_open(struct recorder **out, struct ingest_job *job, struct 
         code = pthread_create(&recorder->thread[recorder->threads], NULL, recorder_main, recorder);
         recorder->threads += code == 0;
     }
-    if (recorder->threads == 0) { /* one will do */
+    if (recorder->threads == 0) { /* one thread suffices */
         recorder_close(&recorder);
         return error_errno(err, STATUS_FAILED, code, "pthread_create", "cannot start a thread");
     }

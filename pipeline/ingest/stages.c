@@ -23,7 +23,7 @@ void stages_add_devices(struct stage_times stage[INGEST_STAGES], const struct st
     }
 }
 
-/* Seconds that each of its threads was busy. */
+/* Busy seconds per thread. */
 static double load(const struct stage_times *stage)
 {
     return stage->threads ? stage->busy / stage->threads : 0;

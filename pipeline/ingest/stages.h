@@ -4,8 +4,8 @@
 
 #include "staging/staging.h"
 
-/* Seconds a stage's threads were busy, waited for input (starved), and waited for room downstream
- * (blocked), summed over its threads. */
+/* Seconds, summed over a stage's threads: busy, waiting for input (starved), and waiting for the
+ * next stage (blocked). */
 struct stage_times {
     const char *name; /* "walk" "decode" "upload" "histogram" "store" */
     unsigned threads;
@@ -14,14 +14,14 @@ struct stage_times {
 
 enum { STAGE_WALK, STAGE_DECODE, STAGE_UPLOAD, STAGE_HISTOGRAM, STAGE_STORE, INGEST_STAGES };
 
-/* Names the stages, with a thread each; their times stay. */
+/* Names the stages and sets one thread each; keeps their times. */
 void stages_init(struct stage_times stage[INGEST_STAGES]);
 
-/* The stages of the devices, in a run of `wall` seconds: each lane is busy or starved. */
+/* Sets the stages of the devices in a run of `wall` seconds: each lane is busy or starved. */
 void stages_add_devices(struct stage_times stage[INGEST_STAGES], const struct staging_times *times,
                         double wall);
 
-/* The stage whose threads were the busiest, of all but the walk, which comes before the others. */
+/* The stage with the busiest threads, except the walk, which runs before the others. */
 unsigned stages_bottleneck(const struct stage_times stage[INGEST_STAGES]);
 
 #endif

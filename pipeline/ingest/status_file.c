@@ -1,4 +1,4 @@
-/* status_file.c: the text, under another name and then the right one. */
+/* status_file.c: writes the text to a temporary name and renames it. */
 #include "ingest/status_file.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 #define PAUSE_NS INT64_C(10000000000)
 
-/* Of bytes, as they predict the time better than the number of files; -1: not known. */
+/* Estimated from bytes, a better measure than the number of files; -1: unknown. */
 static double seconds_left(const struct status_file *file, const struct ingest_progress *progress)
 {
     const double seconds = progress->seconds - file->phase_seconds;
