@@ -1,11 +1,11 @@
 /* sheets.c: JPEG files of many thumbnails.
  *
- * A thumbnail and a sheet have the same quantization tables and the same sampling, and cells begin
- * at multiples of 16 pixels: the coefficients of a thumbnail's blocks are copied to their place, and
- * only the entropy code is new. Nothing is lost, and nothing is transformed. A thumbnail of another
- * kind, which another program may have stored, is decoded and made like clpipe's own first. So are the
- * large ones of a sheet with small ones, which has no subsampling: decoders take the colours at the
- * border of a cell from the cell beside it, too, and small pictures are all border. */
+ * A thumbnail and a sheet have the same quantization tables and sampling, and cells begin at
+ * multiples of 16 pixels, so the coefficients of a thumbnail's blocks are copied and only entropy
+ * coding is repeated, without loss. Thumbnails in other formats, stored by other programs, are
+ * decoded and encoded again. So are large ones in a sheet with small ones, which has no
+ * subsampling: decoders interpolate colours across the border of a cell, and small pictures are
+ * mostly border. */
 #include "base/minmax.h"
 #include "thumbs/thumbnail.h"
 #include "thumbs/thumbs_internal.h"
@@ -18,9 +18,9 @@
 
 #include <jpeglib.h>
 
-#define SHEET_SIDE   2048u /* pixels, at most, where there is more than one column */
+#define SHEET_SIDE   2048u /* upper bound in pixels if there is more than one column */
 #define COLUMNS_MOST 32u
-#define MCU          16u /* pixels of a unit of 4:2:0 */
+#define MCU          16u /* pixels per MCU with 4:2:0 */
 
 struct sheets {
     struct thumbs *thumbs;
@@ -28,13 +28,13 @@ struct sheets {
     struct thumb_place *places;
     struct sheet_grid grid;
     uint64_t cells;
-    uint64_t first; /* sheet of the batch */
+    uint64_t first; /* first sheet of the batch */
     pthread_mutex_t lock;
-    enum status status; /* under the lock: the first failure */
+    enum status status; /* of the first failure; under the lock */
     struct error error;
 };
 
-/* The two halves of the library, with one way out. */
+/* A decompressor and a compressor of the library with a common error exit. */
 struct codec {
     struct jpeg_compress_struct out;
     struct jpeg_decompress_struct in;
@@ -43,10 +43,10 @@ struct codec {
     bool fine; /* the sheet has no subsampling */
     uint8_t *file;
     unsigned long file_bytes;
-    uint8_t *thumbnail; /* as it is stored, or made like clpipe's own */
+    uint8_t *thumbnail; /* as stored, or encoded again */
     size_t room;
     uint8_t *remade;
-    bool made[2]; /* out, in */
+    bool made[2]; /* whether `in` and `out` were created */
 };
 
 _Noreturn static void on_error(j_common_ptr common)
@@ -71,13 +71,13 @@ static void close_codec(struct codec *codec)
     free(codec->remade);
 }
 
-/* Pixels of a block of component c. */
+/* Side of a block of component c, in pixels. */
 static JDIMENSION side_of(const struct codec *codec, int c)
 {
     return c && !codec->fine ? MCU : DCTSIZE;
 }
 
-/* Begins a sheet of width x height pixels; its blocks are zero, which is grey. */
+/* Starts a sheet of width x height pixels; its blocks are zero, which is grey. */
 static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t width,
                         uint32_t height)
 {
@@ -114,14 +114,14 @@ static bool begin_sheet(struct codec *codec, jvirt_barray_ptr array[3], uint32_t
                                                  height / side, v);
     }
     jpeg_write_coefficients(out, array);
-    /* Rows must be touched in their order before any order will do. */
+    /* libjpeg requires that rows are first accessed in order. */
     for (int c = 0; c < 3; c++)
         for (JDIMENSION row = 0; row < height / side_of(codec, c); row++)
             out->mem->access_virt_barray((j_common_ptr)out, array[c], row, 1, TRUE);
     return true;
 }
 
-/* Does the file that is open have the sheet's kind of blocks? */
+/* Does the open file have the sheet's sampling and quantization? */
 static bool is_alike(const struct codec *codec)
 {
     const struct jpeg_decompress_struct *in = &codec->in;
@@ -141,8 +141,8 @@ static bool is_alike(const struct codec *codec)
 
 enum outcome { OUTCOME_DONE, OUTCOME_UNLIKE, OUTCOME_SMALL, OUTCOME_BROKEN };
 
-/* Copies a thumbnail's blocks to the cell at (x, y). What runs under setjmp is all of it: nothing is
- * used afterwards. */
+/* Copies a thumbnail's blocks to the cell at (x, y). Everything runs under setjmp: no local is used
+ * afterwards. */
 static enum outcome copy_blocks(struct codec *codec, jvirt_barray_ptr sheet[3],
                                 struct thumb_place *place, const uint8_t *jpeg, uint32_t length,
                                 uint32_t cell)
@@ -184,7 +184,7 @@ static enum outcome copy_blocks(struct codec *codec, jvirt_barray_ptr sheet[3],
     return OUTCOME_DONE;
 }
 
-/* Decodes any JPEG file and makes a thumbnail of it. */
+/* Decodes any JPEG file and encodes it as a thumbnail. */
 static bool remake(struct codec *codec, const uint8_t *jpeg, uint32_t length, uint32_t size,
                    uint32_t *bytes)
 {
@@ -228,7 +228,7 @@ static bool finish_sheet(struct codec *codec)
     return true;
 }
 
-/* *small: there is a small one, for which the sheet is not fine enough. */
+/* *small: set if a thumbnail is too small for a sheet with subsampling. */
 static enum status fill_sheet(bool *small, struct sheets *sheets, struct codec *codec,
                               jvirt_barray_ptr array[3], uint64_t first, uint64_t count,
                               struct error *err)
@@ -256,7 +256,7 @@ static enum status fill_sheet(bool *small, struct sheets *sheets, struct codec *
         *small = outcome == OUTCOME_SMALL;
         if (*small)
             return STATUS_OK;
-        if (outcome != OUTCOME_DONE) /* as if it were not there */
+        if (outcome != OUTCOME_DONE) /* treated as missing */
             place->width = place->height = 0;
     }
     return STATUS_OK;

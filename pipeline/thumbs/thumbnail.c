@@ -1,4 +1,4 @@
-/* thumbnail.c: a smaller picture, upright, and a JPEG of it. */
+/* thumbnail.c: computes a smaller upright picture and encodes it as JPEG. */
 #include "thumbs/thumbnail.h"
 
 #include "base/minmax.h"
@@ -15,14 +15,14 @@ struct thumbnail_maker {
     uint32_t size;
     bool active, failed, fine;
     uint8_t orientation;
-    uint32_t to_width, to_height; /* of the thumbnail, as stored */
+    uint32_t to_width, to_height; /* in stored orientation */
     struct shrink shrink;
-    uint8_t *pixels, *upright; /* size x size x 3, and a byte that is written */
+    uint8_t *pixels, *upright; /* size x size x 3, and one byte past them */
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
     jmp_buf escape;
     bool jpeg_made;
-    uint8_t *file; /* of the JPEG being written */
+    uint8_t *file; /* buffer for the JPEG */
     unsigned long file_bytes;
     size_t file_room;
 };
@@ -90,7 +90,7 @@ void thumbnail_maker_fine(struct thumbnail_maker *maker)
     maker->fine = true;
 }
 
-/* A JPEG file in maker->file. */
+/* Encodes to maker->file. */
 static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_t width,
                    uint32_t height)
 {
@@ -99,7 +99,7 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
         jpeg_abort_compress(jpeg);
         return false;
     }
-    /* The library takes this buffer, or, where it is too small, leaves another one. */
+    /* The library uses this buffer or, if it is too small, allocates another one. */
     uint8_t *const before = maker->file;
     maker->file_bytes = maker->file_room;
     jpeg_mem_dest(jpeg, &maker->file, &maker->file_bytes);
@@ -112,7 +112,7 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
         JSAMPROW row[16];
         const JDIMENSION count = min_u32(16, height - jpeg->next_scanline);
         for (JDIMENSION i = 0; i < count; i++)
-            /* The library takes rows that it does not change as JSAMPROW. */
+            /* The library's type for constant rows is JSAMPROW, too. */
             row[i] = (JSAMPROW)(uintptr_t)(pixels + (size_t)(jpeg->next_scanline + i) * width * 3);
         jpeg_write_scanlines(jpeg, row, count);
     }
@@ -184,9 +184,9 @@ bool thumbnail_decode(struct thumbnail_maker *maker, struct decode *decode,
     return good && decode_end(decode, digest, &failure) == REASON_NONE;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- results --------------------------------------------------------------------------------- */
 
-/* The upright pixels: the given ones or a copy. */
+/* The upright pixels: the input itself or a rotated copy. */
 static const uint8_t *make_upright(struct thumbnail_maker *maker, uint32_t *width, uint32_t *height,
                                    const uint8_t *pixels, uint8_t orientation)
 {
@@ -219,7 +219,7 @@ uint8_t *thumbnail_encode(struct thumbnail_maker *maker, uint32_t *bytes, const 
     pixels = make_upright(maker, &width, &height, pixels, orientation);
     if (!encode(maker, pixels, width, height))
         return NULL;
-    /* As long as it is: it may wait in memory for a while. */
+    /* A copy of exact size: it may be kept in memory for a while. */
     uint8_t *file = malloc(maker->file_bytes);
     if (file) {
         memcpy(file, maker->file, maker->file_bytes);

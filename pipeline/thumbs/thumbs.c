@@ -1,6 +1,6 @@
 /* thumbs.c: collects the thumbnails of a result in a temporary file.
  *
- *   result ── rows that have one ─────────────────────────────> spool
+ *   result ── rows with a thumbnail ───────────────────────────> spool
  *          └─ the others ──> workers decode pictures again ──────┘
  *
  * Only the calling thread uses the result. */
@@ -24,10 +24,10 @@
 
 struct making {
     struct thumbs *thumbs;
-    const uint64_t *rows; /* that are to be decoded */
+    const uint64_t *rows; /* rows to decode */
     uint64_t total;
     int64_t shown;
-    pthread_mutex_t lock; /* guards the spool and what follows */
+    pthread_mutex_t lock; /* guards the spool and the following */
     enum status status;
     struct error err;
 };
@@ -57,7 +57,7 @@ static enum status put(struct thumbs *thumbs, uint64_t row, const uint8_t *jpeg,
 
 /* --- all rows -------------------------------------------------------------------------------- */
 
-/* What goes wrong with a picture leaves the row without a thumbnail. */
+/* If a picture fails, the row has no thumbnail. */
 static bool make_one(void *context, uint64_t index, struct decode *decode,
                      const struct image_info *info)
 {
@@ -120,7 +120,7 @@ static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct 
     return status;
 }
 
-/* Copies those that the file has. */
+/* Copies the thumbnails stored in the file. */
 static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct error *err)
 {
     struct result *result = thumbs->config.result;

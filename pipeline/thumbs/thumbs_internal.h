@@ -1,4 +1,4 @@
-/* thumbs_internal.h: what thumbs.c and sheets.c share. */
+/* thumbs_internal.h: shared by thumbs.c and sheets.c. */
 #ifndef CLPIPE_THUMBS_THUMBS_INTERNAL_H
 #define CLPIPE_THUMBS_THUMBS_INTERNAL_H
 
@@ -9,16 +9,16 @@ struct thumbs {
     struct thumbs_config config;
     uint64_t rows, missing, used;
     uint32_t size;
-    int spool;        /* unlinked: all thumbnails */
-    uint64_t *at;     /* of each row in it, */
-    uint32_t *length; /* its bytes, 0: it has none */
+    int spool;        /* unlinked file of all thumbnails */
+    uint64_t *at;     /* offset of each row, */
+    uint32_t *length; /* in bytes; 0: no thumbnail */
     struct workers *workers;
-    uint8_t *buffer; /* of thumbs_read */
+    uint8_t *buffer; /* for thumbs_read */
     size_t room;
 };
 
-/* Reads the thumbnail of a row, thumbs->length[row] bytes, to *buffer, which it makes larger as needed
- * (*room bytes; free()). Any thread. */
+/* Reads the thumbnail of a row, thumbs->length[row] bytes, to *buffer (*room bytes), which is
+ * enlarged as needed; free() it. Any thread. */
 enum status thumbs_fetch(uint8_t **buffer, size_t *room, const struct thumbs *thumbs, uint64_t row,
                          struct error *err);
 
