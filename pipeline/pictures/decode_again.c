@@ -1,4 +1,4 @@
-/* decode_again.c: a decoder for each thread, and a budget for what they hold. */
+/* decode_again.c: a decoder per thread, and a memory budget. */
 #include "pictures/decode_again.h"
 
 #include "base/budget.h"
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* What a thread decodes with; made when first needed. */
+/* A thread's decoder and buffers, allocated when needed. */
 struct bench {
     struct decode *decode;
     struct bench *next;
@@ -20,7 +20,7 @@ struct decode_again {
     struct decode_options options;
     const struct decode_again_use *use;
     pthread_mutex_t lock;
-    struct bench *idle; /* under the lock */
+    struct bench *idle; /* free list, under the lock */
 };
 
 static struct bench *take_bench(struct decode_again *again)
@@ -83,7 +83,7 @@ enum status decode_again_rows(struct decode_again *again, const uint64_t *rows, 
     return reopen_rows(again->reopen, rows, count, &opened, err);
 }
 
-/* Pixels as the file's own were made. */
+/* The options with which the file's pixels were decoded. */
 static enum status read_options(struct decode_options *out, struct result *result,
                                 struct error *err)
 {

@@ -1,4 +1,4 @@
-/* original.c: stat(), and what it means on which file system. */
+/* original.c: stat(), and its meaning on different file systems. */
 #include "pictures/original.h"
 
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 /* --- one file ---------------------------------------------------------------------------------- */
 
-/* *length: bytes of `path` that name a file: all, or the archive that it leads into. */
+/* *length: bytes of `path` that name a file: all, or up to the end of the archive's name. */
 static enum original_state check(struct stat *st, size_t *length, const char *path,
                                  const struct result_image *image)
 {
@@ -51,7 +51,7 @@ char *original_name(const char *path)
     do {
         while (cut > 0 && path[cut - 1] != '/')
             cut--;
-        /* Up to the slash, which is all there is of the root. */
+        /* Up to the last slash; for the root the slash itself. */
         char *directory = cut > 0 ? strndup(path, cut > 1 ? cut - 1 : 1) : strdup(".");
         real = directory ? realpath(directory, NULL) : NULL;
         const int number = errno;
@@ -59,7 +59,7 @@ char *original_name(const char *path)
         if (!real && (number != ENOTDIR || cut <= 1))
             return NULL;
         if (!real)
-            cut--; /* inside an archive: its directory */
+            cut--; /* inside an archive: use the archive's directory */
     } while (!real);
     if (asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, path + cut) < 0)
         out = NULL;
@@ -121,7 +121,8 @@ bool original_same(const struct original *before, const struct original *now)
 
 /* --- two files --------------------------------------------------------------------------------- */
 
-/* Could a file system that ignores case take one for the other? Letters beyond ASCII all count alike. */
+/* Could a file system that ignores case treat both as one name? All non-ASCII letters count as
+ * equal. */
 static bool may_be_one_name(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++)
@@ -141,7 +142,7 @@ enum originals originals_compare(const struct original *a, const struct original
     if (strcmp(name, other) == 0)
         return ORIGINALS_ONE;
     if (inode && a->member && b->member && strcmp(name + a->member, other + b->member) != 0)
-        return ORIGINALS_TWO; /* in one archive */
+        return ORIGINALS_TWO; /* different members of an archive */
     if (inode)
         return untrusted ? ORIGINALS_UNCERTAIN : ORIGINALS_ONE;
     if (untrusted)
@@ -151,7 +152,7 @@ enum originals originals_compare(const struct original *a, const struct original
     if (one->st_dev == two->st_dev ||
         (local && a->system == FILE_SYSTEM_LOCAL && b->system == FILE_SYSTEM_LOCAL))
         return ORIGINALS_TWO;
-    /* A file of a layer below has the times of the one above. */
+    /* A file in a lower layer has the same times in the upper one. */
     return local && clock_file_time(&one->st_ctim) != clock_file_time(&two->st_ctim)
                ? ORIGINALS_TWO
                : ORIGINALS_UNCERTAIN;
@@ -186,7 +187,7 @@ bool original_has_more(const struct blob *blob)
     const bool big = size > 8 && memcmp(head, "MM", 2) == 0;
     if (size <= 8 || (!big && memcmp(head, "II", 2) != 0))
         return false;
-    /* TIFF: another directory behind the entries of the first; of BigTIFF that is taken for granted. */
+    /* TIFF: is there a second directory? Assumed for BigTIFF. */
     if (number(head + 2, 2, big) != 42)
         return number(head + 2, 2, big) == 43;
     const uint64_t at = number(head + 4, 4, big);

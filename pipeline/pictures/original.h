@@ -1,10 +1,11 @@
-/* original.h: the file behind a row of a result, as it is on this machine now.
+/* original.h: the file of a row of a result, as it is on this machine now.
  *
- * A result has paths relative to its sources, and sources as they were given. Read in another directory, or
- * after a file was replaced, such a path leads to another picture. The original of a row is there only if
- * size and modification time are those that were stored.
+ * A result has paths relative to its sources, and sources as given by the user. In another
+ * directory, or after a file was replaced, such a path may name a different picture. So the
+ * original of a row counts as present only if size and modification time are as stored.
  *
- * Two rows may also have one file: by symbolic or hard links, or because a directory has two paths. */
+ * Two rows may share a file through symbolic or hard links, or because a directory has two
+ * paths. */
 #ifndef CLPIPE_PICTURES_ORIGINAL_H
 #define CLPIPE_PICTURES_ORIGINAL_H
 
@@ -16,43 +17,45 @@
 
 enum original_state { ORIGINAL_THERE, ORIGINAL_GONE, ORIGINAL_CHANGED };
 
-/* `path` as locate_image has it. Of a member of an archive only the archive is looked at; *member tells,
- * and may be NULL. Where only paths were stored, any regular file counts. Any thread. */
+/* Checks `path` (from locate_image). For a member of an archive only the archive is checked;
+ * *member (may be NULL) tells so. If only paths were stored, any regular file counts. Any
+ * thread. */
 enum original_state original_check(const char *path, const struct result_image *image,
                                    bool *member);
 
 struct original {
     enum original_state state;
-    char *name;    /* original_name; the rest is set only if it is THERE */
-    char *real;    /* without any symbolic link; NULL: the same as `name` */
-    size_t member; /* where the name of a member of an archive begins in `name`, 0: it is */
-                   /* none; the rest is then about the archive */
+    char *name;    /* from original_name; the rest is only set if the state is THERE */
+    char *real;    /* without symbolic links; NULL: equal to `name` */
+    size_t member; /* not 0: offset in `name` of an archive member's name; the following is then
+                    * about the archive */
     struct stat st;
     enum file_system system;
-    uint64_t mount; /* of an untrusted file system; 0: not known */
+    uint64_t mount; /* of an untrusted file system; 0: unknown */
 };
 
 /* Any thread. */
 void original_look(struct original *out, const char *path, const struct result_image *image);
 void original_clear(struct original *original);
 
-/* An absolute path whose directories, and for a member of an archive also that, are no symbolic links: one
- * for each directory entry. Free it. NULL: it leads nowhere. */
+/* Returns an absolute path without symbolic links in its directories (and, for an archive member,
+ * in the archive's name): unique per directory entry. The caller frees it. NULL: it does not
+ * exist. */
 char *original_name(const char *path);
 
-/* The same file, with the same content as far as its times and size tell. */
+/* Is it the same file with the same content, judged by times and size? */
 bool original_same(const struct original *before, const struct original *now);
 
 enum originals { ORIGINALS_ONE, ORIGINALS_TWO, ORIGINALS_UNCERTAIN };
 
-/* Are two that are THERE one file, or certainly two? */
+/* Are two files that are THERE the same one, or certainly different? */
 enum originals originals_compare(const struct original *a, const struct original *b);
 
-/* Reads all bytes. False: they cannot be read. Any thread. */
+/* Reads all bytes. False: unreadable. Any thread. */
 bool original_digest(const struct blob *blob, uint64_t digest[2], uint8_t sha[32]);
 
-/* Animations and pages, of which only the first is decoded, as far as GIF, PNG, WebP, HEIF and TIFF tell at
- * their beginning. Any thread. */
+/* Does it have more than one frame or page (only the first is decoded)? Detected from the start of
+ * GIF, PNG, WebP, HEIF and TIFF files. Any thread. */
 bool original_has_more(const struct blob *blob);
 
 #endif

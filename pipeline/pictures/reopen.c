@@ -1,12 +1,12 @@
-/* reopen.c: from rows to blobs.
+/* reopen.c: opens blobs for rows.
  *
  *   rows, ascending ──> paths ──┬─ a file ─────────────────┬─> opened by the thread that uses it
  *                               └─ a member: its archive   ├─ a range
  *                                  is listed once          └─ compressed: opened here, in order
  *
- * Rows are in the order of the walk, so those of an archive follow each other in its own order. The
- * places of members stay known; the archives that they are read from are opened anew by each call,
- * since a compressed one is read from its beginning. */
+ * Rows are in the order of the walk, so those of an archive are consecutive and in its order. The
+ * offsets of members are kept; archives are opened again by each call, since compressed ones are
+ * read from the start. */
 #include "pictures/reopen.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@
 
 #define BATCH_A_THREAD 32u /* pictures */
 
-/* In `where`, besides the places of members; all bits 0: not known yet. */
+/* A value of `where` besides the positions of members; 0: unknown. */
 #define WHERE_FILE 1u
 #define WHERE_LOST 2u
 
@@ -38,40 +38,39 @@ struct task {
     uint64_t bytes, where;
     int64_t mtime_ns;
     bool streamed;    /* its source was a stream */
-    struct blob blob; /* of a member that is opened in order */
+    struct blob blob; /* of a member opened in order */
 };
 
 struct reopen {
     struct reopen_config config;
     struct locator locator;
-    uint64_t *where; /* of each row, once there is an archive: `known` numbers the archives */
-    struct archives *known;        /* listed */
-    struct pathglob *globs;        /* takes all */
-    struct archives *opened;       /* of this call */
-    uint64_t opened_of, opened_as; /* the last archive: as `known` and as `opened` number it */
+    uint64_t *where;         /* per row, if there is an archive: refers to archives in `known` */
+    struct archives *known;  /* archives that were listed */
+    struct pathglob *globs;  /* matches everything */
+    struct archives *opened; /* archives opened by this call */
+    uint64_t opened_of, opened_as; /* the last archive's number in `known` and in `opened` */
     struct task *task;
     unsigned tasks, room;
     const struct reopen_use *use;
-    uint64_t lost; /* archives */
+    uint64_t lost; /* number of archives */
     char lost_path[256], lost_why[200];
     atomic_bool streamed; /* some pictures of a stream that are no files here */
-    atomic_int shortage; /* errno of what the process lacked to open a picture; 0: nothing */
+    atomic_int shortage;  /* errno of a lack of resources when opening a picture; 0: none */
 };
 
-/* --- where the members of an archive are -------------------------------------------------------
- */
+/* --- positions of archive members ------------------------------------------------------------- */
 
 struct named {
     uint64_t digest[2], row, bytes;
 };
 
-/* The rows of an archive, and what its listing says of them. */
+/* The rows of an archive, and the entries of its listing. */
 struct finding {
-    struct source_listing listing; /* first: `add` is given it */
+    struct source_listing listing; /* must be first: `add` receives a pointer to it */
     struct reopen *reopen;
     struct named *named; /* by digest */
     uint64_t count, room, found;
-    size_t prefix; /* of the path of a member */
+    size_t prefix; /* length of the directory part of a member's path */
     struct failure failure;
 };
 
@@ -106,7 +105,7 @@ static enum status take_member(struct source_listing *listing, const char *path,
     struct named key;
     (void)err;
     if (entry->failure.reason != REASON_NONE) {
-        if (!archives_member(entry->where)) /* the archive */
+        if (!archives_member(entry->where)) /* the archive itself */
             finding->failure = entry->failure;
         return STATUS_OK;
     }
@@ -138,7 +137,7 @@ static enum status add_name(struct finding *finding, uint64_t row, uint64_t byte
     return STATUS_OK;
 }
 
-/* The rows around `row` whose paths begin with the same archive. */
+/* Collects the rows around `row` whose paths begin with the same archive. */
 static enum status gather_names(struct finding *finding, uint64_t row, const char *archive,
                                 size_t length, uint16_t source, struct error *err)
 {
@@ -190,8 +189,8 @@ static enum status list_archive(struct finding *finding, const struct archive_fi
     return archives_list(reopen->known, &finding->listing, file, err);
 }
 
-/* Fills in `where` of all rows of the archive that `path`, the path of a row, begins with; the name
- * of the member is `path` from `name` on, and that of the row from `prefix` on. */
+/* Sets `where` for all rows of the archive with which `path`, the path of a row, begins. The
+ * member's name begins at `path` + `name`, the row's at `path` + `prefix`. */
 static enum status find_members(struct reopen *reopen, uint64_t row,
                                 const struct result_image *image, const char *path, size_t name,
                                 size_t prefix, struct error *err)
@@ -243,7 +242,7 @@ out:
 /* --- tasks -------------------------------------------------------------------------------------
  */
 
-/* The place of a member, among the archives that this call has opened. */
+/* The position of a member in the archives opened by this call. */
 static enum status place_member(struct task *task, struct reopen *reopen, size_t archive_length,
                                 struct error *err)
 {
@@ -282,7 +281,7 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
         status = locate_image(&reopen->locator, &path, result, image.source, image.path_raw, err);
     if (status != STATUS_OK)
         return status;
-    /* Of rows of other data only the path is known: the file counts as it is. */
+    /* Rows of other data have only a path: the file is accepted as it is. */
     const size_t prefix = image.bytes > 0 ? archive_prefix(image.path_raw) : 0;
     const size_t name = strlen(path) - strlen(image.path_raw) + prefix;
     struct task task = {.path = strdup(path),
