@@ -1,4 +1,4 @@
-/* mpi_module.c: the table of mpi_table.h for the MPI that it is compiled with. */
+/* mpi_module.c: the table of mpi_table.h for the MPI library that it is compiled with. */
 #include "mpi/mpi_table.h"
 #include <limits.h>
 #include <mpi.h>
@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of one call; counts are int. */
+/* Bytes per call; counts are int. */
 #define PIECE ((size_t)1 << 30)
 
-/* Beside MPI's own codes, which are positive. */
+/* In addition to MPI's own codes, which are positive. */
 enum { NO_THREADS = -2, NO_MEMORY };
 
 struct group {
     MPI_Comm comm;
     int rank, size;
-    int *counts; /* for gather, 2 of each rank: what it has, and where that begins */
+    int *counts; /* for gather, 2 per rank: count and offset */
 };
 
 static struct group world, local;
@@ -57,14 +57,14 @@ static void explain(char *text, size_t size, int code)
     snprintf(text, size, "%s", whole);
 }
 
-/* Once the first has told why: a rank that ends before has the launcher end the others. */
+/* Lets the first rank report the error: when a rank exits, the launcher kills the others. */
 static void end_together(void)
 {
     MPI_Barrier(world.comm);
     MPI_Finalize();
 }
 
-/* Whether all of them have what they need: none goes on alone. */
+/* Do all ranks have what they need? Otherwise all fail. */
 static int agree(int provided, int ready)
 {
     const size_t bytes = 2 * (size_t)world.size * sizeof *world.counts;
@@ -148,7 +148,7 @@ static void release(void *group)
     free(part);
 }
 
-/* --- begun ----------------------------------------------------------------------------------- */
+/* --- nonblocking operations ------------------------------------------------------------------ */
 
 static int begin(MPI_Request **request, void **out)
 {
@@ -188,7 +188,7 @@ static int test(int *done, void **request)
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-/* Waits for what was begun with `code`, without MPI's own way to wait, which may keep the CPU. */
+/* Waits for an operation started with `code` by polling: MPI's own wait may busy-wait. */
 static int finish(int code, MPI_Request *request)
 {
     int done = 0;
@@ -205,7 +205,7 @@ static void set_crowded(int now)
     crowded = now;
 }
 
-/* `count` values of `bytes` bytes, in pieces. */
+/* Reduces `count` values of `bytes` bytes, in chunks. */
 static int reduce(void *group, void *values, size_t count, size_t bytes, MPI_Datatype type,
                   MPI_Op op)
 {
@@ -286,7 +286,7 @@ static int broadcast(void *group, void *data, size_t bytes, uint32_t root)
     return code;
 }
 
-/* One call where its offsets are ints; else one after another. */
+/* One call if offsets fit int, else one per rank. */
 static int gather(void *group, void *all, const size_t *ends)
 {
     const int size = ((struct group *)group)->size;
