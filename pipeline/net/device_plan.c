@@ -1,4 +1,4 @@
-/* device_plan.c: places of tensors, the table of kernels, and their weights. */
+/* device_plan.c: offsets of tensors, the table of kernels, and their weights. */
 #include "net/device_plan.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ size_t net_plan_bytes(const struct net_tensor *tensor)
            (tensor->is_sum ? sizeof(int32_t) : 1);
 }
 
-/* --- places ---------------------------------------------------------------------------------- */
+/* --- offsets --------------------------------------------------------------------------------- */
 
 /* How many layers (and outputs) read a tensor, and the last one. */
 struct reading {
@@ -90,13 +90,13 @@ static void join_additions(struct net_plan *plan, struct reading *of)
     }
 }
 
-/* Size of a tensor's place: all begin at multiples of ALIGNMENT. */
+/* Bytes reserved for a tensor: all begin at multiples of ALIGNMENT. */
 static size_t room(const struct net_tensor *tensor)
 {
     return (net_plan_bytes(tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Finds the lowest place that is free while each tensor is needed. */
+/* Finds the lowest free offset for each tensor over the layers that need it. */
 static void find_places(struct net_plan *plan, const struct reading *of)
 {
     const struct net_tensor *tensors = plan->model->tensors;

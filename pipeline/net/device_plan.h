@@ -1,9 +1,10 @@
-/* device_plan.h: how an OpenCL device computes a network: places of tensors, layers with kernels of
- * net_tensor instead of the plain ones, and the weights in the order in which these kernels read
+/* device_plan.h: how an OpenCL device computes a network: offsets of tensors, layers with kernels
+ * of net_tensor instead of the plain ones, and weights in the order in which these kernels read
  * them.
  *
  * Pixels have 4 bytes, or a multiple of 16 for more than 4 channels; the padding is undefined. The
- * tensors of a batch lie side by side. Tensors not needed at the same time may share a place. */
+ * tensors of a batch are contiguous. Tensors that are not needed at the same time may share
+ * memory. */
 #ifndef CLPIPE_NET_DEVICE_PLAN_H
 #define CLPIPE_NET_DEVICE_PLAN_H
 
@@ -38,12 +39,12 @@ struct net_plan {
     size_t packed_bytes;
 };
 
-/* has_tiles: uses kernels of net_tensor; places stay the same. STATUS_FAILED: memory. */
+/* has_tiles: use kernels of net_tensor; offsets do not change. STATUS_FAILED: memory. */
 enum status net_plan_open(struct net_plan *plan, const struct net_model *model, bool has_tiles,
                           struct error *err);
 void net_plan_close(struct net_plan *plan); /* accepts a zeroed struct */
 
-/* Bytes of a pixel, and of a tensor of one picture. */
+/* Bytes per pixel, and per tensor of one picture. */
 uint32_t net_plan_pitch(const struct net_tensor *tensor);
 size_t net_plan_bytes(const struct net_tensor *tensor);
 

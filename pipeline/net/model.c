@@ -151,7 +151,7 @@ static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, 
     return NULL;
 }
 
-/* How far windows reach past the end of the input. */
+/* By how much windows reach past the end of the input. */
 static uint32_t behind(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
                        uint32_t dilation, uint32_t before)
 {

@@ -79,7 +79,7 @@ struct writing {
     uint32_t random;
 };
 
-/* Room for an array at the next multiple of ALIGNMENT. */
+/* Appends an array at the next multiple of ALIGNMENT. */
 static void *put(struct writing *w, size_t bytes)
 {
     w->at = (w->at + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

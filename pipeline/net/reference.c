@@ -84,7 +84,7 @@ static void sum_picture(int32_t *out, const struct net_tensor *a, const uint8_t 
             out[c] += *in++ - (int32_t)a->zero;
 }
 
-/* Elementwise layers: each value depends on the values at the same place. */
+/* Elementwise layers: each value depends on the values at the same position. */
 static uint8_t value_at(const struct net_layer *layer, const struct net_tensor *a,
                         const struct net_tensor *b, const uint8_t *from_a, const uint8_t *from_b,
                         size_t i)

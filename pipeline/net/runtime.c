@@ -266,7 +266,7 @@ static float value_at(const void *data, int type, size_t i)
     return type == RUNTIME_HALF ? half_to_float(((const uint16_t *)data)[i]) : ((const float *)data)[i];
 }
 
-/* Takes the rows of an output: count x values or, with tokens, count x tokens x values. */
+/* Copies the rows of an output: count x values or, with tokens, count x tokens x values. */
 static bool take_rows(struct session *s, const void *data, const struct runtime_tensor *made)
 {
     struct shared *shared = s->shared;
@@ -315,8 +315,8 @@ static bool compute(struct session *s)
     return computed;
 }
 
-/* Runs the model's process. Signals that politely end a job reach all of its processes; the main
- * process ends this one. */
+/* Runs the model's process. It ignores signals that ask a job to end, which reach all of its
+ * processes; the main process ends this one. */
 static _Noreturn void be_process(struct shared *shared, const char *path, bool cuda)
 {
     struct session session = {.shared = shared};
@@ -447,7 +447,7 @@ enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
     return status;
 }
 
-/* The values of all bytes of a channel in the model's type. */
+/* The model input for every byte value of a channel, in the model's type. */
 union table {
     float wide[256];
     uint16_t half[256];
