@@ -87,7 +87,7 @@ enum status affinities_open(struct affinities *out, const struct layout_graph *g
     uint64_t kept = 0;
     for (uint64_t i = 0; i < rows; i++) {
         const uint64_t first = out->begin[i], count = out->begin[i + 1] - first;
-        /* A row that is the neighbour of many. */
+        /* The row is a neighbour of many others. */
         if (count > 256)
             qsort(edge + first, count, sizeof *edge, by_target);
         const uint64_t merged = merge_edges(edge + first, count);

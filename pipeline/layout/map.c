@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attraction is exaggerated at first, so that clusters form and find their places. */
+/* Attraction is exaggerated at first, so that clusters form and spread out. */
 #define EXAGGERATION      12.0f
 #define EARLY_ITERATIONS  250u
 #define LATER_ITERATIONS  500u
