@@ -286,7 +286,7 @@ struct tally {
     int64_t *number;         /* words */
 };
 
-/* A thread takes some columns of all descriptors, and writes only its own sums. */
+/* A thread processes some columns of all descriptors, and writes only its own sums. */
 static size_t tally_place(size_t word, uint32_t column, uint32_t words)
 {
     return ((size_t)(column / TALLY_COLUMNS) * words + word) * TALLY_COLUMNS +
