@@ -1,5 +1,5 @@
-/* decoder.h: the decode threads. Each takes opened pictures, decodes them into slots of staging, and
- * lets go of them. */
+/* decoder.h: the decode threads. Each takes opened pictures, decodes them into slots of staging,
+ * and releases them. */
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
@@ -34,7 +34,7 @@ bool decoders_wait(struct decoders *decoders, int64_t deadline);
 
 void decoders_join(struct decoders *decoders);
 
-/* Decodes on the calling thread what `take` still gives; after decoders_join. */
+/* Decodes the rest of `take` on the calling thread; after decoders_join. */
 void decoders_run(struct decoders *decoders);
 
 /* Adds the threads' times to a stage's; after decoders_join. */

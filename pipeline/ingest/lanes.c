@@ -1,10 +1,10 @@
-/* lanes.c: what devices do of an ingest. */
+/* lanes.c: the part of an ingest that runs on devices. */
 #include "ingest/lanes.h"
 
 #include "base/log.h"
 #include "ingest/bounds.h"
 
-/* What devices may do of decoding JPEG images. */
+/* How much of JPEG decoding devices may do. */
 static enum plan_jpeg jpeg_of(const struct ingest_config *config)
 {
     return config->isolate || config->decode.scale != 1 ? PLAN_JPEG_HOST : config->jpeg;
@@ -19,7 +19,7 @@ bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_d
     return any;
 }
 
-/* Will one of the devices decode JPEG streams? */
+/* Will any device decode JPEG streams? */
 static bool plans_streams(const struct plan *plan, const struct ingest_devices *devices)
 {
     bool any = false;

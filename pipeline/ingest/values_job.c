@@ -1,4 +1,4 @@
-/* values_job.c: decode threads and staging between two callbacks. */
+/* values_job.c: decode threads and staging, between two callbacks. */
 #include "ingest/values_job.h"
 
 #include "base/budget.h"
@@ -20,9 +20,9 @@ struct run {
     struct lanes lanes;
     struct budget *budget;
     struct decoders *decoders;
-    pthread_mutex_t lock; /* guards what follows: a device may fail while it is being opened */
+    pthread_mutex_t lock; /* guards the following: a device may fail while it is being opened */
     struct staging *staging;
-    uint64_t next;         /* picture to be taken */
+    uint64_t next;         /* next picture to open */
     struct picture *again; /* to be decoded again */
 };
 
@@ -127,7 +127,8 @@ static enum status open_all(struct run *run, struct error *err)
     return status == STATUS_OK ? decoders_open(&run->decoders, &decoders, err) : status;
 }
 
-/* Until all that was taken has come back; pictures of a device that failed at the end are decoded here. */
+/* Waits until all opened pictures are done; those of a device that failed at the end are decoded
+ * here. */
 static void finish(struct run *run)
 {
     for (bool ended = false; !ended;) {
