@@ -10,6 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/report_step.h"
 #include "cli/signals.h"
+#include "cli/stored_options.h"
 #include "cli/summary.h"
 #include "cli/sweep_plot.h"
 #include "decode/isolate.h"
@@ -59,23 +60,6 @@ static enum status check_cluster_feature(const struct ingest_plan *plan,
     return STATUS_OK;
 }
 
-/* Of a number, a text or a list: as an option has it. */
-static const char *stored_value(char *buffer, size_t size, const struct parameters *parameters,
-                                const char *key)
-{
-    uint64_t number;
-    double real;
-    const char *text = parameters_member(parameters, key);
-    snprintf(buffer, size, "0");
-    if (text)
-        return text;
-    if (parameters_integer(parameters, key, &number))
-        snprintf(buffer, size, "%llu", (unsigned long long)number);
-    else if (parameters_real(parameters, key, &real))
-        snprintf(buffer, size, "%.17g", real);
-    return buffer;
-}
-
 /* The options of the run, completed by those of the clustering that the file has under the name; their
  * texts are in `parameters`, which the caller closes. wanted: the feature to cluster by; NULL: that of the
  * file. */
@@ -105,7 +89,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     if (same_feature)
         options_take(options, "cluster-feature", feature);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *value = stored_value(text, sizeof text, *parameters, rows[i].key);
+        const char *value = stored_text(text, sizeof text, *parameters, rows[i].key);
+        value = value ? value : "0";
         /* It has no initial centroids from another file; 0 was the tolerance of earlier versions. */
         if ((rows[i].of_feature && !same_feature) || strncmp(value, "given-", 6) == 0 ||
             (strcmp(rows[i].key, "tol") == 0 && strcmp(value, "0") == 0))
@@ -115,9 +100,9 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     if (same_feature && own->clustering.projection.pca == 0 && !components)
         parameters_boolean(*parameters, "center", &own->clustering.projection.center);
     /* A k that nobody asked for is chosen anew. */
-    const char *k = stored_value(text, sizeof text, *parameters, "k");
+    const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
-    if ((strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
+    if (k && (strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
         options_take(options, "k", k) && (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
         log_message(LOG_NOTICE, "notice: k is %s, as in %s; -k chooses another", k,
                     path_for_message(shown, sizeof shown, options->output));

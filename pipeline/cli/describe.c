@@ -1,11 +1,12 @@
 /* describe.c: an ingest of a few pictures. */
 #include "cli/describe.h"
-#include "cli/commands.h"
 #include "base/path.h"
 #include "base/process.h"
+#include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/ingest_step.h"
 #include "cli/picture_file.h"
+#include "cli/stored_options.h"
 #include "file/feature_matrix.h"
 #include "file/imported.h"
 #include "file/parameters.h"
@@ -71,28 +72,6 @@ static void add_feature(struct arguments *a, const char *asked, const struct res
     free(spec);
 }
 
-/* The options that shape values, by their names in a file's parameters. */
-static void add_parameters(struct arguments *a, const struct parameters *parameters,
-                           const struct result *result)
-{
-    static const char *const words[][2] = {{"alpha", "--alpha"}, {"icc", "--icc"}};
-    static const char *const numbers[][2] = {{"max_pixels", "--max-pixels"},
-                                             {"max_scans", "--max-scans"},
-                                             {"decode_scale", "--decode-scale"}};
-    const char *text;
-    uint64_t number;
-    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++)
-        add_feature(a, text, result);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if ((text = parameters_member(parameters, words[i][0]))) {
-            add(a, words[i][1]);
-            add(a, text);
-        }
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (parameters_integer(parameters, numbers[i][0], &number))
-            add_number(a, numbers[i][1], number);
-}
-
 static void add_machine(struct arguments *a, const struct options *options)
 {
     const char *const *runtime = option_at(options, "onnxruntime");
@@ -128,7 +107,8 @@ static enum status check_feature(const struct result *result, const char *name, 
     return STATUS_OK;
 }
 
-static enum status run_ingest(const struct arguments *a, struct error *err)
+static enum status run_ingest(const struct arguments *a, const struct parameters *parameters,
+                              struct error *err)
 {
     struct options *options;
     struct ingest_plan plan = {0};
@@ -137,8 +117,10 @@ static enum status run_ingest(const struct arguments *a, struct error *err)
     enum status status = options_parse(&options, &command_ingest, a->count, a->text, err);
     if (status == STATUS_OK) {
         options->call = &call;
-        status = ingest_plan_open(&plan, options, err);
+        status = stored_take(options, parameters, true, err);
     }
+    if (status == STATUS_OK)
+        status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = compute_open(options, false, err);
     if (status == STATUS_OK) {
@@ -236,6 +218,7 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
     struct arguments a = {0};
     struct parameters *parameters = NULL;
     char directory[4096], file[4112];
+    const char *text;
     enum status status = check_feature(result, name, err);
     if (status != STATUS_OK)
         return status;
@@ -253,12 +236,13 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
     add(&a, "ingest");
     add(&a, "-o");
     add(&a, file);
-    add_parameters(&a, parameters, result);
+    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++)
+        add_feature(&a, text, result);
     add_machine(&a, options);
     add(&a, "--");
     status = add_sources(&a, directory, pictures, count, err);
     if (status == STATUS_OK)
-        status = run_ingest(&a, err);
+        status = run_ingest(&a, parameters, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL)
         status = read_values(values, failed, dimension, pictures, count, file, name,
                              strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);

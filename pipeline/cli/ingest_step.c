@@ -9,6 +9,7 @@
 #include "cli/ingest_ranks.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
+#include "cli/stored_options.h"
 #include "cli/summary.h"
 #include "decode/isolate.h"
 #include "features/kind.h"
@@ -56,22 +57,11 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
     return STATUS_OK;
 }
 
-static void json_list(struct json *json, const char *key, const struct text_list *list)
-{
-    json_open_array(json, key);
-    for (unsigned i = 0; i < list->count; i++)
-        report_bytes(json, NULL, list->text[i]);
-    json_close_array(json);
-}
-
-/* The order of the keys is part of the file's identity. */
 static enum status write_parameters(char **parameters, const struct feature_set *features,
                                     const struct options *options, uint64_t limit,
                                     struct error *err)
 {
-    const struct ingest_options *ingest = (const struct ingest_options *)options;
     struct json json;
-    char word[32];
     json_init(&json, true);
     json_open_object(&json, NULL);
     json_open_array(&json, "features");
@@ -84,22 +74,7 @@ static enum status write_parameters(char **parameters, const struct feature_set 
         json_string(&json, NULL, text);
     }
     json_close_array(&json);
-    json_string(&json, "alpha", option_choice(word, sizeof word, options, "alpha"));
-    if (ingest->image.icc)
-        json_string(&json, "icc", option_choice(word, sizeof word, options, "icc"));
-    json_uint(&json, "max_pixels", ingest->image.max_pixels);
-    json_uint(&json, "max_scans", ingest->image.max_scans);
-    json_uint(&json, "decode_scale", 1u << ingest->image.decode_scale);
-    if (ingest->image.max_decode_seconds > 0)
-        json_double(&json, "max_decode_seconds", ingest->image.max_decode_seconds);
-    json_bool(&json, "follow_symlinks", ingest->image.walk.follow_symlinks);
-    if (ingest->image.walk.archives)
-        json_bool(&json, "archives", true);
-    if (ingest->sidecar)
-        json_bool(&json, "sidecar", true);
-    json_bool(&json, "hidden", ingest->image.walk.hidden);
-    json_list(&json, "include", &ingest->image.walk.include);
-    json_list(&json, "exclude", &ingest->image.walk.exclude);
+    stored_write(&json, options);
     json_uint(&json, "limit", limit);
     json_close_object(&json);
     const char *text = json_finish(&json);

@@ -282,8 +282,8 @@ static enum status set_value(struct options *options, const struct option *row, 
     if (!text[0])
         return misuse(err, command, "%s has an empty value", typed);
     switch (row->type) {
-    case OPTION_FLAG:
-        break; /* has no value: handled by the caller */
+    case OPTION_FLAG: /* has no value */
+        return STATUS_OK;
     case OPTION_TEXT:
         *(const char **)place = text;
         return STATUS_OK;
@@ -360,6 +360,14 @@ static enum status mark_given(struct options *options, const struct option *row,
         return misuse(err, options->command, "more than %d different options", OPTIONS_MAX_GIVEN);
     options->given[options->given_count++] = row;
     return STATUS_OK;
+}
+
+enum status option_set(struct options *options, const struct option *row, const char *text,
+                       struct error *err)
+{
+    if (row->type == OPTION_FLAG)
+        *(bool *)((char *)options + row->at) = true;
+    return set_value(options, row, row->name, text, err);
 }
 
 bool options_take(struct options *options, const char *name, const char *text)

@@ -162,6 +162,10 @@ const void *option_at(const struct options *options, const char *name);
 /* True if the option with this long name stood on the command line. */
 bool options_given(const struct options *options, const char *name);
 
+/* Sets an option by a text, which outlives the options; a flag is on then. It does not count as given. */
+enum status option_set(struct options *options, const struct option *row, const char *text,
+                       struct error *err);
+
 /* Takes `text`, which outlives the options, for an option as if it were given, unless it was. False: it
  * was, or the option has no such value. */
 bool options_take(struct options *options, const char *name, const char *text);

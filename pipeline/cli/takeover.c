@@ -2,6 +2,7 @@
 #include "cli/takeover.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "cli/stored_options.h"
 #include "features/kind.h"
 #include "file/result.h"
 #include "file/signature.h"
@@ -185,143 +186,37 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
 
 /* --- options --------------------------------------------------------------------------------- */
 
-/* The number of the word that the file has for a choice; as it is where it has none. */
-static void take_choice(const struct takeover *t, const struct options *options, const char *name,
-                        const char *key, int *value)
-{
-    const char *word = parameters_member(t->parameters, key);
-    const struct option *row = option_find(options->command, name, strlen(name));
-    const int before = *value;
-    char here[32];
-    unsigned words = 1;
-    for (const char *at = row->value; *at; at++)
-        words += *at == '|';
-    if (!word || options_given(options, name))
-        return;
-    for (*value = 0; *value < (int)words; ++*value)
-        if (strcmp(option_choice(here, sizeof here, options, name), word) == 0)
-            return;
-    *value = before;
-}
-
-static bool take_list(const struct takeover *t, const struct options *options, const char *name,
-                      struct text_list *list)
-{
-    unsigned count = 0;
-    if (options_given(options, name))
-        return true;
-    while (parameters_entry(t->parameters, name, count, NULL))
-        count++;
-    *list = (struct text_list){calloc(count + 1, sizeof *list->text), count};
-    for (unsigned i = 0; list->text && i < count; i++)
-        list->text[i] = parameters_entry(t->parameters, name, i, NULL);
-    return list->text;
-}
-
 /* Completes the options by those of the file. */
 static enum status take_options(struct takeover *t, struct error *err)
 {
-    struct ingest_options *ingest = &t->options;
-    const struct options *o = &ingest->image.common;
-    const struct parameters *p = t->parameters;
-    uint64_t number;
-    bool flag;
-    take_choice(t, o, "alpha", "alpha", &ingest->image.alpha);
-    take_choice(t, o, "icc", "icc", &ingest->image.icc);
-    if (!options_given(o, "max-pixels") && parameters_integer(p, "max_pixels", &number))
-        ingest->image.max_pixels = number;
-    if (!options_given(o, "max-scans") && parameters_integer(p, "max_scans", &number))
-        ingest->image.max_scans = number;
-    if (!options_given(o, "decode-scale") && parameters_integer(p, "decode_scale", &number))
-        for (int i = 0; i < 4; i++)
-            if (1u << i == number)
-                ingest->image.decode_scale = i;
-    if (!options_given(o, "max-decode-seconds") &&
-        parameters_real(p, "max_decode_seconds", &ingest->image.max_decode_seconds))
-        ingest->image.isolate = true;
-    if (parameters_boolean(p, "follow_symlinks", &flag))
-        ingest->image.walk.follow_symlinks |= flag;
-    if (parameters_boolean(p, "archives", &flag))
-        ingest->image.walk.archives |= flag;
-    if (parameters_boolean(p, "sidecar", &flag))
-        ingest->sidecar |= flag;
-    if (parameters_boolean(p, "hidden", &flag))
-        ingest->image.walk.hidden |= flag;
-    parameters_integer(p, "limit", &t->limit);
-    return take_list(t, o, "include", &ingest->image.walk.include) && take_list(t, o, "exclude", &ingest->image.walk.exclude)
-               ? STATUS_OK
-               : error_memory(err, 1024, "the options of the file");
-}
-
-/* What the file has of an option, and what the command asks for; false: they are the same. */
-static bool differs(char theirs[64], char mine[64], const struct takeover *t, const char *name,
-                    const char *key)
-{
-    const struct options *o = &t->options.image.common;
-    const struct option *row = option_find(o->command, name, strlen(name));
-    const void *value = (const char *)o + row->at;
-    const char *word = parameters_member(t->parameters, key);
-    uint64_t number;
-    double real;
-    snprintf(theirs, 64, "%s", word ? word : row->initial ? row->initial : "none");
-    if (parameters_integer(t->parameters, key, &number))
-        snprintf(theirs, 64, "%llu", (unsigned long long)number);
-    else if (parameters_real(t->parameters, key, &real))
-        snprintf(theirs, 64, "%.15g", real);
-    if (row->type == OPTION_CHOICE)
-        option_choice(mine, 64, o, name);
-    else if (row->type == OPTION_NUMBER)
-        snprintf(mine, 64, "%llu", (unsigned long long)*(const uint64_t *)value);
-    else
-        snprintf(mine, 64, "%.15g", *(const double *)value);
-    return strcmp(theirs, mine) != 0;
-}
-
-/* A limit that is raised: what it has kept out is read again, everything else is as before. */
-static bool raises(const struct takeover *t, const char *name, const char *key)
-{
-    const struct ingest_options *ingest = &t->options;
-    const struct options *o = &ingest->image.common;
-    uint64_t number;
-    double real;
-    if (!options_given(o, name))
-        return false;
-    if (strcmp(name, "max-pixels") == 0)
-        return parameters_integer(t->parameters, key, &number) && ingest->image.max_pixels > number;
-    if (strcmp(name, "max-scans") == 0)
-        return parameters_integer(t->parameters, key, &number) && ingest->image.max_scans > number;
-    return strcmp(name, "max-decode-seconds") == 0 && parameters_real(t->parameters, key, &real) &&
-           ingest->image.max_decode_seconds > real;
+    struct image_options *image = &t->options.image;
+    parameters_integer(t->parameters, "limit", &t->limit);
+    enum status status = stored_take(&image->common, t->parameters, false, err);
+    if (image->max_decode_seconds > 0 && !options_given(&image->common, "max-decode-seconds"))
+        image->isolate = true;
+    return status;
 }
 
 bool takeover_raises_limits(const struct takeover *t)
 {
-    return t->file && (raises(t, "max-pixels", "max_pixels") ||
-                       raises(t, "max-scans", "max_scans") ||
-                       raises(t, "max-decode-seconds", "max_decode_seconds"));
+    char differences[480];
+    bool raised = false;
+    if (t->file)
+        stored_differences(differences, sizeof differences, &raised, &t->options.image.common,
+                           t->parameters);
+    return raised;
 }
 
 enum status takeover_check(const struct takeover *t, const struct options *options,
                            struct error *err)
 {
-    static const char *const shaping[][2] = {{"alpha", "alpha"},
-                                             {"icc", "icc"},
-                                             {"decode-scale", "decode_scale"},
-                                             {"max-pixels", "max_pixels"},
-                                             {"max-scans", "max_scans"},
-                                             {"max-decode-seconds", "max_decode_seconds"}};
-    char shown[256], theirs[64], mine[64], difference[480] = "";
-    for (size_t i = 0; t->file && i < sizeof shaping / sizeof *shaping; i++) {
-        const size_t used = strlen(difference);
-        if (options_given(options, shaping[i][0]) && !raises(t, shaping[i][0], shaping[i][1]) &&
-            differs(theirs, mine, t, shaping[i][0], shaping[i][1]))
-            snprintf(difference + used, sizeof difference - used, "%s--%s is %s there and %s here",
-                     used ? ", " : "", shaping[i][0], theirs, mine);
-    }
-    if (!*difference)
+    char shown[256], differences[480];
+    bool raised;
+    if (!t->file ||
+        !*stored_differences(differences, sizeof differences, &raised, options, t->parameters))
         return STATUS_OK;
     error_set(err, STATUS_USAGE, "%s was made with other options: %s",
-              path_for_message(shown, sizeof shown, options->output), difference);
+              path_for_message(shown, sizeof shown, options->output), differences);
     return error_remedy(err, REMEDY_SAME_OPTIONS);
 }
 
