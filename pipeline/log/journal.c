@@ -1,16 +1,15 @@
-/* journal.c: a window of records that wait for earlier ones, then a block and the order.
+/* journal.c: records wait in a window for earlier ones, then go to a block and the order file.
  *
- *   journal_put: copy (any thread) ─> waiting, until its turn ─> block ─> log (who fills it, or the
+ *   journal_put: copy (any thread) ─> window, until its turn ─> block ─> log (by who fills it, or the
  *                                                          │              journal's thread)
- *                                                          └─> order: 8 bytes, where it lies
+ *                                                          └─> order: 8 bytes, its location
  *
- * Why nothing sealed is ever lost: each run writes a log of its own, which only grows. A resumed run
- * reads all of them; what it takes over from earlier it does not write again, it only notes in the
- * order - a file without a name, made anew by each run - where it lies. So a whole block is never
- * written over or moved, whatever is killed when and how often; the logs are removed only after the
- * finished file has been renamed into place. Two processes that both take the directory for theirs
- * write different logs, and the one that has lost it ends at its next sync.
- * Items of a log that the walk does not ask for any more are never referred to. */
+ * Sealed records are never lost: each run writes its own append-only log. A resumed run reads all
+ * logs; it does not write records of earlier runs again, but only their locations to the order
+ * file, an unlinked file of each run. So a complete block is never overwritten or moved, whenever
+ * processes are killed; logs are removed only after the finished file was renamed. If two processes
+ * both believe to own the directory, they write different logs, and the one that has lost it stops
+ * at its next sync. Items of a log that the walk no longer has are not in the order file. */
 #include "log/journal.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -27,19 +26,21 @@
 #include <unistd.h>
 
 #define ORDER_BLOCK 4096
-#define BLOCK_BYTES (4u << 20) /* of rows in memory: a block ends before the record that exceeds it */
+#define BLOCK_BYTES                                                                                \
+    (4u << 20) /* of rows in memory: a block ends before the record that would
+                                * exceed it */
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
-/* A record that waits for those before it: a copy, or where it lies already. */
+/* A record waiting for earlier ones: a copy, or the location of an existing one. */
 struct waiting {
     bool there;
     struct records_row *row;
     uint64_t origin;
 };
 
-/* The rows of a block: one after the other in `bytes`, each at a multiple of 8. The memory stays, as fresh memory
- * costs more than what is done with it. */
+/* The rows of a block, contiguous in `bytes`, each at a multiple of 8. The buffer is kept: fresh
+ * memory costs more than processing. */
 struct rows {
     uint8_t *bytes;
     size_t used, size;
@@ -47,7 +48,7 @@ struct rows {
     uint32_t count, room;
 };
 
-/* A block that was written. */
+/* A written block. */
 struct written {
     uint64_t offset;
     uint32_t rows[2];
@@ -58,35 +59,36 @@ struct journal {
     struct records records;
     uint32_t *width;
     unsigned features;
-    size_t value_bytes; /* of an image */
+    size_t value_bytes; /* per image */
     int order;
     bool fresh, holds_work;
 
-    _Atomic uint64_t next; /* sequence of the next record to be taken */
-    pthread_mutex_t lock;  /* guards what follows */
-    struct waiting *ring;  /* of a power of two; the record `sequence` is at sequence % size */
+    _Atomic uint64_t next; /* sequence of the next record to process */
+    pthread_mutex_t lock;  /* guards the following */
+    struct waiting *ring;  /* size is a power of two; record `sequence` is at sequence % size */
     uint64_t ring_size;
     uint64_t order_buffer[ORDER_BLOCK];
     unsigned order_filled;
     struct journal_tally tally;
-    uint64_t rows[2]; /* of all logs, with those below */
+    uint64_t rows[2]; /* of all logs, including the following */
     struct rows filling;
-    struct rows flushed; /* and the block as bytes; while `writing` of the thread that writes it */
+    struct rows flushed; /* and the encoded block; owned by the writing thread while `writing` */
     uint8_t *encoded;
     size_t encoded_room;
     /* Blocks of this run. */
     struct written *block;
     uint64_t blocks;
-    uint64_t end;   /* where the next one goes */
-    bool writing;   /* one is being written */
+    uint64_t end; /* offset of the next one */
+    bool writing; /* a block is being written */
 
     pthread_t thread;
     bool started, closing;
-    pthread_cond_t work, done; /* for the thread; for those who wait for it, or for the writing */
+    pthread_cond_t work, done; /* work: for the journal's thread; done: for threads that wait for
+                                * it, or for the writing */
     uint64_t unsynced;         /* bytes */
-    uint64_t wanted, durable;  /* seals that were asked for, and that are done */
-    int64_t oldest;            /* when the oldest record came that is not synced; 0: none */
-    struct error error;        /* the first; every later call fails with it */
+    uint64_t wanted, durable;  /* seals requested and done */
+    int64_t oldest;            /* when the oldest unsynced record arrived; 0: none */
+    struct error error;        /* the first; all later calls fail with it */
 };
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -104,7 +106,7 @@ enum status journal_open(struct journal **out, const struct workdir *workdir,
     journal->workdir = workdir;
     journal->order = -1;
     journal->fresh = fresh;
-    /* Until it is known what the logs hold. */
+    /* Until the contents of the logs are known. */
     journal->holds_work = true;
     pthread_mutex_init(&journal->lock, NULL);
     cond_init_monotonic(&journal->work);
@@ -220,7 +222,7 @@ void journal_close(struct journal **journal)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* Keeps the first error. With the lock. */
+/* Keeps the first error. With the lock held. */
 static void fail(struct journal *journal, const struct error *error)
 {
     if (!journal->error.status)
@@ -236,7 +238,7 @@ static enum status pass_error(const struct journal *journal, struct error *err)
     return journal->error.status;
 }
 
-/* Writes the rows to be flushed as the next block. Without the lock, by one thread at a time. */
+/* Writes the rows to be flushed as the next block. One thread at a time, without the lock. */
 static enum status write_block(struct journal *journal, struct error *err)
 {
     const struct records *records = &journal->records;
@@ -249,7 +251,7 @@ static enum status write_block(struct journal *journal, struct error *err)
     if (!status)
         status = write_at(fd, journal->encoded, size, journal->end, records->path, err);
     if (status) {
-        /* What was written before is worth keeping all the same, and the space of what was not is free. */
+        /* Earlier blocks stay valid; frees the space of the partial one. */
         if (ftruncate(fd, (off_t)journal->end) == 0)
             fdatasync(fd);
     }
@@ -270,7 +272,7 @@ static enum status write_block(struct journal *journal, struct error *err)
     return STATUS_OK;
 }
 
-/* Writes the rows that have come together. With the lock, which it gives up meanwhile. */
+/* Writes the collected rows. Called with the lock held; releases it meanwhile. */
 static void flush_rows(struct journal *journal)
 {
     while (journal->writing && !journal->error.status)
@@ -310,7 +312,7 @@ static void *sync_log(void *context)
                 pthread_cond_wait(&j->work, &j->lock);
         }
         const uint64_t wanted = j->wanted;
-        /* Where there is much, what has come together waits for the next time. */
+        /* After a large sync, newly collected rows wait for the next one. */
         if (j->unsynced < SYNC_BYTES || j->closing || wanted > j->durable)
             flush_rows(j);
         while (j->writing && !j->error.status)
@@ -342,9 +344,9 @@ static void *sync_log(void *context)
     return NULL;
 }
 
-/* --- putting --------------------------------------------------------------------------------- */
+/* --- adding records -------------------------------------------------------------------------- */
 
-/* Makes place for `sequence` among the waiting. */
+/* Grows the ring so that `sequence` fits. */
 static enum status grow_ring(struct journal *journal, uint64_t sequence, struct error *err)
 {
     uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
@@ -372,7 +374,7 @@ static enum status flush_order(struct journal *journal, struct error *err)
     return write_all(journal->order, journal->order_buffer, bytes, journal->records.path, err);
 }
 
-/* The bytes of a row in memory, a multiple of 8: its copy of the record, the values, the thumbnail, the path. */
+/* Size of a row in memory, a multiple of 8: copies of record, values, thumbnail and path. */
 static size_t row_bytes(const struct journal *journal, const struct store_record *record)
 {
     const bool image = record->failure.reason == REASON_NONE;
@@ -381,7 +383,7 @@ static size_t row_bytes(const struct journal *journal, const struct store_record
            8 * 8;
 }
 
-/* Points a row to what lies behind it. */
+/* Sets a row's pointers to its data. */
 static void set_pointers(const struct journal *journal, struct records_row *row)
 {
     struct store_record *record = &row->record;
@@ -395,7 +397,7 @@ static void set_pointers(const struct journal *journal, struct records_row *row)
     record->path = (const char *)at;
 }
 
-/* The copy; free it. */
+/* Makes a copy; the caller frees it. */
 static enum status copy_row(struct records_row **out, const struct journal *journal,
                             const struct store_record *record, const void *values,
                             struct error *err)
@@ -416,7 +418,8 @@ static enum status copy_row(struct records_row **out, const struct journal *jour
     return STATUS_OK;
 }
 
-/* Adds a row, which it frees, to the block, whose last one it may exceed only as its first. With the lock. */
+/* Adds a row to the block and frees it; a row larger than a block gets a block of its own. With the
+ * lock held. */
 static enum status add_row(struct journal *journal, struct records_row *row, uint64_t *location,
                            struct error *err)
 {
@@ -451,14 +454,15 @@ static enum status add_row(struct journal *journal, struct records_row *row, uin
                             journal->rows[image ? RECORDS_IMAGES : RECORDS_FAILURES]++);
     if (journal->oldest == 0) {
         journal->oldest = clock_now();
-        pthread_cond_signal(&journal->work); /* it needs to know when to wake */
+        pthread_cond_signal(&journal->work); /* it needs a new deadline */
     }
 out:
     free(row);
     return status;
 }
 
-/* Makes room for a row, if need be by writing the block, for which it gives up the lock and returns true. */
+/* Makes space for a row; if it has to write the block it releases the lock meanwhile and returns
+ * true. */
 static bool make_room(struct journal *journal, const struct records_row *row)
 {
     const struct rows *rows = &journal->filling;
@@ -468,7 +472,7 @@ static bool make_room(struct journal *journal, const struct records_row *row)
     return true;
 }
 
-/* Takes every waiting record whose turn it is. With the lock. */
+/* Processes waiting records in order. With the lock held. */
 static enum status take_waiting(struct journal *journal, struct error *err)
 {
     struct waiting *waiting;
@@ -537,7 +541,7 @@ uint64_t journal_written(struct journal *journal)
 
 /* --- ending ---------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* With the lock held. */
 static enum status seal(struct journal *journal, struct error *err)
 {
     const uint64_t wanted = ++journal->wanted;
@@ -555,8 +559,7 @@ enum status journal_seal(struct journal *journal, struct error *err)
     return status;
 }
 
-/* What is in the log after it begins to have gaps is as good as what lies before: it is in order.
- */
+/* Records after a gap are as good as those before: all are in order. */
 enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err)
 {
     pthread_mutex_lock(&journal->lock);

@@ -1,4 +1,4 @@
-/* record.h: one finished item, an image or a failure, and where a record of it lies. */
+/* record.h: one finished item, an image or a failure, and the location of its record. */
 #ifndef CLPIPE_LOG_RECORD_H
 #define CLPIPE_LOG_RECORD_H
 
@@ -11,34 +11,35 @@
 
 /* One finished item. The pointers belong to the caller and are copied by store_put. */
 struct store_record {
-    uint64_t sequence; /* walk_item.sequence: each number exactly once, from 0 without a gap */
+    uint64_t sequence; /* walk_item.sequence: each number exactly once, from 0 without gaps */
     uint16_t source;
     const char *path; /* bytes, as in walk_item */
     uint32_t path_length;
     uint64_t bytes;
     int64_t mtime_ns;
-    uint64_t inode; /* of the file, or archive, when it was opened; 0: unknown */
+    uint64_t inode; /* of the file, or archive, when opened; 0: unknown */
     int64_t ctime_ns;
-    struct failure failure; /* REASON_NONE: an image, and the following hold */
+    struct failure failure; /* REASON_NONE: an image, for which the following are set */
     char format[8];
-    uint32_t width, height; /* upright, of the stored picture (not scaled) */
+    uint32_t width, height; /* upright, unscaled */
     uint8_t orientation, channels;
     uint64_t digest[2];
-    bool has_code; /* whether `code` was computed: 256 bits, bit i is byte i / 8, bit 7 - i % 8 */
+    bool has_code; /* `code` is set: 256 bits; bit i is bit 7 - i % 8 of byte i / 8 */
     uint8_t code[RECORD_CODE_BYTES];
-    /* A JPEG file, made with its longest side at most thumbnail_size pixels. thumbnail_size 0: none
-     * was made; `thumbnail` is NULL also if `origin` is set. */
+    /* A JPEG file with its longest side at most thumbnail_size pixels. thumbnail_size 0: no
+     * thumbnail; `thumbnail` is also NULL if `origin` is set. */
     const uint8_t *thumbnail;
     uint32_t thumbnail_length;
     uint16_t thumbnail_size;
-    const uint32_t *counters; /* features->counters of them; NULL if `origin` is set */
-    /* 0; store_prior sets it to where the store has this record already, values and thumbnail
+    const uint32_t *counters; /* features->counters values; NULL if `origin` is set */
+    /* 0, or set by store_prior: location of this record in the store, values and thumbnail
      * included. */
     uint64_t origin;
-    bool restated; /* inode and ctime_ns are not those that lie there */
+    bool restated; /* inode and ctime_ns differ from those stored there */
 };
 
-/* Where a record lies: a row of the log's tables (records.h), or of the finished file. Never 0. */
+/* The location of a record: a row of the log's tables (records.h), or of the finished file. Never
+ * 0. */
 enum location_kind {
     LOCATION_LOG_IMAGE = 1,
     LOCATION_LOG_FAILURE,

@@ -1,5 +1,5 @@
-/* records.c: blocks in and out of bytes. A block's table says how long each of its columns is, so any of them is
- * read without the others. */
+/* records.c: encodes and decodes blocks. A block's table has the size of each column, so columns
+ * can be read separately. */
 #include "log/records.h"
 #include "base/hash.h"
 #include "base/output.h"
@@ -18,7 +18,7 @@
 #define MAGIC          "CLPIPLOG"
 #define VERSION        3u
 #define MOST_SIGNATURE (64u << 20)
-#define MOST_OPEN      16u /* logs whose descriptors are kept */
+#define MOST_OPEN      16u /* logs whose descriptors stay open */
 #define CHECK_BUFFER   (256u << 10)
 
 struct header {
@@ -88,7 +88,7 @@ static enum records_table table_of(unsigned column)
     return column < LOG_IMAGE_FEATURE ? records_kind[column].table : RECORDS_IMAGES;
 }
 
-/* Bytes of a row; 0 of a text. */
+/* Bytes per row; 0 for texts. */
 static uint32_t width_of(const struct records *records, unsigned column)
 {
     return column < LOG_IMAGE_FEATURE ? records_kind[column].width
@@ -130,7 +130,7 @@ static enum status add_log(struct records *records, const char *name, int fd, st
     return STATUS_OK;
 }
 
-/* Reads the header of the last log. STATUS_END: it ends there. */
+/* Reads the header of the last log. STATUS_END: it is truncated. */
 static enum status read_header(struct records *records, struct error *err)
 {
     struct records_log *log = &records->log[records->logs - 1];
@@ -176,7 +176,7 @@ static enum status read_header(struct records *records, struct error *err)
     const int64_t written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     if (!status && written > records->written_ns)
         records->written_ns = written;
-    /* One that ends behind its header may be of another command that was refused. */
+    /* A log with only a header may be from a different command that was refused. */
     if (!status && records->signature && log->size > log->start &&
         strcmp(text, records->signature) != 0) {
         error_set(err, STATUS_USAGE, "%s was written by another command than the logs beside it",
@@ -205,7 +205,7 @@ static int with_prefix(const struct dirent *entry)
            strlen(entry->d_name) == sizeof RECORDS_PREFIX - 1 + 16;
 }
 
-/* What earlier versions left is theirs to finish. */
+/* Logs of earlier versions must be finished by these. */
 static enum status refuse_old(const struct records *records, struct error *err)
 {
     static const char *const old[] = {"records", "handover"};
@@ -287,7 +287,7 @@ enum status records_create(struct records *records, const char *signature, struc
         header.run = records->log[records->logs - 1].run + 1;
     int fd;
     do {
-        /* Without random numbers the name still tells it from all others that are there. */
+        /* Without random numbers the name still distinguishes it from all others there. */
         if (getrandom(&header.random, sizeof header.random, 0) != (ssize_t)sizeof header.random)
             header.random = header.random * 6364136223846793005u + (uint64_t)getpid();
         snprintf(name, sizeof name, RECORDS_PREFIX "%016llx", (unsigned long long)header.random);
@@ -320,7 +320,7 @@ static uint64_t columns_of(const struct records *records)
     return LOG_IMAGE_FEATURE + (uint64_t)records->features;
 }
 
-/* Opens a log if it is not; *opened is to be closed then. */
+/* Opens a log if necessary; if *opened the caller closes it. */
 static enum status descriptor_of(int *fd, bool *opened, const struct records *records,
                                  const struct records_log *log, struct error *err)
 {
@@ -334,7 +334,7 @@ static enum status descriptor_of(int *fd, bool *opened, const struct records *re
                                   shown_log(shown, sizeof shown, records, log->name));
 }
 
-/* Reads the head of a block. STATUS_END: there is no block. */
+/* Reads the header of a block. STATUS_END: there is no block. */
 static enum status read_head(struct block_head *head, int fd, const struct records *records,
                              const struct records_log *log, uint64_t offset, struct error *err)
 {
@@ -367,7 +367,7 @@ static uint64_t column_at(const struct block_head *head, uint64_t offset, unsign
     return offset;
 }
 
-/* Checks all columns of a block. STATUS_END: it is cut off, or a checksum is wrong. */
+/* Checks all columns of a block. STATUS_END: truncated, or a wrong checksum. */
 static enum status check_columns(const struct block_head *head, int fd, const char *name,
                                  uint64_t offset, uint8_t *buffer, struct error *err)
 {
@@ -421,7 +421,7 @@ static enum status scan_log(struct records *records, unsigned number, uint8_t *b
     struct block_head head;
     bool opened;
     int fd;
-    uint64_t whole = log->start; /* the end of the last whole block */
+    uint64_t whole = log->start; /* end of the last complete block */
     enum status status = descriptor_of(&fd, &opened, records, log, err);
     for (uint64_t at = log->start; !status && at < log->size;) {
         if ((status = stop_check(stop, "reading the log of an earlier run", err)))
@@ -469,7 +469,7 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* A block that is open for reading. */
+/* A block opened for reading. */
 struct open_block {
     const struct records *records;
     const struct records_block *block;
@@ -488,7 +488,7 @@ static enum status damaged(const struct open_block *open, struct error *err)
                                open->records->log[open->block->log].name));
 }
 
-/* Opens the block of a row. */
+/* Opens the block with a row. */
 static enum status open_block(struct open_block *open, const struct records *records,
                               enum records_table table, uint64_t row, struct error *err)
 {
@@ -515,7 +515,7 @@ static void close_block(struct open_block *open)
         close(open->fd);
 }
 
-/* Bytes [from, from + size) of a column; its checksum is checked if that is all of it. */
+/* Reads bytes [from, from + size) of a column; checks its checksum only if that is all of it. */
 static enum status read_part(const struct open_block *open, unsigned column, uint64_t from,
                              uint64_t size, void *bytes, struct error *err)
 {
@@ -531,7 +531,7 @@ static enum status read_part(const struct open_block *open, unsigned column, uin
     return status;
 }
 
-/* The same, checked in any case: where it is a part, all of the column is read into *buffer (free it). */
+/* The same, always checked: to read a part, the whole column is read to *buffer (free it). */
 static enum status read_checked(const struct open_block *open, unsigned column, uint64_t from,
                                 uint64_t size, void *bytes, uint8_t **buffer, struct error *err)
 {
@@ -548,7 +548,7 @@ static enum status read_checked(const struct open_block *open, unsigned column, 
     return status;
 }
 
-/* How many of `count` rows from `row` on are in the block, and which of its rows the first is. */
+/* How many of `count` rows from `row` on are in the block, and the index of the first in it. */
 static uint64_t rows_here(const struct open_block *open, enum records_table table, uint64_t row,
                           uint64_t count, uint64_t *first)
 {
@@ -580,7 +580,8 @@ enum status records_read(const struct records *records, unsigned column, uint64_
     return status;
 }
 
-/* Where `count` texts of a block from `row` on begin, and where the last ends: count + 1 offsets in their column. */
+/* Offsets of `count` texts of a block from `row` on, and the end of the last: count + 1 offsets in
+ * their column. */
 static enum status read_ends(const struct open_block *open, unsigned text, uint64_t row,
                              uint64_t count, uint32_t *ends, struct error *err)
 {
@@ -688,7 +689,7 @@ static enum status load(struct records_cursor *cursor, const struct open_block *
     return STATUS_OK;
 }
 
-/* The text of the buffer's row `i`. */
+/* The text of row `i` of the buffer. */
 static const uint8_t *text_at(const struct records_cursor *cursor, unsigned column, uint64_t i,
                               uint32_t *length)
 {
@@ -769,7 +770,8 @@ static const void *text_of(const struct store_record *record, unsigned column, u
     }
 }
 
-/* Writes a row's part of a column, or only counts it (`to` NULL); *sum: of the lengths of texts so far. */
+/* Writes a row's value of a column, or only returns its size (`to` NULL); *sum: total length of
+ * texts so far. */
 static uint32_t encode_value(uint8_t *to, const struct records *records, unsigned column,
                              const struct records_row *row, size_t place, uint32_t *sum)
 {
@@ -797,7 +799,7 @@ enum status records_encode(uint8_t **bytes, size_t *room, size_t *size, const st
     const size_t head_bytes = HEAD_BYTES + head.columns * sizeof head.column[0];
     for (uint32_t i = 0; i < count; i++)
         head.rows[rows[i]->record.failure.reason != REASON_NONE]++;
-    /* First their sizes, then the columns themselves. */
+    /* First the sizes, then the columns. */
     for (int pass = 0; pass < 2; pass++) {
         size_t place = 0, at = head_bytes;
         for (unsigned c = 0; c < head.columns; c++) {

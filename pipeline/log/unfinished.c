@@ -1,5 +1,5 @@
-/* unfinished.c: a shared lock tells whether the exclusive one is held; records are counted by the heads of
- * blocks and the reasons of failures. */
+/* unfinished.c: tries a shared lock to see whether the exclusive one is held; counts records from
+ * block headers and reasons of failures. */
 #include "log/unfinished.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 #define MOST_SMALL (1u << 20)
-#define REASONS    4096 /* that are read at once */
+#define REASONS    4096 /* read at a time */
 #define RANKS_MAX  65536
 
-/* Whether somebody has the lock. Where the file system has no locks, the line in it must do. */
+/* Checks whether the lock is held. On file systems without locks, uses the line in the lock
+ * file. */
 static void look_at_lock(struct unfinished *out, int directory)
 {
     const int lock = openat(directory, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -33,8 +34,8 @@ static void look_at_lock(struct unfinished *out, int directory)
     close(lock);
 }
 
-/* A small file of the directory with a NUL behind it; NULL: there is none, or not all of it could be
- * read. Free it. */
+/* Reads a small file of the directory and appends a NUL; NULL: missing or not fully readable. The
+ * caller frees it. */
 static char *read_small(size_t *size, int directory, const char *name)
 {
     const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -54,7 +55,7 @@ static char *read_small(size_t *size, int directory, const char *name)
     return text;
 }
 
-/* The command line, a NUL, the directory. */
+/* Reads the command line and, after a NUL, the directory. */
 static void read_command(struct unfinished *out, int directory)
 {
     size_t size;
@@ -121,7 +122,7 @@ enum status unfinished_look(struct unfinished *out, const char *output, struct e
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* How many ranks made what is newest there; 0: none. */
+/* The number of ranks of the newest parts; 0: none. */
 static unsigned newest_ranks(const char *parts)
 {
     DIR *directory = opendir(parts);
@@ -144,7 +145,7 @@ static unsigned newest_ranks(const char *parts)
     return ranks;
 }
 
-/* Takes what the part owns. */
+/* Adds a part, taking ownership of its strings. */
 static void add_part(struct unfinished *sum, struct unfinished *part)
 {
     sum->has_log = sum->has_log || part->has_log;

@@ -1,5 +1,5 @@
-/* unfinished.h: what an unfinished run has left, or is doing, in the work directory of an output;
- * looked at without disturbing it. */
+/* unfinished.h: inspects the work directory of an output, left by an unfinished run or in use,
+ * without side effects. */
 #ifndef CLPIPE_LOG_UNFINISHED_H
 #define CLPIPE_LOG_UNFINISHED_H
 
@@ -9,33 +9,36 @@
 #include <stdint.h>
 
 struct unfinished {
-    bool exists;       /* there is a work directory that holds records, or is in use */
+    bool exists;       /* a work directory with records, or in use */
     char *path;        /* of the directory */
-    bool has_log;      /* it holds a log: a run is unfinished */
-    bool in_use;       /* a process of this machine works in it, */
-    bool may_be_used;  /* or one of another machine may */
-    char holder[128];  /* "process 123 on HOST", where one of the two is set */
-    uint64_t by_reason[REASON_COUNT]; /* finished files; REASON_NONE: images */
+    bool has_log;      /* it has a log: a run is unfinished */
+    bool in_use;       /* by a process on this machine */
+    bool may_be_used;  /* by a process on another machine */
+    char holder[128];  /* "process 123 on HOST", if one of the two is set */
+    uint64_t by_reason[REASON_COUNT]; /* finished items; REASON_NONE: images */
     uint64_t records;                 /* their sum */
-    uint64_t runs;                    /* that have written to the log */
-    uint64_t bytes;                   /* of the log */
-    int64_t written_ns;               /* when the log was last written, since 1970 */
-    char *command, *directory;        /* the command line and where it ran; NULL: not known */
-    char *status; /* status.json (ingest/status_file.h) of the process that works there, or NULL */
-    unsigned ranks, ranks_done; /* of an ingest by several, whose parts this is the sum of; else 0 */
+    uint64_t runs;                    /* number of runs that have written to the logs */
+    uint64_t bytes;                   /* of the logs */
+    int64_t written_ns;               /* last write to the logs, since 1970 */
+    char *command, *directory;        /* command line and its working directory; NULL: unknown */
+    char *status; /* contents of status.json (ingest/status_file.h) if a process works there, or
+                   * NULL */
+    unsigned ranks, ranks_done; /* for an ingest by several ranks: this is the sum of their parts;
+                                 * else 0 */
 };
 
-/* The directory F.h5.parts of the parts of such an ingest: shard-I-of-N.h5. */
+/* Suffix of the directory F.h5.parts with the parts of such an ingest, shard-I-of-N.h5. */
 #define UNFINISHED_PARTS ".parts"
-/* The path of one in that directory; free it. NULL without memory. */
+/* The path of a part in that directory; the caller frees it. NULL: no memory. */
 char *unfinished_part(const char *parts, unsigned rank, unsigned ranks);
 
-/* Looks. Of the logs a few hundred bytes a block are read; one that is cut off or whose head is damaged does not
- * count. STATUS_FAILED, STATUS_USAGE: something is there that cannot be read. Clear it also after a failure. */
+/* Inspects the work directory. Reads a few hundred bytes per block of the logs; truncated blocks
+ * and damaged headers are ignored. STATUS_FAILED, STATUS_USAGE: something there cannot be read.
+ * Call unfinished_clear also after a failure. */
 enum status unfinished_look(struct unfinished *out, const char *output, struct error *err);
 
-/* The same of the parts that the ranks of one ingest of `output` have begun last, where that has no work
- * directory of its own. Parts that are all done are unfinished where the output is missing. */
+/* The same for the newest parts of an ingest of `output` by several ranks, if it has no work
+ * directory of its own. Parts that are all done count as unfinished if the output is missing. */
 enum status unfinished_look_ranks(struct unfinished *out, const char *output, bool missing,
                                   struct error *err);
 void unfinished_clear(struct unfinished *unfinished);

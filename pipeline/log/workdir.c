@@ -1,15 +1,15 @@
 /* workdir.c: a directory with a lock.
  *
- * The lock is flock()'s, so the kernel takes it away from a process that dies. The one race is with a
- * process that finishes and removes the directory, or takes it over, between our open() and our flock():
- * then the lock we hold is on a file that has no name any more, and we begin again.
+ * The lock is an flock(), which the kernel releases when a process dies. There is one race: another
+ * process may remove the directory, or take it over, between our open() and flock(). Then our lock
+ * is on an unlinked file, and we start again.
  *
- * Who takes over removes the lock file and makes another. If the former holder was not dead but paused,
- * or on a machine whose locks do not reach this one's, it sees that its file has no name any more
- * (workdir_check), and what it writes there disturbs nobody.
+ * A process that takes over replaces the lock file. If the former holder was only paused, or runs
+ * on a machine with which locks are not shared, it notices that its lock file is unlinked
+ * (workdir_check), and its writes do no harm.
  *
- * The lock file has a line "PROCESS HOST BOOT", where BOOT is the kernel's number for its run, so equal
- * names of two machines, or of two containers, are told apart; "-" instead says that the last holder has
+ * The lock file has a line "PROCESS HOST BOOT", where BOOT is the kernel's boot id, which
+ * distinguishes machines or containers with equal names; "-" means that the last holder has
  * left. */
 #include "log/workdir.h"
 #include "base/output.h"
@@ -33,7 +33,7 @@
 struct workdir {
     char *path;
     int directory, lock;
-    char who[LINE]; /* the line of this process */
+    char who[LINE]; /* this process's line */
     struct output *claim;
 };
 
@@ -55,7 +55,7 @@ static enum status fail(struct error *err, const char *call, const char *path, i
 
 /* --- the lock file --------------------------------------------------------------------------- */
 
-/* The first line, or an empty one. */
+/* Reads the first line, or "". */
 static void read_line(char line[LINE], int lock)
 {
     size_t n = 0;
@@ -65,7 +65,7 @@ static void read_line(char line[LINE], int lock)
     line[strcspn(line, "\n")] = 0;
 }
 
-/* A full disk is noticed elsewhere. Other machines see what the server has. */
+/* A full disk is noticed elsewhere. Syncs, so that other machines see it. */
 static void write_line(int lock, const char *line)
 {
     const ssize_t size = (ssize_t)strlen(line);
@@ -73,7 +73,7 @@ static void write_line(int lock, const char *line)
         fdatasync(lock);
 }
 
-/* The identifier of the kernel's present run; "?" where it is not available. */
+/* The kernel's boot id; "?" if not available. */
 static void read_boot(char boot[64])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -97,7 +97,8 @@ void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
     *elsewhere = strcmp(line, "-") != 0 && (fields < 3 || strcmp(theirs, boot) != 0 || *boot == '?');
 }
 
-/* Whether the lock file is still this process's. Opening is what makes a network file system ask its server. */
+/* Is the lock file still this process's? Opening it makes a network file system query its
+ * server. */
 static bool keeps(const struct workdir *workdir)
 {
     struct stat mine, named;
@@ -109,7 +110,7 @@ static bool keeps(const struct workdir *workdir)
                       mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
     read_line(line, lock);
     close(lock);
-    /* A full disk has left no line. */
+    /* Empty if the disk was full. */
     return same && (!*line || (strncmp(line, workdir->who, strlen(line)) == 0 &&
                               workdir->who[strlen(line)] == '\n'));
 }
@@ -125,7 +126,7 @@ static enum status refuse(const struct workdir *workdir, const char *output, str
     return error_remedy(err, REMEDY_OTHER_WRITER);
 }
 
-/* STATUS_END: another process has just removed the directory, or its lock file has been removed. */
+/* STATUS_END: another process has just removed the directory or the lock file. */
 static enum status workdir_lock(struct workdir *workdir, const char *output, struct error *err)
 {
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
@@ -138,20 +139,20 @@ static enum status workdir_lock(struct workdir *workdir, const char *output, str
         workdir->lock = openat(workdir->directory, LOCK, flags, 0666);
     if (workdir->lock < 0)
         return errno == ENOENT ? STATUS_END : fail(err, "openat", workdir->path, errno);
-    /* Where the file system has no locks, who comes last has the directory. */
+    /* On file systems without locks the last process gets the directory. */
     if (flock(workdir->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return refuse(workdir, output, err);
     struct stat mine, named;
     if (fstat(workdir->lock, &mine) || fstatat(workdir->directory, LOCK, &named, 0) ||
         mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
         return STATUS_END;
-    /* Where it cannot be removed, its line tells whose it is. */
+    /* If it cannot be removed, its line names the owner. */
     return created || unlinkat(workdir->directory, LOCK, 0) ? STATUS_OK : STATUS_END;
 }
 
 /* --- the directory --------------------------------------------------------------------------- */
 
-/* Removes the files of the directory whose names begin so. */
+/* Removes files of the directory whose names begin with `prefix`. */
 static void remove_named(const struct workdir *workdir, const char *prefix)
 {
     int fd = openat(workdir->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -167,8 +168,7 @@ static void remove_named(const struct workdir *workdir, const char *prefix)
     closedir(directory);
 }
 
-/* Removes the files without a name that a kill caught before they had lost it, and what was not
- * complete. */
+/* Removes temporary files that a kill left before they were unlinked, and incomplete files. */
 static void remove_scratch(const struct workdir *workdir)
 {
     remove_named(workdir, ".clpipe-");
@@ -181,7 +181,7 @@ static void remove_scratch(const struct workdir *workdir)
 void workdir_remove_logs(const struct workdir *workdir)
 {
     remove_named(workdir, RECORDS_PREFIX);
-    /* Of earlier versions. */
+    /* From earlier versions. */
     unlinkat(workdir->directory, "records", 0);
     unlinkat(workdir->directory, "handover", 0);
     unlinkat(workdir->directory, "result", 0);
@@ -319,20 +319,20 @@ void workdir_close(struct workdir **workdir, bool keep)
         unlinkat(w->directory, WORKDIR_LEARNED, 0);
         unlinkat(w->directory, "command", 0);
         unlinkat(w->directory, WORKDIR_STATUS, 0);
-        /* Last: while it has its name no other process can begin here. */
+        /* Last: until its name is removed no other process can start here. */
         unlinkat(w->directory, LOCK, 0);
         stays = rmdir(w->path) != 0;
     }
     workdir_unlock(w);
-    /* NFS and FUSE keep a file that is open under another name: only now the directory is empty. Whoever
-     * has it in the meantime begins again, or has a lock in it. */
+    /* NFS and FUSE keep open files under another name, so only now the directory is empty. A
+     * process that got it meanwhile starts again, or has a lock in it. */
     if (stays)
         rmdir(w->path);
     free(w->path);
     free(w);
 }
 
-/* Whether it holds a log, or cannot tell. */
+/* Does it have a log? True if that cannot be determined. */
 static bool has_log(const struct workdir *workdir)
 {
     struct records records;

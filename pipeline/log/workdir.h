@@ -1,11 +1,11 @@
 /* workdir.h: the directory OUT.h5.partial, which exists while a run is unfinished and belongs to
  * one process at a time.
  *
- *   lock         flock()ed by the process that works here, which is in it
- *   command      the command line of the run that began or resumed last, a NUL, its directory
- *   status.json  how far the run is (ingest/status_file.h)
- *   learned      the codebooks that the run has learned before its first record, if it has
- *   log-*        the logs (records.h), one of each run that has begun here (journal.h)
+ *   lock         flock()ed by the process that works here, with a line that names it
+ *   command      command line of the last run that began or resumed, NUL, its directory
+ *   status.json  progress of the run (ingest/status_file.h)
+ *   learned      codebooks learned by the run before its first record, if any
+ *   log-*        the logs (records.h), one per run (journal.h)
  *
  * Earlier versions of clpipe kept one log here, `records`, and `handover` beside it. */
 #ifndef CLPIPE_LOG_WORKDIR_H
@@ -21,46 +21,49 @@
 
 struct workdir;
 
-/* Its name, that of the file with ".partial": of the file itself where `output` is a symbolic link,
- * so that two names of one file are one output. *name is the caller's to free; NULL on failure. */
+/* The directory's name: that of the file plus ".partial". A symbolic link `output` is resolved, so
+ * two names of a file are one output. The caller frees *name; NULL on failure. */
 enum status workdir_name(char **name, const char *output, struct error *err);
 
-/* Creates or takes over the directory, and claims the output (output.h). STATUS_FAILED: another process
- * has it (its number is named; err->native is EWOULDBLOCK), or it cannot be made. */
+/* Creates or takes over the directory, and claims the output (output.h). STATUS_FAILED: another
+ * process has it (its pid is in the message; err->native is EWOULDBLOCK), or it cannot be
+ * created. */
 enum status workdir_open(struct workdir **out, const char *output, struct error *err);
 
-/* Whether the directory is still this process's: before it syncs what it wrote there, and by output.h before each
- * of its renames. STATUS_FAILED: another process, which the lock did not keep away or the kernel took for dead,
- * has taken over; then workdir_close and workdir_release remove nothing. Any thread. */
+/* Does the directory still belong to this process? Called before each sync, and by output.h before
+ * each rename. STATUS_FAILED: another process has taken over, despite the lock or because the
+ * kernel considered this one dead; then workdir_close and workdir_release remove nothing. Any
+ * thread. */
 enum status workdir_check(const struct workdir *workdir, struct error *err);
 
-/* Who wrote the line of an open lock file (-1: there is none): "process 123 on HOST", or "another process";
- * *elsewhere: it has not left, and was none of this machine since it was started, as far as one can tell. */
+/* The writer of the line in an open lock file (-1: none): "process 123 on HOST", or "another
+ * process"; *elsewhere: it has not left and, as far as can be determined, is not of this machine
+ * since its boot. */
 void workdir_holder(char *name, size_t size, bool *elsewhere, int lock);
 
-/* Its name, and its descriptor for openat(). */
+/* The directory's path, and its descriptor for openat(). */
 const char *workdir_path(const struct workdir *workdir);
 int workdir_descriptor(const struct workdir *workdir);
 
-/* Removes all logs that are there. */
+/* Removes all logs. */
 void workdir_remove_logs(const struct workdir *workdir);
 
-/* Notes the command line whose work this is, and its working directory, for people who look
- * (unfinished.h). Without space for it nothing is noted. */
+/* Stores the command line and its working directory for unfinished.h. Does nothing if the disk is
+ * full. */
 void workdir_note_command(const struct workdir *workdir, const char *command);
 
-/* Makes the names in it durable. */
+/* Syncs the directory. */
 enum status workdir_sync(const struct workdir *workdir, struct error *err);
 
-/* Unlocks; removes the directory unless an unfinished run has left its log there: for those who
- * only kept others away. Accepts NULL and NULLs. */
+/* Unlocks; removes the directory unless it has the log of an unfinished run. For processes that
+ * only excluded others. Accepts NULL. */
 void workdir_release(struct workdir **workdir);
 
-/* Removes what a process leaves that was killed once its work was done: for those who find the
- * result there. What is in use, or unfinished, stays. */
+/* Removes the leftovers of a process that was killed after its work was done, when the result was
+ * found. A directory that is in use or unfinished stays. */
 void workdir_tidy(const char *output);
 
-/* Unlocks; removes everything of ours, and the directory, unless `keep`. Accepts NULL and NULLs. */
+/* Unlocks; unless `keep`, removes our files and the directory. Accepts NULL. */
 void workdir_close(struct workdir **workdir, bool keep);
 
 #endif
