@@ -1,16 +1,15 @@
 /* archives.c: listing and reading archives through libarchive.
  *
- *   list:  headers ──> names ──> listing       hops over the data of what is not compressed
+ *   list:  headers ──> names ──> listing       seeks over data if not compressed
  *   open:  a range of the archive's descriptor, or
  *          thread of archive i   ──> decompressed members ──┐
- *          thread of archive i+1 ──> decompressed members   ├──> in order, to whoever opens
+ *          thread of archive i+1 ──> decompressed members   ├──> in order, to the caller of open
  *          ...                                              ┘
  *
- * A descriptor that is kept open is duplicated for each member: a few hundred nanoseconds, and no
- * count of its users is needed. The archives after the current one are decompressed ahead as far as
- * STREAMS and STREAM_BYTES allow; a member that is asked for after its place has passed - its device
- * has failed - is found from the beginning again.
- */
+ * An open descriptor is duplicated for each member, in a few hundred nanoseconds, so that no
+ * reference count is needed. Archives after the current one are decompressed ahead, limited by
+ * STREAMS and STREAM_BYTES; a member requested after its position has passed (its device has
+ * failed) is read from the start of the archive again. */
 #include "walk/archives.h"
 
 #include "base/clock.h"
@@ -32,20 +31,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BLOCK        4096 /* read for each header that is hopped to */
+#define BLOCK        4096 /* read per header when seeking */
 #define STREAM_BLOCK (256u << 10)
 #define KEPT_OPEN    32         /* descriptors */
-#define STREAMS      4          /* archives that are decompressed at a time */
-#define STREAM_BYTES (8u << 20) /* decompressed ahead of each, or one larger member */
+#define STREAMS      4          /* archives decompressed at a time */
+#define STREAM_BYTES (8u << 20) /* decompressed ahead per archive, or one larger member */
 #define STREAM_ITEMS 64
-#define POLL_MS      100 /* between two looks for a stop */
-/* What is decompressed of an archive: so many bytes, and so many for each that is read of it. */
+#define POLL_MS      100 /* interval of checks for a stop */
+/* Limits of decompression: bytes, and a ratio to the bytes read. */
 #define EXPANDED_BYTES (1ll << 30)
 #define EXPANDED_RATIO 100
 
 #define DAMAGED "the archive is damaged"
 
-/* `where`: two flags, which archive, and the offset in it or the number of the member. */
+/* Bits of `where`: two flags, the archive, and the offset in it or the number of the member. */
 #define PLACE_BITS 43
 #define PLACE_MAX  (((uint64_t)1 << PLACE_BITS) - 1)
 #define INDEX_MAX  (((uint64_t)1 << (62 - PLACE_BITS)) - 1)
@@ -63,15 +62,15 @@ struct stream {
     const struct one *archive;
     int fd;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following */
     pthread_cond_t moved;
     struct item items[STREAM_ITEMS];
     unsigned first, count;
     uint64_t bytes;
-    uint64_t next; /* the first number that has not been taken or passed over */
+    uint64_t next; /* the first member not yet taken or skipped */
     bool ended;
     atomic_bool cancelled;  /* also read without the lock */
-    struct failure failure; /* of all members that are still to come, once it has ended */
+    struct failure failure; /* for all remaining members, after the thread has ended */
 };
 
 /* One archive. */
@@ -81,20 +80,20 @@ struct one {
     size_t path_length; /* of its path as an item */
     uint64_t bytes;
     int64_t mtime_ns;
-    bool in_order; /* has members that are read through a stream */
+    bool in_order; /* has members that must be read in order */
     int fd;        /* -1: not open */
     uint64_t used;
-    struct stream *stream; /* belongs to the thread that opens in order */
+    struct stream *stream; /* used by the thread that opens in order */
 };
 
 struct archives {
-    locale_t utf8; /* in which libarchive converts names; 0: there is none */
+    locale_t utf8; /* locale for libarchive's name conversion; 0: none */
     struct one **one;
     size_t count, capacity;
-    pthread_mutex_t lock; /* guards the descriptors of all */
+    pthread_mutex_t lock; /* guards all descriptors */
     unsigned open;
     uint64_t clock;
-    size_t first_stream; /* none before it; belongs to the thread that opens in order */
+    size_t first_stream; /* no streams before it; used by the thread that opens in order */
 };
 
 const char *archives_library(void)
@@ -114,7 +113,7 @@ enum status archives_open(struct archives **out, struct error *err)
 
 /* --- descriptors ----------------------------------------------------------------------------- */
 
-/* A descriptor of the archive's own position and lifetime; -1: *failure. */
+/* A new descriptor with its own file offset; -1: *failure. */
 static int open_afresh(const struct one *one, struct failure *failure)
 {
     struct stat st;
@@ -148,7 +147,7 @@ static void close_longest_unused(struct archives *archives)
     archives->open--;
 }
 
-/* A duplicate of the descriptor that is kept; -1: *failure. */
+/* A duplicate of the shared descriptor; -1: *failure. */
 static int share_descriptor(struct archives *archives, struct one *one, struct failure *failure)
 {
     int fd = -1;
@@ -171,18 +170,18 @@ static int share_descriptor(struct archives *archives, struct one *one, struct f
 
 /* --- libarchive ------------------------------------------------------------------------------ */
 
-/* What a reader reads from: a descriptor, until somebody asks it to end. A member that expands to
- * terabytes is skipped in one call. */
+/* Input of a reader: a descriptor, with a check for stops: a member that expands to terabytes is
+ * skipped in one call. */
 struct input {
     int fd;
     uint64_t bytes; /* of the file */
     size_t block;
     void *buffer;
-    bool some;                    /* bytes have been read */
-    bool stream;                  /* comes from elsewhere, maybe slowly, and only forward */
+    bool some;                    /* bytes were read */
+    bool stream;                  /* not seekable and maybe slow */
     struct stop *stop;            /* may be NULL */
     const atomic_bool *cancelled; /* may be NULL */
-    bool expands;                 /* beyond EXPANDED_RATIO: it has ended */
+    bool expands;                 /* ended: expands beyond EXPANDED_RATIO */
 };
 
 static la_ssize_t read_input(struct archive *reader, void *context, const void **buffer)
@@ -228,15 +227,15 @@ static la_int64_t skip_input(struct archive *reader, void *context, la_int64_t b
     const off_t place = lseek(input->fd, 0, SEEK_CUR);
     (void)reader;
     if (place < 0 || (uint64_t)place >= input->bytes)
-        return 0; /* libarchive reads what is to be skipped */
-    /* Not past the end, where a file that is cut would look like one that ends. */
+        return 0; /* libarchive then skips by reading */
+    /* Not past the end, or a truncated file would look complete. */
     if ((uint64_t)bytes > input->bytes - (uint64_t)place)
         bytes = (la_int64_t)(input->bytes - (uint64_t)place);
     return lseek(input->fd, (off_t)bytes, SEEK_CUR) < 0 ? 0 : bytes;
 }
 
-/* Formats and compressions that libarchive reads by itself: archive_read_support_filter_all would
- * also start programs, by what the first bytes of a file look like. */
+/* Enables formats and filters built into libarchive: archive_read_support_filter_all would also run
+ * external programs, chosen by the first bytes of a file. */
 static bool add_support(struct archive *reader, bool stream)
 {
     int (*const filters[])(struct archive *) = {
@@ -253,7 +252,7 @@ static bool add_support(struct archive *reader, bool stream)
                    : archive_read_support_format_zip_seekable(reader)) == ARCHIVE_OK;
 }
 
-/* What libarchive's last error comes to. */
+/* The reason for libarchive's last error. */
 static enum reason reader_failure(struct failure *failure, struct archive *reader, const char *what)
 {
     const char *text = archive_error_string(reader);
@@ -284,8 +283,8 @@ static uint64_t get(const uint8_t *bytes, int count)
     return value;
 }
 
-/* Entries that the directory of a zip counts, 0: it does not say. Its last record is at the end of the
- * file, before a comment; over 65,535 entries are counted in another one. */
+/* Number of entries in a zip's directory, 0: unknown. The end record is at the end of the file,
+ * before a comment; counts over 65,535 are in another record. */
 static uint64_t count_entries(const struct input *input)
 {
     const size_t size = input->bytes < 22 + 65535 ? (size_t)input->bytes : 22 + 65535;
@@ -304,7 +303,7 @@ static uint64_t count_entries(const struct input *input)
     return count;
 }
 
-/* Why there are no more headers. */
+/* Why reading headers ended. */
 static void headers_failure(struct failure *failure, struct archive *reader,
                             const struct input *input)
 {
@@ -322,7 +321,7 @@ static void close_reader(struct archive *reader, struct input *input)
     input->buffer = NULL;
 }
 
-/* NULL: *failure. Both are to be closed, `input` stays where it is until then. */
+/* NULL: *failure. The caller closes both; `input` must not move until then. */
 static struct archive *open_reader(struct input *input, struct failure *failure)
 {
     struct archive *reader = archive_read_new();
@@ -345,14 +344,15 @@ out:
     return NULL;
 }
 
-/* libarchive ends the process where it cannot convert a name and errno is ENOMEM, also from before. */
+/* libarchive aborts if it cannot convert a name while errno is ENOMEM, even from an earlier
+ * call. */
 static int next_header(struct archive *reader, struct archive_entry **entry)
 {
     errno = 0;
     return archive_read_next_header(reader, entry);
 }
 
-/* The member's name in bytes. What an archive stores as UTF-8 is converted to the thread's locale. */
+/* The member's name in bytes. libarchive converts names stored as UTF-8 to the thread's locale. */
 static const char *member_name(struct archive_entry *entry)
 {
     const char *name = archive_entry_pathname(entry);
@@ -367,10 +367,10 @@ static const char *member_name(struct archive_entry *entry)
 /* A set of digests of names. */
 struct names {
     uint64_t (*slots)[2];
-    size_t capacity, count; /* a power of two, less than half full */
+    size_t capacity, count; /* capacity: a power of two; less than half is used */
 };
 
-/* The slot that has the digest, or the free one where it belongs. */
+/* The slot with the digest, or the free slot for it. */
 static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
 {
     size_t slot = digest[0] & (names->capacity - 1);
@@ -380,7 +380,7 @@ static uint64_t *find_slot(const struct names *names, const uint64_t digest[2])
     return names->slots[slot];
 }
 
-/* Adds a name, by the text that it would be stored as; *again: it was there. */
+/* Adds a name, by its stored text; *again: it was already there. */
 static enum status add_name(bool *again, struct names *names, const char *name, struct error *err)
 {
     struct murmur3 state;
@@ -432,7 +432,7 @@ static enum reason unsupported(struct failure *failure, const char *what)
     return failure_set(failure, REASON_UNSUPPORTED, "%s", what);
 }
 
-/* What is no file: a failure only if its name promises a picture. */
+/* For members that are no files: a failure only if the name has an image extension. */
 static enum reason no_file(struct failure *failure, const struct source_listing *listing,
                            const char *name, const char *what)
 {
@@ -455,15 +455,15 @@ static bool is_compressed(struct archive *reader)
 struct member_listing {
     struct source_listing *listing;
     const struct archive_file *file;
-    struct one *one;         /* NULL: a stream, whose members have no archive before their names */
+    struct one *one;         /* NULL: a stream, whose members' paths have no archive name */
     uint64_t index;          /* of the archive */
-    bool whole;              /* members have been added, and must stay together */
-    uint64_t offset, stored; /* of the data of the current one: where, and its bytes with padding */
+    bool whole;              /* members were added and must stay together */
+    uint64_t offset, stored; /* position of the current member's data, and its bytes with padding */
     struct names names;
     struct bytes path;
 };
 
-/* Decides what a member comes to. */
+/* Decides whether a member is an image, skipped, or a failure. */
 static void judge_member(struct entry *out, struct member_listing *members, struct archive *reader,
                          struct archive_entry *entry, const char *name, uint64_t number, bool again)
 {
@@ -511,7 +511,7 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
     } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else if (members->stored < out->bytes) {
-        /* What is behind it belongs to others. */
+        /* Data after the stated size belongs to other members. */
         failure_set(failure, REASON_CORRUPT, "the archive gives the size as %llu bytes, but holds fewer",
                     (unsigned long long)out->bytes);
     } else {
@@ -523,7 +523,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
                               struct archive_entry *entry, uint64_t number, struct error *err)
 {
     struct source_listing *listing = members->listing;
-    errno = 0; /* as in next_header */
+    errno = 0; /* see next_header */
     const char *name = member_name(entry);
     struct entry found;
     enum status status;
@@ -543,7 +543,7 @@ static enum status add_member(struct member_listing *members, struct archive *re
     if ((status = add_name(&again, &members->names, name, err)))
         return status;
     judge_member(&found, members, reader, entry, name, number, again);
-    /* Whoever wants one member of a compressed tar decompresses all before it. */
+    /* To read one member of a compressed tar, all before it must be decompressed. */
     if (members->one && archive_filter_count(reader) > 1) {
         found.share = members->whole ? ENTRY_SHARE_REST : members->file->bytes;
         members->whole = true;
@@ -551,7 +551,8 @@ static enum status add_member(struct member_listing *members, struct archive *re
     return listing->add(listing, members->path.data, members->path.length, &found, err);
 }
 
-/* The archive itself, with why it cannot be read; like a directory's, its path ends in a slash. */
+/* An entry for the archive itself with the reason why it cannot be read; its path ends in a slash,
+ * like a directory's. */
 static enum status add_failed(struct member_listing *members, const struct failure *failure,
                               struct error *err)
 {
@@ -597,7 +598,7 @@ static enum status list_members(struct member_listing *members, int fd, struct e
     }
     if (status == STATUS_OK)
         status = stop_check(input.stop, "listing an archive", err);
-    /* A tar may be empty; a zip is said to be where its directory is not where it should be. */
+    /* An empty tar is valid; libarchive reports an empty zip if the directory is not found. */
     if (status == STATUS_OK && reader && code == ARCHIVE_EOF && number == 0 && is_zip(reader))
         failure_set(&failure, REASON_CORRUPT, "a zip without members");
     else if (status == STATUS_OK && reader && code == ARCHIVE_EOF && is_zip(reader) &&
@@ -732,13 +733,13 @@ void archives_at(struct archive_file *out, bool *in_order, const struct archives
 
 /* --- decompressing ahead --------------------------------------------------------------------- */
 
-/* Reads the member's data as a whole. */
+/* Reads all data of a member. */
 static void read_member(struct item *item, struct archive *reader, struct archive_entry *entry)
 {
     const uint64_t size = (uint64_t)archive_entry_size(entry);
     uint64_t filled = 0;
     la_ssize_t got = 1;
-    item->memory = malloc(size + 1); /* one more shows that there is more, and is never 0 */
+    item->memory = malloc(size + 1); /* one byte more shows excess data, and avoids 0 */
     if (!item->memory) {
         failure_set(&item->failure, REASON_OUT_OF_MEMORY, "no memory for %llu bytes",
                     (unsigned long long)size);
@@ -748,7 +749,8 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
         got = archive_read_data(reader, (char *)item->memory + filled, size - filled);
         filled += got > 0 ? (uint64_t)got : 0;
     }
-    /* Only the end of a zip's member shows whether its sum is right, and that there is no more. */
+    /* Only the end of a zip member tells whether its checksum is correct and whether there is more
+     * data. */
     if (filled == size && is_zip(reader)) {
         got = archive_read_data(reader, (char *)item->memory + filled, 1);
         filled += got > 0 ? 1 : 0;
@@ -766,13 +768,13 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
     item->bytes = 0;
 }
 
-/* Waits for room for a member of that size; false: nobody wants it any more. */
+/* Waits for space for a member of that size; false: cancelled. */
 static bool wait_for_room(struct stream *stream, uint64_t bytes)
 {
     pthread_mutex_lock(&stream->lock);
     while (!stream->cancelled && stream->count > 0 &&
            (stream->count == STREAM_ITEMS || stream->bytes + bytes > STREAM_BYTES)) {
-        /* put_item may have left the other thread asleep. */
+        /* put_item may not have woken the other thread. */
         pthread_cond_signal(&stream->moved);
         pthread_cond_wait(&stream->moved, &stream->lock);
     }
@@ -871,7 +873,7 @@ static enum reason start_stream(struct one *one, struct failure *failure)
     return failure_errno(failure, REASON_OUT_OF_MEMORY, code, "no thread to read the archive");
 }
 
-/* The streams of this archive and the next compressed ones; those before have had their turn. */
+/* Starts the streams of this archive and of the next compressed ones; earlier ones are done. */
 static enum reason start_streams(struct archives *archives, size_t index, struct failure *failure)
 {
     struct failure ignored;
@@ -889,7 +891,7 @@ static enum reason start_streams(struct archives *archives, size_t index, struct
     return REASON_NONE;
 }
 
-/* Members are asked for in ascending order, so what comes before `number` is not wanted. */
+/* Members are requested in ascending order, so those before `number` are skipped. */
 static enum reason take_item(struct blob *out, struct stream *stream, uint64_t number, bool *passed,
                              struct failure *failure)
 {
@@ -949,7 +951,7 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
     if (start_streams(archives, index, failure) != REASON_NONE ||
         take_item(out, one->stream, place, &passed, failure) == REASON_NONE || !passed)
         return failure->reason;
-    /* Its place has passed: from the beginning. */
+    /* Its position has passed: start again. */
     failure->reason = REASON_NONE;
     stop_stream(one);
     passed = false;
@@ -982,7 +984,7 @@ static enum status ended_early(const struct archive_stream *stream, const char *
                      format_number_of(members, sizeof members, stream->number, "member"), why);
 }
 
-/* Reads the next member whole; STATUS_END: the tar is complete. */
+/* Reads the next member completely; STATUS_END: end of the tar. */
 static enum status read_next(struct archive_stream *stream, struct archive_entry **entry, struct error *err)
 {
     struct failure failure = {.reason = REASON_NONE};

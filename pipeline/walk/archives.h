@@ -1,16 +1,16 @@
-/* archives.h: pictures inside archives, read without unpacking them: tar (plain, or compressed by
- * anything that libarchive reads) and zip.
+/* archives.h: reads pictures in archives without unpacking them: tar (plain, or compressed with any
+ * filter of libarchive) and zip.
  *
- * A member is an entry like a file. Its path is that of the archive, a slash, and its name in it
- * (without leading "./"); its modification time is the archive's; `where` says in which archive it
- * is and at which place. Members keep the archive's order.
+ * A member is an entry like a file. Its path is the archive's, a slash, and its name (without
+ * leading "./"); its modification time is the archive's; `where` has the archive and the position
+ * in it. Members keep the archive's order.
  *
  *     plain tar, stored in a zip    a range of the archive's descriptor; any thread, any order
- *     everything else               a thread an archive decompresses ahead into bounded memory;
+ *     everything else               one thread per archive decompresses ahead into bounded memory;
  *                                   opened one at a time, in the order of the listing
  *
- * Archives of one walk share this object, so that the next ones are decompressed ahead whatever
- * SOURCE they belong to. A build without libarchive has another implementation, which refuses. */
+ * All archives of a walk share this object, so the next ones can be decompressed ahead, whatever
+ * SOURCE they belong to. Builds without libarchive use archives_without.c. */
 #ifndef CLPIPE_WALK_ARCHIVES_H
 #define CLPIPE_WALK_ARCHIVES_H
 
@@ -18,65 +18,66 @@
 
 struct archives;
 
-/* Larger members of compressed archives are failures: they are read as a whole. */
+/* Larger members of compressed archives are failures: members are read as a whole. */
 #define ARCHIVE_MEMBER_MAX (256ull << 20)
 
 enum status archives_open(struct archives **out, struct error *err);
-/* Ends the threads. Accepts NULL and NULLs. */
+/* Ends the threads. Accepts NULL. */
 void archives_close(struct archives **archives);
 
-/* The library with its version; NULL: this build has none. */
+/* Name and version of the library; NULL: none in this build. */
 const char *archives_library(void);
 
-/* A file that is an archive. */
+/* A file with an archive. */
 struct archive_file {
-    int directory;      /* that `name` is relative to; stays open as long as the archives */
+    int directory;      /* base of `name`; stays open as long as the archives */
     const char *name;   /* to open it by */
-    const char *path;   /* of the file as an item; its members' paths begin with it */
+    const char *path;   /* as an item; members' paths begin with it */
     size_t length;      /* of the path */
-    uint64_t bytes;     /* as stat() told */
+    uint64_t bytes;     /* from stat() */
     int64_t mtime_ns;
-    uint64_t inode;   /* these two as in struct entry */
+    uint64_t inode; /* this and ctime_ns: as in struct entry */
     int64_t ctime_ns;
 };
 
-/* Adds the members to the listing, one after the other. Directories are no members. What cannot be
- * read is a member with a failure: links and devices, sparse and encrypted members, names that lead
- * out of the archive, a name that was there before; their `where` says no more than the archive. An archive that cannot be read, or not to its
- * end, is an entry of its own with a failure, behind the members before. Fails like
- * source_listing.add, for want of memory, and on a stop. */
+/* Adds the members to the listing in order, except directories. Members that cannot be read have a
+ * failure, and only the archive in their `where`: links and devices, sparse and encrypted members,
+ * names that lead out of the archive, duplicate names. If the archive cannot be read to its end, an
+ * entry with a failure for the archive itself follows its members. Fails like source_listing.add,
+ * if out of memory, and on a stop. */
 enum status archives_list(struct archives *archives, struct source_listing *listing,
                           const struct archive_file *file, struct error *err);
 
-/* Is the member with this `where` in an archive? */
+/* Is it the `where` of an archive member? */
 static inline bool archives_member(uint64_t where)
 {
     return where & SOURCE_WHERE_ARCHIVE;
 }
 
-/* Makes an archive known that is not listed: what its members are is known already. *archive: its part
- * of their `where`. Fails where there are too many, it is too large, or the build has no libarchive. */
+/* Registers an archive whose members are already known, without listing it. *archive: its part of
+ * their `where`. Fails if there are too many archives, it is too large, or the build has no
+ * libarchive. */
 enum status archives_register(uint64_t *archive, struct archives *archives,
                               const struct archive_file *file, struct error *err);
-/* The `where` of a member: its offset, or where it is opened in order the number of its header. 0: no
- * archive has such a place. */
+/* The `where` of a member: place is its offset, or if it is opened in order the number of its
+ * header. 0: no such position. */
 uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t place, bool in_order);
-/* The other way round: the archive, and the place in it. */
+/* The inverse: the archive, and the position in it. */
 uint64_t archives_of(uint64_t where);
 uint64_t archives_place(uint64_t where);
-/* The archive of a member: bytes, mtime_ns and length are set. */
+/* The archive of a member: sets bytes, mtime_ns and length. */
 void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where);
 
-/* All archives, to be registered in the same order elsewhere; in_order: some members are opened in
- * order. */
+/* Number of archives, to be registered in the same order elsewhere; in_order: some members must be
+ * opened in order. */
 uint64_t archives_count(const struct archives *archives);
 void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
                  uint64_t i);
 
-/* A tar on standard input, also compressed, or several one after the other: its members are read whole, one
- * at a time. *stream: NULL at first. Adds one member, or none for a directory or what is not wanted; it can
- * be opened until the next call. Their modification time is their own. STATUS_END: the tar is complete.
- * STATUS_FAILED: it ends early, also between two members, or is damaged. */
+/* A tar on standard input, compressed or not, or several concatenated ones: members are read
+ * completely, one at a time. *stream: initially NULL. Adds one member, or none for directories and
+ * excluded ones; it can be opened until the next call. Members have their own modification times.
+ * STATUS_END: end of the tar. STATUS_FAILED: truncated, even between two members, or damaged. */
 struct archive_stream;
 enum status archive_stream_next(struct archive_stream **stream, struct source_listing *listing,
                                 struct error *err);
@@ -84,7 +85,7 @@ enum reason archive_stream_open(struct blob *out, struct archive_stream *stream,
                                 const struct source_member *member, struct failure *failure);
 void archive_stream_close(struct archive_stream **stream);
 
-/* As source_kind.open, for such a member. */
+/* source_kind.open for such members. */
 enum reason archives_open_member(struct blob *out, struct archives *archives,
                                  const struct source_member *member, struct failure *failure);
 

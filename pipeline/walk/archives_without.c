@@ -1,5 +1,5 @@
-/* archives_without.c: in the place of archives.c where the build found no libarchive. An archive is
- * one entry with a failure that says what to install. */
+/* archives_without.c: replaces archives.c in builds without libarchive. An archive is one entry
+ * with a failure that says what to install. */
 #include "walk/archives.h"
 
 const char *archives_library(void)

@@ -7,7 +7,7 @@
 
 enum status bytes_append(struct bytes *bytes, const char *data, size_t length, struct error *err)
 {
-    /* Lengths of paths are kept in 32 bits. */
+    /* Lengths of paths are 32 bits. */
     if (length > UINT32_MAX / 2 - bytes->length)
         return error_memory(err, bytes->length + length, "a path");
     size_t wanted = bytes->length + length + 1;

@@ -1,4 +1,4 @@
-/* bytes.h: a growing byte string, for paths of any length. Zero-initialised it is empty; `data` is
+/* bytes.h: a growing byte string, for paths of any length. Empty if zero-initialised; `data` is
  * NUL-terminated after every bytes_cut and bytes_append. */
 #ifndef CLPIPE_WALK_BYTES_H
 #define CLPIPE_WALK_BYTES_H
@@ -13,7 +13,7 @@ struct bytes {
 
 /* Appends. STATUS_FAILED: no memory. */
 enum status bytes_append(struct bytes *bytes, const char *data, size_t length, struct error *err);
-/* Keeps the first `length` bytes. */
+/* Truncates to the first `length` bytes. */
 void bytes_cut(struct bytes *bytes, size_t length);
 void bytes_clear(struct bytes *bytes);
 

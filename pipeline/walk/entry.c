@@ -1,4 +1,4 @@
-/* entry.c: what one path comes to. */
+/* entry.c: classifies a path. */
 #include "walk/entry.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -21,7 +21,7 @@ bool entry_is_unseen(const struct failure *failure)
     return failure->reason == REASON_UNREADABLE && !leads_nowhere(failure->error_number);
 }
 
-/* But for the message. */
+/* Clears everything but the message. */
 static void nothing_known(struct entry *entry)
 {
     memset(entry, 0, offsetof(struct entry, failure.message));

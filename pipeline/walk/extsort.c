@@ -1,11 +1,11 @@
 /* extsort.c: external merge sort.
  *
- * While records are added the arena holds them from its front and a reference to each from its
- * back. When the two meet, the references are sorted and the records are written out in that order
- * as one run; all runs lie one after the other in one file. Afterwards the same arena is cut into
- * the read buffers of as many runs as fit, which a binary heap merges. More runs than that are
- * merged group by group into a second file until few enough are left; the last merge is never
- * written, it is what extsort_next hands out. So two descriptors do for any size. */
+ * Added records fill the arena from its start, references to them from its end. When it is full,
+ * the references are sorted and the records written in that order as a run; all runs are in one
+ * file. For merging, the arena is divided into read buffers of as many runs as fit, merged with a
+ * binary heap. If there are more runs, groups of them are first merged into a second file until few
+ * enough are left; the last merge is not written but returned by extsort_next. So two descriptors
+ * suffice for any size. */
 #include "walk/extsort.h"
 #include "walk/keysort.h"
 #include "walk/spool.h"
@@ -15,16 +15,16 @@
 #include <string.h>
 
 #define MEMORY_MIN  (64 * 1024)
-#define MEMORY_MAX  (UINT64_C(16) << 30) /* places in the arena are 32 bits */
-#define READ_BUFFER (32 * 1024)          /* the least that is worth reading of a run at a time */
+#define MEMORY_MAX  (UINT64_C(16) << 30) /* offsets in the arena are 32 bits */
+#define READ_BUFFER (32 * 1024)          /* minimum read size per run */
 #define FAN_IN_MAX  256
-#define STOP_EVERY  1024 /* records between looks at the stop word */
+#define STOP_EVERY  1024 /* records between checks for a stop */
 
 struct run {
     uint64_t start, end;
 };
 
-/* A run being merged, with its record at hand. */
+/* A run being merged, with its current record. */
 struct merge_input {
     struct spool_reader reader;
     struct extsort_record record;
@@ -32,23 +32,23 @@ struct merge_input {
 
 struct extsort {
     char *arena;
-    size_t size, used, count; /* bytes, of records, references */
+    size_t size, used, count; /* bytes; bytes of records; number of references */
     char *directory;
     struct stop *stop;
     size_t largest; /* bytes of the largest record */
     bool adding;
-    size_t since_stop; /* records since the stop word was looked at */
+    size_t since_stop; /* records since the last check for a stop */
 
-    size_t next; /* all in memory: the next reference */
+    size_t next; /* all records in memory: the next reference */
 
-    struct spool *spool; /* the runs */
+    struct spool *spool; /* has the runs */
     struct run *runs;
     size_t run_count, run_capacity;
 
     struct merge_input *inputs;
     struct merge_input **heap; /* by record.key; heap[0] is the smallest */
     size_t heap_count;
-    bool taken; /* heap[0] has been handed out and must move on */
+    bool taken; /* heap[0] was returned and must advance */
 };
 
 static enum status look_at_stop(struct extsort *sort, struct error *err)
@@ -99,7 +99,7 @@ static size_t record_size(uint32_t key_length, uint32_t payload_length)
     return (size + RECORD_ALIGNMENT - 1) / RECORD_ALIGNMENT * RECORD_ALIGNMENT;
 }
 
-/* Points *record into the bytes of a stored record. */
+/* Sets *record to point into a stored record. */
 static void view_record(struct extsort_record *record, const char *bytes)
 {
     struct record_header header;
@@ -124,7 +124,7 @@ static enum status add_run(struct extsort *sort, uint64_t start, uint64_t end, s
     return STATUS_OK;
 }
 
-/* Sorts what the arena holds and writes it out as one run. */
+/* Sorts the records in the arena and writes them as a run. */
 static enum status write_run(struct extsort *sort, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -146,7 +146,7 @@ static enum status write_run(struct extsort *sort, struct error *err)
         if (status != STATUS_OK)
             return status;
     }
-    /* keysort may have been stopped half-way: then nothing of this may be used. */
+    /* keysort may have stopped halfway: the result must not be used. */
     if ((status = look_at_stop(sort, err)) != STATUS_OK)
         return status;
     sort->used = 0;
@@ -154,7 +154,7 @@ static enum status write_run(struct extsort *sort, struct error *err)
     return add_run(sort, start, spool_size(sort->spool), err);
 }
 
-/* Makes the arena, which holds no records, at least `size` bytes large. */
+/* Enlarges the empty arena to at least `size` bytes. */
 static enum status grow(struct extsort *sort, size_t size, struct error *err)
 {
     assert(sort->count == 0);
@@ -201,7 +201,7 @@ enum status extsort_add(struct extsort *sort, const struct extsort_record *recor
     return STATUS_OK;
 }
 
-/* Reads the input's next record; STATUS_END where its run is over. */
+/* Reads the input's next record; STATUS_END at the end of its run. */
 static enum status advance(struct merge_input *input, struct error *err)
 {
     const char *bytes;
@@ -243,7 +243,7 @@ static void sift_down(struct extsort *sort, size_t at)
     sort->heap[at] = moving;
 }
 
-/* Begins the merge of runs[first..first + count). */
+/* Starts to merge runs[first..first + count). */
 static enum status merge_begin(struct extsort *sort, size_t first, size_t count, struct error *err)
 {
     size_t slice = sort->size / count / RECORD_ALIGNMENT * RECORD_ALIGNMENT;
@@ -256,7 +256,7 @@ static enum status merge_begin(struct extsort *sort, size_t first, size_t count,
                             sort->arena + i * slice, slice);
         enum status status = advance(input, err);
         if (status != STATUS_OK)
-            return status; /* a run is never empty: not STATUS_END */
+            return status; /* runs are never empty: not STATUS_END */
         sort->heap[sort->heap_count++] = input;
     }
     for (size_t i = count / 2; i-- > 0;)
@@ -286,8 +286,7 @@ static enum status merge_next(struct extsort *sort, struct extsort_record *recor
     return STATUS_OK;
 }
 
-/* Merges groups of up to `fan_in` runs into one each, in a new file that takes the old one's place.
- */
+/* Merges groups of up to `fan_in` runs into one each, in a new file that replaces the old one. */
 static enum status merge_pass(struct extsort *sort, size_t fan_in, struct error *err)
 {
     struct spool *merged = NULL;
@@ -303,7 +302,7 @@ static enum status merge_pass(struct extsort *sort, size_t fan_in, struct error 
         if (status != STATUS_OK)
             goto out;
         while ((status = merge_next(sort, &record, err)) == STATUS_OK) {
-            /* The record is whole in its read buffer, with header and padding. */
+            /* The record is complete in its read buffer, with header and padding. */
             status = spool_write(merged, record.key - sizeof(struct record_header),
                                  record_size(record.key_length, record.payload_length), err);
             if (status != STATUS_OK)

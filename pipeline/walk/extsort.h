@@ -2,8 +2,8 @@
  *
  *   extsort_add ──> buffer ──(full: sorted)──> runs on disk ──(merged)──> extsort_next
  *
- * What fits into the buffer is sorted there and never touches the disk. Memory: `memory` bytes (or
- * twice the largest record, where that is more) and 64 KiB. One thread. */
+ * Records that fit into the buffer are sorted there without disk access. Memory: `memory` bytes (or
+ * twice the largest record if that is more) plus 64 KiB. One thread. */
 #ifndef CLPIPE_WALK_EXTSORT_H
 #define CLPIPE_WALK_EXTSORT_H
 
@@ -19,8 +19,7 @@ struct extsort_record {
     uint32_t key_length, payload_length;
 };
 
-/* Runs go to nameless files in `directory`; memory below 64 KiB is taken as that. stop may be NULL.
- */
+/* Runs go to unlinked files in `directory`; memory is at least 64 KiB. stop may be NULL. */
 enum status extsort_open(struct extsort **out, const char *directory, uint64_t memory,
                          struct stop *stop, struct error *err);
 
@@ -28,14 +27,14 @@ enum status extsort_open(struct extsort **out, const char *directory, uint64_t m
 enum status extsort_add(struct extsort *sort, const struct extsort_record *record,
                         struct error *err);
 
-/* Ends the adding; from here on extsort_next hands the records out by the bytes of their keys (as
- * memcmp, shorter first), those with equal keys in no particular order. */
+/* Ends adding; extsort_next then returns the records ordered by the bytes of their keys (memcmp,
+ * then length), those with equal keys in any order. */
 enum status extsort_finish(struct extsort *sort, struct error *err);
 
-/* The next record, its bytes valid until the next call; or STATUS_END. */
+/* The next record, valid until the next call; or STATUS_END. */
 enum status extsort_next(struct extsort *sort, struct extsort_record *record, struct error *err);
 
-/* Accepts NULL and NULLs. */
+/* Accepts NULL. */
 void extsort_close(struct extsort **sort);
 
 #endif

@@ -2,8 +2,8 @@
  *
  *   list ──> spool (NUL?) ──> paths ──> each once (once.h)
  *
- * The list is copied before it is looked at, for what separates its paths is known only at its end
- * and standard input cannot be read twice. */
+ * The list is copied first: its separator is only known at its end, and standard input cannot be
+ * read twice. */
 #include "walk/filelist.h"
 #include "base/path.h"
 #include "walk/bytes.h"
@@ -22,7 +22,7 @@
 struct filelist {
     const char *source;
     struct stop *stop;
-    struct spool *text; /* the list as it is */
+    struct spool *text; /* the list, unchanged */
     struct filelist_form form;
     struct once *once;
 };
@@ -46,8 +46,7 @@ static enum status open_list(int *fd, const struct filelist *list, struct error 
     const char *path = list->source + 1;
     if (*path == 0)
         return error_set(err, STATUS_USAGE, "\"@\" names no list: give @FILE");
-    /* Without O_NONBLOCK, opening a FIFO would wait for its writer and not look at the stop word.
-     */
+    /* Without O_NONBLOCK, opening a FIFO would wait for its writer and ignore stops. */
     *fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (*fd >= 0)
         return STATUS_OK;
@@ -57,7 +56,7 @@ static enum status open_list(int *fd, const struct filelist *list, struct error 
                        missing ? " (write ./@NAME for a file whose name begins with @)" : "");
 }
 
-/* Copies the list into the spool and looks at it. */
+/* Copies the list to the spool and determines its form. */
 static enum status copy_list(struct filelist *list, int fd, char *chunk, struct error *err)
 {
     char shown[256];
@@ -131,7 +130,7 @@ size_t filelist_normalize(char *path, size_t length)
     return out - start;
 }
 
-/* --- each path once -------------------------------------------------------------------------- */
+/* --- unique paths ---------------------------------------------------------------------------- */
 
 static enum status add_path(struct filelist *list, struct bytes *path, struct error *err)
 {
@@ -141,7 +140,7 @@ static enum status add_path(struct filelist *list, struct bytes *path, struct er
                              : once_add(list->once, path->data, path->length, "", 0, err);
 }
 
-/* Cuts the text into paths. */
+/* Splits the text into paths. */
 static enum status split_list(struct filelist *list, char *chunk, struct error *err)
 {
     char separator = list->form.has_nul ? 0 : '\n', shown[256];

@@ -1,14 +1,14 @@
 /* keysort.c: multikey quicksort on 8-byte words (Bentley and Sedgewick's three-way partitioning,
  * with the current word of each key cached beside its reference).
  *
- * Paths under one directory share long prefixes, which a comparison sort would read again with
- * every comparison, missing the cache each time. Here a word is read once for each record and
- * level, and what is equal moves on to the next word together. */
+ * Paths in a directory share long prefixes, which a comparison sort would read in every comparison,
+ * with cache misses. Here each word is read once per record and level, and records with equal words
+ * proceed to the next word together. */
 #include "walk/keysort.h"
 #include <string.h>
 
-#define SMALL        20          /* insertion sort below */
-#define STOP_AT_SIZE (32 * 1024) /* parts smaller than this are sorted in no time */
+#define SMALL        20          /* insertion sort below this size */
+#define STOP_AT_SIZE (32 * 1024) /* smaller parts are sorted without checks for a stop */
 
 int key_compare(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -29,7 +29,7 @@ static const char *key_of(const char *arena, const struct record_reference *refe
     return record + sizeof header;
 }
 
-/* Reads the word at `depth`, which is at most the key's length. */
+/* Reads the word at `depth`, at most the key's length. */
 static void load(struct record_reference *reference, const char *arena, size_t depth)
 {
     size_t length;
@@ -47,8 +47,8 @@ static void load(struct record_reference *reference, const char *arena, size_t d
     reference->word = word;
 }
 
-/* By the cached word. Zeros after a key's end equal zeros in a longer key: the shorter one goes
- * first. 0 with left < 8 means that the keys are equal, with left == 8 that they go on. */
+/* Compares the cached words. Zeros after a key's end equal zeros in a longer key: the shorter key
+ * sorts first. Returns 0 with left < 8 if the keys are equal, with left == 8 if they continue. */
 static int compare_words(const struct record_reference *a, const struct record_reference *b)
 {
     if (a->word != b->word)
@@ -89,7 +89,8 @@ static void swap(struct record_reference *a, struct record_reference *b)
     *b = c;
 }
 
-/* The median of three picked by a generator, so that no order of names makes it slow by chance. */
+/* The median of three random elements, so that no order of names causes slow sorting by
+ * accident. */
 static struct record_reference choose_pivot(const struct record_reference *references, size_t count,
                                             uint64_t *random)
 {
@@ -115,8 +116,8 @@ struct part {
     size_t count, depth;
 };
 
-/* The two smaller parts are sorted by recursion, the largest by the loop: the stack stays below
- * log2(count) levels whatever the keys. */
+/* The two smaller parts are sorted recursively, the largest in the loop: the stack is at most
+ * log2(count) deep. */
 static void sort_part(struct part part, const char *arena, struct stop *stop, uint64_t *random)
 {
     while (part.count >= SMALL) {
@@ -139,7 +140,7 @@ static void sort_part(struct part part, const char *arena, struct stop *stop, ui
             {part.references + below, above - below, part.depth + 8},
         };
         if (pivot.left < 8)
-            parts[2].count = 0; /* equal keys: nothing left to sort */
+            parts[2].count = 0; /* equal keys: done */
         for (size_t j = 0; j < parts[2].count; j++)
             load(&parts[2].references[j], arena, parts[2].depth);
         int largest = parts[0].count > parts[1].count ? 0 : 1;

@@ -1,4 +1,4 @@
-/* listfile_read.c: reading lists of clpipe list, record by record. */
+/* listfile_read.c: reads lists of clpipe list record by record. */
 #include "base/path.h"
 #include "walk/archives.h"
 #include "walk/bytes.h"
@@ -17,9 +17,9 @@
 
 #define STOP_EVERY  1024 /* records */
 #define RECORD_SIZE (FILELIST_PATH_MAX + 1)
-#define END_SIZE    256 /* more than the record of the end has */
+#define END_SIZE    256 /* larger than the end record */
 
-/* What a record p says. */
+/* A record p. */
 struct block {
     uint64_t offset, count, weight;
     char digest[33];
@@ -28,13 +28,13 @@ struct block {
 struct listfile {
     FILE *file;
     char *name;
-    char *text;      /* of a record: RECORD_SIZE bytes and a NUL */
-    uint64_t offset; /* of the record, and of the next one */
+    char *text;      /* of a record: RECORD_SIZE bytes and NUL */
+    uint64_t offset; /* of the current record, and of the next one */
     uint64_t next;
-    /* Only where the list has an end: */
+    /* Only if the list has an end record: */
     bool has_end;
-    struct block *block; /* and one more: the end, where blocks end */
-    size_t blocks;       /* without that */
+    struct block *block; /* plus one more: the end of the last block */
+    size_t blocks;       /* without that one */
     char digest[33];
 };
 
@@ -42,16 +42,16 @@ struct reading {
     struct listfile *list;
     struct source *source;
     struct source_listing *listing;
-    struct once *once; /* of a list without an end */
-    struct bytes path; /* of the archive last named, with a slash, and a member */
-    size_t prefix;     /* its length; 0: none was named */
-    uint64_t archive;  /* as archives_register gave it */
+    struct once *once; /* for a list without an end record */
+    struct bytes path; /* of the last archive, with a slash, and a member */
+    size_t prefix;     /* its length; 0: no archive yet */
+    uint64_t archive;  /* from archives_register */
     uint64_t archive_bytes;
     int64_t archive_mtime_ns;
-    bool whole, any; /* it stays whole; something of it has been listed */
+    bool whole, any; /* it is not divided; some of it was listed */
     size_t block;
     struct portion_total total; /* of the block */
-    bool enough;                /* no more items are wanted */
+    bool enough;                /* no more items are needed */
 };
 
 static enum status damaged(const struct listfile *list, const char *what, struct error *err)
@@ -62,7 +62,8 @@ static enum status damaged(const struct listfile *list, const char *what, struct
                      path_for_message(shown, sizeof shown, list->name), list->offset, what);
 }
 
-/* Reads a record into list->text: its bytes with its NUL, at most RECORD_SIZE; 0: there is none. */
+/* Reads a record into list->text and returns its bytes including NUL, at most RECORD_SIZE; 0:
+ * end. */
 static size_t next_record(struct listfile *list)
 {
     size_t length = 0;
@@ -94,7 +95,7 @@ static bool take_number(uint64_t *out, const char **at)
     return true;
 }
 
-/* Seconds with a fraction, in nanoseconds: out of their range the nearest, as clock_file_time. */
+/* Parses seconds with a fraction to nanoseconds, clamped to their range as in clock_file_time. */
 static bool take_time(int64_t *out, const char **at)
 {
     char *end;
@@ -147,7 +148,7 @@ static bool take_digest(char digest[33], const char **at)
     return true;
 }
 
-/* The last number of a record. */
+/* Parses the last number of a record. */
 static bool take_last(uint64_t *out, const char *at)
 {
     char *end;
@@ -156,7 +157,7 @@ static bool take_last(uint64_t *out, const char *at)
     return isdigit((unsigned char)*at) && errno == 0 && *end == 0;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- the end record -------------------------------------------------------------------------- */
 
 static bool take_end(struct listfile *list, struct block *end, const char *at)
 {
@@ -164,7 +165,7 @@ static bool take_end(struct listfile *list, struct block *end, const char *at)
            take_number(&end->weight, &at) && take_last(&end->offset, at);
 }
 
-/* Reads the records p, up to the one of the end. */
+/* Reads the records p up to the end record. */
 static enum status read_blocks(struct listfile *list, const struct block *end, uint64_t end_offset,
                                struct error *err)
 {
@@ -204,7 +205,7 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
     return STATUS_OK;
 }
 
-/* The record e, if there is one. */
+/* Reads the record e, if there is one. */
 static enum status find_end(struct listfile *list, uint64_t size, struct error *err)
 {
     char tail[END_SIZE + 1];
@@ -230,7 +231,7 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
     char beginning[sizeof LISTFILE_BEGINNING], shown[256];
     struct stat st;
     *out = NULL;
-    /* A FIFO is not opened for a look: its writer would lose its reader. */
+    /* Do not open a FIFO to test it: its writer would lose its reader. */
     if (path_stat_at(AT_FDCWD, path, &st, 0) != 0 || !S_ISREG(st.st_mode))
         return STATUS_OK;
     const int fd = path_open_at(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -285,8 +286,8 @@ enum status listfile_begin_share(struct source_start *out, const struct listfile
         return STATUS_END;
     const struct block *end = &list->block[list->blocks];
     size_t low = 0, high = list->blocks;
-    /* The last block before which there is nothing of the share: a piece before it has its middle
-     * before its beginning. */
+    /* Finds the last block with nothing of the share before it; pieces before it have their middle
+     * before its start. */
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         *(portion_shard(list->block[middle].weight, 0, end->weight, count) < index ? &low : &high) =
@@ -320,7 +321,7 @@ static enum status add_item(struct reading *reading, const char *path, size_t le
     return reading->enough ? STATUS_OK : status;
 }
 
-/* A member's share of an archive that is not divided. */
+/* Sets the weight of a member of an archive that is not divided. */
 static void set_share(struct entry *entry, struct reading *reading)
 {
     if (reading->whole)
@@ -328,7 +329,7 @@ static void set_share(struct entry *entry, struct reading *reading)
     reading->any = true;
 }
 
-/* A path by hand may be "./x", as find writes it. */
+/* Paths written by hand may be "./x", as from find. */
 static size_t normalize(struct reading *reading, const char *path)
 {
     char *at = reading->list->text + (path - reading->list->text);
@@ -423,7 +424,7 @@ static enum status read_record(struct reading *reading, struct error *err)
     }
 }
 
-/* Where a block has ended: is it what the list says of it? */
+/* At the end of a block: does it match its record? */
 static enum status end_block(struct reading *reading, struct error *err)
 {
     const struct block *block = &reading->list->block[reading->block++];
@@ -438,7 +439,7 @@ static enum status end_block(struct reading *reading, struct error *err)
     return STATUS_OK;
 }
 
-/* Reads to the end, or to the end of the block in which there is enough. */
+/* Reads to the end, or to the end of the block with the last needed item. */
 static enum status read_records(struct reading *reading, struct error *err)
 {
     struct listfile *list = reading->list;
@@ -468,7 +469,7 @@ static enum status read_records(struct reading *reading, struct error *err)
     }
 }
 
-/* Hands out what is there once. */
+/* Passes on each path once. */
 static enum status add_each_once(struct reading *reading, struct error *err)
 {
     struct source_listing *listing = reading->listing;

@@ -1,4 +1,4 @@
-/* listfile_write.c: what a walk has found, as a list. */
+/* listfile_write.c: writes the items of a walk as a list. */
 #include "base/output.h"
 #include "base/path.h"
 #include "base/sample_name.h"
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #define STOP_EVERY 1024 /* items */
-#define BLOCK      4096 /* and what else belongs to the last piece */
+#define BLOCK      4096 /* plus the rest of its last piece */
 
-/* An item between the walk and the list. */
+/* An item while it passes through `once`. */
 struct item {
-    uint32_t in_archive; /* bytes of the path from the slash behind the archive on; 0: it is a file */
-    struct entry entry;  /* entry_size() bytes of it */
+    uint32_t in_archive; /* bytes of the path from the slash after the archive on; 0: a file */
+    struct entry entry;  /* only entry_size() bytes are stored */
 };
 
 struct writing {
@@ -29,16 +29,16 @@ struct writing {
     const struct walk *walk;
     struct listfile_summary *out;
     struct portion_total total, block;
-    struct bytes path;   /* of an item of the walk, from the working directory */
-    struct bytes blocks; /* the records p */
-    uint64_t archive;    /* of the members last written, as archives_of gives it */
-    bool begun;          /* `archive` is known to the block */
+    struct bytes path;   /* of an item of the walk, relative to the working directory */
+    struct bytes blocks; /* text of the records p */
+    uint64_t archive;    /* of the last members, from archives_of */
+    bool begun;          /* the block already names `archive` */
     uint64_t offset;     /* of the block */
-    struct bytes last;   /* the path written last */
+    struct bytes last;   /* the last path */
 };
 
-/* The path by which an item is found from the working directory. Its last `behind` bytes, those behind
- * the path of an archive, stay as they are. */
+/* The path of an item relative to the working directory. Keeps its last `behind` bytes, those after
+ * the archive's path. */
 static enum status make_path(struct bytes *path, const struct source *source,
                              const struct walk_item *item, size_t behind, struct error *err)
 {
@@ -71,8 +71,8 @@ static void put_time(FILE *file, int64_t ns)
             size % 1000000000);
 }
 
-/* Begins the records of an archive's members, of which `path` is one. Of an archive that stays whole the
- * first member has the weight, the others none, whichever of them the walk gave. */
+/* Starts the records of an archive's members, of which `path` is one. In an archive that is not
+ * divided the first member has the whole weight, whichever member that is. */
 static void put_archive(struct writing *writing, const char *path, size_t length,
                         struct entry *entry)
 {
@@ -117,7 +117,7 @@ static enum status end_block(struct writing *writing, struct error *err)
     return bytes_append(&writing->blocks, record, (size_t)length + 1, err);
 }
 
-/* Writes an item. A block ends where a piece begins. */
+/* Writes an item. Blocks end where a piece begins. */
 static enum status put_item(struct writing *writing, const char *path, size_t length,
                             uint32_t in_archive, struct entry *entry, struct error *err)
 {
@@ -152,7 +152,7 @@ static enum status put_item(struct writing *writing, const char *path, size_t le
     return bytes_append(&writing->last, path, length, err);
 }
 
-/* Takes the items of the walk, at once or, where sources may have some in common, by way of `once`. */
+/* Writes the items of the walk, directly or, if sources may overlap, through `once`. */
 static enum status take_items(struct writing *writing, struct walk *walk, struct once *once,
                               struct stop *stop, struct error *err)
 {
@@ -171,7 +171,7 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
         if (archives_member(item.where)) {
             struct archive_file about;
             archives_about(&about, walk_archives(walk), item.where);
-            /* A member's path is that of the archive, a slash and its name. */
+            /* A member's path is the archive's, a slash and its name. */
             out.in_archive = item.path_length - (uint32_t)about.length;
         }
         if (status == STATUS_OK)

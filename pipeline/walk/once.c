@@ -1,5 +1,5 @@
-/* once.c: two sorts. Keys of the first are "PATH NUL INDEX": a path has no NUL, so they are ordered by
- * path and then by place. Those of the second are the indices. */
+/* once.c: two sorts. Keys of the first are "PATH NUL INDEX"; paths have no NUL, so keys are ordered
+ * by path, then by index. Keys of the second are the indices. */
 #include "walk/once.h"
 
 #include "walk/bytes.h"
@@ -51,11 +51,11 @@ enum status once_add(struct once *once, const char *path, size_t length, const v
     return extsort_add(once->by_path, &record, err);
 }
 
-/* Passes on the first of equal paths; its payload follows the path and its NUL. */
+/* Passes on the first of equal paths; the key is followed by its payload. */
 static enum status drop_repeated(struct once *once, struct error *err)
 {
     struct extsort_record record;
-    struct bytes last = {0}; /* with its NUL */
+    struct bytes last = {0}; /* includes NUL */
     enum status status;
     while ((status = extsort_next(once->by_path, &record, err)) == STATUS_OK) {
         const size_t length = record.key_length - INDEX_SIZE;

@@ -1,7 +1,7 @@
 /* pathglob.c: include and exclude globs.
  *
- * fnmatch() does one component at a time: so "**" needs no matcher of our own for the rest, and no
- * path is too long for it. */
+ * fnmatch() matches single components, so only "**" is implemented here, and paths may have any
+ * length. */
 #include "walk/pathglob.h"
 #include <fnmatch.h>
 #include <stddef.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 
 struct glob {
-    char *components; /* NUL-terminated, one after the other */
+    char *components; /* NUL-terminated, contiguous */
     size_t count;
-    bool whole;       /* of the path, not of its last component */
-    bool directories; /* ended in '/' */
+    bool whole;       /* matches the path, not its last component */
+    bool directories; /* ended in '/': directories only */
 };
 
 struct pathglob {
@@ -20,8 +20,8 @@ struct pathglob {
     unsigned include_count, exclude_count;
 };
 
-/* Makes `text` a sequence of NUL-terminated components, without empty and "." ones, and returns
- * their number. */
+/* Splits `text` into NUL-terminated components, without empty and "." ones; returns their
+ * number. */
 static size_t split(char *text)
 {
     size_t count = 0;
@@ -97,7 +97,7 @@ static const char *after(const char *component)
     return component + strlen(component) + 1;
 }
 
-/* One component against one glob component; names longer than any file's match nothing. */
+/* Matches one component; names longer than a file's may be never match. */
 static bool match_component(const char *pattern, const char *name, size_t length)
 {
     char terminated[4096];
@@ -108,7 +108,7 @@ static bool match_component(const char *pattern, const char *name, size_t length
     return fnmatch(pattern, terminated, 0) == 0;
 }
 
-/* The next component of [*path, end), empty and "." ones left out; false at the end. */
+/* The next component of [*path, end), skipping empty and "." ones; false at the end. */
 static bool next_component(const char **name, size_t *length, const char **path, const char *end)
 {
     const char *at = *path;
@@ -124,7 +124,7 @@ static bool next_component(const char **name, size_t *length, const char **path,
     return *length > 0;
 }
 
-/* Matches component by component, going back to the last "**" where the rest does not match. */
+/* Matches component by component; on a mismatch backtracks to the last "**". */
 static bool match_whole(const struct glob *glob, const char *path, const char *end)
 {
     const char *pattern = glob->components, *retry_pattern = NULL, *retry_path = NULL, *name;
@@ -147,7 +147,7 @@ static bool match_whole(const struct glob *glob, const char *path, const char *e
             count--;
             continue;
         }
-        /* Let the last "**" stand for one component more. */
+        /* Let the last "**" match one more component. */
         if (!retry_pattern || !next_component(&name, &length, &retry_path, end))
             return false;
         path = retry_path;

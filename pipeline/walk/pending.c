@@ -1,7 +1,6 @@
 /* pending.c: a queue of directories in a spool.
  *
- * The queue's disk space is given back whenever it runs empty, so that a deep and narrow tree needs
- * little of it. */
+ * Disk space is freed whenever the queue is empty, so deep and narrow trees need little. */
 #include "walk/pending.h"
 #include "walk/spool.h"
 #include <assert.h>

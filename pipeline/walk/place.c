@@ -1,4 +1,4 @@
-/* place.c: SOURCEs as places. The real path of each is looked up once. */
+/* place.c: compares SOURCEs by the place that they refer to. Each real path is looked up once. */
 #include "walk/place.h"
 #include "base/path.h"
 #include "base/source_name.h"
@@ -14,13 +14,13 @@ static bool is_special(const char *name)
     return source_is_list(name) || name[0] == 0;
 }
 
-/* Writes the normalised bytes of a path; `out` has room for all of `path`. */
+/* Writes the normalised path; `out` has strlen(path) + 1 bytes. */
 static void normalise(char *out, const char *path)
 {
     const char *rest = path;
     while (rest[0] == '.' && rest[1] == '/') {
         rest += 1 + strspn(rest + 1, "/");
-        /* "./@x" is a file of that name, "@x" a list. */
+        /* "./@x" is a file with that name, "@x" a list. */
         if (is_special(rest) || walk_knows_name(rest) != walk_knows_name(path))
             break;
         path = rest;
@@ -53,14 +53,15 @@ char *place_text(const char *source)
     return text;
 }
 
-/* What is compared of a SOURCE; NULLs where there is no memory, or, for `real`, no such file. */
+/* The compared forms of a SOURCE; NULL if out of memory or, for `real`, if there is no such
+ * file. */
 struct place {
-    char *path; /* bytes that lead to it from any directory; of names that are none, the name */
+    char *path; /* path from any directory; for names that are no paths, the name */
     char *real;
     bool list;
 };
 
-/* `source` is what place_text has given. */
+/* `source` is from place_text. */
 static bool place_open(struct place *place, const char *source, const char *directory)
 {
     *place = (struct place){.path = source_path(source, directory), .list = source[0] == '@'};
@@ -75,13 +76,13 @@ static void place_close(struct place *place)
     free(place->real);
 }
 
-/* --- an update ------------------------------------------------------------------------------- */
+/* --- updates --------------------------------------------------------------------------------- */
 
-/* Some SOURCEs, and their numbers in the order of their paths and of their real paths: a shell's
- * pattern can give ten thousands. */
+/* SOURCEs, and their numbers sorted by path and by real path: a shell pattern can give tens of
+ * thousands. */
 struct index {
     struct place *place;
-    char **text; /* as place_text gives them */
+    char **text; /* from place_text */
     unsigned *by_path, *by_real;
     unsigned count;
 };
@@ -114,7 +115,7 @@ static const char *known_directory(const struct stored_sources *sources, unsigne
                : NULL;
 }
 
-/* SOURCEs of the command, which lies in `working`; or of `stored`, if that is not NULL. */
+/* Indexes SOURCEs of the command, given in `working`; or of `stored`, if not NULL. */
 static bool index_open(struct index *index, const char *const *source, unsigned count,
                        const struct stored_sources *stored, const char *working)
 {
@@ -155,7 +156,7 @@ static const char *name_of(const struct place *place, bool real)
     return real ? place->real : place->path;
 }
 
-/* The first one below number `below` with this path, or this real path, which is not taken. */
+/* The first one below number `below` with this path, or real path, that is not taken. */
 static unsigned search(const struct index *index, const struct place *wanted, bool real,
                        unsigned below, const bool *taken)
 {
@@ -181,8 +182,8 @@ static unsigned search(const struct index *index, const struct place *wanted, bo
     return index->count;
 }
 
-/* The first of the places below number `below` that is `wanted`; one that is spelled the same goes
- * first. Those that are taken are passed over. index->count: there is none. */
+/* The first place below number `below` equal to `wanted` and not taken; equal spelling has
+ * precedence. index->count: none. */
 static unsigned find_place(const struct index *index, const struct place *wanted, unsigned below,
                            const bool *taken)
 {
@@ -210,13 +211,13 @@ struct merge {
     const char *const *drop;
     unsigned given_count, drop_count;
     struct index their_place, given_place, drop_place, moved_place;
-    bool *dropped, *taken; /* of theirs: taken by one of the command */
+    bool *dropped, *taken; /* per source of the file: dropped; matched by one of the command */
     bool *repeated, *found;
-    unsigned *taker; /* of theirs: by which */
-    unsigned moved;  /* of theirs: the one that has; their count: none has */
+    unsigned *taker; /* per source of the file: by which one */
+    unsigned moved;  /* number of the file's source that has moved; their count: none */
 };
 
-/* The source of the file that `option` names: a place, else the only one of that text. */
+/* The source of the file named by `option`: the same place, else the only one with that text. */
 static enum status find_named(unsigned *at, const struct merge *m, const struct index *named,
                               unsigned number, const char *option, struct error *err)
 {
@@ -254,7 +255,7 @@ static enum status mark_dropped(struct merge *m, struct error *err)
     return STATUS_OK;
 }
 
-/* What has the name of a source of the file is that source, or nothing is done. */
+/* A source with the name of one of the file must be the same place, else the update is refused. */
 static enum status check_name(const struct merge *m, unsigned given, struct error *err)
 {
     char one[256], other[256], name[256];
@@ -274,7 +275,7 @@ static enum status check_name(const struct merge *m, unsigned given, struct erro
     return STATUS_OK;
 }
 
-/* Which of the command are which of the file's. */
+/* Matches the command's sources with those of the file. */
 static enum status find_given(struct merge *m, struct places *out, struct error *err)
 {
     const unsigned none = m->their_place.count;
@@ -437,7 +438,7 @@ enum status places_spell(struct places *places, const struct stored_sources *log
         if (places->earlier[i] >= 0)
             continue;
         status = copy_text(places, i, log->source[i], err);
-        /* What it lists is looked up from where it was. */
+        /* Its paths are looked up in the directory in which it was given. */
         if (known_directory(log, i))
             places->directory[i] = known_directory(log, i);
     }
@@ -460,7 +461,7 @@ unsigned places_nested(char inner[256], char outer[256], const struct places *pl
             real[i] = NULL;
         free(path);
     }
-    /* With slashes at their ends, what lies below a directory follows it. */
+    /* With a trailing slash, paths below a directory sort directly after it. */
     if (real)
         qsort(real, places->count, sizeof *real, compare_paths);
     for (unsigned i = 1; real && i < places->count; i++) {

@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <stdio.h>
 
-/* A sum of 2^20 such items stays below 2^63, which a list of files that exist does anyway. */
+/* The sum of 2^20 such items is below 2^63; that of existing files is anyway. */
 #define WEIGHT_MAX ((uint64_t)1 << 43)
 
 __extension__ typedef unsigned __int128 wide;

@@ -1,4 +1,4 @@
-/* skip.c: files that must never be taken for input. */
+/* skip.c: files that are never input. */
 #include "walk/skip.h"
 #include "base/path.h"
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 struct skipped {
     char *path;
-    const char *name; /* its last component */
+    const char *name; /* last component */
     bool exists, has_directory;
     dev_t device, directory_device;
     ino_t inode, directory_inode;

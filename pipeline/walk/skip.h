@@ -1,9 +1,8 @@
-/* skip.h: files that must never be taken for input: the run's own output and temporaries.
+/* skip.h: files that are never input: the run's own output and temporary files.
  *
- * A path to be skipped is known by its device and inode (where it exists when the walk begins,
- * whatever name leads to it), and by its directory and name; beside it "NAME.partial" and
- * "NAME.tmp-" with anything after it are skipped too, for they may appear while we walk.
- */
+ * A path is recognised by device and inode (if it exists when the walk begins, whatever its name),
+ * and by directory and name. "NAME.partial" and "NAME.tmp-*" beside it are skipped too, since they
+ * may appear during the walk. */
 #ifndef CLPIPE_WALK_SKIP_H
 #define CLPIPE_WALK_SKIP_H
 
@@ -18,11 +17,11 @@ enum status skip_open(struct skip **out, const char *const *paths, unsigned coun
 
 /* Is this file or directory one of them? */
 bool skip_identity(const struct skip *skip, const struct stat *st);
-/* Can a name in this directory be one of them? Only then skip_name need be asked. */
+/* Can this directory have names to skip? Only then call skip_name. */
 bool skip_directory(const struct skip *skip, const struct stat *directory);
 bool skip_name(const struct skip *skip, const struct stat *directory, const char *name);
 
-/* Accepts NULL and NULLs. */
+/* Accepts NULL. */
 void skip_close(struct skip **skip);
 
 #endif

@@ -6,8 +6,7 @@
  *   file ─────── stat ───────────────────────────> listing
  *   stream ───── a member at a time ─────────────> listing
  *
- * Where one of these is an archive its members take its place.
- */
+ * An archive is replaced by its members. */
 #include "walk/source_files.h"
 
 #include "base/log.h"
@@ -27,23 +26,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* So many source directories are kept open; the others are opened by name each time. A shell's
- * pattern can give more of them than a process may have descriptors. */
+/* Number of source directories kept open; others are opened by name each time. A shell pattern can
+ * give more of them than a process may have descriptors. */
 #define KEPT_OPEN 64
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* O_NONBLOCK: a FIFO that took the file's place cannot hang us. */
+/* O_NONBLOCK: does not block on a FIFO that replaced the file. */
 static int open_for_reading(int directory, const char *path)
 {
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
     int fd = path_open_at(directory, path, flags | O_NOATIME);
-    if (fd < 0 && errno == EPERM) /* O_NOATIME is for a file's owner */
+    if (fd < 0 && errno == EPERM) /* O_NOATIME is only allowed for the file's owner */
         fd = path_open_at(directory, path, flags);
     return process_keeps_descriptor(fd, DESCRIPTORS_OF_DRIVERS) ? fd : -1;
 }
 
-/* A blob of a descriptor, or why there is none (errno). */
+/* Makes a blob of a descriptor, or a failure from errno. */
 static enum reason take_descriptor(struct blob *out, int fd, const struct source_member *member,
                                    struct failure *failure)
 {
@@ -63,7 +62,7 @@ static enum reason open_file(struct blob *out, const struct source *source,
                            member, failure);
 }
 
-/* What the paths of a list are relative to. */
+/* The directory to which the paths of a list are relative. */
 static int directory_of_list(const struct source *source)
 {
     return source->fd >= 0 ? source->fd : source->shared->working_directory;
@@ -76,7 +75,7 @@ static enum reason open_listed(struct blob *out, const struct source *source,
                            failure);
 }
 
-/* A file in a directory that is not kept open. */
+/* Opens a file in a directory that is not kept open. */
 static int open_below(const struct source *source, const char *path)
 {
     struct bytes whole = {0};
@@ -134,7 +133,7 @@ struct sorting {
     struct extsort *sort;
 };
 
-/* Is it an archive that is to be opened? */
+/* Should it be opened as an archive? */
 static bool is_archive(const struct source_listing *listing, const char *path, size_t length,
                        const struct entry *entry)
 {
@@ -147,7 +146,7 @@ static enum status sort_entry(void *context, const char *path, size_t length,
 {
     struct sorting *sorting = context;
     sorting->listing->found(sorting->listing);
-    /* An archive stands where its members belong. */
+    /* An archive is sorted at the position of its members. */
     if (is_archive(sorting->listing, path, length, entry)) {
         bytes_cut(&sorting->key, 0);
         enum status status = bytes_append(&sorting->key, path, length, err);
@@ -163,7 +162,7 @@ static enum status sort_entry(void *context, const char *path, size_t length,
     return extsort_add(sorting->sort, &record, err);
 }
 
-/* The members of an archive that `source` leads to by `path`. */
+/* Adds the members of the archive at `path` in `source`. */
 static enum status add_archive(const struct source *source, struct source_listing *listing,
                                const struct bytes *path, const struct entry *entry,
                                struct error *err)
@@ -197,12 +196,12 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
     struct source_listing *listing = sorting->listing;
     struct extsort_record record;
     struct entry entry;
-    struct bytes last = {0}, own = {0}; /* the path added last; of clpipe's own directory */
+    struct bytes last = {0}, own = {0}; /* the last path; the last directory written by clpipe */
     uint64_t owned = 0;
     char first[256], name[256];
     enum status status;
     while ((status = extsort_next(sorting->sort, &record, err)) == STATUS_OK) {
-        /* A directory that changes while it is read may show a name twice. */
+        /* A directory that changes while it is read may return a name twice. */
         if (last.length == record.key_length && record.key_length > 0 &&
             memcmp(last.data, record.key, record.key_length) == 0)
             continue;
@@ -272,11 +271,10 @@ out:
 struct named {
     struct source_listing *listing;
     struct archives *archives;
-    int directory; /* that the paths are relative to */
+    int directory; /* base of the paths */
 };
 
-/* A file that was named, as a source or in a list: whatever its name, it is missed if it is not
- * there. */
+/* Adds a file named as a source or in a list: a failure if it is missing, whatever its name. */
 static enum status add_named(struct named *named, const char *open_path, const char *path,
                              size_t length, struct error *err)
 {
@@ -285,7 +283,7 @@ static enum status add_named(struct named *named, const char *open_path, const c
     struct entry entry;
     const bool archive = archive_promised(path, length);
     listing->found(listing);
-    /* Globs are for an archive's members. */
+    /* Globs apply to an archive's members. */
     if (!archive && !pathglob_takes_alone(listing->globs, path, length))
         return STATUS_OK;
     if (path_stat_at(named->directory, open_path, &st, 0) == 0) {
@@ -316,7 +314,7 @@ static enum status add_named(struct named *named, const char *open_path, const c
     return listing->add(listing, path, length, &entry, err);
 }
 
-/* Anything that is there; and one broken image of many that a shell's pattern gave. */
+/* Any existing file; also a broken link with an image extension, as from a shell pattern. */
 static bool is_file(const char *name, const struct stat *st)
 {
     (void)name;
@@ -337,7 +335,7 @@ static bool is_list(const char *name, const struct stat *st)
     return source_is_list(name);
 }
 
-/* Opens the directory that the list was first given in, if it is another one. */
+/* Opens the directory in which the list was first given, if it is a different one. */
 static enum status open_directory_of_list(struct source *source, struct error *err)
 {
     char shown[256], list[256], *here = path_working_directory(),
@@ -378,7 +376,7 @@ static enum status add_listed(void *context, const char *path, size_t length, st
     return add_named(context, path, path, length, err);
 }
 
-/* A list of clpipe list is open from here until it has been read. */
+/* Opens a list of clpipe list until it was read. */
 static enum status open_list_file(struct source *source, struct error *err)
 {
     struct listfile *list = source->state;

@@ -1,5 +1,5 @@
-/* source_files.h: the SOURCEs that are files of a file system: a directory, with everything below
- * it, a file, a list of paths ("@LIST", "-"), and a tar on standard input ("tar:-"). */
+/* source_files.h: SOURCEs in the file system: a directory, with everything below it, a file, a list
+ * of paths ("@LIST", "-"), and a tar on standard input ("tar:-"). */
 #ifndef CLPIPE_WALK_SOURCE_FILES_H
 #define CLPIPE_WALK_SOURCE_FILES_H
 

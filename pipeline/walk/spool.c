@@ -1,4 +1,4 @@
-/* spool.c: a temporary file without a name, with its unwritten end in memory. */
+/* spool.c: an unlinked temporary file, with its unwritten end in memory. */
 #include "walk/spool.h"
 #include "base/path.h"
 #include "base/unnamed_file.h"

@@ -1,12 +1,11 @@
 /* tree.c: reading directories, breadth first.
  *
- * A directory is opened by its last component, relative to its parent: opening by the whole path
- * would cost its whole length each time, which makes a deep chain quadratic. In breadth-first order
- * a directory's subdirectories follow each other, and a chain's next link follows at once, so a
- * handful of descriptors of directories seen last is enough to find the parent nearly always; where
- * it is not among them it is opened by its path once, for all its children.
+ * A directory is opened by its last component, relative to its parent: with whole paths a deep
+ * chain takes quadratic time. In breadth-first order a directory's subdirectories are consecutive,
+ * and so are the links of a chain, so a few recently used descriptors nearly always include the
+ * parent; otherwise it is opened by its path once, for all its children.
  *
- * Depth-first order was rejected: it needs a descriptor or a re-read position for each level. */
+ * Depth-first order was rejected: it needs an open descriptor or a directory position per level. */
 #include "walk/tree.h"
 #include "base/output.h"
 #include "base/path.h"
@@ -22,7 +21,7 @@
 #include <unistd.h>
 
 #define RECENT     8   /* directories kept open */
-#define STOP_EVERY 256 /* entries between looks at the stop word */
+#define STOP_EVERY 256 /* entries between checks for a stop */
 
 struct recent {
     struct bytes path;
@@ -37,22 +36,22 @@ struct tree {
     void *context;
     struct pending *pending;
     struct recent recent[RECENT];
-    uint64_t clock; /* of recent.used */
+    uint64_t clock; /* for recent.used */
     unsigned since_stop;
 
     /* The directory being read. */
     int fd;
     struct stat st;
-    bool can_skip;      /* a name in it may be one to skip */
-    bool has_children;  /* directories in it were put into the queue */
-    unsigned own;       /* what it has of the names that clpipe writes */
+    bool can_skip;      /* it may have names to skip */
+    bool has_children;  /* directories in it were queued */
+    unsigned own;       /* names written by clpipe found in it */
     unsigned flags;     /* enum pending_flags */
-    struct bytes path;  /* its path, "" for the root */
-    size_t prefix;      /* length of `child` up to the entry's name */
+    struct bytes path;  /* "" for the root */
+    size_t prefix;      /* length of `child` before the entry's name */
     struct bytes child; /* the entry's path */
 };
 
-/* --- descriptors of directories seen last ---------------------------------------------------- */
+/* --- recently used descriptors --------------------------------------------------------------- */
 
 static int recall(struct tree *tree, const char *path, size_t length)
 {
@@ -67,7 +66,7 @@ static int recall(struct tree *tree, const char *path, size_t length)
     return -1;
 }
 
-/* Takes the descriptor over, in place of the one not used for longest. */
+/* Takes ownership of the descriptor, replacing the least recently used one. */
 static enum status remember(struct tree *tree, const char *path, size_t length, int fd,
                             struct error *err)
 {
@@ -85,7 +84,7 @@ static enum status remember(struct tree *tree, const char *path, size_t length, 
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-/* Opens tree->path. On STATUS_OK *fd is a descriptor, or -1 with *number. */
+/* Opens tree->path. On STATUS_OK *fd is a descriptor, or -1 with errno in *number. */
 static enum status open_directory(int *fd, int *number, struct tree *tree, struct error *err)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -124,7 +123,7 @@ static enum status open_directory(int *fd, int *number, struct tree *tree, struc
     return STATUS_OK;
 }
 
-/* Reports the directory itself as an entry: its path with a '/' at its end. */
+/* Reports the directory itself as an entry, with a '/' at the end of its path. */
 static enum status found_directory(struct tree *tree, const struct entry *entry, struct error *err)
 {
     bytes_cut(&tree->child, 0);
@@ -138,9 +137,9 @@ static enum status found_directory(struct tree *tree, const struct entry *entry,
     return tree->found(tree->context, tree->child.data, tree->child.length, entry, err);
 }
 
-/* Of a directory at or below a followed link: does it lead back into one that it is in? That is
- * seen by looking at those again, for a list of them would grow with the depth. Sets *number where
- * the path cannot be followed as a whole (too many links in a row). */
+/* For a directory at or below a followed link: is it the same as a directory above it? Checks each
+ * of these again, since a list of them would grow with the depth. Sets *number if the path has too
+ * many links in a row. */
 static bool leads_back(struct tree *tree, int *number)
 {
     int root = tree->root;
@@ -177,7 +176,7 @@ static enum status found_subdirectory(struct tree *tree, unsigned flags, struct 
     return pending_push(tree->pending, child->data, child->length, flags, err);
 }
 
-/* The entry of tree->child, named `name` in tree->fd. `type` is a d_type. */
+/* Processes the entry of tree->child, named `name` in tree->fd. `type` is a d_type. */
 static enum status found_name(struct tree *tree, const char *name, unsigned char type,
                               struct error *err)
 {
@@ -187,7 +186,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     struct entry entry;
     if (type == DT_DIR)
         return found_subdirectory(tree, 0, err);
-    /* An archive is like a directory: globs are for its members. */
+    /* Archives are like directories: globs apply to their members. */
     bool wanted = listing->options->archives && archive_promised(child->data, child->length)
                       ? !pathglob_excludes_directory(listing->globs, child->data, child->length)
                       : pathglob_takes(listing->globs, child->data, child->length,
@@ -210,7 +209,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     }
     if (!wanted || (number == 0 && skip_identity(listing->skip, &st)))
         return STATUS_OK;
-    /* A link that is there but leads nowhere is told from one that has gone. */
+    /* Distinguishes a broken link from one that was removed. */
     bool broken = link && number != 0 && fstatat(tree->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (number == 0)
         entry_from_stat(&entry, &st, &tree->listing->trust, tree->fd, name);
@@ -223,10 +222,11 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
     return tree->found(tree->context, child->data, child->length, &entry, err);
 }
 
-/* What only clpipe writes: its marks, and what reports and trees have that were copied without. */
+/* Names written by clpipe: its marker files, and the files of reports and trees copied without
+ * markers. */
 enum {
     OWN_MARK = 1 << 0,
-    OWN_REPORT = 15 << 1, /* all of these */
+    OWN_REPORT = 15 << 1, /* all of the above */
     OWN_TREE = 3 << 5,
 };
 
@@ -257,7 +257,7 @@ static bool is_own(unsigned own)
     return own & OWN_MARK || (own & OWN_REPORT) == OWN_REPORT || (own & OWN_TREE) == OWN_TREE;
 }
 
-/* A directory that a process writes, or that one has left: "NAME.tmp-clpipe-PID". */
+/* A directory that a process writes or left behind: "NAME.tmp-clpipe-PID". */
 static bool is_temporary(const struct bytes *path)
 {
     const char *slash = path->length ? strrchr(path->data, '/') : NULL;

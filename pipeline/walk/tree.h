@@ -1,20 +1,19 @@
-/* tree.h: everything below one directory, in whatever order it comes.
+/* tree.h: everything below one directory, in any order.
  *
- * Breadth first, with the directories still to be read in a spool: memory does not grow with the
- * tree, its width or its depth, and few descriptors are open whatever the depth. */
+ * Breadth first, with pending directories in a spool: memory does not depend on the size or depth
+ * of the tree, and only a few descriptors are open. */
 #ifndef CLPIPE_WALK_TREE_H
 #define CLPIPE_WALK_TREE_H
 
 #include "walk/entry.h"
 #include "walk/source.h"
 
-/* Gives `found` what is below `root`, the descriptor of a directory (O_PATH will do), with paths
- * relative to it; an error of `found` ends the walk. Below the root a directory that clpipe has written
- * (a report, a tree of clusters, unfinished work) is found as ENTRY_OWN, also behind some of what is
- * in it. A directory that cannot be read is found as an
- * entry whose path ends in '/' (root itself: "./"). Of the listing it uses options and globs, and
- * counts links_passed. STATUS_FAILED: no memory, descriptors or spool; STATUS_INTERRUPTED; what
- * `found` returned. */
+/* Calls `found` for everything below `root`, a directory descriptor (O_PATH suffices), with paths
+ * relative to it; an error of `found` ends the walk. A directory below the root that was written by
+ * clpipe (a report, a tree of clusters, unfinished work) is reported as ENTRY_OWN, maybe after some
+ * of its contents. An unreadable directory is an entry whose path ends in '/' (the root: "./").
+ * Uses options and globs of the listing, and counts links_passed. STATUS_FAILED: no memory,
+ * descriptors or spool; STATUS_INTERRUPTED; or the status of `found`. */
 enum status tree_walk(struct source_listing *listing, int root, entry_fn found, void *context,
                       struct error *err);
 

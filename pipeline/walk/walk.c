@@ -1,16 +1,15 @@
-/* walk.c: the sources one after the other, each into its final order, into one spool.
+/* walk.c: lists the sources in order, each in its final order, into one spool.
  *
  *   source 1 ── list ──┐
  *   source 2 ── list ──┼──> spool ── walk_next ──> items ── walk_open_member ──> blobs
  *   ...                │
  *
- * Everything is looked at before the first item is handed out: the order needs it, and so do the
- * total and the ETA. What kinds of source there are: source_kinds.c.
+ * Everything is listed before the first item is returned, as required by the order, the total and
+ * the ETA. Kinds of sources: source_kinds.c.
  *
- * A share can be told only when all is weighed, so everything goes to the spool; but a list of clpipe list
- * knows its weight and where a share begins, and nothing else is read. From a spool that has everything
- * other processes can be given their shares.
- */
+ * A share depends on the total weight, so everything goes to the spool; but a list of clpipe list
+ * has its weight and the starts of shares, and only the share is read. From a complete spool shares
+ * can be passed to other processes. */
 #include "walk/walk.h"
 
 #include "base/path.h"
@@ -33,22 +32,22 @@
 #define READ_BUFFER    (64 * 1024)
 #define PROGRESS_EVERY 256 /* items */
 
-/* What the listing of a source gave. */
+/* Result of listing a source. */
 struct listed {
     uint64_t count;
     bool unseen; /* as in walk_count_of */
 };
 
-/* Where an item lies in a division into shards: what was before it. */
+/* Position of an item in a division into shards: totals before it. */
 struct division {
     uint64_t before, position, shard;
 };
 
-/* A share as it lies in the spool; or everything, in all of it. */
+/* A share in the spool; or all of it. */
 struct range {
     struct list_share share;
     uint64_t from, to, count, bytes;
-    struct division end; /* behind it; where it was divided in the spool */
+    struct division end; /* after it, if it was divided in the spool */
 };
 
 struct walk {
@@ -59,40 +58,40 @@ struct walk {
 
     struct spool *spool;
     struct spool_reader reader;
-    uint64_t looked_at, limit; /* items that count to the limit; UINT64_MAX: there is none */
+    uint64_t looked_at, limit; /* items that count against the limit; UINT64_MAX: none */
     uint64_t links_passed, archives_passed, paths_repeated;
-    struct range own;   /* what it hands out */
-    struct range given; /* the share that was given last; at first its own */
+    struct range own;        /* returned by this walk */
+    struct range given;      /* the last share passed on; initially its own */
     struct walking *walking; /* NULL: all sources are listed */
     bool divides;       /* all shares are in the spool: */
-    uint64_t weight;    /* of all items in it */
+    uint64_t weight;    /* total weight of its items */
     uint64_t sequence; /* of the next item */
-    size_t taken;      /* bytes of the item handed out last, not yet taken */
+    size_t taken;      /* bytes of the last returned item, not consumed yet */
 };
 
-/* What is needed only while walking. */
+/* State needed only while listing. */
 struct walking {
-    struct source_listing listing; /* first: the kinds know nothing of the rest */
+    struct source_listing listing; /* must be first: kinds only know this part */
     struct walk *walk;
     struct walk_config config;
     struct pathglob *globs;
     struct skip *skip;
     uint16_t source;
     uint64_t found;
-    struct portion_total total; /* where there are shares */
-    struct bytes last;          /* the path before, likewise */
-    struct source_start start;  /* where listing.start is set */
+    struct portion_total total; /* if there are shares */
+    struct bytes last;          /* the previous path, likewise */
+    struct source_start start;  /* storage for listing.start */
     struct division division;   /* likewise */
 };
 
-/* An item in the spool, followed by entry_size() bytes of its entry, the path and a NUL. */
+/* An item in the spool, followed by entry_size() bytes of its entry, the path and NUL. */
 struct packed {
     uint32_t path_length;
     uint16_t entry_size, source;
     uint64_t weight; /* and PACKED_TIED */
 };
 
-/* In packed.weight: belongs to the same piece (portion.h) as the item before. */
+/* In packed.weight: belongs to the same piece (portion.h) as the previous item. */
 #define PACKED_TIED ((uint64_t)1 << 63)
 
 /* --- listing --------------------------------------------------------------------------------- */
@@ -104,7 +103,7 @@ static void count_found(struct source_listing *listing)
         walking->config.progress(walking->config.progress_context, walking->found);
 }
 
-/* What an item counts in a division into shards. */
+/* The weight of an item in a division into shards. */
 static enum status weigh_item(uint64_t *weight, struct walking *walking, const char *path,
                               size_t length, const struct entry *entry, struct error *err)
 {
@@ -117,8 +116,8 @@ static enum status weigh_item(uint64_t *weight, struct walking *walking, const c
     return bytes_append(last, path, length, err);
 }
 
-/* Does the next item belong to the share? -1: to one before, 1: to one behind. Moves the share's ends.
- * `weight`, of an item in a list of weight `total`, is that of struct packed. */
+/* Does the next item belong to the share? -1: to an earlier one, 1: to a later one. Updates the
+ * share's ends. `weight`: as in struct packed, in a list of weight `total`. */
 static int divide_item(struct list_share *share, struct division *division, uint64_t weight,
                        uint64_t total)
 {
@@ -144,7 +143,7 @@ static void count_item(struct walk *walk, uint16_t source, const char *path, siz
     walk->looked_at += walk->sources[source].name != NULL;
 }
 
-/* Appends an item to the spool; STATUS_END when the limit is reached. */
+/* Appends an item to the spool; STATUS_END at the limit. */
 static enum status write_item(struct source_listing *listing, const char *path, size_t length,
                               const struct entry *entry, struct error *err)
 {
@@ -181,7 +180,7 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     return STATUS_OK;
 }
 
-/* Finds a share in the spool, behind the one before it, which `range` is. */
+/* Finds a share in the spool, after the previous one, `range`. */
 static enum status next_share(struct range *range, uint64_t index, const struct walk *walk,
                               struct error *err)
 {
@@ -219,7 +218,7 @@ static enum status next_share(struct range *range, uint64_t index, const struct 
     return status == STATUS_END ? STATUS_OK : status;
 }
 
-/* From walking->source on, up to a stream. */
+/* Lists sources from walking->source on, up to a stream. */
 static enum status list_each(struct walking *walking, struct error *err)
 {
     struct walk *walk = walking->walk;
@@ -242,7 +241,7 @@ static enum status list_each(struct walking *walking, struct error *err)
     return STATUS_OK;
 }
 
-/* Where all that is asked for is a share of one source, that source may know where it begins. */
+/* If only a share of one source is needed, that source may know its start. */
 static enum status begin_share(struct walking *walking, struct error *err)
 {
     struct walk *walk = walking->walk;
@@ -318,13 +317,13 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         status = next_share(&walk->own, walk->own.share.index, walk, err);
         walk->given = walk->own;
     }
-    walking->config.progress = NULL; /* what comes now is counted by those who read it */
+    walking->config.progress = NULL; /* readers count later items */
     if (status != STATUS_OK || walking->source == walk->source_count)
         end_listing(walk);
     return status;
 }
 
-/* Lists what a stream gives next, or what comes behind it. */
+/* Lists the next members of a stream, or the sources after it. */
 static enum status list_more(struct walk *walk, struct error *err)
 {
     struct walking *walking = walk->walking;
@@ -395,8 +394,7 @@ static enum status check_stream(const char *name, const struct walk_config *conf
                          : STATUS_OK;
 }
 
-/* Every source is looked at before the first one is listed, so that a misspelt one is known at
- * once. */
+/* Checks every source before listing the first, to report misspelt ones at once. */
 static enum status open_sources(struct walk *walk, const struct walk_config *config,
                                 struct error *err)
 {
@@ -427,7 +425,7 @@ static enum status open_sources(struct walk *walk, const struct walk_config *con
     return STATUS_OK;
 }
 
-/* With its sources and an empty spool. */
+/* A walk with its sources and an empty spool. */
 static enum status open_unlisted(struct walk **out, const struct walk_config *config,
                                  struct error *err)
 {
@@ -459,7 +457,7 @@ static enum status open_unlisted(struct walk **out, const struct walk_config *co
     return status;
 }
 
-/* A walk whose items are in the spool, or the failure on the way to it. */
+/* Returns the walk after listing, or the failure. */
 static enum status finish_open(struct walk **out, struct walk *walk, enum status status,
                                struct error *err)
 {
@@ -485,18 +483,18 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
 
 /* --- shares of other processes --------------------------------------------------------------- */
 
-/* What is given before the items; a struct listed for each source and the archives follow it. */
+/* Header of a passed share, followed by a struct listed per source, the archives, and the items. */
 struct given {
     struct list_share share;
     uint64_t count, bytes, size; /* size: bytes of the items in the spool */
     uint64_t links_passed, archives_passed, paths_repeated, archives, sources;
 };
 
-/* An archive; `name_size` bytes of its name with its NUL follow. */
+/* An archive, followed by `name_size` bytes of its name including NUL. */
 struct given_archive {
     uint64_t name_size, path_length, bytes;
     int64_t mtime_ns;
-    uint32_t source; /* that `name` is relative to; UINT32_MAX: the working directory */
+    uint32_t source; /* base of `name`; UINT32_MAX: the working directory */
     uint32_t in_order;
 };
 
@@ -631,7 +629,7 @@ enum status walk_take(struct walk **out, const struct walk_config *config, walk_
     return finish_open(out, walk, status, err);
 }
 
-/* --- what it gives --------------------------------------------------------------------------- */
+/* --- results --------------------------------------------------------------------------------- */
 
 uint64_t walk_count(const struct walk *walk)
 {
