@@ -26,9 +26,7 @@
 #include <unistd.h>
 
 #define ORDER_BLOCK 4096
-#define BLOCK_BYTES                                                                                \
-    (4u << 20) /* of rows in memory: a block ends before the record that would
-                                * exceed it */
+#define BLOCK_BYTES (4u << 20) /* of rows in memory; a block ends before it would exceed this */
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
