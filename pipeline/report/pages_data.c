@@ -567,6 +567,30 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
     return status;
 }
 
+/* Levels above the clusters shown, from the finest on: of each what parents those below have. */
+static enum status add_levels(struct json *json, struct pages *pages, struct error *err)
+{
+    const struct result_clusters *below = pages->grouping == GROUPS_CLUSTERS ? pages->clusters : NULL, *above;
+    enum status status = STATUS_OK;
+    json_open_array(json, "levels");
+    for (; below && below->parents && status == STATUS_OK; below = above) {
+        int32_t *parents = NULL;
+        status = result_parents_read(&parents, &above, pages->result, below, err);
+        if (status != STATUS_OK)
+            break;
+        json_open_object(json, NULL);
+        json_uint(json, "k", above->k);
+        json_open_array(json, "parents");
+        for (uint32_t i = 0; i < below->k; i++)
+            json_int(json, NULL, parents[i]);
+        json_close_array(json);
+        json_close_object(json);
+        free(parents);
+    }
+    json_close_array(json);
+    return status;
+}
+
 static enum status add_sweep(struct json *json, struct pages *pages, struct error *err)
 {
     struct result_sweep sweep = {0};
@@ -680,6 +704,8 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
         status = add_clustering(&json, pages, err);
     if (status == STATUS_OK)
         status = add_groups(&json, pages, err);
+    if (status == STATUS_OK)
+        status = add_levels(&json, pages, err);
     json_close_object(&json);
     if (status != STATUS_OK) {
         json_clear(&json);

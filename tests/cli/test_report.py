@@ -241,6 +241,43 @@ def test_the_map_shows_every_picture(browser, report):
     browser.check()
 
 
+def test_levels_open_and_close(browser, result, tmp_path):
+    """From the coarsest clusters down to cards of the finest, wherever labels lead; open for the next look, too."""
+    (tmp_path / "l.h5").write_bytes(result.read_bytes())
+    made = run_clpipe("cluster", "l.h5", "--levels", "8,4,2", "--force", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert run_clpipe("report", "l.h5", cwd=tmp_path).returncode == 0
+    folder = tmp_path / "l-report"
+    with h5py.File(tmp_path / "l.h5") as file:
+        sizes = [file["clusters"][name]["sizes"][:].tolist() for name in ("kmeans", "kmeans-2", "kmeans-3")]
+        parents = [file["clusters"][name]["parents"][:] for name in ("kmeans", "kmeans-2")]
+    heads = """return [...document.querySelectorAll(arguments[0] + " > .head")].map(e =>
+        [e.querySelector("h2").textContent, parseInt(e.querySelector(".size").textContent.split(" · ").at(-2))])"""
+    for width in 1280, 390:
+        browser.open(folder, width=width)
+        browser.wait("return document.querySelectorAll('.branch .thumb').length > 2")
+        top = browser.run(heads, ".columns .cards > .branch")
+        order = sorted(range(2), key=lambda i: (-sizes[2][i], i))
+        assert top == [[f"Cluster {i} of level 3", sizes[2][i]] for i in order]
+        for _ in range(2):
+            browser.run("[...document.querySelectorAll('.branch h2 button[aria-expanded=false]')].forEach(e => e.click())")
+        browser.wait("return document.querySelectorAll('.branch .branch .card:not(.branch) .thumb').length > 8")
+        assert sorted(name for name, _ in browser.run(heads, ".branch .branch") if "level" in name) == [
+            f"Cluster {i} of level 2" for i in range(4)]
+        leaves = browser.run("""return [...document.querySelectorAll(".branch .branch .card:not(.branch)")].map(e =>
+            [e.parentElement.closest(".branch").querySelector("h2").textContent, e.querySelector("h2").textContent])""")
+        assert sorted(leaves) == sorted([f"Cluster {parents[0][i]} of level 2", f"Cluster {i}"] for i in range(8))
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
+        browser.shot(SHOTS / f"levels-{width}.png")
+        browser.go("#/map")
+        browser.go("#/")
+        browser.wait("return document.querySelectorAll('.branch .branch .card:not(.branch)').length === 8")
+        browser.find(".branch h2 button")[0].click()
+        browser.wait("return document.querySelectorAll('.branch h2 button[aria-expanded=false]').length === 1")
+        assert browser.run("return document.querySelector('.branch .branch').getBoundingClientRect().height") == 0
+        browser.check()
+
+
 @pytest.mark.deep
 def test_failures_can_be_filtered_and_sorted(browser, report):
     browser.open(report, "#/failures")

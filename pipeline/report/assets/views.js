@@ -75,10 +75,10 @@ function stripHeight() {
 }
 
 /* As many pictures of a group as fit its card. */
-function strip(group) {
-    const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${App.groupTitle(group)}` });
+function strip(group, title = App.groupTitle(group)) {
+    const element = h("div.strip", { role: "list", "aria-label": `Pictures of ${title}` });
     const tiles = group.strip.map(([name, w, height, id], i) => {
-        const place = App.place(group.cell + i, w, height);
+        const place = App.place(group.cells?.[i] ?? group.cell + i, w, height);
         const tile = App.tile({ id, name, place });
         return { tile, place, item: h("span", { role: "listitem" }, tile) };
     });
@@ -138,24 +138,82 @@ function card(group) {
         group.size ? strip(group) : h("p.folders", {}, "No pictures."));
 }
 
+/* Appends what is made of the items, as far as it is looked at. */
+function grow(list, sentinel, items, make) {
+    let next = 0;
+    const more = () => {
+        list.append(...items.slice(next, next + 24).map(make));
+        next += 24;
+        return next < items.length;
+    };
+    more();
+    App.whenNear(sentinel, more);
+}
+
+/* The clusters of the coarsest level, largest first; below each those of the next finer one, down to groups. */
+function tree(summary) {
+    const bySize = (a, b) => b.size - a.size || a.number - b.number;
+    let below = summary.groups.filter(group => group.label >= 0);
+    summary.levels.forEach(({ k, parents }, i) => {
+        const nodes = Array.from({ length: k }, (none, number) => ({ level: i + 2, number, size: 0, below: [] }));
+        for (const one of below) {
+            const node = nodes[parents[i ? one.number : one.label]];
+            node.below.push(one);
+            node.size += one.size;
+        }
+        nodes.forEach(node => i && node.below.sort(bySize));
+        below = nodes.filter(node => node.below.length).sort(bySize);
+    });
+    return below;
+}
+
+/* A picture of each of the clusters below. */
+function faces(node) {
+    const first = one => one.below ? first(one.below[0]) : one;
+    const groups = node.below.slice(0, 14).map(first).filter(group => group.strip.length);
+    return { strip: groups.map(group => group.strip[0]), cells: groups.map(group => group.cell) };
+}
+
+/* A cluster of a level that is opened to those below it, and stays so for the next look at the page. */
+function branch(node) {
+    const key = `${node.level}-${node.number}`, below = h("div.below"), list = h("div.cards.few"), sentinel = h("div");
+    const title = `Cluster ${count(node.number)} of level ${node.level}`;
+    const button = h("button", { type: "button", "aria-expanded": "false" }, title);
+    const show = open => {
+        App.opened[open ? "add" : "delete"](key);
+        button.setAttribute("aria-expanded", open);
+        below.hidden = !open;
+        if (open && !below.children.length) {
+            below.append(list, sentinel);
+            grow(list, sentinel, node.below, one => one.below ? branch(one) : card(one));
+        }
+    };
+    button.addEventListener("click", () => show(below.hidden));
+    const element = h("section.card.branch", { "aria-labelledby": `level-${key}` },
+        h("div.head", {},
+            h("h2", { id: `level-${key}` }, button),
+            h("span.size", {}, `${counted(node.below.length, "cluster")} · ${counted(node.size, "picture")}`, h("span.part", {}, ` · ${share(node.size, App.summary.images)}`))),
+        strip(faces(node), title), below);
+    below.hidden = true;
+    if (App.opened.has(key))
+        queueMicrotask(() => show(true));
+    return element;
+}
+App.opened = new Set();
+
 App.views.overview = (none, main) => {
     const summary = App.summary;
     const what = summary.grouping === "none" ? null : [" in ", h("strong", {}, App.groupWord())];
-    const cards = h(summary.groups.length <= 4 ? "div.cards.few" : "div.cards");
+    const branches = summary.levels.length ? tree(summary) : [];
+    const rest = branches.length ? summary.groups.filter(group => group.label < 0) : summary.groups;
+    const cards = h(summary.groups.length <= 4 || branches.length ? "div.cards.few" : "div.cards");
     const sentinel = h("div");
-    let next = 0;
-    const more = () => {
-        cards.append(...summary.groups.slice(next, next + 24).map(card));
-        next += 24;
-        return next < summary.groups.length;
-    };
     put(main, h("div.page", {},
         h("div.lead", {},
             h("h1", {}, h("strong", {}, counted(summary.images, "picture")), what),
             summary.failed ? h("a.failed", { href: "#/failures" }, `${counted(summary.failed, "file")} failed`) : null),
         h("div.columns", {}, h("div", {}, cards, sentinel), about(summary))));
-    more();
-    App.whenNear(sentinel, more);
+    grow(cards, sentinel, [...branches, ...rest], one => one.below ? branch(one) : card(one));
 };
 
 function about(summary) {
