@@ -7,8 +7,7 @@
 #include <stdbool.h>
 
 struct codec {
-    size_t state_bytes;         /* bytes of the state; each thread that meets the format allocates
-                                 * one */
+    size_t state_bytes;         /* bytes of the state; allocated per thread that meets the format */
     void (*init)(void *state);  /* initialises a zeroed state; NULL: not needed */
     void (*clear)(void *state); /* frees what reset keeps; NULL: nothing */
     /* Reads the header from the start of the file. */

@@ -62,7 +62,7 @@ struct image_info {
     bool progressive;      /* a JPEG with several scans that refine each other */
     uint64_t memory;       /* bytes that the codec will allocate besides the caller's rows */
     struct dct_layout dct; /* colour is not DCT_NONE: decode_coefficients may be called */
-    uint64_t stream_bytes; /* not 0: decode_stream may be called, for at most so many bytes */
+    uint64_t stream_bytes; /* not 0: decode_stream may be called, for at most this many bytes */
 };
 
 struct decode;
@@ -144,8 +144,7 @@ struct format {
     const char *name;       /* "jpeg" */
     const char *extensions; /* "jpg jpeg jpe jfif" */
     const char *library;    /* "libjpeg-turbo 2.1.5 (API 62)"; NULL: this build cannot decode it */
-    const char *notes;      /* "baseline, progressive, ...", or why it is not supported and what to
-                          * do */
+    const char *notes;      /* "baseline, progressive, ...", or why it is not supported */
 };
 
 /* Row i of `clpipe formats`; NULL past the last. */

@@ -159,8 +159,8 @@ static void order_lists(struct heif_items *items, const struct property *propert
             }
         }
         if (is_primary && sizes > 0 && mirrored > 0)
-            memmove(entry + wide, entry, (unsigned)mirrored * wide); /* overwrites it; entry 0, a
-                                                                      * size, is now there twice */
+            memmove(entry + wide, entry, (unsigned)mirrored * wide); /* overwrites it with another
+                                                                      * size */
         else if (is_primary)
             items->mirror = -1;
     }

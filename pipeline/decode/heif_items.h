@@ -17,7 +17,7 @@ struct heif_items {
     uint8_t *lists; /* NULL: as in the file */
     uint64_t at;
     size_t size;
-    /* Of the primary picture. */
+    /* For the primary picture. */
     bool turned; /* by 90 or 270 degrees */
     bool hevc;   /* some picture is HEVC */
     int mirror;  /* the primary picture's last transformation, removed from the list because libheif

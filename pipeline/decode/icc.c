@@ -47,7 +47,7 @@ const char *decode_icc_library(void)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* Of the thread's transforms. Each allocation is preceded by its size. */
+/* Memory of the thread's transforms. Each allocation is preceded by its size. */
 static _Thread_local uint64_t taken, most_taken, limit;
 static _Thread_local bool starved; /* the system was out of memory */
 #define FRONT 16u

@@ -242,7 +242,7 @@ static enum reason plan(struct tiff *tiff, uint64_t max_pixels, struct failure *
     uint64_t pixels = (uint64_t)tiff->width * tiff->height, tile_bytes, row_bytes, band, all,
              raster = 0;
     uint64_t padded = 16ull * tiff->layout.samples * ((tiff->layout.bits + 7) / 8);
-    if (padded < most / pixels) /* over 16 times the samples is no padding */
+    if (padded < most / pixels) /* more than 16 times the samples cannot be padding */
         most = padded * pixels + SLACK;
     tiff->planes = tiff->planar == PLANARCONFIG_SEPARATE ? tiff->layout.samples : 1;
     tiff->tiled = TIFFIsTiled(tiff->file);

@@ -98,8 +98,7 @@ struct feature {
     uint32_t codebook_words;                 /* words=K, fisher=K; else 0 */
     bool fisher;                             /* fisher=K: sums around the words instead of counts */
     char codebook_digest[FEATURE_DIGEST];    /* ""; set by the spec or by feature_bind_codebook */
-    const struct feature_codebook *codebook; /* borrowed; NULL: none, or not bound yet
-                                              * (codebook.h) */
+    const struct feature_codebook *codebook; /* borrowed; NULL: none, or not bound yet */
     struct feature_net net;
 };
 

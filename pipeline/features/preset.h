@@ -21,8 +21,7 @@ struct preset {
     double whiten;
     /* Number of components for ranking, at most `pca`, not whitened; 0: rows as stored. */
     uint32_t rank_pca;
-    const struct preset *few; /* used for few images: its features do not learn; NULL: nor do
-                               * these */
+    const struct preset *few; /* for few images: its features do not learn; NULL: nor do these */
 };
 
 /* Finds a preset by name; NULL: none. `presets` ends with an entry without a name. */

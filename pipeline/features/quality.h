@@ -15,8 +15,7 @@ enum quality_value {
     QUALITY_P99,
     QUALITY_CONTRAST,   /* standard deviation of luma, hundredths */
     QUALITY_ENTROPY,    /* of luma, thousandths of a bit */
-    QUALITY_DETAIL,     /* the same without the most frequent tone; 0: fewer than 1 in 50 pixels are
-                     * left */
+    QUALITY_DETAIL,     /* entropy without the most frequent tone; 0: under 1 in 50 pixels */
     QUALITY_SATURATION, /* mean difference between the largest and the smallest channel, hundredths */
     QUALITY_COLOURED,   /* coloured pixels per 10,000 */
     QUALITY_BLACK,      /* pixels per 10,000 with a luma of at most 1 */

@@ -1,6 +1,6 @@
 /* stored.h: types of stored values, and conversions.
  *
- *   float16  binary16 of IEEE 754, rounded to the nearest, of two the even one: the error is at most
+ *   float16  binary16 of IEEE 754, rounded to nearest even: the error is at most
  *            2^-11 of a value, or 2^-25 where that is more
  *   uint8    code q = zero + sign(v) rint(scale sqrt(|v|)), evaluated in float64, rint to even; read as
  *            t |t| with t = (q - zero) / scale in float64, rounded to float32. zero is 0 and scale 255,

@@ -130,8 +130,7 @@ static uint64_t choose_capacity(const struct bench_config *config, const struct 
     uint64_t most = device->max_allocation;
     if (most > device->global_memory / 4)
         most = device->global_memory / 4;
-    if (config->device_memory && most > config->device_memory / 2) /* the rest: counters and
-                                                                    * tiles */
+    if (config->device_memory && most > config->device_memory / 2) /* rest: counters and tiles */
         most = config->device_memory / 2;
     if (most > (1ull << 32) - BYTES_MIN) /* offsets are 32 bits */
         most = (1ull << 32) - BYTES_MIN;

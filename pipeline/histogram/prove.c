@@ -9,8 +9,7 @@
 #include "base/log.h"
 #include "histogram/selftest.h"
 
-/* With so many counters, clearing, reading and comparing them dominates: fewer pictures are
- * used. */
+/* With so many counters, clearing and comparing them dominates, so fewer pictures are used. */
 #define COUNTERS_MANY (1u << 16)
 
 /* Builds one pass in its current variant and proves it. */

@@ -67,8 +67,7 @@ struct rig {
     cl_mem pixels, tiles, counters;
     struct histogram_tile *tile; /* `tile_room` elements, like the buffer */
     uint32_t tile_room;
-    int tilings; /* per picture: default tiles, then small ones; brief tests use one, as tiles cost
-                  * work-groups */
+    int tilings; /* per picture: default tiles, then small ones; brief tests use one */
     uint8_t *pixel;
     uint32_t *got, *want;
 };

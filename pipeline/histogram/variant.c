@@ -330,8 +330,7 @@ struct histogram_shape histogram_variant_shape(enum histogram_variant variant, u
     const bool cpu = device->type & CL_DEVICE_TYPE_CPU;
     const uint32_t units = device->compute_units > 0 ? device->compute_units : 1;
     const uint64_t most = launch_bytes / 3 / units;
-    const uint32_t share = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX; /* pixels per compute
-                                                                             * unit */
+    const uint32_t share = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX; /* pixels per unit */
     struct histogram_shape shape = {
         .group = group_size(cpu ? GROUP_MOST_CPU : GROUP_MOST, device),
         .copies = 1,

@@ -33,8 +33,7 @@ struct decoder {
     pthread_t thread;
     double busy;
     struct picture_waits waits;
-    double pixel_ns;                   /* time per pixel of the last picture decoded while all slots
-                                        * were full */
+    double pixel_ns;                   /* of the last picture decoded while all slots were full */
     struct thumbnail_maker *thumbnail; /* NULL: no thumbnails */
 };
 
@@ -211,8 +210,7 @@ static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t 
         return true;
     }
     *bottom = part.shape.rect.y1;
-    if (rect.x0 == 0 && rect.y0 == 0) /* before the part is submitted, which makes the record
-                                       * readable by others */
+    if (rect.x0 == 0 && rect.y0 == 0) /* before submit makes the record visible to others */
         picture->way = way_of(picture, &part.shape);
     picture_hold(picture);
     staging_submit(staging, &part, picture);

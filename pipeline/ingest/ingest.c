@@ -158,7 +158,7 @@ static enum status add_known(void *context, const struct store_record *record, s
     return listing->add(listing, record->path, record->path_length, &entry, err);
 }
 
-/* Lists what the file has of a source that is not read. */
+/* Lists the file's images of a source that is not read. */
 static enum status list_known(void *context, uint16_t source, struct source_listing *listing,
                               struct error *err)
 {

@@ -44,13 +44,12 @@ struct ingest_few {
     const char *parameters;      /* as in struct content */
     const char *preset;
 };
-#define INGEST_FEW 64 /* fewer images are too few */
+#define INGEST_FEW 64 /* minimum number of images */
 
 struct ingest_config {
     struct walk_options walk;
     struct decode_options decode;
-    struct isolate *isolate; /* decoders in separate processes, opened with the same options; NULL:
-                              * decode in the threads */
+    struct isolate *isolate; /* decoders in separate processes; NULL: decode in the threads */
     struct feature_set features;
     const struct ingest_few *few; /* NULL: features are learned from any number of images */
     struct store_config store;    /* except features, decode_scale and stop, which are set here, and
@@ -77,7 +76,7 @@ struct ingest_config {
      * May be NULL. */
     enum status (*check_count)(void *context, uint64_t files, struct error *err);
     void *check_context;
-    bool allow_removal; /* even if many images of the file are gone */
+    bool allow_removal; /* even if many images of the file were removed */
     /* Replaces values[i] by the sum over all processes that share the walk; NULL: a single
      * process. */
     enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);

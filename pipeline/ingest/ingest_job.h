@@ -10,8 +10,7 @@
 struct ingest_job {
     const struct ingest_config *config;
     struct stop *stop;
-    void (*wake)(void *context); /* wakes all waiting threads of the run, now and later; any
-                                  * thread */
+    void (*wake)(void *context); /* wakes all waiting threads, now and later; any thread */
     void *context;
 
     pthread_mutex_t lock; /* guards the following */

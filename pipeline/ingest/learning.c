@@ -44,8 +44,7 @@ struct learning {
     struct walk *walk;
     const struct feature_set *features;
     uint32_t pictures;             /* wanted */
-    uint32_t each[FEATURE_MAX];    /* maximum number of descriptors per image; 0: not needed by the
-                                    * feature */
+    uint32_t each[FEATURE_MAX];    /* limit on descriptors per image; 0: not needed */
     uint32_t columns[FEATURE_MAX]; /* bytes per descriptor */
     struct budget *budget;
     struct candidates candidates;
@@ -53,8 +52,7 @@ struct learning {
 
     uint32_t *round; /* candidates of a round, by sequence */
 
-    pthread_mutex_t opening; /* held while the next of a round is taken, and opened if order
-                              * matters */
+    pthread_mutex_t opening; /* held while a candidate is taken, and opened if order matters */
     pthread_mutex_t lock;    /* guards the following; taken after `opening` */
     pthread_cond_t ended;
     uint32_t next, in_round, decoded, unreadable;

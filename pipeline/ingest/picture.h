@@ -17,7 +17,7 @@
 
 struct picture;
 
-/* Seconds that a thread has waited: for pictures, and for room. */
+/* Seconds that a thread has waited: for pictures, and for space. */
 struct picture_waits {
     double starved, blocked;
 };
@@ -39,14 +39,11 @@ struct picture {
     char *path;
     uint64_t where;               /* as in walk_item */
     struct blob blob;             /* open if the picture is to be decoded */
-    uint32_t *counters;           /* NULL until the first part is decoded; then valid if
-                                   * `counted` */
+    uint32_t *counters;           /* NULL until the first part is decoded; valid if `counted` */
     uint8_t *thumbnail;           /* referred to by the record, or NULL */
-    uint8_t *pixels_of_thumbnail; /* from a device, in stored orientation, or NULL; under the
-                                   * lock */
+    uint8_t *pixels_of_thumbnail; /* from a device, as stored, or NULL; under the lock */
     bool resumed, unchanged;
-    struct store_record *prior; /* from an earlier run, if its bytes must be compared first; or
-                                 * NULL */
+    struct store_record *prior; /* of an earlier run, if bytes must be compared; or NULL */
     bool compared, differs;     /* comparison done or impossible; bytes differ */
     bool once;      /* its bytes cannot be had again: the blob stays open until it is finished */
     bool dropped;   /* the run ends without it */
@@ -63,8 +60,7 @@ struct picture {
     uint64_t pixels, bytes_read;
     int64_t short_since; /* when the process first lacked resources for it; 0: never */
     atomic_uint holders;
-    pthread_mutex_t lock; /* guards counters, counted, lost, host_only, no_stream: lanes may deliver
-                           * parts in parallel */
+    pthread_mutex_t lock; /* guards counters, counted, lost, host_only, no_stream */
 };
 
 /* A new picture with one holder; NULL: no memory. The sink must outlive it. */

@@ -43,9 +43,9 @@ struct readers {
     pthread_cond_t window_moved;
     struct walk *walk;
     uint64_t window, handed_out;
-    uint64_t limit_items, looked_at; /* items of the walk: after these only what the file has */
+    uint64_t limit_items, looked_at; /* items of the walk; after the limit only those in the file */
     struct picture *again;           /* to be decoded again after a device failed */
-    struct picture *next;     /* of the walk; what the file has before it comes first */
+    struct picture *next;            /* of the walk; images of the file before it come first */
     bool walked;              /* end of the walk */
     struct bytes unseen;      /* a directory that the walk could not read; "": the source's root */
     int unseen_source;        /* -1: none */
@@ -74,7 +74,7 @@ static bool window_is_full(struct readers *readers)
     return readers->store && readers->handed_out >= store_written(readers->store) + readers->window;
 }
 
-/* Looks up what the finished file has of a source that is not read. With the walk's lock. */
+/* Looks up images of the finished file in a source that is not read. With the walk's lock. */
 static enum status look_up_known(struct readers *readers, struct picture *picture,
                                  struct error *err)
 {
@@ -125,7 +125,7 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     return STATUS_OK;
 }
 
-/* Makes a picture of what the file has of an item that the walk could not read. With the walk's
+/* Makes a picture of the file's record of an item that the walk could not read. With the walk's
  * lock. */
 static enum status keep_unseen(struct picture **out, struct readers *readers,
                                const struct store_record *record, struct error *err)
@@ -149,7 +149,7 @@ static enum status keep_unseen(struct picture **out, struct readers *readers,
     return STATUS_OK;
 }
 
-/* Keeps what the file has of it; fails if a feature is added, which needs the image. */
+/* Keeps its record of the file; fails if a feature is added, which needs the image. */
 static enum status check_unseen(struct readers *readers, const struct picture *picture,
                                 struct error *err)
 {
@@ -215,7 +215,7 @@ static enum status begin_unseen(bool *begun, struct readers *readers, struct err
     return bytes_append(&readers->unseen, next->path, all ? 0 : length, err);
 }
 
-/* Looks up what an earlier run has of an item of the walk. With the walk's lock. */
+/* Looks up the earlier run's record of an item of the walk. With the walk's lock. */
 static enum status look_up(struct readers *readers, struct picture *picture, struct error *err)
 {
     struct store_record *record = &picture->record, kept;
@@ -234,8 +234,8 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
                : STATUS_OK;
 }
 
-/* The next picture of the walk, or of what the file has of items that the walk could not read. With
- * the walk's lock. */
+/* The next picture of the walk, or of the file's records of items that the walk could not read.
+ * With the walk's lock. */
 static enum status walk_picture(struct picture **out, struct readers *readers, struct error *err)
 {
     struct picture *picture = NULL;

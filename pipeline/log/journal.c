@@ -81,8 +81,8 @@ struct journal {
 
     pthread_t thread;
     bool started, closing;
-    pthread_cond_t work, done; /* work: for the journal's thread; done: for threads that wait for
-                                * it, or for the writing */
+    pthread_cond_t work, done; /* for the journal's thread; for those that wait for it or for the
+                                * writing */
     uint64_t unsynced;         /* bytes */
     uint64_t wanted, durable;  /* seals requested and done */
     int64_t oldest;            /* when the oldest unsynced record arrived; 0: none */

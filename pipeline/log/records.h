@@ -106,8 +106,7 @@ struct records {
     struct records_block *block;
     uint64_t blocks, rows[2];
     uint64_t bytes;         /* of all logs */
-    uint64_t damaged, torn; /* bytes outside complete blocks: before the last one of each log, and
-                             * after it */
+    uint64_t damaged, torn; /* outside complete blocks: before the last one of each log; after it */
     int64_t written_ns;     /* last write to any log, since 1970 */
 };
 

@@ -21,10 +21,8 @@ struct unfinished {
     uint64_t bytes;                   /* of the logs */
     int64_t written_ns;               /* last write to the logs, since 1970 */
     char *command, *directory;        /* command line and its working directory; NULL: unknown */
-    char *status; /* contents of status.json (ingest/status_file.h) if a process works there, or
-                   * NULL */
-    unsigned ranks, ranks_done; /* for an ingest by several ranks: this is the sum of their parts;
-                                 * else 0 */
+    char *status;               /* status.json (ingest/status_file.h) of a process there, or NULL */
+    unsigned ranks, ranks_done; /* if it is the sum of an ingest's parts; else 0 */
 };
 
 /* Suffix of the directory F.h5.parts with the parts of such an ingest, shard-I-of-N.h5. */

@@ -59,8 +59,8 @@ enum status workdir_sync(const struct workdir *workdir, struct error *err);
  * only excluded others. Accepts NULL. */
 void workdir_release(struct workdir **workdir);
 
-/* Removes the leftovers of a process that was killed after its work was done, when the result was
- * found. A directory that is in use or unfinished stays. */
+/* For callers that found the finished result: removes leftovers of a process that was killed after
+ * its work was done. A directory that is in use or unfinished stays. */
 void workdir_tidy(const char *output);
 
 /* Unlocks; unless `keep`, removes our files and the directory. Accepts NULL. */

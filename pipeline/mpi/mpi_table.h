@@ -36,9 +36,10 @@ struct mpi_table {
     /* The library's name and version, maybe several lines. May be called before `open`. */
     const char *(*library)(void);
     void (*explain)(char *text, size_t size, int code);
-    /* Fails on all processes if one lacks threads or memory, its own included: ready is 0. */
+    /* ready: 0 if the caller lacks memory. Fails on all processes if any lacks threads or
+     * memory. */
     int (*open)(struct mpi_place *place, int ready);
-    /* More ranks than CPUs: waiting yields the CPU. Equal on all processes. */
+    /* More ranks than CPUs: waiting yields the CPU. Must be equal on all processes. */
     void (*set_crowded)(int crowded);
     int (*close)(void);
     void (*abort)(int code); /* ends all processes; does not return */

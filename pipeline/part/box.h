@@ -30,8 +30,7 @@ void box_add_rows(uint16_t *sums, const struct box_row *rows, unsigned row_count
  * from weight[2 * pairs * x] on, most of which are 0 or BOX_UNIT; scale[x] is 1 / their sum. */
 struct box_columns {
     uint32_t to, pairs;
-    uint32_t least;  /* whole columns of a box, or one more; 0: partial columns, or too many for 16
-                      * bits */
+    uint32_t least;  /* whole columns of a box, or one more; 0: partial ones, or over 16 bits */
     uint32_t *first; /* to + 1 */
     uint16_t *weight;
     float *scale;

@@ -28,8 +28,7 @@ struct part_shape {
     uint8_t orientation;    /* EXIF */
     uint32_t width, height; /* of the whole image */
     struct cell_rect rect;  /* the part's pixels */
-    uint32_t overlap; /* columns at the right and rows at the bottom shared with the next part,
-                       * except at the image's edges */
+    uint32_t overlap; /* columns and rows shared with the next part, except at the image's edges */
     uint64_t scaled;  /* 0: pixels as decoded; else a whole image that the host has scaled to this
                       * goal (scale.h) for the one step that scales to it */
     uint32_t stride;  /* RGB: bytes from one row to the next */

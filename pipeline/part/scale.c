@@ -254,7 +254,7 @@ static void add_columns(const struct scaler *scaler)
     }
 }
 
-/* The same, and the means, for any number of pixels. */
+/* Adds columns and computes the means, for any number of pixels. */
 static void divide_columns(const struct scaler *scaler)
 {
     const uint32_t width = scaler->width, scaled = scaler->window.full_width;

@@ -18,7 +18,7 @@
 enum original_state { ORIGINAL_THERE, ORIGINAL_GONE, ORIGINAL_CHANGED };
 
 /* Checks `path` (from locate_image). For a member of an archive only the archive is checked;
- * *member (may be NULL) tells so. If only paths were stored, any regular file counts. Any
+ * sets *member (may be NULL). If only paths were stored, any regular file counts. Any
  * thread. */
 enum original_state original_check(const char *path, const struct result_image *image,
                                    bool *member);

@@ -17,8 +17,7 @@ struct reopen;
 struct reopen_config {
     struct result *result;   /* used by the calling thread only */
     struct workers *workers; /* both must outlive it */
-    uint64_t memory;         /* bytes of decompressed members held at a time; one larger member is
-                              * allowed */
+    uint64_t memory;         /* bytes of decompressed members held at a time, or one larger one */
     struct stop *stop;       /* may be NULL */
 };
 

@@ -19,10 +19,8 @@ struct lane {
     struct chain chain;
     struct slot_shape shape;
     struct slot slot[SLOTS_MAX];
-    unsigned slots_wanted; /* upper limit: slots after the first ones are allocated when all are in
-                            * use */
-    unsigned alike;        /* lanes with equal devices have the same number; 0: no other device is
-                            * equal */
+    unsigned slots_wanted; /* limit: slots after the first are allocated when all are in use */
+    unsigned alike;        /* number of the kind of device; 0: no equal device */
     pthread_t thread, grower;
     bool started, grows;
     bool drained;            /* its thread has nothing left to deliver, or is ending */

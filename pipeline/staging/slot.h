@@ -38,8 +38,7 @@ struct slot {
     cl_int result;     /* of the last command */
     bool watched;      /* `done` will be called */
     uint32_t delivered; /* number of parts; used by the lane thread only */
-    uint32_t zeroed;    /* shared values: rows known to be zero between delivery and the next
-                         * launch; used by the lane thread only */
+    uint32_t zeroed;    /* shared values: rows known to be zero; used by the lane thread only */
     void **picture;     /* [parts]; NULL: cancelled; each written by the part's owner */
     struct slot_array input, values;
     struct slot_array table[STEP_NODES_MAX]; /* per node of the chain */

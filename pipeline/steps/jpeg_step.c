@@ -204,8 +204,7 @@ static void make_test(struct test *test)
             in->payload = PAYLOAD_DCT;
             in->bytes = dct_bytes(&in->dct);
         }
-        if (offset + in->bytes > TEST_BYTES / 2) /* grey images have more bytes of pixels than of
-                                                  * blocks */
+        if (offset + in->bytes > TEST_BYTES / 2) /* grey pixels take more than their blocks */
             break;
         uint8_t *at = test->slot + offset;
         if (in->payload == PAYLOAD_DCT)

@@ -12,8 +12,7 @@
 
 /* Which parts of JPEG decoding run on devices. */
 enum plan_jpeg {
-    PLAN_JPEG_AUTO,         /* CPUs: nothing; GPUs with their own memory: everything; others:
-                             * pixels */
+    PLAN_JPEG_AUTO,         /* CPUs: nothing; GPUs with their own memory: all; others: pixels */
     PLAN_JPEG_HOST,         /* nothing */
     PLAN_JPEG_COEFFICIENTS, /* pixels from coefficients */
     PLAN_JPEG_DEVICE,       /* also coefficients from entropy-coded data */

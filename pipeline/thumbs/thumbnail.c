@@ -112,7 +112,7 @@ static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_
         JSAMPROW row[16];
         const JDIMENSION count = min_u32(16, height - jpeg->next_scanline);
         for (JDIMENSION i = 0; i < count; i++)
-            /* The library's type for constant rows is JSAMPROW, too. */
+            /* The library uses JSAMPROW for constant rows as well. */
             row[i] = (JSAMPROW)(uintptr_t)(pixels + (size_t)(jpeg->next_scanline + i) * width * 3);
         jpeg_write_scanlines(jpeg, row, count);
     }

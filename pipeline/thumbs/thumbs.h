@@ -23,8 +23,7 @@ struct thumbs_config {
     struct result *result; /* used in thumbs_open only */
     uint32_t size;         /* for pictures to be decoded; 0: thumbnail_suitable_size() */
     unsigned threads;      /* at least 1 */
-    uint64_t memory;       /* bytes for decoding; a single picture that needs more is decoded
-                            * alone */
+    uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
     const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
     struct stop *stop;     /* may be NULL */
     /* May be NULL. Called on the calling thread while pictures are decoded, about ten times a

@@ -37,8 +37,8 @@ struct writing {
     struct bytes last;   /* the last path */
 };
 
-/* The path of an item relative to the working directory. Keeps its last `behind` bytes, those after
- * the archive's path. */
+/* The path of an item relative to the working directory. Does not change its last `behind` bytes,
+ * those after the archive's path. */
 static enum status make_path(struct bytes *path, const struct source *source,
                              const struct walk_item *item, size_t behind, struct error *err)
 {

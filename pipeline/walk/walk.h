@@ -143,8 +143,8 @@ bool walk_is_known(const struct walk *walk, uint16_t source);
 bool walk_knows_name(const char *name);
 
 /* Several processes can share one walk: the first opens it with share 0 and passes the others
- * theirs, in order; each of these opens a walk of what it receives. Each `give` call matches one
- * `take` call.
+ * theirs, in order; each of these opens a walk of what it receives. Calls of `give` and `take`
+ * match one to one.
  *
  * walk_divides: the spool has the other shares. Not if the source is a list with the starts of
  * shares: then each process can list its own share quickly. */
