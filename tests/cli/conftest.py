@@ -29,6 +29,17 @@ SEED = int(os.environ.get("CLPIPE_SEED") or 1)
 NOBODY = 65534
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """The mark `variations`: one case stands for all where much has changed."""
+    seen = set()
+    for item in items:
+        if item.get_closest_marker("variations"):
+            if item.function in seen:
+                item.add_marker(pytest.mark.deep)
+            seen.add(item.function)
+
+
 def restore_signals():
     """Programs would ignore or block what the shell, or a build in the background, does."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,

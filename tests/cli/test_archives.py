@@ -72,6 +72,7 @@ KINDS = {"ustar": "tar", "gnu": "tar", "pax": "tar", "gz": "tar.gz", "xz": "txz"
          "zst": "tar.zst", "zip-stored": "zip", "zip-deflated": "ZIP"}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", KINDS)
 def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
     if kind == "zst" and not shutil.which("bsdtar"):
@@ -93,6 +94,7 @@ def test_equals_the_unpacked_files(clpipe, tmp_path, tree, kind):
     assert "nothing new" in again.stdout
 
 
+@pytest.mark.deep
 def test_sources_mix(clpipe, tmp_path, tree):
     """Archives below a directory stand where their members belong, in the archive's own order."""
     put = tmp_path / "all"
@@ -134,6 +136,7 @@ def test_sources_mix(clpipe, tmp_path, tree):
                                                   "all/b.tar/new.png", "all/a/00.png"]
 
 
+@pytest.mark.deep
 def test_an_interrupted_run_goes_on(clpipe, tmp_path, tree):
     for kind in ("gz", "gnu"):
         archive = f"{kind}.{KINDS[kind]}"
@@ -175,6 +178,7 @@ def test_hostile_members(clpipe, tmp_path, tree):
     assert clpipe("verify", "e.h5").returncode == 0
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
 def test_damaged_archives(clpipe, tmp_path, tree, kind):
     """Whatever is damaged: what is intact before it is read, the rest is a failure with a reason."""
@@ -286,6 +290,7 @@ def thumbnails_missing(file, tmp_path):
     return json.loads(result.stdout)["without_thumbnail"], error_lines(result)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
 def test_members_are_decoded_again(clpipe, tmp_path, copies, kind, monkeypatch):
     archive = f"a.{KINDS[kind]}"
@@ -385,6 +390,7 @@ def test_a_table_of_archives(clpipe, tmp_path, tree):
     assert listed == {f"d/{path}": row for path, row in images.items()}
 
 
+@pytest.mark.deep
 def test_entries_of_one_place(clpipe, tmp_path, tree):
     """A zip whose directory counts more entries than can be had."""
     picture = (tree / "green" / "01.jpg").read_bytes()

@@ -60,6 +60,7 @@ def test_devices_without_a_platform(clpipe, tmp_path):
     assert result.returncode == 3 and result.stdout.strip() == "[]"
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("selector", ["no such device", "99", "accelerator of nobody"])
 @pytest.mark.parametrize("command", COMPUTE)
 def test_unknown_device(clpipe, photos, tmp_path, command, selector):
@@ -116,6 +117,7 @@ def test_unreadable_files_are_failures(program, everybody):
     assert "unreadable 1" in result.stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_output_is_a_device_node(clpipe, photos, tmp_path, command):
     for device in ["/dev/null", "/dev/full"]:
@@ -132,6 +134,7 @@ def test_output_is_a_device_node(clpipe, photos, tmp_path, command):
     assert os.listdir(tmp_path / "directory") == []
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("fresh", [[], ["--fresh"]])
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_output_is_somebody_elses(clpipe, photos, tmp_path, command, fresh):
@@ -174,6 +177,7 @@ def test_json_overwrites_nothing(clpipe, photos, tmp_path):
 
 # --- sources --------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_no_images(clpipe, tmp_path, command):
     (tmp_path / "empty").mkdir()
@@ -233,6 +237,7 @@ def test_full_disk(program, small_disk, photos, tmp_path):
     assert run_clpipe("info", "--digest", small_disk / "x.h5").stdout == whole
 
 
+@pytest.mark.deep
 def test_a_result_that_does_not_fit_is_finished_on_another_disk(program, small_disk, photos, tmp_path):
     """The disk has space for the log, or for the result, but not for both: half as much again."""
     features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
@@ -286,6 +291,7 @@ def small_disk_free(place):
     return status.f_bavail * status.f_frsize
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("limit", [0, 4096, 65536, 400000])
 def test_file_size_limit(program, photos, tmp_path, limit):
     """What a full disk does, where nothing can be mounted: every write beyond the limit fails."""

@@ -134,6 +134,7 @@ def test_exact_ranges_in_a_simulator(clpipe, pictures, tmp_path):
     assert digest(clpipe, "simulated.h5") == digest(clpipe, "here.h5")
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not PHOTOS.is_dir(), reason="no photographs beside the project")
 def test_photographs(clpipe, tmp_path):
     small = sorted((PHOTOS / "labelled").rglob("*.jpg"))

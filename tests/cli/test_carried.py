@@ -88,6 +88,7 @@ COMMANDS = [["ingest", "photos", "-o", "x.h5"], ["ingest", "photos", "-o", "x.h5
             ["assign", "y.h5", "x.h5", "--name", "kmeans", "--force"]]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("add", [in_attribute_of_own, in_root_attribute, in_attribute, in_dataset, in_regions,
                                  in_compound, in_vlen, in_virtual])
 def test_what_cannot_be_carried(place, add):
@@ -112,6 +113,7 @@ def test_what_cannot_be_carried(place, add):
         assert ("theirs" in file) == name.startswith("/theirs")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:1] + c[-1:]))
 def test_each_command_refuses(place, command):
     """Before any work; with the option it does its work."""

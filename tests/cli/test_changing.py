@@ -84,6 +84,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("isolated", [[], ["--isolate"]], ids=["", "isolated"])
 @pytest.mark.parametrize("change", list(CHANGES))
 def test_file_that_changes_while_it_is_read(program, drawn, tmp_path, change, isolated):

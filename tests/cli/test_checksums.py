@@ -58,6 +58,7 @@ def lines(result):
     return result.stdout.splitlines() + result.stderr.splitlines()
 
 
+@pytest.mark.deep
 def test_a_bit_of_any_dataset(clpipe, rich, tmp_path):
     rng = random.Random(SEED)
     copy = tmp_path / "copy.h5"
@@ -102,6 +103,7 @@ def test_rows_are_named_by_the_megabyte(clpipe, photos, tmp_path):
     assert clpipe("verify", "f.h5").returncode == 0
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("damaged", ["images/code", "features/clip", "clusters/kmeans/labels",
                                      "neighbours/clip/rows"])
 def test_damage_is_not_passed_on_in_silence(clpipe, tmp_path, damaged):
@@ -170,6 +172,7 @@ def test_content_is_the_root(rich):
         assert file["checksums"].attrs["identity"] == digest(rich).encode()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", (1, 2))
 def test_older_formats_are_refused_by_name(clpipe, tmp_path, number):
     """By every command, with the way out; the file stays as it is."""
@@ -186,6 +189,7 @@ def test_older_formats_are_refused_by_name(clpipe, tmp_path, number):
 
 # --- what others add ----------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_what_others_add_is_no_damage(clpipe, rich, tmp_path):
     copy = tmp_path / "copy.h5"
     shutil.copy(rich, copy)

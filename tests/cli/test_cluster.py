@@ -123,6 +123,7 @@ def photo_rows(photo_file):
         return file["features/rgb_8x8x8"][:]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("metric, space", [(None, roots), ("hellinger", roots),
                                            ("euclidean", numpy.float64), ("cosine", unit)])
 def test_photos_as_scikit_learn(photo_file, photo_rows, tmp_path, metric, space):
@@ -158,6 +159,7 @@ def test_counts_are_euclidean_by_default(photo_file, tmp_path):
     check_against(tmp_path / "own.h5", rows.astype(float), lloyd(rows, rows[5::111]))
 
 
+@pytest.mark.deep
 def test_assign_takes_the_nearest(photo_file, photo_rows, tmp_path):
     for metric, space in (("hellinger", roots), ("cosine", unit)):
         shutil.copy(photo_file, tmp_path / "some.h5")
@@ -200,6 +202,7 @@ def clustered(mixture):
     return directory / "result.h5", report
 
 
+@pytest.mark.deep
 def test_mixture_as_scikit_learn(mixture, clustered):
     _, rows = mixture
     path, report = clustered
@@ -239,6 +242,7 @@ def test_seeds(mixture, tmp_path, init):
     check_consistent(arrays, attributes, rows.astype(float))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random"])
 def test_first_centroids_are_different_rows(mixture, tmp_path, init):
     directory, rows = mixture
@@ -265,6 +269,7 @@ def test_kmeanspp_finds_separate_groups(tmp_path, program):
         assert sorted(report["sizes"]) == sorted(sizes)
 
 
+@pytest.mark.deep
 def test_n_init_keeps_the_best(mixture, tmp_path):
     directory, rows = mixture
     inertia = {}
@@ -278,6 +283,7 @@ def test_n_init_keeps_the_best(mixture, tmp_path):
     check_consistent(*stored(tmp_path / "6a.h5"), rows.astype(float))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("iterations", [0, 1, 2])
 def test_max_iter(mixture, tmp_path, iterations):
     directory, rows = mixture
@@ -334,6 +340,7 @@ def test_the_tolerance_without_tol_is_that_of_scikit_learn(mixture, tmp_path):
     assert json.loads(stored(tmp_path / "mini.h5")[1]["parameters"])["tol"] == 0
 
 
+@pytest.mark.deep
 def test_cosine_mixture(mixture, tmp_path):
     directory, rows = mixture
     cluster(directory / "rows.npy", "-k", 40, "--init", directory / "initial.npy", "--metric",

@@ -58,6 +58,7 @@ def cluster(place, output, *args, env, code=0):
     return result
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("case", CASES)
 def test_same_bits(place, several, tmp_path, case):
     cluster(place, tmp_path / "one.h5", *CASES[case], env=several[1])
@@ -72,6 +73,7 @@ def test_same_bits(place, several, tmp_path, case):
         assert file["clusters/kmeans/inertia_history"].size > 2 or case == "sweep"
 
 
+@pytest.mark.deep
 def test_assign(place, several, tmp_path):
     """Images, since that is what assign takes; the labels are those of the clustering."""
     random = numpy.random.default_rng(5)

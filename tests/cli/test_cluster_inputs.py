@@ -50,6 +50,7 @@ def ask(clpipe):
 
 # --- .npy -----------------------------------------------------------------------------------------
 
+@pytest.mark.variations
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2",
                                    "<u4", "<u8"])
 def test_types(ask, tmp_path, rows, dtype):
@@ -103,6 +104,7 @@ def test_arrays_that_are_no_matrix(ask, tmp_path, rows, make, words):
     nothing_written(tmp_path, "x.npy")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("dtype", ["<f4", ">f8", "<f2", ">i2"])
 def test_column_by_column(ask, tmp_path, dtype):
     """Fortran order gives what C order gives, in pieces and in either byte order."""
@@ -120,6 +122,7 @@ def test_column_by_column(ask, tmp_path, dtype):
     assert found[0] == found[1]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i2", ">i4", ">u8"])
 def test_big_endian(ask, tmp_path, dtype):
     values = numpy.arange(60).reshape(20, 3) ** 2 % 101
@@ -164,6 +167,7 @@ def test_broken_files(ask, tmp_path, rows):
 
 # --- values ---------------------------------------------------------------------------------------
 
+@pytest.mark.variations
 @pytest.mark.parametrize("value, word", [(numpy.nan, "NaN"), (numpy.inf, "infinity"),
                                          (-numpy.inf, "infinity")])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])
@@ -200,6 +204,7 @@ def test_cosine_does_not_care_for_length(ask, tmp_path, rows):
 
 # --- k --------------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_k_and_the_number_of_rows(ask, tmp_path, rows):
     some = rows[:12].astype("f4")
     save(tmp_path / "x.npy", some)
@@ -219,6 +224,7 @@ def test_k_and_the_number_of_rows(ask, tmp_path, rows):
     check_one_error(ask("x.npy", "-k", 2**31 - 1, "--force"), 3, "only 12 rows")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("init", ["kmeans++", "kmeans-parallel", "random", "given"])
 def test_k_and_the_number_of_distinct_rows(ask, tmp_path, rows, init):
     save(tmp_path / "x.npy", numpy.repeat(rows[:9], 30, 0).astype("f4"))
@@ -235,6 +241,7 @@ def test_k_and_the_number_of_distinct_rows(ask, tmp_path, rows, init):
             nothing_written(tmp_path, "x.npy", "initial.npy")
 
 
+@pytest.mark.deep
 def test_empty_clusters_get_rows(ask, tmp_path, rows):
     """Given centroids that nothing is near to."""
     save(tmp_path / "x.npy", rows.astype("f4"))
@@ -280,6 +287,7 @@ def digest_of(values):
     return "rows1-" + whole.hexdigest()[:58]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("threads", [1, 7])
 @pytest.mark.parametrize("columns", [3, 9999])
 def test_content(ask, tmp_path, threads, columns):
@@ -309,6 +317,7 @@ def test_content(ask, tmp_path, threads, columns):
     assert (tmp_path / "r.h5").read_bytes() == before
 
 
+@pytest.mark.deep
 def test_what_vouches_for_rows(ask, tmp_path, rows):
     """Size, time and the documented sample; what they miss, --verify-input finds."""
     values, then = rows.astype("f4"), 1_000_000_000_123_456_789
@@ -346,6 +355,7 @@ def test_what_vouches_for_rows(ask, tmp_path, rows):
 
 # --- HDF5 -----------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_dataset_as_npy(ask, tmp_path, rows):
     """The same rows from a dataset and from .npy, in memory and streamed."""
     save(tmp_path / "x.npy", rows.astype("f8") / 7)

@@ -59,6 +59,7 @@ def made(pictures, tmp_path_factory, program):
     return output
 
 
+@pytest.mark.deep
 def test_identity_depends_on_the_files_alone(clpipe, pictures, made, tmp_path):
     for i, options in enumerate((["--threads", "1"], ["--threads", "5", "--memory", "16M"],
                                  ["--slots", "2", "--slot-size", "64K"], ["--isolate"])):
@@ -93,6 +94,7 @@ def test_documented_identity_covers_codebooks_and_presets(clpipe, pictures, made
     assert identity(tmp_path / "p.h5") == digest(tmp_path / "p.h5")
 
 
+@pytest.mark.deep
 def test_a_killed_run_goes_on_with_what_it_has_learned(pictures, made, tmp_path, program):
     """SIGKILL between the codebooks and the end; then there are further pictures, from which others
     would be learned."""
@@ -219,6 +221,7 @@ def murmur3(data):
     return (h1 + h2) & mask, (h1 + 2 * h2) & mask
 
 
+@pytest.mark.deep
 def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path):
     """The codebook of a sample of 7 is that of a directory of only these 7; what cannot be decoded is
     passed over, and a name that promises no image comes last."""
@@ -237,6 +240,7 @@ def test_the_sample_is_chosen_by_the_documented_rule(clpipe, pictures, tmp_path)
         assert codebooks(tmp_path / f"{sample}.h5") == codebooks(tmp_path / f"only{sample}.h5")
 
 
+@pytest.mark.deep
 def test_what_is_wrong_with_a_codebook_is_said(clpipe, pictures, made, tmp_path):
     def refused(spec, code, *parts):
         check_one_error(clpipe("ingest", pictures, "-o", "no.h5", "--feature", spec), code, *parts)
@@ -308,6 +312,7 @@ def preset_of(path):
         return json.loads(file.attrs["preset"]), sorted(file["features"])
 
 
+@pytest.mark.deep
 def test_presets(clpipe, pictures, tmp_path):
     (tmp_path / "none").mkdir()
     for name, features in ("color", ["hsv"]), ("fast", ["dct", "hog", "oplbp"]):
@@ -331,6 +336,7 @@ def test_presets(clpipe, pictures, tmp_path):
                     2, "cannot be combined")
 
 
+@pytest.mark.deep
 def test_preset_of_flat_pictures(clpipe, tmp_path):
     """By default, of 70 pictures with one descriptor: rows that are alike, which cluster says."""
     (tmp_path / "in").mkdir()
@@ -348,6 +354,7 @@ def test_preset_of_flat_pictures(clpipe, tmp_path):
     ok(clpipe("cluster", "x.h5", "-k", "1", "--pca", "0"))
 
 
+@pytest.mark.deep
 def test_few_pictures_have_presets_without_codebooks(clpipe, tmp_path):
     draw(tmp_path / "in", 0, 63)
     few = ok(clpipe("ingest", "in", "-o", "few.h5", "--preset", "best"))

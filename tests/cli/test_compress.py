@@ -76,6 +76,7 @@ def test_same_content(place):
     assert {f["name"]: f["stored_bytes"] for f in info["features"]}["wide"] < 13 * 81920 * 4 / 10
 
 
+@pytest.mark.deep
 def test_commands_agree(place):
     def both(*args):
         plain, packed = (clpipe(*[arg.format(file) for arg in args]) for file in ("plain", "packed"))
@@ -101,6 +102,7 @@ def test_commands_agree(place):
         assert numpy.array_equal(packed.feature("many"), plain.feature("many"))
 
 
+@pytest.mark.deep
 def test_updates_keep_it(place):
     clpipe("cluster", "packed.h5", "-k", "3", "--feature", "many")
     shutil.copy("p/red/03.jpg", "p/blue/03.jpg")
@@ -124,6 +126,7 @@ def test_updates_keep_it(place):
     assert os.stat("new.h5").st_ino == before.st_ino
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", ["float16", "uint8"])
 def test_stored_types(place, kind):
     for output, *options in ("x.h5",), ("y.h5", "--compress"):
@@ -135,6 +138,7 @@ def test_stored_types(place, kind):
     assert digest("x.h5") == digest("y.h5")
 
 
+@pytest.mark.deep
 def test_merge(place):
     for part, name in enumerate(("red", "green", "blue")):
         clpipe("ingest", f"p/{name}", "-o", f"{name}.h5", *FEATURES,
@@ -179,6 +183,7 @@ def test_no_rows(place):
     assert is_compressed("z.h5")
 
 
+@pytest.mark.deep
 def test_full_disk_while_building(place):
     """The log fits, the file does not: one line, and the same command finishes."""
     command = ["ingest", "p", "--compress", "--feature=gray:bins=9", "-o"]
@@ -210,6 +215,7 @@ def damage(path):
     return rows
 
 
+@pytest.mark.deep
 def test_a_damaged_chunk(place):
     """Its row, and that of the same piece of at most 1 MiB, are lost; all others are saved."""
     rows = damage("packed.h5")
@@ -234,6 +240,7 @@ def test_a_damaged_chunk_beside_other_damage(place):
         assert numpy.array_equal(file["features/wide"][:], numpy.delete(rows, [7, 8, 9], 0))
 
 
+@pytest.mark.deep
 def test_what_was_made_of_a_damaged_chunk(place):
     """verify goes on behind it."""
     clpipe("cluster", "packed.h5", "-k", "2", "--feature", "wide", "--name", "groups")

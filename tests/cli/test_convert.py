@@ -127,6 +127,7 @@ def test_merged_with_its_parts(clpipe, photos3, two):
     assert digest(two / "three" / "again.h5") == digest(two / "copied.h5")
 
 
+@pytest.mark.deep
 def test_refused(clpipe, two):
     """And nothing is left behind."""
     (two / "notes.txt").write_text("words")

@@ -110,6 +110,7 @@ def test_a_device_fails(clpipe, album, two, tmp_path, call):
     assert failed > 0
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("call", ("context", "queue", "buffer", "build", "kernel", "launch",
                                   "transfer", "flush", "event"))
 def test_all_devices_fail(clpipe, album, two, tmp_path, call):
@@ -124,6 +125,7 @@ def test_all_devices_fail(clpipe, album, two, tmp_path, call):
     assert not (tmp_path / "x.h5").exists()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("call", ("queue", "buffer", "build", "kernel"))
 def test_one_that_cannot_be_opened_is_passed_over(clpipe, album, two, tmp_path, call):
     if not FAULTS.exists():

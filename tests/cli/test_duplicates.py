@@ -287,6 +287,7 @@ ALIKE = {"pages": [page(i) for i in range(5)], "forms": [page(9, i) for i in ran
          "walls": [wall(i) for i in range(5)], "mugs": [mug(c) for c in COLOURS]}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ALIKE)
 def test_much_alike_is_no_copy(tmp_path, kind):
     """Different ones are in no group; a copy is in the group of its own original."""
@@ -339,6 +340,7 @@ def invoice(seed, other=None):
     return image
 
 
+@pytest.mark.deep
 def test_one_other_digit_is_not_listed(tmp_path):
     """However the page is copied, a copy with another digit is nothing that can go; one without is."""
     copies = {
@@ -368,6 +370,7 @@ def test_a_grey_thing_is_no_copy_of_a_coloured_one(tmp_path):
     assert paths(table(ingest(directory))) == []
 
 
+@pytest.mark.deep
 def test_grey_copies_of_things_in_other_colours(tmp_path):
     """Each belongs to its own thing, and to no other, though the things are much as bright."""
     directory = tmp_path / "things"

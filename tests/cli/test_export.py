@@ -300,6 +300,7 @@ def check_tree(tree, photos, result, name="kmeans"):
     return [tree / entry for entry in entries]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("link", ["symlink", "hard", "copy"])
 def test_tree(clpipe, tmp_path, sorted_photos, link):
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree", "--link", link)
@@ -331,6 +332,7 @@ def test_a_tree_moves_with_its_images(clpipe, tmp_path, sorted_photos):
                    tmp_path / "moved" / "r.h5")
 
 
+@pytest.mark.deep
 def test_a_tree_replaces_itself(clpipe, tmp_path, sorted_photos):
     tree, photos, r = tmp_path / "tree", tmp_path / "photos", tmp_path / "r.h5"
     ask = ["export", "r.h5", "--what", "tree", "--to", "tree"]
@@ -441,6 +443,7 @@ def check_odd_tree(tree, photos):
     assert {str(entry.relative_to(tree)) for entry in tree.glob("*/*")} == made
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("link", ["symlink", "copy"])
 def test_a_tree_of_odd_names(clpipe, tmp_path, oddly_named, link):
     result = clpipe("export", "r.h5", "--what", "tree", "--to", "tree", "--link", link)
@@ -455,6 +458,7 @@ int linkat(int a, const char *b, int c, const char *d, int e) { (void)a, (void)b
 """
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("why", ["EPERM", "EOPNOTSUPP", "ENOSYS"])
 def test_a_tree_where_links_are_impossible(clpipe, tmp_path, sorted_photos, why):
     """As on FAT, exFAT and many network file systems; a copy is what can be made there."""
@@ -554,6 +558,7 @@ def test_info_digest(clpipe, finished):
         result.stdout.strip()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("content", [b"a photograph", b"{}", b"path,source\n", b"\x93NUMPY"])
 def test_files_are_replaced_on_request(clpipe, finished, tmp_path, content):
     ask = ["export", finished, "--what", "labels", "--name", "kmeans"]
@@ -565,6 +570,7 @@ def test_files_are_replaced_on_request(clpipe, finished, tmp_path, content):
         assert (tmp_path / name).read_bytes() != content
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("what", ["labels", "images", "failures", "features"])
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl", "t.npy", "t.txt"])
 def test_the_extension_is_the_format(clpipe, finished, tmp_path, what, name):

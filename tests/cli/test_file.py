@@ -126,6 +126,7 @@ def test_oldest_form_without_times(finished):
     assert (stored.reshape(rows.shape) == rows).all()
 
 
+@pytest.mark.deep
 def test_identity_as_documented(clpipe, finished, photos, tmp_path, identity):
     assert identity(finished) == digest(finished)
     with h5py.File(finished, "r") as f:
@@ -155,6 +156,7 @@ def move_a_label(f):
     labels[0] = (labels[0] + 1) % 3
 
 
+@pytest.mark.deep
 def test_identity_sees_every_change(finished, tmp_path, identity):
     copy = tmp_path / "copy.h5"
     for change in (move_a_label,

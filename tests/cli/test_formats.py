@@ -50,6 +50,7 @@ def test_every_format_is_told_by_its_content(table, tmp_path):
                                 r"clpipe has no decoder for .+", row["notes"])
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("brands, name", [
     (b"mif1heic", "heif"), (b"mif2mif1heic", "heif"), (b"mif1avif", "avif"), (b"msf1", "heif"),
     (b"avisavif", "avif"), (b"isommp41", None), (b"qt  ", None)])

@@ -55,6 +55,7 @@ def converted(path):
     return numpy.asarray(Image.open(png))
 
 
+@pytest.mark.deep
 def test_pixels(encode, tmp_path):
     wanted = {}
     for name, pixels, options in (("lossless", RGB, LOSSLESS), ("lossy", SMOOTH, ("-q", "80"))):
@@ -130,6 +131,7 @@ def with_size(data, old, new):
     return data.replace(before, after)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_rotation(encode, tmp_path, turns):
     """The container turns the picture, against the clock, once: wherever the size stands in its list, and
@@ -151,6 +153,7 @@ def test_rotation(encode, tmp_path, turns):
     check(found, dict.fromkeys(found, numpy.rot90(plain, turns)))
 
 
+@pytest.mark.deep
 def test_crop_before_the_size(encode, tmp_path):
     pixels = RGB[:, :32]
     data = encode("plain", pixels, *LOSSLESS).read_bytes()
@@ -162,6 +165,7 @@ def test_crop_before_the_size(encode, tmp_path):
     assert found["first"].shape == (6, 10, 3) and (found["first"] == found["last"]).all()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("bits", ["8", "10"])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -179,6 +183,7 @@ def test_mirror(encode, tmp_path, bits, axis, turns):
     check(found, dict.fromkeys(found, plain[::-1] if axis == 0 else plain[:, ::-1]))
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("bits", [8, 10])
 @pytest.mark.parametrize("full", [0, 1])
 def test_grey_of_limited_range(encode, tmp_path, full, bits):

@@ -49,6 +49,7 @@ def converted(path, mode="RGB"):
     return numpy.asarray(Image.open(png).convert(mode))
 
 
+@pytest.mark.deep
 def test_lossless(encode, tmp_path):
     deep = RANDOM.integers(0, 65536, (HEIGHT, WIDTH, 3), dtype="uint16")
     rgba = numpy.dstack([RGB, ALPHA])
@@ -95,6 +96,7 @@ def test_first_frame(encode, tmp_path):
     check(decoded(tmp_path), {path.name: RGB})
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_orientation(encode, tmp_path, orientation):
     exif = Image.Exif()

@@ -152,6 +152,7 @@ def test_gif_cut_and_false(tmp_path):
 
 # --- WebP -----------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_webp_pixels(tmp_path):
     """Lossless pixels are those that were written, lossy ones those that Pillow reads."""
     rgba = numpy.dstack([RGB, ALPHA])
@@ -179,6 +180,7 @@ def test_webp_pixels(tmp_path):
     check(decoded(tmp_path, "--memory", "16M"), wanted)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_webp_orientation(tmp_path, orientation):
     exif = Image.Exif()
@@ -294,6 +296,7 @@ def test_tiff_samples(tmp_path):
               {name: wanted[name]})
 
 
+@pytest.mark.deep
 def test_tiff_tiles(tmp_path):
     """Tiles that the picture does not fill, of one and of several planes."""
     height, width = 20, 37

@@ -117,6 +117,7 @@ def test_bmp_skips(tmp_path, program):
     check(decoded(tmp_path), {"skips.bmp": PALETTE[picture]})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("alpha, background", [("black", 0), ("drop", None)])
 def test_alpha(tmp_path, program, alpha, background):
     samples = RANDOM.integers(0, 256, (HEIGHT, WIDTH, 4), dtype="uint8")

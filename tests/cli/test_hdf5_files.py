@@ -50,6 +50,7 @@ def with_unknown_filter(path, rows, name="m", plain=0):
             dataset.write_direct_chunk((i, 0), chunk.tobytes(), filter_mask=int(i // 5 < plain))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("plain", [0, 2])
 def test_filter_that_is_missing(clpipe, finished, tmp_path, rows, plain):
     with_unknown_filter(tmp_path / "x.h5", rows, plain=plain)
@@ -87,6 +88,7 @@ def virtual(path, rows, sources, name="m", each=None):
         file.create_virtual_dataset(name, layout)
 
 
+@pytest.mark.deep
 def test_virtual_datasets(ask, clpipe, finished, tmp_path, rows):
     """Without all that they show they are refused; HDF5 gives zeros."""
     os.mkdir(tmp_path / "d")

@@ -144,6 +144,7 @@ def png(samples, kind, depth, icc, *chunks):
             png_chunk(b"IEND", b""))
 
 
+@pytest.mark.deep
 def test_png(tmp_path):
     deep = RANDOM.integers(0, 65536, (HEIGHT, WIDTH, 3), dtype="uint16")
     colours = RANDOM.integers(0, 256, (256, 3), dtype="uint8")
@@ -366,6 +367,7 @@ def test_segments_do_not_fill_memory(tmp_path):
 
 # --- the choice -----------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_identity(clpipe, tmp_path):
     """Part of the parameters: a mix is refused, threads and isolation change nothing."""
     source = tmp_path / "in"

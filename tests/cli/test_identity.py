@@ -117,6 +117,7 @@ def test_packed_words_are_for_channels(clpipe, album, tmp_path):
                     "--histogram-variant best", "private, local, replicated")
 
 
+@pytest.mark.deep
 def test_clusters_of_any_threads_and_memory(clpipe, expected, tmp_path):
     digests = set()
     for number, options in enumerate((["--threads", 1], ["--threads", 7], ["--memory", "16M"])):
@@ -244,6 +245,7 @@ def test_sources_follow_each_other_as_given(clpipe, album, expected, tmp_path):
 
 # --- other devices ------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_several_devices_at_once(clpipe, album, expected, tmp_path):
     """PoCL gives as many devices of the CPU as it is asked for."""
     for name in ("pthread", "cpu"):

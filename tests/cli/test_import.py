@@ -420,6 +420,7 @@ def test_like_any_feature(clpipe, file, tmp_path):
     assert clpipe("assign", "r.h5", file, "--feature", "x").returncode in (0, 2)
     assert clpipe("verify", file).returncode == 0
 
+@pytest.mark.deep
 def test_assign_by_the_name(clpipe, file, tmp_path):
     """Nothing else says which model made the vectors."""
     random = numpy.random.default_rng(8)

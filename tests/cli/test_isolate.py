@@ -159,6 +159,7 @@ def wait_until_gone(pids):
 
 # --- the same as without --------------------------------------------------------------------------
 
+@pytest.mark.variations
 @pytest.mark.parametrize("options", [["--threads", 1], ["--threads", 3],
                                      ["--memory", "16M", "--threads", 2]])
 def test_identity(clpipe, mixed, tmp_path, options):
@@ -170,6 +171,7 @@ def test_identity(clpipe, mixed, tmp_path, options):
     assert report(tmp_path)["bytes_read"] > 0
 
 
+@pytest.mark.deep
 def test_every_format(clpipe, tmp_path):
     """The seeds of the fuzz targets are pictures of every kind, most of them whole."""
     sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
@@ -261,6 +263,7 @@ def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
     assert "signal 11" in failures(clpipe, "a.h5")["05-201.png"][1]
 
 
+@pytest.mark.deep
 def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
     """Files that a decoder is given together: each crash costs its own file, whatever comes before
     and after it, and what is large in between."""

@@ -65,6 +65,7 @@ def test_one_name_however_written(photos, tmp_path):
     check_one_error(result, 2, "a different")
 
 
+@pytest.mark.deep
 def test_taken_up_by_the_rest(photos, tmp_path):
     """info, assign, update and verify know what the clusters were made of."""
     names = draw_photos(tmp_path / "photos", 40)

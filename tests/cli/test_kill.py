@@ -383,6 +383,7 @@ SLOW_READ = """
 """
 
 
+@pytest.mark.deep
 def test_stop_while_a_picture_takes_long(whole, tmp_path):
     """It is left for the next run; those behind it, which were done meanwhile, are not."""
     import numpy

@@ -72,6 +72,7 @@ def test_as_numpy(place, tmp_path):
     assert run_clpipe("verify", "x.h5", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_split(tmp_path, metric):
     """Each of the clusters is clustered by itself, with as many centroids as it has different rows at most,
@@ -129,6 +130,7 @@ def test_a_level_is_a_clustering_of_the_centroids_below(place, tmp_path, metric)
     assert attributes["metric"] == metric and attributes["iterations"] == of_alone["iterations"]
 
 
+@pytest.mark.deep
 def test_opposite_rows_under_cosine(tmp_path):
     """A mean of zero is no centroid: the earlier one stays, and has a direction at every level."""
     rows = numpy.concatenate([numpy.eye(8), -numpy.eye(8)]).astype("f4")
@@ -166,6 +168,7 @@ def way(request, place):
     return place, arguments, digest(place / output)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("options", [("--threads", 1), ("--threads", 7), ("--memory", "1M"),
                                      ("--memory", "1M", "--device-memory", "64K", "--threads", 2)],
                          ids=lambda options: " ".join(map(str, options)))
@@ -177,6 +180,7 @@ def test_same_bits(way, options):
     (place / "other.h5").unlink()
 
 
+@pytest.mark.variations
 def test_killed(way):
     """At moments all over the run: whatever is taken up, the result is the same."""
     place, arguments, wanted = way
@@ -210,6 +214,7 @@ def file(program, tmp_path):
     return tmp_path / "f.h5"
 
 
+@pytest.mark.deep
 def test_update_labels_new_rows_at_every_level(file, tmp_path):
     before = tree(file)
     for i in range(3):
@@ -280,6 +285,7 @@ def test_stands_for_its_levels(file, tmp_path):
     assert "level 3, the coarsest" in run_clpipe("info", "f.h5", cwd=tmp_path).stdout
 
 
+@pytest.mark.deep
 def test_levels_go_together(file, tmp_path):
     check_one_error(run_clpipe("cluster", "f.h5", "-k", 2, "--name", "kmeans-2", "--force", cwd=tmp_path), 2,
                     "/clusters/kmeans-2", "is a level of /clusters/kmeans")
@@ -319,6 +325,7 @@ def test_wrong_options(place, words, says):
     check_one_error(run_clpipe("cluster", "rows.npy", *words, "-o", "wrong.h5", cwd=place), 2, says)
 
 
+@pytest.mark.deep
 def test_resampled(place, tmp_path):
     """The N rows nearest to each centroid are clustered with the next seed, and all rows go to the result."""
     rows = numpy.load(place / "rows.npy")

@@ -80,6 +80,7 @@ def test_is_one_ingest_of_everything(clpipe, place, way):
                            {"images/path", "images/source", "images/sources", "images/directories"} | {"thumbnails/data"})
 
 
+@pytest.mark.deep
 @WAYS
 def test_every_command_takes_it(clpipe, place, way):
     """What they say of the merged file is what they say of one ingest; what they store, too."""
@@ -265,6 +266,7 @@ def test_several_files_as_one(clpipe, place):
     check_one_error(clpipe("export", "a.h5", "b.h5", "--what", "labels", cwd=place), 3, "a.h5 (and 1 more)")
 
 
+@pytest.mark.deep
 def test_updates(clpipe, place):
     """What shows other files has no rows of its own to update; a copy has."""
     ok(clpipe("merge", "a.h5", "b.h5", "-o", "m.h5", cwd=place))
@@ -279,6 +281,7 @@ def test_updates(clpipe, place):
     assert digest(place / "all.h5") == digest(place / "copy.h5")
 
 
+@pytest.mark.deep
 @WAYS
 def test_killed_at_any_time(clpipe, place, way):
     """Nothing half-written has the final name, and the next run leaves nothing else behind."""

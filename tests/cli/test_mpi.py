@@ -190,6 +190,7 @@ def test_one_rank_is_stopped(mpirun, place, tmp_path):
     assert (tmp_path / STATE).exists()
 
 
+@pytest.mark.variations
 def test_one_clear_line(mpirun, place, tmp_path):
     """Errors are told once; a module for another MPI than the launcher's is refused."""
     result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 2100, "-o", "x.h5"),
@@ -277,6 +278,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.deep
 def test_started_by_a_rank(mpirun, place, tmp_path):
     """An MPI program starts the command: it cannot join, and says so; others work as they do alone."""
     compiler = shutil.which(f"mpicc.{mpirun.mpi}") or shutil.which("mpicc")
@@ -297,6 +299,7 @@ def test_started_by_a_rank(mpirun, place, tmp_path):
     assert result.returncode == 0 and len(result.stdout.split()) == 1, result.stderr
 
 
+@pytest.mark.deep
 def test_commands_that_do_not_share(photos, tmp_path):
     """All of a launcher's are refused, of which the first says why; not those of its scripts, and those with --mpi off;
     neither those that each machine is asked for."""
@@ -396,6 +399,7 @@ int MPI_Comm_split(MPI_Comm all, int color, int key, MPI_Comm *out)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("source, words", [
     pytest.param(NO_THREADS, "does not provide MPI_THREAD_FUNNELED", id="threads"),
     pytest.param(NO_GROUP, "the ranks cannot reach each other any more", id="group")])
@@ -543,6 +547,7 @@ def test_ingest_stopped(mpirun, many, tmp_path):
     assert digest(tmp_path / "all.h5") == whole
 
 
+@pytest.mark.deep
 def test_info_of_an_unfinished_ingest(mpirun, photos, tmp_path):
     """Stopped by a picture that fails in one rank, by a merge that was not reached, and of another number of ranks."""
     shutil.copytree(photos, tmp_path / "t")
@@ -575,6 +580,7 @@ def test_info_of_an_unfinished_ingest(mpirun, photos, tmp_path):
     assert info().returncode == 2 and "there is no file all.h5" in info().stderr
 
 
+@pytest.mark.variations
 def test_ingest_stopped_while_rank_0_lists(mpirun, tmp_path):
     """Rank 1 is asked to stop while rank 0 waits for a list that is not at its end."""
     os.mkfifo(tmp_path / "list")
@@ -589,6 +595,7 @@ def test_ingest_stopped_while_rank_0_lists(mpirun, tmp_path):
     assert process.returncode == 4 and output.count("run the same command again to resume") == 1, output
 
 
+@pytest.mark.deep
 def test_ingest_of_nothing(mpirun, tmp_path):
     (tmp_path / "t").mkdir()
     result = mpirun(2, "ingest", "t", "-o", "all.h5", "--shard", "mpi", *INGEST, cwd=tmp_path, code=3)

@@ -116,6 +116,7 @@ def test_blur_of_a_picture(program, tmp_path, simulator):
         assert (numpy.asarray(Image.open(tmp_path / f"blurred_{i}.bmp")) == wanted).all()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("orientation", [2, 3, 4, 5, 7, 8])
 def test_pictures_are_written_upright(clpipe, tmp_path, orientation):
     path = draw(tmp_path / "turned.png", 5, 9, orientation)

@@ -68,6 +68,7 @@ def wanted(network, path, crop, unit):
     return (row.astype("f8") / numpy.sqrt(length)).astype("f4") if unit and length > 0 else row
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("options, crop, unit", [
     (",fit=squash", 0, True), (",crop=0.875", 875, True), (",fit=squash,normalize=none", 0, False)])
 def test_rows(place, options, crop, unit):
@@ -79,6 +80,7 @@ def test_rows(place, options, crop, unit):
     assert run_clpipe("verify", "x.h5").returncode == 0
 
 
+@pytest.mark.deep
 def test_one_identity(place):
     feature = ["--feature", "net:model=models/small.net"]
     assert run_clpipe("ingest", "p", "-o", "one.h5", *feature, "--max-time", 0).returncode == 4  # and resumed below

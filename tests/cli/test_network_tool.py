@@ -40,6 +40,7 @@ GRAPHS = {"squeezing": network_graphs.squeezing,
           "resnet-plain": lambda: network_graphs.resnet(side=40, blocks=(2, 1), bottleneck=False)}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs_in_numpy_and_c(tmp_path, name):
     data = fold(GRAPHS[name]())

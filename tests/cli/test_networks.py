@@ -226,6 +226,7 @@ def test_random_networks_on_devices(tmp_path):
         check_network(tmp_path, network, pictures_for(network, seed), engines)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("batch", range(3))
 def test_random_networks(tmp_path, batch):
     for seed in range(SEED * 1000 + batch * 8, SEED * 1000 + batch * 8 + 8):

@@ -294,6 +294,7 @@ def begin_work(shim, args, place, locks):
     return process
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("locks", ["none", "free"])
 def test_two_at_once(shim, work, tmp_path, locks):
     """Each has a log of its own: the first ends at its next sync, and nothing that it has synced is done again."""
@@ -332,6 +333,7 @@ def test_taken_over_in_the_middle(shim, work, tmp_path, done):
     assert os.listdir(tmp_path) == ["x.h5"]
 
 
+@pytest.mark.deep
 def test_resumed_three_times(work, tmp_path):
     """Each run that is killed leaves a log; the last one takes over what is in all of them."""
     args, whole = work

@@ -95,6 +95,7 @@ def test_rankings_have_components_of_their_own(place, tmp_path):
     assert plain != "" and plain.splitlines()[1:] != answers[0].splitlines()[1:6]
 
 
+@pytest.mark.deep
 def test_pictures_assign_and_update(place, tmp_path):
     path = shutil.copy(place / "x.h5", tmp_path / "x.h5")
     shutil.copytree(place / "photos", tmp_path / "photos")

@@ -97,6 +97,7 @@ def test_center_alone(file, tmp_path):
     assert run_clpipe("verify", path).returncode == 0
 
 
+@pytest.mark.deep
 def test_assign_update_rename_and_remove(file, tmp_path):
     path = shutil.copy(file, tmp_path / "x.h5")
     shutil.copytree(file.parent / "photos", tmp_path / "photos")

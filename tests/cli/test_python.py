@@ -198,6 +198,7 @@ def test_without_codes(file):
 
 # --- writing ---------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_write_feature(file):
     rows = numpy.random.default_rng(1).normal(size=(13, 7))
     package.write_feature(file, "x", rows)
@@ -313,6 +314,7 @@ def test_neighbours(pandas, file):
         assert not (frame["row"] == frame["neighbour"]).any()
 
 
+@pytest.mark.deep
 def test_names_that_are_not_utf8(pandas, photos, tmp_path):
     """In every table, whatever pandas makes of text."""
     os.makedirs(tmp_path / "p")

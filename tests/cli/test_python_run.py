@@ -86,6 +86,7 @@ def test_defaults(command):
                 assert (choice if choice.isdigit() else repr(choice)) in str(parameters[word(name)].annotation).replace('"', "'")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options(command, tmp_path, monkeypatch):
     """Every option reaches the program under its name, with its value."""
@@ -244,6 +245,7 @@ def test_doctests(finished, tmp_path, monkeypatch):
         assert result.failed == 0 and (result.attempted or name != "_run")
 
 
+@pytest.mark.deep
 def test_datasets(photos, tmp_path):
     """Rows and pictures as tensors, in the processes of a loader, too."""
     torch = pytest.importorskip("torch")

@@ -190,6 +190,7 @@ def test_images_are_not_compared_by_it(flagged):
     assert json.loads(clustered.stdout)["feature"] == "rgb_256"
 
 
+@pytest.mark.deep
 def test_outliers_by_stored_neighbours(tmp_path):
     (tmp_path / "p").mkdir()
     for i in range(12):

@@ -56,6 +56,7 @@ def check(name, directory, large, kept):
     assert far <= 1e-6 * abs(space).max() + 7e-46
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("name", matrices.NAMES)
 def test_as_a_plain_lloyd(name, tmp_path, program):
     check(name, tmp_path, False, numpy.float64)

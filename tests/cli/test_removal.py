@@ -103,6 +103,7 @@ def test_followed_links_to_directories(place):
     removes_copies_only(place / "g.h5", place / "l", place / "p", expect=[])
 
 
+@pytest.mark.deep
 def test_a_directory_and_its_parent(place):
     shutil.copy(place / "p" / "z" / "1.png", place / "p" / "z" / "2.png")
     os.symlink("p", place / "link")
@@ -195,6 +196,7 @@ def test_relative_sources_in_another_directory(tmp_path):
     assert len(contents(tmp_path / "one")) == 1
 
 
+@pytest.mark.deep
 def test_members_of_archives(place):
     """In a list of their own; a file stays whatever an archive has."""
     p = place / "p"
@@ -237,6 +239,7 @@ def chain(directory):
     return file
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("keep", ["best", "first", "newest"])
 def test_each_is_a_copy_of_what_is_kept(tmp_path, keep):
     directory = tmp_path / "p"
@@ -268,6 +271,7 @@ def test_codes_alone_prove_nothing(tmp_path):
     assert [Path(path).name for path in paths] == ["c.png"] and "no proven copy" in said
 
 
+@pytest.mark.deep
 def test_more_than_the_picture_that_is_compared(tmp_path):
     """Animations and pages: the rest of them is in no other file."""
     from PIL import features
@@ -359,6 +363,7 @@ def test_a_directory_that_is_mounted_twice(place, unmounts):
     removes_copies_only(place / "f.h5", place / "l", place / "p", place / "again", expect=[])
 
 
+@pytest.mark.deep
 def test_file_systems_without_inode_numbers(place, unmounts):
     """By FUSE: two copies in one mount are two; one in it and one beside it may be one, and so may two in
     two mounts, or in one that is mounted twice."""

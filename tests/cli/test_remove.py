@@ -55,6 +55,7 @@ def all_datasets(group):
     return found
 
 
+@pytest.mark.deep
 def test_add_and_remove_leaves_the_same_file(clpipe, file, tmp_path):
     """Feature, clusterings (one chosen from a range, which has more groups) and their scales."""
     assert clpipe("remove", file, "kmeans").returncode == 0

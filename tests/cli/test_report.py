@@ -970,6 +970,7 @@ def test_json(finished, clpipe, tmp_path):
 
 # --- run ----------------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_run_makes_the_report_unless_told(photos, clpipe, tmp_path):
     made = clpipe("run", photos, "-k", 3, "-o", "f.h5")
     assert made.returncode == 0, made.stderr

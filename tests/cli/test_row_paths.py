@@ -57,6 +57,7 @@ def test_same_clusters_as_without(clpipe, matrix, tmp_path):
                 named["clusters/kmeans"][part][:].tobytes()
 
 
+@pytest.mark.deep
 def test_further_clusterings(clpipe, matrix, tmp_path):
     first = ("cluster", "m.npy", "--paths", "paths.txt", "-k", 3, "-o", "r.h5")
     assert clpipe(*first).returncode == 0

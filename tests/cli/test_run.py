@@ -116,6 +116,7 @@ def n_init_of(path, name="kmeans"):
         return json.loads(file[f"clusters/{name}"].attrs["parameters"])["n_init"]
 
 
+@pytest.mark.deep
 def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
     """And `cluster` does not."""
     result = clpipe("run", photos, "-k", 3, "--json", "-")
@@ -160,6 +161,7 @@ def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
     assert "tries each k" not in result.stdout
 
 
+@pytest.mark.deep
 def test_default_k_fits_a_small_directory(clpipe, tmp_path):
     draw_photos(tmp_path / "few", 3)  # and a copy of one of them
     result = clpipe("run", "few")
@@ -293,6 +295,7 @@ def test_a_preset_for_a_file_that_began_with_few_images(clpipe, tmp_path):
     assert again.returncode == 0 and "nothing new" in again.stdout and "up to date" in again.stdout
 
 
+@pytest.mark.deep
 def test_more_clusters_than_files(clpipe, photos, tmp_path):
     """Before the work."""
     for k in (500, "2:500"):
@@ -429,6 +432,7 @@ def test_strict(clpipe, mixed, tmp_path):
     assert result.returncode == 1 and re.search(r"unchanged +\d+ already in the file", result.stdout), result.stdout
 
 
+@pytest.mark.deep
 def test_parameters_and_command_are_recorded(clpipe, photos, tmp_path):
     result = clpipe("ingest", photos, "-o", "x.h5", "--feature", "a=gray:bins=10", "--feature",
                     "rgb:bins=8x8x8,grid=2x2", "--normalize=hellinger", "--exclude", "*b c*",
@@ -505,6 +509,7 @@ def test_cluster_npy(clpipe, tmp_path, mixture):
     check_one_error(clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5"), 2, "other rows")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("dtype", ["f2", "f4", "<f8", ">f8", "i2", "u1", "i8"])
 def test_cluster_foreign_hdf5(clpipe, tmp_path, mixture, dtype):
     rows, labels = mixture
@@ -636,6 +641,7 @@ def test_failures_count_every_time(clpipe, mixed, command):
         assert result.returncode == code, (options, result.stderr)
 
 
+@pytest.mark.deep
 def test_assign_other_features(clpipe, tmp_path, photos):
     assert clpipe("run", photos, "-k", 3, "-o", "c.h5").returncode == 0
     assert clpipe("ingest", photos, "-o", "gray.h5", "--feature", "gray").returncode == 0
@@ -735,6 +741,7 @@ def test_kernels_that_are_compiled_show(clpipe, photos, tmp_path):
         assert ("compiling kernels (first run on this device)" in output) == shown, output
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("columns", [200, 80, 40, 12])
 def test_live_line_fits(clpipe, photos, tmp_path, columns):
     code, output = in_terminal("run", photos, "-k", 3, columns=columns, cwd=tmp_path)
@@ -815,6 +822,7 @@ def test_one_signal_stops_cleanly(program, many, tmp_path, number):
     assert not (tmp_path / "x.h5").exists()
 
 
+@pytest.mark.deep
 def test_clustering_stops_at_any_time(program, tmp_path):
     """Also while it reads and seeds, when a CPU runtime has taken SIGUSR1 for itself."""
     random = numpy.random.default_rng(1)

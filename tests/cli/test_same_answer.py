@@ -50,6 +50,7 @@ def answer(directory, arguments, output, *more, **kwargs):
     return digest.stdout.strip()
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("options", [("--threads", 1), ("--threads", 2), ("--threads", 7),
                                      ("--memory", "1M"), ("--memory", "3M", "--threads", 7)],
                          ids=lambda options: " ".join(map(str, options)))
@@ -79,6 +80,7 @@ def test_tiles(task):
         -(-ROWS // rows) - 1 for rows in [*TILES, ROWS]]
 
 
+@pytest.mark.variations
 def test_killed(task):
     """Killed as soon as there is something to go on from."""
     directory, arguments, wanted = task
@@ -136,6 +138,7 @@ def test_devices(name, tmp_path, program):
     assert len(set(answers.values())) == 1, answers
 
 
+@pytest.mark.deep
 def test_oclgrind(tmp_path, program):
     """Which interprets every work-item, so it gets little."""
     if not OCLGRIND.exists():

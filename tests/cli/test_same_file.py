@@ -109,6 +109,7 @@ def test_a_restored_file_of_other_bytes(place):
         assert len(file["images/path"]) == 6 and not len(file["failures/path"])
 
 
+@pytest.mark.deep
 def test_what_cannot_be_read_stays(place):
     """A change of permissions is a change time, too: size and time decide then, and no image is lost."""
     ingest("q")
@@ -150,6 +151,7 @@ def test_with_decoders_apart(place):
     equal_to_fresh("q")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["w", "w:gz"])
 def test_archives(place, kind):
     """Members have the inode of their archive: one that was replaced is read again, as a whole."""
@@ -177,6 +179,7 @@ def test_archives(place, kind):
         equal_to_fresh(name)
 
 
+@pytest.mark.deep
 def test_lists(place):
     with open("l", "w") as file:
         file.writelines(f"q/{name}.ppm\n" for name in "edcba")
@@ -188,6 +191,7 @@ def test_lists(place):
     equal_to_fresh("@l")
 
 
+@pytest.mark.deep
 def test_an_interrupted_run(place):
     """Rows of its log are compared as those of a file are."""
     draw_photos("p", 60)

@@ -27,6 +27,7 @@ def share(path):
         return {name: value for name, value in file.attrs.items() if name.startswith(("shard", "list"))}
 
 
+@pytest.mark.deep
 def test_shards_make_up_the_whole(clpipe, mixed, tmp_path):
     assert clpipe("ingest", mixed, "-o", "all.h5", "-q", *FEATURE).returncode == 1
     images, failures = table(tmp_path / "all.h5")
@@ -74,6 +75,7 @@ def test_a_shard_is_updated_and_stays_one(clpipe, photos, tmp_path):
     check_one_error(clpipe("ingest", "t", "-o", "all.h5", "--shard", "0/2"), 2, "no shard")
 
 
+@pytest.mark.deep
 def test_an_interrupted_shard_goes_on(clpipe, mixed, tmp_path):
     for extra in (["--strict"], []):
         first = clpipe("ingest", mixed, "-o", "s.h5", "--shard", "0/2", "-q", *FEATURE, *extra)
@@ -119,6 +121,7 @@ def test_shards_need_given_codebooks(clpipe, photos):
                     "--shard and --limit")
 
 
+@pytest.mark.deep
 def test_a_preset_with_given_codebooks(clpipe, tmp_path, photos):
     """A share has the values that the whole has."""
     assert clpipe("codebook", photos, "-o", "c.h5", "--preset", "fast", "-q").returncode == 0
@@ -148,6 +151,7 @@ def collection(tmp_path_factory, mixed):
     return top
 
 
+@pytest.mark.deep
 def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
     sources = ["t", "all.tar", "all.tar.gz", "all.zip"]
     run = dict(cwd=collection)
@@ -176,6 +180,7 @@ def test_a_list_is_read_like_what_it_lists(clpipe, collection, tmp_path):
     check_one_error(clpipe("list", "t", "-o", tmp_path / "L", **run), 3, "exists")
 
 
+@pytest.mark.deep
 def test_shards_of_a_list_leave_compressed_archives_whole(clpipe, collection, tmp_path):
     assert clpipe("list", "all.tar", "all.tar.gz", "-o", tmp_path / "L", "-q",
                   cwd=collection).returncode == 0
@@ -231,6 +236,7 @@ def listed_blocks():
     yield b"x unreadable 13 0 0.0 2 no t/z"
 
 
+@pytest.mark.deep
 def test_blocks_of_a_list(clpipe, tmp_path):
     """A share is read from where it begins, and is what reading everything (--include) gives."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(line + b"\0" for line in listed_blocks()))
@@ -309,6 +315,7 @@ def test_what_has_changed_since_the_list(clpipe, photos, tmp_path):
 GOOD = b"clpipe list 1\0f 2 1.5 a.jpg\0a 9000 1 x.tar\0m 5 512 b.jpg\0x unreadable 13 0 0.0 2 no c.jpg\0"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("content,said", [
     (GOOD + b"e 4 00000000000000000000000000000000\0", "earlier version"),
     (GOOD + b"e 4 00000000000000000000000000000000 9 90\0", "does not agree"),
@@ -331,6 +338,7 @@ def test_damaged_lists(clpipe, tmp_path, content, said):
     check_one_error(clpipe("ingest", "@L", "--dry-run"), 3, "L is no list" if "GiB" != said else "list", said)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("shard, name", [("0/1", "0"), ("9/10", "9"), ("9/11", "09"), ("10/11", "10"), ("7/101", "007")])
 def test_the_number_in_a_name_is_as_wide_as_the_last(clpipe, photos, tmp_path, shard, name):
     assert clpipe("ingest", photos, "--shard", shard, "-o", "s-{shard}.h5", "-q").returncode in (0, 3)

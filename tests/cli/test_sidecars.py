@@ -53,6 +53,7 @@ JSON = ["", '{"x": [1,\n2]}', "", ""]
 TXT = ["", "a caf\u00e9", "", ""]
 
 
+@pytest.mark.deep
 @needs_archives
 def test_columns(clpipe, samples, tmp_path):
     result = clpipe("ingest", "t", "s.tar", "s.tgz", "-o", "s.h5", "--sidecar", *FEATURE)
@@ -85,6 +86,7 @@ def test_a_class_that_is_no_number_makes_all_texts(clpipe, samples, tmp_path):
     assert columns(tmp_path / "s.h5")["cls"] == ["7", "3", "", "007"]
 
 
+@pytest.mark.deep
 def test_repair_keeps_columns(clpipe, samples, tmp_path):
     assert clpipe("ingest", "t", "-o", "s.h5", "--sidecar", *FEATURE).returncode == 1
     whole, before = columns(tmp_path / "s.h5"), digest(tmp_path / "s.h5")
@@ -117,6 +119,7 @@ def test_an_update_takes_new_texts(clpipe, samples, tmp_path):
     assert os.stat(tmp_path / "t.h5").st_mtime_ns == written
 
 
+@pytest.mark.deep
 @needs_archives
 def test_shards_keep_samples_together(clpipe, samples, tmp_path):
     (tmp_path / "t/b/1.cls").write_text("cat")  # one shard has text, the others have numbers

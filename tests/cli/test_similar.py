@@ -176,6 +176,7 @@ def test_pictures_that_cannot_be_described(clpipe, file, mixed, tmp_path):
     assert clpipe("similar", file, "row:1", "--feature", "clip").returncode == 0
 
 
+@pytest.mark.deep
 def test_each_of_several_pictures_has_its_answer(clpipe, file, mixed, tmp_path):
     """One file by several names, odd names, images of the file and of none, and failures among them."""
     values, paths = read(file)
@@ -322,6 +323,7 @@ def diffused(clpipe, *args):
     return lines[1:]
 
 
+@pytest.mark.deep
 def test_diffusion(clpipe, file, mixed, tmp_path):
     """Rows, a picture that is not in the file, and a collection of several parts, from one thread or more;
     the stored neighbours give the same bytes."""
@@ -382,6 +384,7 @@ def expanded(points, queries, own, n):
     return (sums / numpy.sqrt((sums ** 2).sum(axis=1, keepdims=True))).astype("f4").astype("f8")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("n", [3, 1000])
 def test_expansion(clpipe, file, mixed, tmp_path, n):
     """Of rows and a picture that is not in the file; the stored neighbours give the same bytes. Means of
@@ -426,6 +429,7 @@ def test_misuse(clpipe, file, mixed):
     check_one_error(clpipe("similar", mixed / "green" / "01.jpg", "row:1"), 3)
 
 
+@pytest.mark.deep
 def test_rows_without_values(clpipe, file, tmp_path):
     """They have no neighbours and are nobody's; the others are each other's, as without them."""
     rows = numpy.random.default_rng(5).random((13, 3)).astype("f4")

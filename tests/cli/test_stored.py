@@ -54,6 +54,7 @@ def encode(values, kind, attributes):
     return code, (t * numpy.abs(t)).astype("f4")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["float16", "uint8"])
 def test_values_and_readers(place, kind):
     ingest("x.h5", "--store", kind, "--threads", "1")
@@ -88,6 +89,7 @@ def test_values_and_readers(place, kind):
         assert numpy.array_equal(a["clusters/kmeans/centroids"], b["clusters/kmeans/centroids"])
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("kind", ["float16", "uint8"])
 def test_updates(place, kind):
     moved = place / "p" / "red"

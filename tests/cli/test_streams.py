@@ -129,6 +129,7 @@ def test_made_files(program, made, tmp_path, options):
         assert jpeg["streams"] > 50  # but narrow 4:2:0, and what threads decode while slots are full
 
 
+@pytest.mark.deep
 def test_damaged_files(program, made, tmp_path):
     source = tmp_path / "damaged"
     source.mkdir()
@@ -187,6 +188,7 @@ def test_large_thumbnails_are_made_on_the_host(program, made, tmp_path):
     assert jpeg["streams"] == 0
 
 
+@pytest.mark.variations
 @pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 5 << 30,
                     reason="a sixteenth of the memory is less")
 @pytest.mark.parametrize("name, options, expected", [

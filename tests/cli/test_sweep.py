@@ -86,6 +86,7 @@ def photo_file(program, tmp_path_factory):
     return directory / "photos.h5"
 
 
+@pytest.mark.deep
 def test_photos(photo_file, tmp_path):
     with h5py.File(photo_file, "r") as file:
         space = numpy.sqrt(file["features/rgb_8x8x8"][:].astype(float))
@@ -333,6 +334,7 @@ def test_info_tells(swept, tmp_path):
 
 # --- the day of a user ----------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_found_again(photo_file, tmp_path):
     shutil.copy(photo_file, tmp_path / "p.h5")
     first = cluster("p.h5", "-k", "2:4", cwd=tmp_path)
@@ -351,6 +353,7 @@ def test_found_again(photo_file, tmp_path):
     assert run_clpipe("verify", "p.h5", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.deep
 def test_an_update_keeps_it(photos, tmp_path):
     """An ingest that adds a feature copies the clusters."""
     assert run_clpipe("ingest", photos, "-o", "p.h5", cwd=tmp_path).returncode == 0

@@ -141,6 +141,7 @@ def test_formats(tmp_path, program):
                directory, 160)
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("size", [64, 160, 1024])
 def test_upright(tmp_path, pictures, size, program):
     out = tmp_path / "x.h5"
@@ -152,6 +153,7 @@ def test_upright(tmp_path, pictures, size, program):
     assert run_clpipe("verify", out).returncode == 0
 
 
+@pytest.mark.deep
 def test_ways_of_decoding(tmp_path, pictures, program):
     """Threads, strips and processes change no byte; coefficients give nearly the same pictures."""
     found = {}
@@ -291,6 +293,7 @@ def test_small_ones_have_their_colours(tmp_path, program):
     check({name: data for name, data in in_sheets(tmp_path / "old").items() if name != "stripes.png"} | {"stripes.png": made["stripes.png"]})
 
 
+@pytest.mark.deep
 def test_run_makes_them_and_ingest_on_request(tmp_path, pictures, program):
     plain, asked, run = tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "c.h5"
     assert run_clpipe("ingest", pictures, "-o", plain, "-q").returncode == 0
@@ -310,6 +313,7 @@ def test_run_makes_them_and_ingest_on_request(tmp_path, pictures, program):
     assert thumbnails(plain) == thumbnails(asked)
 
 
+@pytest.mark.deep
 def test_updates(tmp_path, pictures, program):
     out = tmp_path / "x.h5"
     command = ["ingest", pictures, "-o", out, "-q"]

@@ -38,6 +38,7 @@ def without_clusters(path):
 
 # --- adding features --------------------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_add(mixed, tmp_path):
     x, both = tmp_path / "x.h5", tmp_path / "both.h5"
     ingest(mixed, both, "--feature", FIRST, "--feature", SECOND, code=1)
@@ -62,6 +63,7 @@ def test_add(mixed, tmp_path):
         assert ingest(mixed, x, *options, code=1)["images_unchanged"] == 13
 
 
+@pytest.mark.deep
 def test_add_gives_what_both_at_once_give(mixed, tmp_path):
     x, both = tmp_path / "x.h5", tmp_path / "both.h5"
     ingest(mixed, both, "--feature", FIRST, "--feature", SECOND, code=1)
@@ -73,6 +75,7 @@ def test_add_gives_what_both_at_once_give(mixed, tmp_path):
     assert digest(tmp_path / "new.h5") == digest(both)
 
 
+@pytest.mark.deep
 def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
     """New images and a new feature in one go: clusters go on, and it says so."""
     shutil.copytree(mixed, tmp_path / "photos")
@@ -87,6 +90,7 @@ def test_add_to_what_has_changed(mixed, tmp_path, monkeypatch):
     assert without_clusters("x.h5") == digest("both.h5")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options, code, parts", [
     (["--feature", SECOND, "--add", "--alpha", "black"], 2, ["x.h5", "alpha"]),
     (["--feature", "rgb_8x8x8=gray", "--add"], 2, ["rgb_8x8x8"]),
@@ -102,6 +106,7 @@ def test_add_that_cannot_be(mixed, tmp_path, options, code, parts):
 
 # --- failures again, and copies -----------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_retry_failed(tmp_path):
     photos = tmp_path / "photos"
     draw_photos(photos, 6)
@@ -179,6 +184,7 @@ def test_second_writer_is_refused(writing, tmp_path):
     assert listing() == before and not (tmp_path / "x.h5").exists()
 
 
+@pytest.mark.deep
 def test_second_writer_by_another_name(mixed, tmp_path):
     """A symbolic link to an output is that output; its unfinished work lies beside the file."""
     (tmp_path / "results").mkdir()
@@ -208,6 +214,7 @@ def test_second_writer_by_another_name(mixed, tmp_path):
     assert (report["images_ok"], report["files_not_images"]) == (3000, 0)
 
 
+@pytest.mark.deep
 def test_cluster_waits_for_nobody(writing, tmp_path, monkeypatch):
     """A finished file that is being updated takes no clusters: they, or the images, would be lost."""
     writing.send_signal(signal.SIGCONT)
@@ -249,6 +256,7 @@ def test_clusters_keep_unfinished_work(mixed, tmp_path):
     assert (tmp_path / "x.h5.partial" / "log-0123456789abcdef").read_bytes() == b"a log of others" * 3
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("locking", ["TRUE", "FALSE", "BEST_EFFORT", None])
 def test_hdf5_file_locking(mixed, tmp_path, locking):
     """Whatever HDF5 is told about locks, on whatever file system."""

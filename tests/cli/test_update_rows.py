@@ -183,6 +183,7 @@ def test_joined_and_sweeps(place):
     verify()
 
 
+@pytest.mark.deep
 def test_weighted(place):
     """Labels do not need weights; those of new rows are unknown."""
     made()
@@ -209,6 +210,7 @@ def test_an_added_feature_keeps_clusters_as_they_are(place):
         assert "row_map" not in file["runs/1"]
 
 
+@pytest.mark.deep
 def test_cluster_after_an_update(place):
     """Continued clusters are not the fit of all rows: the same command fits, with --force."""
     made()
@@ -225,6 +227,7 @@ def test_cluster_after_an_update(place):
 
 # --- what was imported, neighbours ------------------------------------------------------------------
 
+@pytest.mark.deep
 def test_imported_features_and_neighbours(place):
     made()
     rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")
@@ -322,6 +325,7 @@ def test_what_others_stored_stays(place, command, moved):
     assert (MOVED in said) == moved and "could not be kept" not in said
 
 
+@pytest.mark.deep
 def test_attributes_that_others_added_stay(place):
     """Of what moves with the rows, too; each is kept, and none is said to be lost."""
     made()
@@ -343,6 +347,7 @@ def test_attributes_that_others_added_stay(place):
     verify()
 
 
+@pytest.mark.deep
 def test_what_others_stored_stays_when_begun_anew(place):
     made()
     n = add_foreign()
@@ -358,6 +363,7 @@ def test_what_others_stored_stays_when_begun_anew(place):
     verify()
 
 
+@pytest.mark.deep
 def test_row_maps_stay(place):
     """Each run has its own: one leads to the next."""
     made()

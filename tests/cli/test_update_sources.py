@@ -71,6 +71,7 @@ def test_one_place(place, again):
     assert report["images_unchanged"] == 13 and stamp() == before and sources() == ["p1"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("given, stored", [
     ("p1/", "p1"), ("./p1", "p1"), (".//p1//", "p1"), ("./.", "."), ("{}//p1/", "{}/p1"),
     ("p1/red/../red", "p1/red/../red"), ("p1/red/00.png", "p1/red/00.png"), ("./@odd", "./@odd"),
@@ -82,6 +83,7 @@ def test_what_is_stored(place, given, stored):
     assert sources() == [stored.format(place)]
 
 
+@pytest.mark.deep
 def test_from_another_directory(place, monkeypatch):
     """A relative source is where it was given: found again from elsewhere, and no other of its name is it."""
     ingest("p1", "-o", "x.h5")
@@ -111,6 +113,7 @@ def test_from_another_directory(place, monkeypatch):
     check_one_error(run_clpipe("ingest", "-o", "../x.h5", "--drop-source", "p1"), 2, "no source would be left")
 
 
+@pytest.mark.deep
 def test_what_has_moved(place, monkeypatch):
     """Its images stay, and so does what was made of them; identity and places are those of a new file."""
     ingest("p1", "p2", "-o", "x.h5")
@@ -141,6 +144,7 @@ def test_what_has_moved(place, monkeypatch):
     assert sources() == ["p9", "new/p2"]
 
 
+@pytest.mark.deep
 def test_lists_from_another_directory(place, monkeypatch):
     """What they name is looked up from where they were first given."""
     (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
@@ -189,6 +193,7 @@ def test_a_resumed_run_takes_no_other_source_of_the_name(place, monkeypatch):
         assert file["images/directories"].asstr()[0] == str(place)
 
 
+@pytest.mark.deep
 def test_merged_files_of_one_name(place, monkeypatch):
     """Files made from sources of one name in two places are merged; the same place twice is not."""
     for name, source in ("a", "p1"), ("b", "p2"):
@@ -212,6 +217,7 @@ def test_merged_files_of_one_name(place, monkeypatch):
     check_one_error(run_clpipe("merge", "a/x.h5", "again.h5", "-o", "no.h5"), 2, "both have the source photos")
 
 
+@pytest.mark.deep
 def test_lists(place):
     """A list is the place of its file, whatever it lists; standard input is one place."""
     (place / "l").write_text("p1/red/00.png\np2/red/00.png\n")
@@ -265,6 +271,7 @@ def test_a_source_is_added(place):
     assert digest("x.h5") == fresh("p1", "p2", "p3", "--feature", RGB)
 
 
+@pytest.mark.deep
 def test_run_in_one_directory(place):
     """Both want clpipe.h5."""
     ingest("p1", "-k", 3, command="run")
@@ -275,6 +282,7 @@ def test_run_in_one_directory(place):
     assert report["ingest"]["images_unchanged"] == 18
 
 
+@pytest.mark.deep
 def test_an_unnamed_source_is_not_looked_at(place):
     ingest("p1", "p2", "-o", "x.h5")
     shutil.rmtree("p1")
@@ -289,6 +297,7 @@ def test_an_unnamed_source_is_not_looked_at(place):
     assert report["images_ok"] == 6
 
 
+@pytest.mark.deep
 def test_failures_of_an_unnamed_source_stay(place):
     (place / "p1" / "bad.jpg").write_bytes(b"no picture")
     (place / "p1" / "gone.jpg").symlink_to("nowhere.jpg")
@@ -322,6 +331,7 @@ def test_drop_and_add(place):
     assert sources() == ["p2", "q1"] and digest("x.h5") == fresh("p2", "q1")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("args, parts", [
     (["--drop-source", "p3"], ["no source p3 to drop", "its sources: p1, p2"]),
     (["p1", "--drop-source", "./p1"], ["given and to be dropped"]),
@@ -344,6 +354,7 @@ def test_dropping_leaves_no_image(place):
     assert stamp() == before and not os.path.exists("x.h5.partial")
 
 
+@pytest.mark.deep
 def test_twice_nested_and_overlapping(place):
     """A place given twice counts once; places inside others, and lists of their files, are places."""
     _, said = ingest("p1", "./p1", "p1/", "-o", "x.h5")
@@ -379,6 +390,7 @@ def test_options_come_from_the_file(place, options):
     assert digest("x.h5") == fresh("p1", "p2", *MADE)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options, parts", [
     (["--alpha", "white"], ["--alpha is black there and white here"]),
     (["--decode-scale", "1"], ["--decode-scale is 2 there and 1 here"]),
@@ -400,6 +412,7 @@ def test_what_differs_is_refused(place, options, parts):
     assert stamp() == before and not os.path.exists("x.h5.partial")
 
 
+@pytest.mark.deep
 def test_the_line_about_a_feature_is_the_command(place):
     """A feature that the file lacks: the line ends with a command that adds it."""
     ingest("p1", "p2", "-o", "x.h5", "--feature", RGB)
@@ -429,6 +442,7 @@ def test_add_needs_all_sources(place, spoil, parts):
     assert stamp() == before
 
 
+@pytest.mark.deep
 def test_what_is_for_all_images_reads_all_sources(place):
     """Codes and thumbnails, where only one source is named."""
     ingest("p1", "p2", "-o", "x.h5")
@@ -446,6 +460,7 @@ def test_what_is_for_all_images_reads_all_sources(place):
         assert len(set(file["thumbnails/end"][:].tolist())) in (13, 14)  # those of p2 are gone
 
 
+@pytest.mark.deep
 def test_limits_may_be_raised(place):
     """What they kept out is read, everything else stays; they cannot be lowered."""
     ingest("p1", "p2", "-o", "x.h5", "--max-pixels", 3000, code=1)
@@ -460,6 +475,7 @@ def test_limits_may_be_raised(place):
     assert stamp() == before
 
 
+@pytest.mark.deep
 def test_what_selects_files_may_change(place):
     """It holds from then on, for the sources that are named."""
     ingest("p1", "-o", "x.h5", "--include", "*.png")
@@ -472,6 +488,7 @@ def test_what_selects_files_may_change(place):
     assert digest("x.h5") == fresh("p1", "p2", "p3", *options)
 
 
+@pytest.mark.deep
 def test_limit(place):
     """It bounds what is read, and never takes away what is there."""
     ingest("p1", "-o", "x.h5", "--limit", 4)
@@ -507,6 +524,7 @@ def grow(directory, count):
         os.link(original, directory / f"{i:05}.png")
 
 
+@pytest.mark.deep
 def test_killed_updates_go_on(place):
     """Killed while a source is added, again and again, spelled otherwise each time."""
     grow(place / "p2", 2000)
@@ -533,6 +551,7 @@ def test_a_first_run_goes_on_however_it_is_spelled(place):
     assert digest("x.h5") == fresh("p2", *options)
 
 
+@pytest.mark.deep
 def test_unfinished_work_of_another_command(place):
     """An update of other sources is not mixed with it, and says what to do."""
     grow(place / "p2", 2000)
@@ -592,6 +611,7 @@ def refused(*args, command="ingest"):
     return removed(report["error"]), said
 
 
+@pytest.mark.deep
 def test_few_may_go(large):
     """Told with their reasons."""
     for i in range(7):
@@ -606,6 +626,7 @@ def test_few_may_go(large):
     assert "removed" not in ingest("q", "-o", "x.h5", code=1)[0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_too_many_may_not_go(large, command):
     """21 of 100: gone, no longer included, no images any more."""
@@ -622,6 +643,7 @@ def test_too_many_may_not_go(large, command):
     assert len(rows()) == 79
 
 
+@pytest.mark.deep
 def test_all_of_a_directory_or_source_may_not_go(large):
     """Three images only, or those of an empty source; what the command drops may."""
     draw_photos(large / "r", 3)
@@ -649,6 +671,7 @@ def test_all_of_a_directory_or_source_may_not_go(large):
     check_one_error(run_clpipe("ingest", "q", "-o", "x.h5", "--allow-removal"), 3, "no image under q")
 
 
+@pytest.mark.deep
 def test_lists_and_archives_that_lose_images(large):
     names = sorted(str(path) for path in (large / "q").rglob("*.png"))
     (large / "l").write_text("\n".join(names))
@@ -667,6 +690,7 @@ def test_lists_and_archives_that_lose_images(large):
     assert report["error"]["removed"]["archive"] > 21
 
 
+@pytest.mark.deep
 def test_shards_move_images_and_lose_none(large):
     """What another shard has now has not gone."""
     for i in range(2):

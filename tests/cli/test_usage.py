@@ -60,6 +60,7 @@ def test_help_lists_the_commands(clpipe):
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
+@pytest.mark.deep
 def test_help_as_a_command(clpipe):
     assert clpipe("help").stdout == clpipe("--help").stdout == clpipe("help", "--help").stdout
     for command in COMMANDS:
@@ -96,6 +97,7 @@ def test_no_command(clpipe):
     assert "clpipe run" in result.stderr and "clpipe --help" in result.stderr
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["x", "--unknown", "-h"],
                                        ["--json", "--help"]])
@@ -157,6 +159,7 @@ def test_version(clpipe):
 
 # --- misuse -----------------------------------------------------------------------------------
 
+@pytest.mark.variations
 @pytest.mark.parametrize("arguments, parts", [
     (["unknown"], ["unknown command 'unknown'", "see clpipe --help"]),
     (["ignest"], ["did you mean ingest?", "see clpipe --help"]),
@@ -266,6 +269,7 @@ def test_what_is_named_makes_no_sense(clpipe, tmp_path, arguments, parts):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("command", [
     ["info"], ["info", "--digest"], ["verify"], ["export", "--what", "images"], ["repair"],
     ["repair", "--dry-run"], ["cluster", "-k", "2"], ["assign", "there.h5"], ["run"],
@@ -284,6 +288,7 @@ def error_object(text):
     return report["error"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("arguments, code", [
     (["info", "missing.h5"], 2), (["run", "missing"], 2), (["run", ".", "--bogus"], 2),
     (["run", ".", "-k", "0"], 2), (["run"], 2), (["cluster", "text.h5", "-k", "2"], 3),

@@ -87,6 +87,7 @@ def test_several_sources_in_their_order(ingest, tmp_path, picture):
             ["two", "single.jpg", "one"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("separator", ["\n", "\0"])
 @pytest.mark.parametrize("through", ["file", "stdin", "pipe"])
 def test_lists(ingest, tmp_path, picture, separator, through):
@@ -114,6 +115,7 @@ def test_find_print0(ingest, tmp_path, picture):
     assert sorted(images) == sorted("photos/" + name for name in names)
 
 
+@pytest.mark.deep
 def test_globs(ingest, tmp_path, picture):
     put(tmp_path / "photos", picture, "a.jpg", "a.png", "raw/b.jpg", "old/raw/c.jpg", "old/d.jpg")
     assert ingest("photos", "--exclude", "raw")[0] == ["a.jpg", "a.png", "old/d.jpg"]
@@ -130,6 +132,7 @@ def test_limit(ingest, tmp_path, picture):
     assert ingest("photos", "--limit", "4")[0] == ["0.jpg", "1.jpg", "2.jpg", "3.jpg"]
 
 
+@pytest.mark.deep
 def test_links_and_what_is_no_file(ingest, tmp_path, picture):
     photos = tmp_path / "photos"
     put(photos, picture, "a.jpg", "d/b.jpg")
@@ -264,6 +267,7 @@ def test_names_that_look_alike(clpipe, ingest, tmp_path, picture):
     assert ingest("@l", cwd=tmp_path) == (["p/d\\xff/1.jpg", "p/d\\x5cxff/1.jpg"], {})
 
 
+@pytest.mark.deep
 def test_sources_that_look_alike(clpipe, tmp_path, picture):
     other, text = tmp_path / os.fsdecode(b"s\xff"), tmp_path / "s\\xff"
     put(other, picture, "1.jpg")

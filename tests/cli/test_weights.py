@@ -77,6 +77,7 @@ SEEDINGS = ["kmeans++", "kmeans-parallel", "random"]
 WAYS = [["--threads", "1"], ["--memory", "1M", "--device-memory", "300K"], ["--threads", "3"]]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
                          [["--mini-batch", "500", "--max-iter", "20"]])
 def test_the_same_bits(data, tmp_path, more):
@@ -90,6 +91,7 @@ def test_the_same_bits(data, tmp_path, more):
         assert found == first, way
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("more", [["--init", name] for name in SEEDINGS] +
                          [["--mini-batch", "500", "--max-iter", "20"]])
 def test_equal_weights_are_none(data, tmp_path, more):
@@ -168,6 +170,7 @@ def test_empty_clusters_get_rows_of_weight(tmp_path, program):
             numpy.average(rows[members], axis=0, weights=weights[members]), abs=1e-5)
 
 
+@pytest.mark.deep
 def test_hdf5_and_shapes(data, tmp_path):
     weights = numpy.load(data / "weights.npy")
     with h5py.File(tmp_path / "w.h5", "w") as file:
@@ -188,6 +191,7 @@ def test_hdf5_and_shapes(data, tmp_path):
     assert again["iterations"] == stored(tmp_path / "0.h5")[1]["iterations"]
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("values, code, said", [
     (numpy.ones(2999), 2, "holds 2999 weights, but there are 3000 rows"),
     (numpy.ones((3000, 2)), 3, "has 2 columns; expected 1"),
@@ -241,6 +245,7 @@ def test_verify_knows_them(data, tmp_path):
     assert verified(lambda group: None)[0] == 0
 
 
+@pytest.mark.deep
 def test_they_stay_and_go_with_the_clusters(photos, tmp_path):
     assert run_clpipe("ingest", photos, "-o", "p.h5", cwd=tmp_path).returncode == 0
     weights = numpy.arange(1, 14, dtype="f4") / 4
@@ -362,6 +367,7 @@ def weighted_measures(space, arrays, weights, sample, times):
     }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_measures_of_fractions(tmp_path, program, metric):
     random = numpy.random.default_rng(9)

@@ -55,6 +55,7 @@ def stored(name):
         return {key: item[()] for key, item in file["classes/net"].items()}, file["classes/net"].attrs["model_digest"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("options", ["", ",normalize=none", ",store=uint8"])
 def test_the_layer_is_that_of_the_model(place, options):
     assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", f"net:model=small{options}").returncode == 0
@@ -96,6 +97,7 @@ def test_the_layer_goes_along(place):
         assert run_clpipe("verify", f"{name}.h5").returncode == 0, name
 
 
+@pytest.mark.deep
 def test_damage_is_told(place):
     assert run_clpipe("run", "a", "b", "-o", "x.h5", "--feature", "net:model=small", "-k", 2, "--no-report",
                       "-q").returncode == 0
