@@ -29,7 +29,7 @@
 #define KMEANS_HALF_ALL    0
 #define KMEANS_HALF_SOME   1
 #define KMEANS_HALF_LIST   2
-#define KMEANS_HALF_SLOTS  8
+#define KMEANS_HALF_SLOTS  64
 #define KMEANS_HALF_SHARES 8
 
 /* The update on the device: work-items of a scanning group, entries a work-item sums at a time. */

@@ -91,9 +91,9 @@ enum status assign_use_centroids(struct assign *assign, bool *incremental, uint3
 enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
                               struct error *err)
 {
-    const cl_float unknown = INFINITY;
-    return lane_write(assign->lane, "bound", tile->upper_bounds, row * sizeof unknown,
-                      sizeof unknown, &unknown, err);
+    static const cl_float unknown = INFINITY;
+    return lane_send(assign->lane, "bound", tile->upper_bounds, row * sizeof unknown,
+                     sizeof unknown, &unknown, err);
 }
 
 struct device_count assign_rows_left(const struct assign *assign)

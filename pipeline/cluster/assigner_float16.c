@@ -23,8 +23,11 @@
 #define COLUMNS_MIN   16u
 #define COLUMNS_MAX   65536u
 #define CENTROIDS_MIN 32u
+/* One row in ROOM has slots, so that few groups idle, and at most so many rows. */
+#define ROOM      2u
+#define ROOM_MOST (1u << 25)
 /* Maximum size of the lists, per row. */
-#define LISTS_BYTES 24u
+#define LISTS_BYTES (8u + KMEANS_HALF_SLOTS * 4u / ROOM)
 
 /* Maximum number of column blocks of a row that fit in registers next to the scores. */
 #define KEEP_MAX 4
@@ -138,15 +141,19 @@ static enum status open_buffers(struct tensor *tensor, struct error *err)
 {
     struct lane *lane = tensor->filter->lane;
     const size_t k = tensor->filter->capacity, rows = tensor->filter->data->tile_rows;
-    /* A quarter of the rows, so that few groups idle. */
-    tensor->room = (uint32_t)(rows / 4);
+    const size_t each = KMEANS_HALF_SLOTS * sizeof(cl_int), outcomes = rows * sizeof(cl_float4);
+    const uint64_t allocation = lane->device->max_allocation;
+    size_t room = rows / ROOM < ROOM_MOST ? rows / ROOM : ROOM_MOST;
+    if (allocation > 0 && room > allocation / each)
+        room = (size_t)(allocation / each);
+    tensor->room = (uint32_t)room;
     const struct lane_wanted wanted[] = {
         HOST(tensor->host_ids, k),
         BUFFER(tensor->squares, k * sizeof(cl_double)),
         BUFFER(tensor->slope, k * sizeof(cl_float)),
         BUFFER(tensor->offset, k * sizeof(cl_float)),
         BUFFER(tensor->flagged, rows * sizeof(cl_uint)),
-        BUFFER(tensor->outcomes, rows * sizeof(cl_float4)),
+        BUFFER(tensor->outcomes, room * each > outcomes ? room * each : outcomes),
         BUFFER(tensor->taken, (tensor->room + 1) * sizeof(cl_uint))};
     if (lane_hold(&tensor->held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) !=
             STATUS_OK ||

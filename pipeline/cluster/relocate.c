@@ -28,6 +28,7 @@ struct far_rows {
     struct far_row latest; /* the nearest row ever selected */
     uint32_t batch;
     struct far_row *given; /* size x batch: each rank's last offer */
+    float *values;         /* size x batch x stride: these rows */
     uint32_t *used;        /* rows used of each; size */
 };
 
@@ -110,7 +111,8 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
     far->distances = malloc(share->rows * sizeof *far->distances);
     far->given = calloc(given, sizeof *far->given);
     far->used = malloc(size * sizeof *far->used);
-    if (!far->distances || !far->given || !far->used)
+    far->values = malloc(given * fit->data->stride * sizeof *far->values);
+    if (!far->distances || !far->given || !far->used || !far->values)
         return error_memory(err, share->rows * sizeof *far->distances, "relocating empty clusters");
     for (uint32_t rank = 0; rank < size; rank++)
         far->used[rank] = far->batch;
@@ -142,11 +144,22 @@ static enum status refill(struct far_rows *far, struct error *err)
     for (uint32_t rank = 0; rank < comm->size; rank++)
         if (far->used[rank] == batch)
             far->used[rank] = 0;
-    return comm_gather_each(comm, far->given, batch * sizeof *own, err);
+    const size_t all = comm->size * batch;
+    uint64_t *rows = malloc(all * sizeof *rows);
+    if (!rows)
+        return error_memory(err, all * sizeof *rows, "relocating empty clusters");
+    enum status status = comm_gather_each(comm, far->given, batch * sizeof *own, err);
+    for (size_t i = 0; i < all; i++)
+        rows[i] = far->given[i].row;
+    if (status == STATUS_OK)
+        status = shard_rows(far->fit->shard, far->values, rows, (uint32_t)all, err);
+    free(rows);
+    return status;
 }
 
-/* The next row of all ranks; distance 0 if there is none. */
-static enum status next_row(struct far_row *row, struct far_rows *far, struct error *err)
+/* The next row of all ranks, and its values; distance 0 if there is none. */
+static enum status next_row(struct far_row *row, const float **values, struct far_rows *far,
+                            struct error *err)
 {
     const uint32_t size = far->fit->comm->size;
     if (refill(far, err) != STATUS_OK)
@@ -156,7 +169,9 @@ static enum status next_row(struct far_row *row, struct far_rows *far, struct er
         if (by_distance(&far->given[(size_t)rank * far->batch + far->used[rank]],
                         &far->given[(size_t)best * far->batch + far->used[best]]) < 0)
             best = rank;
-    *row = far->given[(size_t)best * far->batch + far->used[best]];
+    const size_t at = (size_t)best * far->batch + far->used[best];
+    *row = far->given[at];
+    *values = far->values + at * far->fit->data->stride;
     if (row->distance > 0)
         far->used[best]++;
     return STATUS_OK;
@@ -178,8 +193,8 @@ static enum status give_row(struct fit *fit, const struct far_row *row, const fl
     const uint32_t at = (uint32_t)(row->row - tile->first);
     const int32_t label = (int32_t)cluster;
     fit->labels[tile->offset + at] = label;
-    if (lane_write(fit->lane, "label", tile->labels, at * sizeof label, sizeof label, &label,
-                   err) != STATUS_OK)
+    if (lane_send(fit->lane, "label", tile->labels, at * sizeof label, sizeof label,
+                  &fit->labels[tile->offset + at], err) != STATUS_OK)
         return err->status;
     return assign_forget_row(fit->assign, tile, at, err);
 }
@@ -190,7 +205,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
     const uint64_t *counts = fit->update->all.counts;
     enum status status = STATUS_FAILED;
     struct far_rows far = {0};
-    struct far_row row;
+    struct far_row row = {0};
     uint32_t given = 0, cluster = 0;
     float *values = malloc((size_t)empty * stride * sizeof *values);
     if (!values) {
@@ -199,15 +214,12 @@ enum status relocate_rows(struct fit *fit, struct error *err)
     }
     status = far_rows_open(&far, fit, empty, err);
     while (status == STATUS_OK && given < empty) {
-        status = next_row(&row, &far, err);
+        const float *value = NULL;
+        status = next_row(&row, &value, &far, err);
         if (status != STATUS_OK || row.distance == 0) /* every row lies on its centroid */
             break;
         if (counts[row.label] == 1)
             continue;
-        float *value = values + (size_t)given * stride;
-        status = shard_rows(fit->shard, value, &row.row, 1, err);
-        if (status != STATUS_OK)
-            break;
         uint32_t same = 0; /* index of an equal row given before */
         while (same < given &&
                canonical_distance(value, values + (size_t)same * stride, stride) != 0)
@@ -216,8 +228,8 @@ enum status relocate_rows(struct fit *fit, struct error *err)
             continue;
         while (counts[cluster] > 0)
             cluster++;
+        memcpy(values + (size_t)given++ * stride, value, stride * sizeof *value);
         status = give_row(fit, &row, value, cluster, err);
-        given++;
     }
     if (status == STATUS_OK && given == 0)
         status = error_set(err, STATUS_FAILED,
@@ -230,6 +242,7 @@ out:
     free(far.rows);
     free(far.given);
     free(far.used);
+    free(far.values);
     free(values);
     return status;
 }
