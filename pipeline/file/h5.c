@@ -29,29 +29,35 @@
 #endif
 
 static const struct {
+    const char *name; /* in digests; of texts their width is part of it */
     size_t size;
     H5T_class_t class;
     bool is_signed;
 } value_kinds[] = {
-    [VALUE_U8] = {1, H5T_INTEGER, false},
-    [VALUE_U16] = {2, H5T_INTEGER, false},
-    [VALUE_U32] = {4, H5T_INTEGER, false},
-    [VALUE_U64] = {8, H5T_INTEGER, false},
-    [VALUE_I8] = {1, H5T_INTEGER, true},
-    [VALUE_I16] = {2, H5T_INTEGER, true},
-    [VALUE_I32] = {4, H5T_INTEGER, true},
-    [VALUE_I64] = {8, H5T_INTEGER, true},
-    [VALUE_F16] = {2, H5T_FLOAT, true},
-    [VALUE_F32] = {4, H5T_FLOAT, true},
-    [VALUE_F64] = {8, H5T_FLOAT, true},
-    [VALUE_TEXT8] = {8, H5T_STRING, false},
-    [VALUE_TEXT16] = {16, H5T_STRING, false},
-    [VALUE_TEXT] = {0, H5T_STRING, false},
+    [VALUE_U8] = {"uint8", 1, H5T_INTEGER, false},
+    [VALUE_U16] = {"uint16", 2, H5T_INTEGER, false},
+    [VALUE_U32] = {"uint32", 4, H5T_INTEGER, false},
+    [VALUE_U64] = {"uint64", 8, H5T_INTEGER, false},
+    [VALUE_I8] = {"int8", 1, H5T_INTEGER, true},
+    [VALUE_I16] = {"int16", 2, H5T_INTEGER, true},
+    [VALUE_I32] = {"int32", 4, H5T_INTEGER, true},
+    [VALUE_I64] = {"int64", 8, H5T_INTEGER, true},
+    [VALUE_F16] = {"float16", 2, H5T_FLOAT, true},
+    [VALUE_F32] = {"float32", 4, H5T_FLOAT, true},
+    [VALUE_F64] = {"float64", 8, H5T_FLOAT, true},
+    [VALUE_TEXT8] = {"text", 8, H5T_STRING, false},
+    [VALUE_TEXT16] = {"text", 16, H5T_STRING, false},
+    [VALUE_TEXT] = {"text", 0, H5T_STRING, false},
 };
 
 size_t value_size(enum value_type type)
 {
     return value_kinds[type].size;
+}
+
+const char *value_name(enum value_type type)
+{
+    return value_kinds[type].name;
 }
 
 static const struct h5_virtual *virtual_reader;
@@ -87,7 +93,8 @@ void h5_close(hid_t *id)
     *id = H5I_INVALID_HID;
 }
 
-hid_t h5_float16(void)
+/* binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
+static hid_t make_float16(void)
 {
     hid_t type = H5Tcopy(H5T_IEEE_F32LE);
     H5Tset_fields(type, 15, 10, 5, 0, 10);
@@ -127,7 +134,7 @@ static hid_t make_type(enum value_type type, bool stored)
     case VALUE_I64:
         return H5Tcopy(stored ? H5T_STD_I64LE : H5T_NATIVE_INT64);
     case VALUE_F16:
-        return h5_float16();
+        return make_float16();
     case VALUE_F32:
         return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
     case VALUE_F64:
@@ -582,30 +589,37 @@ enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_
     return STATUS_OK;
 }
 
-/* True if the type, as stored, is a form of `type`. */
+hid_t h5_stored_type(enum value_type type)
+{
+    return make_type(type, true);
+}
+
+/* True if the type, as stored, is a form of `type`: a text of its size, or, bit for bit, the number in either
+ * byte order. */
 static bool type_matches(hid_t stored, enum value_type type)
 {
-    H5T_class_t class = H5Tget_class(stored);
-    if (class != value_kinds[type].class)
-        return false;
-    if (class == H5T_STRING) {
+    if (value_kinds[type].class == H5T_STRING) {
         const size_t size = H5Tget_size(stored), wanted = value_kinds[type].size;
-        return H5Tis_variable_str(stored) == 0 &&
+        return H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0 &&
                (wanted ? size == wanted : size > 0 && size <= H5_TEXT_MOST);
     }
-    if (H5Tget_size(stored) != value_kinds[type].size)
-        return false;
-    if (class == H5T_INTEGER)
-        return (H5Tget_sign(stored) == H5T_SGN_2) == value_kinds[type].is_signed;
-    if (type == VALUE_F16) {
-        hid_t half = h5_float16();
-        const bool same = H5Tequal(stored, half) > 0;
-        h5_close(&half);
-        return same;
+    hid_t own = make_type(type, true);
+    bool same = H5Tequal(stored, own) > 0;
+    H5Tset_order(own, H5T_ORDER_BE);
+    same = same || H5Tequal(stored, own) > 0;
+    h5_close(&own);
+    return same;
+}
+
+bool h5_find_type(enum value_type *type, hid_t stored)
+{
+    for (int i = VALUE_U8; i <= VALUE_TEXT; i++) {
+        *type = i;
+        if ((value_kinds[i].size == 0 || value_kinds[i].size == H5Tget_size(stored)) &&
+            type_matches(stored, i))
+            return true;
     }
-    return type == VALUE_F32
-               ? H5Tequal(stored, H5T_IEEE_F32LE) > 0 || H5Tequal(stored, H5T_IEEE_F32BE) > 0
-               : H5Tequal(stored, H5T_IEEE_F64LE) > 0 || H5Tequal(stored, H5T_IEEE_F64BE) > 0;
+    return false;
 }
 
 /* The size of the open file in bytes. */

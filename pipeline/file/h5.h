@@ -35,13 +35,16 @@ enum value_type {
 
 /* Bytes of one element in memory; 0: VALUE_TEXT. */
 size_t value_size(enum value_type type);
+/* "uint8" to "float64", "text". */
+const char *value_name(enum value_type type);
 
 /* Longer texts of a dataset or an attribute are taken for damage. */
 #define H5_TEXT_MOST (16u << 20)
 
-
-/* A new type: binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
-hid_t h5_float16(void);
+/* A new type: `type` as clpipe stores it. */
+hid_t h5_stored_type(enum value_type type);
+/* Which of them, in either byte order, a stored type is; false: it is none. */
+bool h5_find_type(enum value_type *type, hid_t stored);
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);

@@ -31,32 +31,15 @@ static void add(struct serial *serial, const char *text)
 
 static bool find_kind(struct serial_values *kind, hid_t type)
 {
-    H5T_class_t class = H5Tget_class(type);
-    size_t size = H5Tget_size(type);
-    unsigned bits = (unsigned)size * 8;
-    *kind = (struct serial_values){.size = size, .memory = H5I_INVALID_HID};
-    if (class == H5T_STRING) {
-        snprintf(kind->name, sizeof kind->name, "text%zu", size);
-        kind->memory = H5Tcopy(type);
+    enum value_type found;
+    *kind = (struct serial_values){.size = H5Tget_size(type), .memory = H5I_INVALID_HID};
+    if (!h5_find_type(&found, type))
+        return false;
+    const bool text = H5Tget_class(type) == H5T_STRING;
+    kind->memory = text ? H5Tcopy(type) : h5_stored_type(found);
+    if (text)
         H5Tset_strpad(kind->memory, H5T_STR_NULLPAD);
-        return H5Tis_variable_str(type) == 0 && size > 0 && size <= H5_TEXT_MOST;
-    }
-    if (size != 1 && size != 2 && size != 4 && size != 8)
-        return false;
-    if (class == H5T_INTEGER) {
-        bool sign = H5Tget_sign(type) == H5T_SGN_2;
-        snprintf(kind->name, sizeof kind->name, "%s%u", sign ? "int" : "uint", bits);
-        kind->memory = H5Tcopy(size == 1   ? sign ? H5T_STD_I8LE : H5T_STD_U8LE
-                               : size == 2 ? sign ? H5T_STD_I16LE : H5T_STD_U16LE
-                               : size == 4 ? sign ? H5T_STD_I32LE : H5T_STD_U32LE
-                               : sign      ? H5T_STD_I64LE
-                                           : H5T_STD_U64LE);
-        return true;
-    }
-    if (class != H5T_FLOAT || size < 2)
-        return false;
-    snprintf(kind->name, sizeof kind->name, "float%u", bits);
-    kind->memory = size == 2 ? h5_float16() : H5Tcopy(size == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+    snprintf(kind->name, sizeof kind->name, text ? "%s%zu" : "%s", value_name(found), kind->size);
     return true;
 }
 
@@ -94,6 +77,13 @@ static enum status add_text(struct serial *serial, hid_t object, const char *nam
     return STATUS_OK;
 }
 
+/* Whether texts are in the character set that clpipe gives them. */
+static bool is_usual_text(hid_t type, bool utf8)
+{
+    return H5Tget_class(type) != H5T_STRING ||
+           H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
+}
+
 static enum status add_attribute(struct serial *serial, hid_t object, const char *name,
                                  struct error *err)
 {
@@ -105,6 +95,11 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     char line[SERIAL_MOST_NAME + 128];
     uint8_t value[8];
     enum status status = STATUS_FAILED;
+    if (serial->exact && (H5Sget_simple_extent_type(space) != H5S_SCALAR ||
+                          !is_usual_text(type, H5Tis_variable_str(type) > 0))) {
+        serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
+        goto out;
+    }
     if (H5Tget_class(type) == H5T_STRING) {
         status = add_text(serial, object, name, err);
         goto out;
@@ -173,6 +168,21 @@ static const char *bad_values(hid_t dataset, const struct serial_values *values)
     return h5_bad_storage(dataset, elements * values->size, values->size);
 }
 
+/* What a dataset has otherwise than clpipe writes it, although the values are the same, or NULL. */
+static const char *other_form(hid_t dataset, hid_t type, hid_t space)
+{
+    hsize_t size[SERIAL_MOST_AXES], most[SERIAL_MOST_AXES];
+    H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
+    hid_t list = H5Dget_create_plist(dataset);
+    H5Pfill_value_defined(list, &fill);
+    h5_close(&list);
+    const int rank = H5Sget_simple_extent_dims(space, size, most);
+    return !is_usual_text(type, true)                                     ? "has texts that are not UTF-8"
+           : fill != H5D_FILL_VALUE_DEFAULT                               ? "has a value for missing rows"
+           : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size)  ? "has a maximal size"
+                                                                          : NULL;
+}
+
 enum status serial_dataset(struct serial_values *values, struct serial *serial, hid_t dataset,
                            const char *name, serial_filter *filter, const void *context,
                            struct error *err)
@@ -185,6 +195,8 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
     const char *wrong = !known                  ? "is of a kind that clpipe does not know"
                         : axes_is_scale(dataset) ? NULL
                                                  : bad_values(dataset, values);
+    if (!wrong && serial->exact)
+        wrong = other_form(dataset, type, space);
     if (wrong) {
         serial_refuse(serial, err, name, wrong);
         goto out;

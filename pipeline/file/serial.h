@@ -21,6 +21,7 @@ struct serial {
     struct sha256 sha;
     struct axes *axes;
     const char *path; /* of the file, for messages */
+    bool exact; /* refuses what has another form than clpipe gives it, although it says the same */
 };
 
 void serial_init(struct serial *serial, struct axes *axes, const char *path);

@@ -1,5 +1,5 @@
 /* verify.c: checks what a file says against what it must be. What makes a file unreadable was found
- * when it was opened; here it is about values, order and the scales on the axes. */
+ * when it was opened; here it is about values and order. */
 #include "file/verify.h"
 #include "base/path.h"
 #include "base/source_name.h"
@@ -15,164 +15,127 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A scale must have the length of the axes it is on. */
-static enum status check_scale(struct verify *verify, const char *name, uint64_t length,
-                               struct error *err)
-{
-    struct result *result = verify->result;
-    if (!h5_is_object(result->file, name, H5O_TYPE_DATASET)) {
-        verify_broken(verify, "/%s: the dimension scale is missing", name);
-        return STATUS_OK;
-    }
-    hid_t dataset = H5Dopen2(result->file, name, H5P_DEFAULT);
-    if (dataset < 0)
-        return h5_fail(err, "H5Dopen2", "read", result->path);
-    hid_t space = H5Dget_space(dataset);
-    if (H5Sget_simple_extent_npoints(space) != (hssize_t)length)
-        verify_broken(verify, "/%s: the dimension scale has length %lld, its axes %llu", name,
-                      (long long)H5Sget_simple_extent_npoints(space), (unsigned long long)length);
-    h5_close(&space);
-    h5_close(&dataset);
-    return STATUS_OK;
-}
+/* --- rows of tables -------------------------------------------------------------------------- */
 
-/* --- tables ---------------------------------------------------------------------------------- */
-
-/* The order of a table's rows: by source, and within a source that is no list by the path. */
-struct order {
+/* A row of /images or /failures, or, of a file of clusters alone, of its paths. */
+struct checked_row {
+    const struct result *result;
+    const struct result_image *image; /* one of these; of a path only path and source */
+    const struct failure_row *failure;
     uint16_t source;
-    char *path; /* of the row before */
-    size_t capacity;
+    const char *text, *path; /* as stored, and its bytes */
+    bool first;
+    uint16_t source_before;
+    const char *path_before;
 };
 
-static bool in_order(struct verify *verify, struct order *order, uint64_t row, uint16_t source,
-                     const char *path)
+/* By source, and within a source that is no list by the path. */
+static bool is_in_order(const struct checked_row *row)
 {
-    const struct result *result = verify->result;
-    bool right = true;
-    if (row > 0 && source < order->source)
-        right = false;
-    if (row > 0 && source == order->source && source < result->source_count) {
-        right = source_is_list(result->sources[source]) || source_row_follows(order->path, path);
-    }
-    order->source = source;
-    size_t size = strlen(path) + 1;
-    if (size > order->capacity) {
-        char *more = realloc(order->path, 2 * size);
-        if (!more)
-            return right;
-        order->path = more;
-        order->capacity = 2 * size;
-    }
-    memcpy(order->path, path, size);
-    return right;
+    if (row->first || row->source > row->source_before)
+        return true;
+    return row->source == row->source_before &&
+           (row->source >= row->result->source_count ||
+            source_is_list(row->result->sources[row->source]) ||
+            source_row_follows(row->path_before, row->path));
+}
+
+static bool has_source(const struct checked_row *row)
+{
+    return row->source < row->result->source_count;
+}
+
+static bool has_size(const struct checked_row *row)
+{
+    return row->image->width > 0 && row->image->height > 0 && row->image->bytes > 0;
+}
+
+static bool has_kind(const struct checked_row *row)
+{
+    const struct result_image *image = row->image;
+    return image->orientation >= 1 && image->orientation <= 8 && image->channels >= 1 &&
+           image->channels <= 4 && image->format[0] > ' ' && image->format[0] <= '~';
+}
+
+static bool has_reason(const struct checked_row *row)
+{
+    enum reason named;
+    return failure_row_reason(&named, row->failure);
 }
 
 /* The stored text of a path must be the one that its bytes give. */
-static bool same_path(const char *text, const char *raw)
+static bool has_path(const struct checked_row *row)
 {
-    const size_t length = strlen(raw), size = 4 * length + 1;
-    char *expected = text == raw ? NULL : malloc(size);
+    const size_t length = strlen(row->path), size = 4 * length + 1;
+    char *expected = row->text == row->path ? NULL : malloc(size);
     if (expected)
-        path_to_utf8(expected, size, raw, length);
-    const bool same = !expected || strcmp(expected, text) == 0;
+        path_to_utf8(expected, size, row->path, length);
+    const bool same = !expected || strcmp(expected, row->text) == 0;
     free(expected);
-    return same;
+    return *row->path && same;
 }
 
-static enum status check_images(struct verify *verify, struct error *err)
+static bool has_message(const struct checked_row *row)
 {
-    enum status status = STATUS_FAILED;
-    struct result *result = verify->result;
-    uint8_t *bad = verify->bad_images;
-    struct verify_rows order = {0}, source = {.bad = bad}, size = {.bad = bad}, kind = {.bad = bad},
-                       raw = {.bad = bad};
-    struct order before = {0};
-    for (uint64_t i = 0; i < rows_count(result->images); i++) {
+    return *row->failure->message;
+}
+
+enum { IMAGES = 1, FAILURES = 2, NAMES = 4 };
+
+/* What every row of these tables must be. */
+static const struct rule {
+    unsigned tables;
+    const char *column, *otherwise;
+    bool (*holds)(const struct checked_row *row);
+} rules[] = {
+    {IMAGES | FAILURES, "", "does not come after the one before it", is_in_order},
+    {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source},
+    {IMAGES, "", "has no width, height or bytes", has_size},
+    {IMAGES, "", "has an impossible orientation, number of channels or format", has_kind},
+    {FAILURES, "/reason", "has a reason that does not exist", has_reason},
+    {IMAGES | FAILURES | NAMES, "/path", "is empty, or has an escape that leads to another name",
+     has_path},
+    {FAILURES, "/message", "is empty", has_message},
+};
+#define RULES (sizeof rules / sizeof *rules)
+
+static enum status check_rows(struct verify *verify, unsigned table, struct error *err)
+{
+    const bool failures = table == FAILURES;
+    struct rows *rows = failures ? verify->result->failures : verify->result->images;
+    struct verify_rows broken[RULES];
+    struct checked_row row = {.result = verify->result, .first = true};
+    char *before = NULL;
+    enum status status = STATUS_OK;
+    for (size_t r = 0; r < RULES; r++)
+        broken[r] = (struct verify_rows){.bad = failures ? verify->bad_failures : verify->bad_images};
+    for (uint64_t i = 0; i < rows_count(rows) && status == STATUS_OK; i++) {
         const void *found;
-        const char *path;
-        if (rows_at(result->images, i, &found, &path, err))
-            goto out;
-        const struct result_image *row = found;
-        if (row->source >= result->source_count)
-            verify_row(&source, i);
-        if (!in_order(verify, &before, i, row->source, path))
-            verify_row(&order, i);
-        if (row->width == 0 || row->height == 0 || row->bytes == 0)
-            verify_row(&size, i);
-        if (row->orientation < 1 || row->orientation > 8 || row->channels < 1 ||
-            row->channels > 4 || row->format[0] <= ' ' || row->format[0] > '~')
-            verify_row(&kind, i);
-        if (!*path || !same_path(row->path, path))
-            verify_row(&raw, i);
+        status = rows_at(rows, i, &found, &row.path, err);
+        if (status != STATUS_OK)
+            break;
+        row.image = failures ? NULL : found;
+        row.failure = failures ? found : NULL;
+        row.source = failures ? row.failure->source : row.image->source;
+        row.text = failures ? row.failure->path : row.image->path;
+        for (size_t r = 0; r < RULES; r++)
+            if ((rules[r].tables & table) && !rules[r].holds(&row))
+                verify_row(&broken[r], i);
+        free(before);
+        row.path_before = before = strdup(row.path);
+        row.source_before = row.source;
+        row.first = false;
+        if (!before)
+            status = error_memory(err, strlen(row.path), "a path");
     }
-    status = STATUS_OK;
-out:
-    free(before.path);
-    verify_report_rows(verify, &order, "/images", "does not come after the one before it");
-    verify_report_rows(verify, &source, "/images/source", "names a source that is not in the list");
-    verify_report_rows(verify, &size, "/images", "has no width, height or bytes");
-    verify_report_rows(verify, &kind, "/images",
-                       "has an impossible orientation, number of channels or format");
-    verify_report_rows(verify, &raw, "/images/path", "is empty, or has an escape that leads to another name");
-    return status;
-}
-
-static enum status check_failures(struct verify *verify, struct error *err)
-{
-    enum status status = STATUS_FAILED;
-    struct result *result = verify->result;
-    uint8_t *bad = verify->bad_failures;
-    struct verify_rows order = {0}, source = {.bad = bad}, reason = {.bad = bad},
-                       raw = {.bad = bad}, message = {.bad = bad};
-    struct order before = {0};
-    for (uint64_t i = 0; i < rows_count(result->failures); i++) {
-        const void *found;
-        const char *path;
-        if (rows_at(result->failures, i, &found, &path, err))
-            goto out;
-        const struct failure_row *row = found;
-        enum reason named;
-        if (!failure_row_reason(&named, row))
-            verify_row(&reason, i);
-        if (row->source >= result->source_count)
-            verify_row(&source, i);
-        if (!in_order(verify, &before, i, row->source, path))
-            verify_row(&order, i);
-        if (!*path || !same_path(row->path, path))
-            verify_row(&raw, i);
-        if (!*row->message)
-            verify_row(&message, i);
-    }
-    status = STATUS_OK;
-out:
-    free(before.path);
-    verify_report_rows(verify, &order, "/failures", "does not come after the one before it");
-    verify_report_rows(verify, &source, "/failures/source",
-                       "names a source that is not in the list");
-    verify_report_rows(verify, &reason, "/failures/reason", "has a reason that does not exist");
-    verify_report_rows(verify, &raw, "/failures/path", "is empty, or has an escape that leads to another name");
-    verify_report_rows(verify, &message, "/failures/message", "is empty");
-    return status;
-}
-
-static enum status check_table_axes(struct verify *verify, const struct rows *rows,
-                                    const struct table *table, struct error *err)
-{
-    if (check_scale(verify, table->axis, rows_count(rows), err))
-        return STATUS_FAILED;
-    for (unsigned c = 0; c < table->count; c++) {
+    free(before);
+    for (size_t r = 0; r < RULES; r++) {
         char where[64];
-        if (rows_dataset(rows, c) <= 0)
-            continue;
-        snprintf(where, sizeof where, "/%s/%s", table->group, table->column[c].name);
-        if (verify_axis(verify, rows_dataset(rows, c), where, 0, table->axis, err) ||
-            (table->column[c].width > 1 &&
-             verify_axis(verify, rows_dataset(rows, c), where, 1, table->column[c].axis,
-                         err)))
-            return STATUS_FAILED;
+        snprintf(where, sizeof where, "/%s%s", failures ? failure_table.group : image_table.group,
+                 rules[r].column);
+        verify_report_rows(verify, &broken[r], where, rules[r].otherwise);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* --- features ------------------------------------------------------------------------------- */
@@ -193,19 +156,11 @@ static bool attributes_agree(const struct result_feature *stored)
     return same;
 }
 
-static enum status check_feature(struct verify *verify, const struct result_feature *stored,
-                                 struct error *err)
+static void check_feature(struct verify *verify, const struct result_feature *stored)
 {
-    char where[FEATURE_NAME_MAX + 16], axis[AXIS_NAME_MAX];
-    snprintf(where, sizeof where, "/features/%s", stored->name);
-    axis_name(axis, "feature", stored->name);
-    if (check_scale(verify, axis, stored->dimension, err) ||
-        verify_axis(verify, result_feature_dataset(stored), where, 0, image_table.axis, err) ||
-        verify_axis(verify, result_feature_dataset(stored), where, 1, axis, err))
-        return STATUS_FAILED;
     if (!result_feature_imported(stored) && !attributes_agree(stored))
-        verify_broken(verify, "%s: its attributes and its dimension contradict each other", where);
-    return STATUS_OK;
+        verify_broken(verify, "/features/%s: its attributes and its dimension contradict each other",
+                      stored->name);
 }
 
 /* --- thumbnails ------------------------------------------------------------------------------ */
@@ -237,11 +192,7 @@ static void check_thumbnails(struct verify *verify)
 static enum status check_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    if (check_table_axes(verify, result->images, &image_table, err) ||
-        check_table_axes(verify, result->failures, &failure_table, err) ||
-        check_scale(verify, SOURCE_AXIS, result->source_count, err) ||
-        verify_axis(verify, result->sources_dataset, "/images/sources", 0, SOURCE_AXIS, err) ||
-        check_images(verify, err) || check_failures(verify, err))
+    if (check_rows(verify, IMAGES, err) || check_rows(verify, FAILURES, err))
         return STATUS_FAILED;
     check_thumbnails(verify);
     if (result->feature_count == 0)
@@ -249,34 +200,8 @@ static enum status check_content(struct verify *verify, struct error *err)
     if (result->source_count == 0)
         verify_broken(verify, "/images/sources: there is no source");
     for (unsigned i = 0; i < result->feature_count; i++)
-        if (check_feature(verify, &result->features[i].feature, err))
-            return STATUS_FAILED;
+        check_feature(verify, &result->features[i].feature);
     return STATUS_OK;
-}
-
-/* The paths of a file of clusters alone. */
-static enum status check_names(struct verify *verify, struct error *err)
-{
-    struct result *result = verify->result;
-    struct verify_rows source = {0}, raw = {0};
-    enum status status = check_table_axes(verify, result->images, &name_table, err);
-    if (status == STATUS_OK)
-        status = check_scale(verify, SOURCE_AXIS, result->source_count, err);
-    for (uint64_t i = 0; i < rows_count(result->images) && status == STATUS_OK; i++) {
-        const void *found;
-        const char *path;
-        status = rows_at(result->images, i, &found, &path, err);
-        if (status != STATUS_OK)
-            break;
-        const struct result_image *row = found;
-        if (row->source >= result->source_count)
-            verify_row(&source, i);
-        if (!*path || !same_path(row->path, path))
-            verify_row(&raw, i);
-    }
-    verify_report_rows(verify, &source, "/images/source", "names a source that is not in the list");
-    verify_report_rows(verify, &raw, "/images/path", "is empty, or has an escape that leads to another name");
-    return status;
 }
 
 enum status verify_content(struct verify *verify, struct error *err)
@@ -340,7 +265,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         goto out;
     if (shown_verify(&verify, err))
         goto out;
-    if ((result->named && check_names(&verify, err)) || codebook_groups_verify(&verify, err) ||
+    if ((result->named && check_rows(&verify, NAMES, err)) || codebook_groups_verify(&verify, err) ||
         class_groups_verify(&verify, err))
         goto out;
     if (verify_parts(&verify, err))

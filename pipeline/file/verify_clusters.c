@@ -173,44 +173,6 @@ static void check_parents(struct clustering *k, struct error *err)
     free(parents);
 }
 
-static enum status check_axes(struct clustering *k, struct error *err)
-{
-    const char *name = k->c->name;
-    const struct result *result = k->verify->result;
-    char clusters[AXIS_NAME_MAX], iterations[AXIS_NAME_MAX], rows[AXIS_NAME_MAX],
-        values[AXIS_NAME_MAX], columns[AXIS_NAME_MAX];
-    axis_name(columns, "column", name);
-    axis_name(clusters, "cluster", name);
-    axis_name(iterations, "iteration", name);
-    axis_name(rows, "row", name);
-    axis_name(values, "dimension", name);
-    if (result->images)
-        snprintf(rows, sizeof rows, "%s", image_table.axis);
-    if (k->c->columns == 0 && result_feature_find(result, k->c->feature))
-        axis_name(values, "feature", k->c->feature);
-    for (int p = 0; p < PART_COUNT; p++) {
-        char where[FEATURE_NAME_MAX + 48];
-        if (k->entry->part[p] <= 0)
-            continue;
-        snprintf(where, sizeof where, "%s/%s", k->where, cluster_part_kind[p].name);
-        if (verify_axis(k->verify, k->entry->part[p], where, 0,
-                        cluster_part_of_rows(p) ? rows
-                        : p == PART_HISTORY     ? iterations
-                        : p == PART_MEAN        ? columns
-                        : p == PART_COMPONENTS  ? values
-                                                : clusters,
-                        err) ||
-            (cluster_part_kind[p].rank == 2 &&
-             verify_axis(k->verify, k->entry->part[p], where, 1,
-                         p == PART_CENTROIDS    ? values
-                         : p == PART_COMPONENTS ? columns
-                                                : RANK_AXIS,
-                         err)))
-            return STATUS_FAILED;
-    }
-    return STATUS_OK;
-}
-
 /* --- the sweep ------------------------------------------------------------------------------- */
 
 static bool in_range(double value, double least, double most)
@@ -262,7 +224,7 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
     enum status status = STATUS_FAILED;
     struct clustering k = {.verify = verify, .entry = entry, .c = &entry->clusters};
     snprintf(k.where, sizeof k.where, "/clusters/%s", entry->clusters.name);
-    if (load(&k, err) || check_axes(&k, err) || check_sweep(&k, err))
+    if (load(&k, err) || check_sweep(&k, err))
         goto out;
     for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
         if (!isfinite(k.centroids[i])) {

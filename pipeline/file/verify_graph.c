@@ -62,19 +62,6 @@ static enum status check_numbers(struct check *check, struct error *err)
     return STATUS_OK;
 }
 
-static enum status check_axes(struct check *check, const char *feature, struct error *err)
-{
-    char axis[AXIS_NAME_MAX];
-    axis_name(axis, "neighbour", feature);
-    for (unsigned i = 0; i < 2; i++) {
-        const hid_t dataset = i ? check->graph.distances_dataset : check->graph.rows_dataset;
-        if (verify_axis(check->verify, dataset, check->where, 0, image_table.axis, err) ||
-            verify_axis(check->verify, dataset, check->where, 1, axis, err))
-            return STATUS_FAILED;
-    }
-    return STATUS_OK;
-}
-
 static enum status check_graph(struct verify *verify, const char *feature, struct error *err)
 {
     struct result *result = verify->result;
@@ -87,9 +74,7 @@ static enum status check_graph(struct verify *verify, const char *feature, struc
         verify_broken(verify, "%s", why.sentence);
         return STATUS_OK;
     }
-    enum status status = check_axes(&check, feature, err);
-    if (status == STATUS_OK)
-        status = check_numbers(&check, err);
+    enum status status = check_numbers(&check, err);
     if (status == STATUS_OK && feature_matrix_open(&matrix, &about, result, feature, NULL))
         verify_broken(verify, "%s: its feature is not in the file", check.where);
     matrix_close(&matrix);

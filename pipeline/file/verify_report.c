@@ -61,16 +61,3 @@ void verify_report_rows(struct verify *verify, const struct verify_rows *rows, c
         verify_broken(verify, "%s: %llu rows, the first is %llu: each %s", where,
                       (unsigned long long)rows->count, (unsigned long long)rows->first, what);
 }
-
-enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
-                        const char *expected, struct error *err)
-{
-    char name[256];
-    struct result *result = verify->result;
-    if (axes_name(name, sizeof name, &result->axes, dataset, axis, err))
-        return STATUS_FAILED;
-    if (strcmp(name, expected) != 0)
-        verify_broken(verify, "%s: axis %u has %s%s, not the dimension scale %s", where, axis,
-                      *name ? "the dimension scale " : "no dimension scale", name, expected);
-    return STATUS_OK;
-}

@@ -1,6 +1,6 @@
 /* verify_report.h: the parts of verify, and how they say what is wrong.
  *
- *   result_verify ─> verify_content: tables, scales, features
+ *   result_verify ─> verify_content: tables, features
  *                 ─> verify_clustering, for each clustering
  *                 ─> verify_graphs: neighbours */
 #ifndef CLPIPE_FILE_VERIFY_REPORT_H
@@ -56,9 +56,5 @@ void verify_row(struct verify_rows *rows, uint64_t row);
 /* "WHERE: 12 rows WHAT, the first is 7". */
 void verify_report_rows(struct verify *verify, const struct verify_rows *rows, const char *where,
                         const char *what);
-
-/* That axis `axis` of a dataset has the scale `expected`. */
-enum status verify_axis(struct verify *verify, hid_t dataset, const char *where, unsigned axis,
-                        const char *expected, struct error *err);
 
 #endif

@@ -43,31 +43,52 @@ def rich(program, tmp_path_factory):
     return place / "f.h5"
 
 
+def type_of(dtype):
+    """All that h5py shows of a type, but for the order of bytes."""
+    text, reference, items = h5py.check_string_dtype(dtype), h5py.check_ref_dtype(dtype), h5py.check_vlen_dtype(dtype)
+    if text:
+        return text.encoding, text.length
+    if reference:
+        return str(reference)
+    if items is not None:
+        return "list", type_of(numpy.dtype(items))
+    if dtype.names:
+        return [(name, type_of(dtype.fields[name][0]), dtype.fields[name][1]) for name in dtype.names], dtype.itemsize
+    return dtype.kind, dtype.itemsize, h5py.check_enum_dtype(dtype)
+
+
 def value_of(value):
     value = numpy.asarray(value)
-    return value.dtype.str, value.shape, value.tolist() if value.dtype.hasobject else value.tobytes()
+    return value.shape, (value.tolist() if value.dtype.hasobject
+                         else value.astype(value.dtype.newbyteorder("<")).tobytes())
 
 
 def shown(path):
-    """All that h5py shows of a file; references as the names that they lead to."""
+    """All that h5py shows of a file, but for how values are stored; references as the names that they lead to."""
     found = {}
     with h5py.File(path, "r") as file:
         def attributes(item):
             for name in sorted(item.attrs):
+                low = item.attrs.get_id(name)
+                yield name, type_of(low.dtype), low.shape
                 if name == "DIMENSION_LIST":
-                    yield name, [[file[reference].name for reference in axis] for axis in item.attrs[name]]
+                    yield [[file[reference].name for reference in axis] for axis in item.attrs[name]]
                 elif name == "REFERENCE_LIST":
-                    yield name, sorted((file[entry[0]].name, int(entry[1])) for entry in item.attrs[name])
+                    yield sorted((file[entry[0]].name, int(entry[1])) for entry in item.attrs[name])
                 else:
-                    yield name, str(item.attrs.get_id(name).dtype), value_of(item.attrs[name])
+                    yield value_of(item.attrs[name])
 
         def look(name, item):
-            found[name] = list(attributes(item))
+            found[name] = [type(item), *attributes(item)]
             if isinstance(item, h5py.Dataset):
-                found[name] += [str(item.dtype), item.shape, item.maxshape, item.chunks, item.compression,
+                found[name] += [type_of(item.dtype), item.shape, item.maxshape, item.is_virtual, item.external,
+                                h5py.h5ds.is_scale(item.id), value_of(item.fillvalue),
+                                [(axis.label, [scale.name for scale in axis.values()]) for axis in item.dims],
                                 value_of(item[()] if item.size else 0)]
+                if h5py.check_string_dtype(item.dtype) and item.size:
+                    found[name].append(item.asstr()[()].tolist())
             else:
-                found[name].append(sorted(item))
+                found[name].append([(member, type(item.get(member, getlink=True))) for member in sorted(item)])
 
         look("/", file)
         file.visititems(look)
@@ -151,6 +172,17 @@ def remove_and_add(file):
     del file["images/mine"]
 
 
+def put_anew(file, name, **creation):
+    """The same values and scales in a dataset that is created otherwise."""
+    values, attributes, axes = file[name][:], dict(file[name].attrs), [axis[0] for axis in file[name].dims]
+    values = values.astype(creation.pop("dtype", values.dtype))
+    del file[name]
+    made = file.create_dataset(name, data=values, **creation)
+    made.attrs.update({key: value for key, value in attributes.items() if key != "DIMENSION_LIST"})
+    for axis, scale in zip(made.dims, axes):
+        axis.attach_scale(scale)
+
+
 @pytest.mark.parametrize("change, finding", [
     (remove_and_add, None),
     (lambda file: file["runs"].attrs.pop("shown"), "no attribute 'shown'"),
@@ -158,7 +190,11 @@ def remove_and_add(file):
     (lambda file: file["runs/1/row_map"].attrs.pop("root"), "/runs/1/row_map: "),
     (lambda file: file["runs/1/row_map"].write_direct(numpy.array([5]), None, numpy.s_[2:3]), "/runs/1/row_map: it has changed"),
     (lambda file: file["runs/0"].attrs.modify("seconds", 1.0), "/runs: "),
-    (lambda file: file["images/width"].dims[0].detach_scale(file["image"]), "/images/width: ")])
+    (lambda file: file["images/width"].dims[0].detach_scale(file["image"]), "/images/width: "),
+    (lambda file: put_anew(file, "images/width", fillvalue=7), "images/width has a value for missing rows"),
+    (lambda file: put_anew(file, "images/width", maxshape=(None,)), "images/width has a maximal size"),
+    (lambda file: put_anew(file, "images/path", dtype="S64"), "images/path "),
+    (lambda file: file.move("runs", "walks"), "/runs: it is missing")])
 def test_what_another_program_changes(rich, tmp_path, change, finding):
     shutil.copyfile(rich, tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
