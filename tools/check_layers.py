@@ -39,7 +39,7 @@ STAGE_INCLUDES = {
     "search": ("ocl", "kernels", "matrix", "cluster", "codebook", "file"),
     "pictures": ("walk", "decode", "file", "features", "cluster"),
     "thumbs": ("part", "decode", "file", "features", "cluster", "pictures"),
-    "layout": ("matrix", "cluster", "search"),
+    "layout": ("matrix", "cluster", "codebook", "search"),
 }
 
 # Folders that wire stages.

@@ -34,8 +34,8 @@ struct layout_config {
 };
 
 /* The first two principal components of all rows in the metric's space (see cluster/transform.h): x
- * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are computed from at most 8,192 evenly
- * spaced rows. Rows that are not finite, or undefined in the metric, are at 0, 0. STATUS_FAILED:
+ * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are those of codebook/pca.h.
+ * Rows that cannot be compared (search/comparable.h) are at 0, 0. STATUS_FAILED:
  * reading, memory; STATUS_INTERRUPTED. */
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
                              enum cluster_metric metric, const struct layout_config *config,
