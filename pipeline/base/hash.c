@@ -115,6 +115,13 @@ void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size
     murmur3_final(&state, digest);
 }
 
+uint64_t hash_of_path(uint16_t source, const char *path, size_t length)
+{
+    uint64_t digest[2];
+    murmur3_of_path(digest, source, path, length);
+    return digest[0];
+}
+
 /* --- sha256 ---------------------------------------------------------------------------------- */
 
 void sha256_init(struct sha256 *state)

@@ -29,6 +29,8 @@ void murmur3_final(const struct murmur3 *state, uint64_t digest[2]);
 
 /* Digests a path of `length` bytes in a source, for tables in memory and temporary files. */
 void murmur3_of_path(uint64_t digest[2], uint16_t source, const char *path, size_t length);
+/* Half of it. */
+uint64_t hash_of_path(uint16_t source, const char *path, size_t length);
 
 struct sha256 {
     SHA256_CTX context;

@@ -15,6 +15,7 @@ struct carry {
     struct result *from;
     hid_t file;       /* that is written; its features and images are complete */
     const char *path; /* of it, for messages */
+    struct result *now; /* the same, while clusterings are carried and new rows get labels */
     const struct row_map *map;
     const struct row_list *rows; /* the same, as a list of rows of `from` */
     carry_label_fn label; /* NULL: new rows get no labels */

@@ -68,12 +68,6 @@ static struct entry *find(const struct entries *entries, const char *name)
     return NULL;
 }
 
-static bool is_below(const char *name, const char *group)
-{
-    const size_t length = strlen(group);
-    return strncmp(name, group, length) == 0 && (name[length] == '/' || !name[length]);
-}
-
 /* --- what is stored -------------------------------------------------------------------------- */
 
 /* Reads the digests of one dataset; false: they have another form. */
@@ -235,7 +229,7 @@ static enum status make_entry(void *context, hid_t object, const char *name,
 {
     struct making *making = context;
     char root[65];
-    if (defined->type != H5O_TYPE_DATASET || is_below(name, "/runs"))
+    if (defined->type != H5O_TYPE_DATASET || defined_below(name, "/runs"))
         return STATUS_OK;
     if (identity_of_dataset(root, NULL, object, name, making->axes, making->path, known_pieces,
                             making, err))
@@ -292,7 +286,7 @@ static enum status load_kept(struct entries *entries, const struct checksums_kep
         if (left_out)
             entry->name[0] = 0;
         snprintf(from, sizeof from, "/clusters/%s", kept->renamed_from ? kept->renamed_from : "");
-        if (!kept->renamed_from || !is_below(entry->name, from))
+        if (!kept->renamed_from || !defined_below(entry->name, from))
             continue;
         char *name;
         if (asprintf(&name, "/clusters/%s%s", kept->renamed_to, entry->name + strlen(from)) < 0)
@@ -363,22 +357,22 @@ struct checking {
 
 static bool is_asked_for(const struct checking *checking, const char *name)
 {
-    return checking->below ? is_below(name, checking->below)
-                           : !is_below(name, "/clusters") && !is_below(name, "/neighbours") &&
-                                 !is_below(name, "/runs");
+    return checking->below ? defined_below(name, checking->below)
+                           : !defined_below(name, "/clusters") && !defined_below(name, "/neighbours") &&
+                                 !defined_below(name, "/runs");
 }
 
 /* Rows of images or failures: any of them may be damaged. */
 static enum status mark(struct verify *verify, const char *name, bool unreadable, uint64_t first,
                         uint64_t last, struct error *err)
 {
-    const bool failures = is_below(name, "/failures");
+    const bool failures = defined_below(name, "/failures");
     const uint64_t rows =
         failures ? result_failures(verify->result) : result_images(verify->result);
     if (!(failures ? verify->bad_failures : verify->bad_images) || last >= rows ||
-        !(failures || is_below(name, "/images") || is_below(name, "/features")) ||
+        !(failures || defined_below(name, "/images") || defined_below(name, "/features")) ||
         strcmp(name, "/images/sources") == 0 || strcmp(name, "/images/" DIRECTORIES) == 0 ||
-        is_below(name, "/images/json") || is_below(name, "/images/txt"))
+        defined_below(name, "/images/json") || defined_below(name, "/images/txt"))
         return STATUS_OK;
     struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
     if (!more)
@@ -485,7 +479,7 @@ static enum status check_identity(struct checking *checking, struct error *err)
 static bool is_of_lost_clusters(const struct result *result, const char *name)
 {
     char clusters[FEATURE_NAME_MAX] = "";
-    if (!is_below(name, "/clusters"))
+    if (!defined_below(name, "/clusters"))
         return false;
     sscanf(name, "/clusters/%63[^/]", clusters);
     return !result_clusters_find(result, clusters);

@@ -202,19 +202,15 @@ out:
 static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
                                  struct error *err)
 {
-    struct h5_names names = {0};
+    struct h5_names names;
     hid_t all;
-    enum status status = h5_open_group(&all, file, "clusters", path, err);
-    if (status == STATUS_OK)
-        status = h5_list(&names, all, RESULT_MOST_CLUSTERS, path, err);
+    enum status status =
+        h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        bool marked = false;
         char *parent = NULL;
-        hid_t group = H5I_INVALID_HID;
-        status = h5_is_marked(&marked, all, names.name[i], H5O_TYPE_GROUP, "parent", path, err);
-        if (status == STATUS_OK && marked)
-            status = h5_open_group(&group, all, names.name[i], path, err);
-        if (status == STATUS_OK && marked)
+        hid_t group;
+        status = h5_open_group(&group, all, names.name[i], path, err);
+        if (status == STATUS_OK)
             status = h5_get_text(&parent, group, "parent", false, path, err);
         if (status == STATUS_OK && parent && strcmp(parent, from) == 0)
             status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)

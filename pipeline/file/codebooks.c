@@ -275,17 +275,10 @@ out:
     return status;
 }
 
-/* The members of /codebooks that are ours; none where there is no such group. */
 static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
                                   struct error *err)
 {
-    *names = (struct h5_names){0};
-    *all = H5I_INVALID_HID;
-    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
-        return STATUS_OK;
-    if (h5_open_group(all, result->file, GROUP, result->path, err))
-        return STATUS_FAILED;
-    return h5_list(names, *all, RESULT_MOST_FEATURES, result->path, err);
+    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", result->path, err);
 }
 
 enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
@@ -296,11 +289,7 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
     *out = (struct codebooks){.stored = NULL};
     enum status status = list_codebooks(&names, &all, result, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        bool own = false;
-        if (name && strcmp(name, names.name[i]) != 0)
-            continue;
-        status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "digest", result->path, err);
-        if (status == STATUS_OK && own && schema_name_valid(names.name[i]))
+        if ((!name || strcmp(name, names.name[i]) == 0) && schema_name_valid(names.name[i]))
             status = read_codebook(out, result, all, names.name[i], err);
     }
     h5_free_names(&names);
@@ -319,10 +308,6 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         struct codebooks one = {.stored = NULL};
         struct error why = ERROR_INIT;
-        bool own = false;
-        status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "digest", result->path, err);
-        if (status != STATUS_OK || !own)
-            continue;
         if (read_codebook(&one, result, all, names.name[i], &why) != STATUS_OK)
             verify_broken(verify, "/" GROUP "/%s: %s", names.name[i], why.sentence);
         codebooks_clear(&one);

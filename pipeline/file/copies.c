@@ -15,11 +15,11 @@
 
 #define COPY_BYTES (1u << 20)
 
-enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from, const char *name,
-                              const char *only, struct error *err)
+/* The attributes of an object that the format defines, texts and numbers, except those that `to` has. */
+static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t from,
+                                   const char *name, struct error *err)
 {
-    const struct defined whole = {.attributes = only};
-    const struct defined *defined = only ? &whole : defined_find(name);
+    const struct defined *defined = defined_find(name);
     struct h5_names names;
     if (h5_list_attributes(&names, from, DEFINED_MOST_MEMBERS, copies->from->path, err))
         return STATUS_FAILED;
@@ -29,7 +29,8 @@ enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from,
         char *text = NULL;
         if (!defined || !defined_attribute(defined, attribute_name) ||
             defined_attribute_of_library(attribute_name) || H5Aexists(to, attribute_name) > 0 ||
-            strcmp(attribute_name, SHOWN) == 0)
+            strcmp(attribute_name, SHOWN) == 0 ||
+            (copies->left_out_attribute && copies->left_out_attribute(attribute_name)))
             continue;
         hid_t attribute = H5Aopen(from, attribute_name, H5P_DEFAULT), type = H5Aget_type(attribute),
               space = H5Aget_space(attribute), made = H5I_INVALID_HID;
@@ -243,7 +244,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
         goto out;
     }
     if (copy_axes(copies, to, from, rank, size, err) ||
-        copies_attributes(copies, to, from, name, NULL, err))
+        copy_attributes(copies, to, from, name, err))
         goto out;
     if (layout == H5D_CHUNKED)
         H5Pget_chunk(list, rank, chunk);
@@ -273,7 +274,7 @@ static enum status copy_group(const struct copies *copies, hid_t from, const cha
     else
         status = h5_create_group(&to, copies->to, name, copies->path, err);
     if (!status)
-        status = copies_attributes(copies, to, from, name, NULL, err);
+        status = copy_attributes(copies, to, from, name, err);
     h5_close(&to);
     return status;
 }

@@ -13,6 +13,7 @@ struct copies {
     /* Whether an object, by its absolute name, is left out with what is below it; NULL: none is. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;
+    bool (*left_out_attribute)(const char *name); /* likewise of attributes */
     /* Which row of `from` each row of images is: datasets that have that axis follow it, and what has no row gets
      * NaN or -1. NULL: rows are the same. */
     const struct row_list *rows;
@@ -21,10 +22,5 @@ struct copies {
 /* Copies the object `name` (absolute) and everything below it; its parent must exist.
  * copy_file_range copies the bytes, sharing them if the file system can. HDF5's one thread. */
 enum status copies_make(const struct copies *copies, const char *name, struct error *err);
-
-/* Copies the attributes of an object that the format defines, texts and numbers, except those that
- * `to` has; `only`: the names to copy, each followed by a space; NULL: all. */
-enum status copies_attributes(const struct copies *copies, hid_t to, hid_t from, const char *name,
-                              const char *only, struct error *err);
 
 #endif

@@ -149,6 +149,12 @@ const struct defined *defined_find(const char *name)
     return NULL;
 }
 
+bool defined_below(const char *name, const char *group)
+{
+    const size_t length = strlen(group);
+    return strncmp(name, group, length) == 0 && (name[length] == '/' || !name[length]);
+}
+
 bool defined_attribute_of_library(const char *attribute)
 {
     for (size_t i = 0; i < COUNT(of_library); i++)

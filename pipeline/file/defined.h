@@ -22,6 +22,8 @@ struct defined {
 
 /* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. */
 const struct defined *defined_find(const char *name);
+/* Whether an object is, or is in, a group; both names are absolute. */
+bool defined_below(const char *name, const char *group);
 /* Whether an attribute is the format's, or HDF5's or netCDF's own. */
 bool defined_attribute(const struct defined *defined, const char *attribute);
 bool defined_attribute_of_library(const char *attribute);

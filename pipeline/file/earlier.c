@@ -280,13 +280,6 @@ struct finder {
     uint64_t slots;
 };
 
-static uint64_t hash_place(uint16_t source, const char *path)
-{
-    uint64_t digest[2];
-    murmur3_of_path(digest, source, path, strlen(path));
-    return digest[0];
-}
-
 static enum status old_row(const struct finder *f, uint64_t row, const struct result_image **image,
                            const char **path, struct error *err)
 {
@@ -310,7 +303,7 @@ static enum status build_table(struct finder *f, struct error *err)
         const char *path;
         if (old_row(f, row, &image, &path, err))
             return STATUS_FAILED;
-        uint64_t at = hash_place(image->source, path) & (f->slots - 1);
+        uint64_t at = hash_of_path(image->source, path, strlen(path)) & (f->slots - 1);
         while (f->table[at])
             at = (at + 1) & (f->slots - 1);
         f->table[at] = row + 1;
@@ -323,7 +316,7 @@ static enum status find_in_table(struct finder *f, uint16_t source, const char *
 {
     if (!f->table && build_table(f, err))
         return STATUS_FAILED;
-    for (uint64_t at = hash_place(source, wanted) & (f->slots - 1); f->table[at];
+    for (uint64_t at = hash_of_path(source, wanted, strlen(wanted)) & (f->slots - 1); f->table[at];
          at = (at + 1) & (f->slots - 1)) {
         const struct result_image *image;
         const char *path;
@@ -337,11 +330,16 @@ static enum status find_in_table(struct finder *f, uint16_t source, const char *
     return STATUS_OK;
 }
 
+static int earlier_source(const struct finder *f, unsigned source)
+{
+    return f->earlier_source ? f->earlier_source[source] : (int)source;
+}
+
 /* The old row of the same place; -1: there is none. */
 static enum status find_place(struct finder *f, const struct row_name *name, int64_t *found,
                               struct error *err)
 {
-    const int source = f->earlier_source[name->source];
+    const int source = earlier_source(f, name->source);
     *found = -1;
     if (source < 0)
         return STATUS_OK;
@@ -456,22 +454,22 @@ static enum status map_failure(void *context, const struct row_name *name, struc
 }
 
 enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, struct result *old,
-                         const int *earlier_source, uint8_t *there, struct error *err)
+                         const int *sources, uint8_t *there, struct error *err)
 {
     const uint64_t images = row_list_rows(rows->lists.images);
     struct finder f = {.rows = rows,
                        .map = out,
                        .old = old,
-                       .earlier_source = earlier_source,
+                       .earlier_source = sources,
                        .there = there,
                        .ascending = true,
                        .archives = parameters_archives(rows->content->parameters)};
     int last = -1;
     *out = (struct row_map){.rows = images, .same = images == result_images(old)};
     for (unsigned i = 0; i < rows->content->source_count; i++)
-        if (earlier_source[i] >= 0) {
-            f.ascending = f.ascending && earlier_source[i] > last;
-            last = earlier_source[i];
+        if (earlier_source(&f, i) >= 0) {
+            f.ascending = f.ascending && earlier_source(&f, i) > last;
+            last = earlier_source(&f, i);
         }
     out->earlier = malloc((size_t)images * sizeof *out->earlier + 1);
     enum status status =

@@ -21,7 +21,7 @@ struct row_map {
     bool same; /* every row has its old place, and none is new or missing */
 };
 
-/* `old`: the existing file. earlier_source: per source of the content its number in `old`, or -1.
+/* `old`: the existing file. earlier_source: per source of the content its number in `old`, or -1; NULL: the same.
  * `there`, unless NULL: per row of `old`, set if an image or a failure takes its place. */
 #define ROW_THERE  1
 #define ROW_FAILED 2

@@ -22,6 +22,7 @@
 #define TEXT_FROM        (64u << 10)
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
+#define MOST_MEMBERS 65536
 /* Deflate shrinks by 1032 at most. */
 #define MOST_COMPRESSION 1100
 #if !H5_VERSION_GE(1, 10, 3)
@@ -150,8 +151,9 @@ static hid_t make_type(enum value_type type, bool stored)
 /* The texts of a dataset in memory: NUL-padded, in its own character set, which HDF5 does not convert. */
 static hid_t text_in_memory(hid_t dataset)
 {
-    hid_t type = H5Dget_type(dataset);
+    hid_t stored = H5Dget_type(dataset), type = H5Tcopy(stored);
     H5Tset_strpad(type, H5T_STR_NULLPAD);
+    h5_close(&stored);
     return type;
 }
 
@@ -568,27 +570,6 @@ bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
     return false;
 }
 
-enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
-                         const char *mark, const char *path, struct error *err)
-{
-    H5L_info_t link;
-    H5O_info_t object;
-    *marked = false;
-    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Lget_info", "read", path);
-    if (link.type != H5L_TYPE_HARD)
-        return STATUS_OK;
-    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Oget_info_by_name", "read", path);
-    if (object.type != type)
-        return STATUS_OK;
-    const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
-    if (there < 0)
-        return h5_fail(err, "H5Aexists_by_name", "read", path);
-    *marked = there > 0;
-    return STATUS_OK;
-}
-
 hid_t h5_stored_type(enum value_type type)
 {
     return make_type(type, true);
@@ -859,6 +840,52 @@ enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const ch
     H5Eclear2(H5E_DEFAULT);
     herr_t result = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, &listing);
     return finish_listing(&listing, result, "H5Literate", path, err);
+}
+
+/* Whether `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`. */
+static enum status is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
+                             const char *mark, const char *path, struct error *err)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    *marked = false;
+    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lget_info", "read", path);
+    if (link.type != H5L_TYPE_HARD)
+        return STATUS_OK;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Oget_info_by_name", "read", path);
+    if (object.type != type)
+        return STATUS_OK;
+    const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
+    if (there < 0)
+        return h5_fail(err, "H5Aexists_by_name", "read", path);
+    *marked = there > 0;
+    return STATUS_OK;
+}
+
+enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
+                        H5O_type_t type, const char *mark, const char *path, struct error *err)
+{
+    unsigned kept = 0;
+    *names = (struct h5_names){0};
+    *group = H5I_INVALID_HID;
+    if (!h5_is_object(file, name, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    enum status status = h5_open_group(group, file, name, path, err);
+    if (!status)
+        status = h5_list(names, *group, MOST_MEMBERS, path, err);
+    for (unsigned i = 0; i < names->count && !status; i++) {
+        char *member = names->name[i];
+        bool own = false;
+        status = is_marked(&own, *group, member, type, mark, path, err);
+        names->name[i] = names->name[kept];
+        names->name[kept] = member;
+        kept += own;
+    }
+    while (!status && names->count > kept)
+        free(names->name[--names->count]);
+    return status;
 }
 
 enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,

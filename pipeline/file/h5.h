@@ -164,11 +164,6 @@ enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struc
  * which lead elsewhere, count as missing, and so does what cannot be read (h5_check_reads). */
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
 
-/* *marked: `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`.
- * STATUS_FAILED: `path` cannot be read. */
-enum status h5_is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
-                         const char *mark, const char *path, struct error *err);
-
 enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
                           struct error *err);
 
@@ -204,7 +199,11 @@ struct h5_names {
 };
 enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
                     struct error *err);
-/* The same for the attributes of an object. */
+/* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
+ * type with the attribute `mark`. *group is invalid, and there are none, where the file has no such group. */
+enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
+                        H5O_type_t type, const char *mark, const char *path, struct error *err);
+/* All attributes of an object. */
 enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
                                const char *path, struct error *err);
 void h5_free_names(struct h5_names *names);

@@ -50,19 +50,13 @@ struct whole {
     void *context;
 };
 
-static bool begins_with(const char *name, const char *group)
-{
-    const size_t length = strlen(group);
-    return strncmp(name, group, length) == 0 && (name[length] == '/' || !name[length]);
-}
-
 static enum status add_own(void *context, hid_t object, const char *name,
                            const struct defined *defined, struct error *err)
 {
     struct whole *whole = context;
     char root[65];
-    if (begins_with(name, "/runs") || begins_with(name, "/checksums") ||
-        begins_with(name, "/" PARTS_GROUP) || begins_with(name, "/" THUMBNAIL_GROUP) ||
+    if (defined_below(name, "/runs") || defined_below(name, "/checksums") ||
+        defined_below(name, "/" PARTS_GROUP) || defined_below(name, "/" THUMBNAIL_GROUP) ||
         is_origin(name))
         return STATUS_OK;
     /* Groups without attributes are no more than the names of their members. */

@@ -439,7 +439,7 @@ enum status merge_files(struct merge_report *report, const struct merge_config *
         status = write_output(m, began, err);
     report->images = m->inputs.images;
     report->failures = m->inputs.failures;
-    report->shards = m->inputs.count > 0 && m->inputs.input[0].shard_count > 0;
+    report->shards = m->inputs.count > 0 && m->inputs.input[0].share.count > 0;
     clear(m);
     return status;
 }

@@ -104,26 +104,6 @@ static enum status note_left_out(struct merge_report *report, struct result *res
     return status;
 }
 
-static enum status read_shard(struct merge_input *input, struct result *result, struct error *err)
-{
-    int64_t index, count, first, last, items;
-    if (H5Aexists(result->file, "shard_count") <= 0)
-        return STATUS_OK;
-    if (!h5_get_integer(result->file, "shard_index", &index) ||
-        !h5_get_integer(result->file, "shard_count", &count) || count < 1 || index < 0 ||
-        index >= count || !h5_get_integer(result->file, "shard_first", &first) ||
-        !h5_get_integer(result->file, "shard_last", &last) ||
-        !h5_get_integer(result->file, "list_count", &items) || first < 0 || last < first ||
-        items < last)
-        return h5_damaged(err, result->path, "its attributes of a shard are impossible");
-    input->shard = (uint64_t)index;
-    input->shard_count = (uint64_t)count;
-    input->list_first = (uint64_t)first;
-    input->list_last = (uint64_t)last;
-    input->list_count = (uint64_t)items;
-    return h5_get_text(&input->list, result->file, "list_digest", true, result->path, err);
-}
-
 static uint64_t length_of(hid_t dataset)
 {
     hsize_t size[2] = {0, 0};
@@ -208,7 +188,8 @@ static enum status look_at(struct merge_input *input, struct result *result,
         path_to_utf8(text, 4 * length + 1, input->part.name, length);
         input->part.text = text;
     }
-    return read_shard(input, result, err);
+    input->share = result->share;
+    return STATUS_OK;
 }
 
 /* --- all of them ----------------------------------------------------------------------------- */
@@ -278,14 +259,14 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
     if (a->sidecars != input->sidecars)
         return h5_damaged(err, result->path,
                           "only one has /images/key, cls, json and txt: it or %s", first->path);
-    if ((a->shard_count > 0) != (input->shard_count > 0))
+    if ((a->share.count > 0) != (input->share.count > 0))
         return refuse(err, first->path, result->path, "only one is a shard");
-    if (a->shard_count != input->shard_count) {
+    if (a->share.count != input->share.count) {
         snprintf(why, sizeof why, "they are shards of %llu and of %llu",
-                 (unsigned long long)a->shard_count, (unsigned long long)input->shard_count);
+                 (unsigned long long)a->share.count, (unsigned long long)input->share.count);
         return refuse(err, first->path, result->path, why);
     }
-    if (a->shard_count > 0 && strcmp(a->list, input->list) != 0)
+    if (a->share.count > 0 && strcmp(a->share.list_digest, input->share.list_digest) != 0)
         return refuse(err, first->path, result->path, "they are shards of different lists");
     return STATUS_OK;
 }
@@ -306,7 +287,7 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
 {
     const unsigned more = result_source_count(result);
     char why[512], shown[256];
-    if (input->shard_count > 0 && inputs->source_count > 0) {
+    if (input->share.count > 0 && inputs->source_count > 0) {
         bool same = more == inputs->source_count;
         for (unsigned i = 0; i < more && same; i++)
             same = strcmp(inputs->source[i], result_source(result, i)) == 0;
@@ -347,27 +328,27 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
 static int compare_shards(const void *a, const void *b)
 {
     const struct merge_input *x = a, *y = b;
-    return (x->shard > y->shard) - (x->shard < y->shard);
+    return (x->share.index > y->share.index) - (x->share.index < y->share.index);
 }
 
 /* All shards, each once. */
 static enum status order_shards(struct merge_inputs *inputs, struct error *err)
 {
     const struct merge_input *input = inputs->input;
-    const uint64_t count = input[0].shard_count;
+    const uint64_t count = input[0].share.count;
     if (count == 0)
         return STATUS_OK;
     qsort(inputs->input, inputs->count, sizeof *inputs->input, compare_shards);
     for (unsigned i = 0; i < inputs->count; i++) {
         char why[80];
-        if (i > 0 && input[i].shard == input[i - 1].shard) {
+        if (i > 0 && input[i].share.index == input[i - 1].share.index) {
             snprintf(why, sizeof why, "both are shard %llu/%llu",
-                     (unsigned long long)input[i].shard, (unsigned long long)count);
+                     (unsigned long long)input[i].share.index, (unsigned long long)count);
             return refuse(err, input[i - 1].path, input[i].path, why);
         }
     }
     uint64_t missing = 0;
-    while (missing < inputs->count && input[missing].shard == missing)
+    while (missing < inputs->count && input[missing].share.index == missing)
         missing++;
     if (inputs->count != count)
         return error_set(err, STATUS_USAGE,
@@ -376,10 +357,10 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
                          (unsigned long long)(count - inputs->count), (unsigned long long)count,
                          (unsigned long long)missing, (unsigned long long)count);
     for (unsigned i = 0; i < inputs->count; i++) {
-        const uint64_t next = i + 1 < inputs->count ? input[i + 1].list_first : input[i].list_count;
-        if (input[i].list_last != next || (i == 0 && input[0].list_first != 0))
+        const uint64_t next = i + 1 < inputs->count ? input[i + 1].share.first : input[i].share.list_count;
+        if (input[i].share.last != next || (i == 0 && input[0].share.first != 0))
             return refuse(err, input[i].path, input[i + 1 < inputs->count ? i + 1 : 0].path,
-                          next > input[i].list_last ? "there is a gap between their shares of the list"
+                          next > input[i].share.last ? "there is a gap between their shares of the list"
                                                     : "their shares of the list overlap");
     }
     return STATUS_OK;
@@ -509,7 +490,6 @@ void merge_inputs_clear(struct merge_inputs *inputs)
         free((void *)(uintptr_t)input->part.text);
         free((void *)(uintptr_t)input->part.path);
         free((void *)(uintptr_t)input->part.identity);
-        free(input->list);
     }
     for (unsigned i = 0; i < inputs->source_count; i++) {
         free(inputs->source[i]);

@@ -15,10 +15,7 @@ struct merge_input {
     uint32_t thumbnail_size;
     unsigned sources;
     unsigned first_source; /* in the merged file: number of its first source */
-    /* Of a shard; count 0: it is none. */
-    uint64_t shard, shard_count;
-    uint64_t list_first, list_last, list_count; /* items of the list, the last one not among them */
-    char *list;
+    struct list_share share; /* count 0: it is no shard */
 };
 
 struct merge_inputs {

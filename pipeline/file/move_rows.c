@@ -5,6 +5,7 @@
  * Pieces of blobs end within ranges: what is not digested on the way, because an earlier range was written
  * later, is read back in the end. */
 #include "file/move_rows.h"
+#include "base/minmax.h"
 #include "base/threads.h"
 #include <assert.h>
 #include <stdatomic.h>
@@ -51,11 +52,6 @@ static uint64_t round_up(uint64_t value, uint64_t step)
     return (value + step - 1) / step * step;
 }
 
-static uint64_t min(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static enum status make_room(uint8_t **bytes, size_t *room, size_t size, struct error *err)
 {
     if (size <= *room)
@@ -100,7 +96,7 @@ static struct row_run cut(struct row_run run, uint64_t first, uint64_t end)
     run.row += skip;
     run.first += skip;
     run.count -= skip;
-    run.count = min(run.count, end - run.row);
+    run.count = min_u64(run.count, end - run.row);
     return run;
 }
 
@@ -241,7 +237,7 @@ static enum status move_fixed(struct moving *moving, const struct move_column *c
     const uint64_t end = range->first + range->count, piece = row_tree_piece(column->row_bytes),
                    begun = round_up(range->first, piece),
                    digested = column->tree && begun < end
-                                  ? min(round_up(end, piece), column->to.rows)
+                                  ? min_u64(round_up(end, piece), column->to.rows)
                                   : end;
     enum status status = make_room(&buffers->rows, &buffers->rows_room,
                                    (size_t)(digested - range->first) * column->row_bytes, err);
@@ -381,7 +377,7 @@ static enum status run(struct moving *moving, struct error *err)
         moving->move->threads < MOST_THREADS ? moving->move->threads : MOST_THREADS;
     moving->next = 0;
     moving->caller = pthread_self();
-    threads_run(do_ranges, moving, (unsigned)min(moving->ranges, threads > 0 ? threads : 1));
+    threads_run(do_ranges, moving, (unsigned)min_u64(moving->ranges, threads > 0 ? threads : 1));
     if (moving->failed && err)
         *err = moving->error;
     return moving->failed ? moving->error.status : STATUS_OK;
@@ -425,7 +421,7 @@ static void add_ranges(struct moving *moving, unsigned column, uint64_t rows, ui
 {
     for (uint64_t first = 0; first < rows; first += step)
         moving->range[moving->ranges++] =
-            (struct range){.first = first, .count = min(step, rows - first), .column = column};
+            (struct range){.first = first, .count = min_u64(step, rows - first), .column = column};
 }
 
 enum status move_measure(const struct move *move, struct error *err)

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_MEMBERS 65536
-
 static const char *const kind_group[] = {
     [OBJECT_CLUSTERS] = "clusters", [OBJECT_FEATURE] = "features", [OBJECT_NEIGHBOURS] = "neighbours",
     [OBJECT_SELECTION] = "selections"};
@@ -52,18 +50,13 @@ static enum status add_object(struct objects *out, struct result *result, enum o
 static enum status add_members(struct objects *out, struct result *result, enum object_kind kind,
                                const char *mark, struct error *err)
 {
+    struct h5_names names;
     hid_t group;
-    struct h5_names names = {0};
-    if (!h5_is_object(result->file, kind_group[kind], H5O_TYPE_GROUP))
-        return STATUS_OK;
-    enum status status = h5_open_group(&group, result->file, kind_group[kind], result->path, err);
-    if (status == STATUS_OK)
-        status = h5_list(&names, group, MOST_MEMBERS, result->path, err);
+    enum status status = h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP,
+                                     mark, result->path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         const char *name = names.name[i];
-        bool own = false;
-        status = h5_is_marked(&own, group, name, H5O_TYPE_GROUP, mark, result->path, err);
-        if (status == STATUS_OK && own && schema_name_valid(name))
+        if (schema_name_valid(name))
             status = add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
     }
     h5_free_names(&names);

@@ -273,13 +273,6 @@ static bool still_holds(const struct prior *prior, const struct store_record *re
 
 /* --- the index ------------------------------------------------------------------------------- */
 
-static uint64_t hash_item(uint16_t source, const char *path, uint32_t length)
-{
-    uint64_t digest[2];
-    murmur3_of_path(digest, source, path, length);
-    return digest[0];
-}
-
 /* Creates the file, which has no name, and maps it. */
 static bool map_table(struct prior *prior)
 {
@@ -324,7 +317,7 @@ static void build_table(struct prior *prior)
             const struct store_record *record = &stream->record;
             if (record->source >= prior->config.source_count || prior->ordered[record->source])
                 continue;
-            uint64_t hash = hash_item(record->source, record->path, record->path_length);
+            uint64_t hash = hash_of_path(record->source, record->path, record->path_length);
             uint64_t place = hash & (prior->slots - 1);
             while (prior->table[place].location)
                 place = (place + 1) & (prior->slots - 1);
@@ -338,7 +331,7 @@ static void build_table(struct prior *prior)
 static bool find_in_table(struct prior *prior, uint16_t source, const char *path, uint32_t length,
                           const struct look *look, struct store_record *record)
 {
-    uint64_t hash = hash_item(source, path, length);
+    uint64_t hash = hash_of_path(source, path, length);
     for (uint64_t place = hash & (prior->slots - 1); prior->table[place].location;
          place = (place + 1) & (prior->slots - 1)) {
         if (prior->table[place].hash != hash)

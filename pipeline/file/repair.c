@@ -219,6 +219,7 @@ static enum status look_at_result(struct repair *r, struct error *err)
         report->clusters_lost += r->leave_out[i];
         report->clusters += !r->leave_out[i];
     }
+    verify_calls(&verify);
     report->whole = verify.count == 0;
     status = STATUS_OK;
 out:
@@ -408,21 +409,6 @@ static enum status keep_damaged(struct repair *r, struct error *err)
                        "cannot keep the damaged file as %s.damaged; name another output", shown);
 }
 
-/* Sources stay as they are. */
-static enum status map_rows(struct row_map *map, const struct earlier_rows *rows,
-                            struct result *result, struct error *err)
-{
-    const unsigned count = rows->content->source_count;
-    int *earlier = malloc((count + 1) * sizeof *earlier);
-    if (!earlier)
-        return error_memory(err, count * sizeof *earlier, "the sources");
-    for (unsigned i = 0; i < count; i++)
-        earlier[i] = (int)i;
-    enum status status = row_map_make(map, rows, result, earlier, NULL, err);
-    free(earlier);
-    return status;
-}
-
 static enum status write_output(struct repair *r, struct error *err)
 {
     const struct repair_config *config = r->config;
@@ -454,7 +440,7 @@ static enum status write_output(struct repair *r, struct error *err)
         result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
                         content->thumbnail_size);
         if (!status)
-            status = map_rows(&map, &rows, r->result, err);
+            status = row_map_make(&map, &rows, r->result, NULL, NULL, err);
         rewrite.map = &map;
         rewrite.carry = &carry;
     }

@@ -115,36 +115,28 @@ static enum status read_number(uint32_t *value, struct result *result, hid_t obj
     return STATUS_OK;
 }
 
-/* Opens the members of a group at the root, if it is there, after making room for `size` bytes for
+/* Opens the own members of a group at the root, if it is there, after making room for `size` bytes for
  * each of them. */
-static enum status open_members(struct result *result, const char *name, unsigned most, void *room,
-                                size_t size,
+static enum status open_members(struct result *result, const char *name, H5O_type_t type,
+                                const char *mark, void *room, size_t size,
                                 enum status (*open_member)(struct result *result, hid_t group,
                                                            const char *name, struct error *err),
                                 struct error *err)
 {
-    enum status status = STATUS_FAILED;
     hid_t group;
-    struct h5_names names = {0};
+    struct h5_names names;
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
     if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return h5_damaged(err, result->path, "/%s is no group of its own", name);
-    if (h5_open_group(&group, result->file, name, result->path, err))
-        return STATUS_FAILED;
-    if (h5_list(&names, group, most, result->path, err))
-        goto out;
+    enum status status =
+        h5_list_own(&names, &group, result->file, name, type, mark, result->path, err);
     void *members = calloc(names.count ? names.count : 1, size);
-    if (!members) {
-        error_memory(err, names.count * size, name);
-        goto out;
-    }
+    if (!status && !members)
+        status = error_memory(err, names.count * size, name);
     memcpy(room, &members, sizeof members);
-    for (unsigned i = 0; i < names.count; i++)
-        if (open_member(result, group, names.name[i], err))
-            goto out;
-    status = STATUS_OK;
-out:
+    for (unsigned i = 0; i < names.count && !status; i++)
+        status = open_member(result, group, names.name[i], err);
     h5_free_names(&names);
     h5_close(&group);
     return status;
@@ -300,12 +292,6 @@ static enum status open_feature(struct result *result, hid_t group, const char *
                                 struct error *err)
 {
     struct result_feature *feature = &result->features[result->feature_count].feature;
-    bool own;
-    /* Without our attributes it is somebody else's. */
-    if (h5_is_marked(&own, group, name, H5O_TYPE_DATASET, "spec", result->path, err))
-        return STATUS_FAILED;
-    if (!own)
-        return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a feature has an impossible name");
     snprintf(feature->name, sizeof feature->name, "%s", name);
@@ -464,12 +450,6 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
                                    struct error *err)
 {
     struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
-    bool own;
-    /* As for features. */
-    if (h5_is_marked(&own, group, name, H5O_TYPE_GROUP, "feature", result->path, err))
-        return STATUS_FAILED;
-    if (!own)
-        return STATUS_OK;
     if (!schema_name_valid(name))
         return h5_damaged(err, result->path, "a clustering has an impossible name");
     result->clusters_count++;
@@ -486,80 +466,103 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
 
 static enum status open_run(struct result *result, hid_t group, const char *name, struct error *err)
 {
+    (void)group;
     (void)err;
-    if (parse_u64(&result->runs[result->run_count], name, 0, UINT32_MAX) &&
-        h5_is_object(group, name, H5O_TYPE_GROUP))
-        result->run_count++;
+    result->run_count += parse_u64(&result->runs[result->run_count], name, 0, UINT32_MAX);
     return STATUS_OK;
+}
+
+static enum status open_images(struct result *result, struct error *err)
+{
+    if (rows_open(&result->images, result->file, &image_table, result->path, err) ||
+        rows_open(&result->failures, result->file, &failure_table, result->path, err) ||
+        open_sources(result, err) || open_thumbnails(result, err) ||
+        open_members(result, "features", H5O_TYPE_DATASET, "spec", &result->features,
+                     sizeof *result->features, open_feature, err))
+        return STATUS_FAILED;
+    return result->features ? STATUS_OK : h5_damaged(err, result->path, "it has no /features");
+}
+
+static enum status open_runs(struct result *result, struct error *err)
+{
+    hid_t runs;
+    enum status status = open_members(result, "runs", H5O_TYPE_GROUP, "command", &result->runs,
+                                      sizeof *result->runs, open_run, err);
+    if (status || !h5_is_object(result->file, "runs", H5O_TYPE_GROUP))
+        return status;
+    status = h5_open_group(&runs, result->file, "runs", result->path, err);
+    if (!status)
+        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS, false, result->path, err);
+    h5_close(&runs);
+    if (result->run_count > 1)
+        qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
+    return status;
+}
+
+/* All that there is in the file, which is open. */
+static enum status open_objects(struct result *result, struct error *err)
+{
+    if (open_root(result, err) || parts_attach(result->file, result->path, err))
+        return STATUS_FAILED;
+    const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
+    if (images < 0)
+        return h5_fail(err, "H5Lexists", "read", result->path);
+    result->named = images > 0 && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
+                    H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
+    result->has_images = images > 0 && !result->named;
+    if ((result->named &&
+         (rows_open(&result->images, result->file, &name_table, result->path, err) ||
+          open_sources(result, err))) ||
+        (result->has_images && open_images(result, err)) ||
+        open_members(result, "clusters", H5O_TYPE_GROUP, "feature", &result->clusters,
+                     sizeof *result->clusters, open_clustering, err))
+        return STATUS_FAILED;
+    return open_runs(result, err);
+}
+
+/* Takes over `file`, unless it is invalid: then `path` is opened. */
+static enum status open_result(struct result **out, hid_t file, const char *path, struct error *err)
+{
+    struct result *result = *out = calloc(1, sizeof *result);
+    enum status status = STATUS_OK;
+    if (!result || !(result->path = strdup(path)))
+        status = error_memory(err, sizeof *result, "a result");
+    if (result) {
+        result->file = file;
+        result->failed_calls = h5_failed_calls();
+    }
+    if (!status && file < 0)
+        status = h5_open_file(&result->file, path, false, err);
+    if (!status)
+        status = open_objects(result, err);
+    if (status)
+        result_close(out);
+    return status;
 }
 
 enum status result_open(struct result **out, const char *path, struct error *err)
 {
-    *out = NULL;
-    enum status status = STATUS_FAILED;
     char shown[256];
-    path_for_message(shown, sizeof shown, path);
     struct stat st;
+    *out = NULL;
+    path_for_message(shown, sizeof shown, path);
     if (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR))
         return error_set(err, STATUS_USAGE, "there is no file %s", shown);
     if (stat(path, &st))
         return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
     if (!S_ISREG(st.st_mode))
         return error_set(err, STATUS_FAILED, "cannot read %s: it is not a regular file", shown);
-    struct result *result = calloc(1, sizeof *result);
-    if (!result || !(result->path = strdup(path))) {
-        error_memory(err, sizeof *result, "a result");
-        goto out;
-    }
-    if (h5_open_file(&result->file, path, false, err) || open_root(result, err) || parts_attach(result->file, path, err))
-        goto out;
-    const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
-    if (images < 0) {
-        h5_fail(err, "H5Lexists", "read", path);
-        goto out;
-    }
-    result->has_images = images > 0;
-    result->named = result->has_images && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
-                    H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
-    if (result->named) {
-        result->has_images = false;
-        if (rows_open(&result->images, result->file, &name_table, path, err) ||
-            open_sources(result, err))
-            goto out;
-    }
-    if (result->has_images &&
-        (rows_open(&result->images, result->file, &image_table, path, err) ||
-         rows_open(&result->failures, result->file, &failure_table, path, err) ||
-         open_sources(result, err) || open_thumbnails(result, err) ||
-         open_members(result, "features", RESULT_MOST_FEATURES, &result->features,
-                      sizeof *result->features, open_feature, err)))
-        goto out;
-    if (result->has_images && !result->features) {
-        h5_damaged(err, result->path, "it has no /features");
-        goto out;
-    }
-    if (open_members(result, "clusters", RESULT_MOST_CLUSTERS, &result->clusters,
-                     sizeof *result->clusters, open_clustering, err) ||
-        open_members(result, "runs", RESULT_MOST_RUNS, &result->runs, sizeof *result->runs,
-                     open_run, err))
-        goto out;
-    if (h5_is_object(result->file, "runs", H5O_TYPE_GROUP)) {
-        hid_t runs = H5Gopen2(result->file, "runs", H5P_DEFAULT);
-        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS,
-                                     false, result->path, err);
-        h5_close(&runs);
-        if (status)
-            goto out;
-        status = STATUS_FAILED;
-    }
-    if (result->run_count > 1)
-        qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
-    *out = result;
-    result = NULL;
-    status = STATUS_OK;
-out:
-    result_close(&result);
-    return status;
+    return open_result(out, H5I_INVALID_HID, path, err);
+}
+
+enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
+                                   struct error *err)
+{
+    *out = NULL;
+    if (h5_flush_file(file, path, err))
+        return STATUS_FAILED;
+    H5Iinc_ref(file);
+    return open_result(out, file, path, err);
 }
 
 enum status result_check_current(const struct result *result, struct error *err)

@@ -9,9 +9,7 @@
 
 /* More are taken for damage. */
 #define RESULT_MOST_FEATURES 4096
-#define RESULT_MOST_CLUSTERS 65536
 #define RESULT_MOST_LEVELS   64
-#define RESULT_MOST_RUNS     65536
 
 #define RESULT_RUN_TEXTS     5
 #define RESULT_FEATURE_TEXTS 5
@@ -30,6 +28,7 @@ struct result_cluster_entry {
 struct result {
     char *path;
     hid_t file;
+    uint64_t failed_calls; /* of HDF5, before it was opened */
     struct axes axes;
     char *version, *created, *parameters, *preset;
     struct list_share share;
@@ -50,6 +49,11 @@ struct result {
     char *run_clusters; /* the clustering that `run` made last under its usual name; or NULL */
     char *run_text[RESULT_RUN_TEXTS]; /* of the run last asked for */
 };
+
+/* What is in a file that is being written: its images and features are complete, and everything else that
+ * it has by now. `path` is for messages. Close it before the file. */
+enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
+                                   struct error *err);
 
 static inline hid_t result_feature_dataset(const struct result_feature *feature)
 {

@@ -9,7 +9,6 @@
 
 #define GROUP        "selections"
 #define BLOCK_ROWS   65536u
-#define MOST_MEMBERS 65536
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
@@ -138,23 +137,16 @@ out:
 
 enum status selections_list(struct selections *out, struct result *result, struct error *err)
 {
+    struct h5_names names;
     hid_t all;
-    struct h5_names names = {0};
     *out = (struct selections){0};
-    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
-        return STATUS_OK;
-    enum status status = h5_open_group(&all, result->file, GROUP, result->path, err);
-    if (status != STATUS_OK)
-        return status;
-    status = h5_list(&names, all, MOST_MEMBERS, result->path, err);
+    enum status status = h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method",
+                                     result->path, err);
     if (status == STATUS_OK && !(out->about = calloc(names.count + 1u, sizeof *out->about)))
         status = error_memory(err, names.count * sizeof *out->about, "a list of selections");
-    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        bool own = false;
-        status = h5_is_marked(&own, all, names.name[i], H5O_TYPE_GROUP, "method", result->path, err);
-        if (status == STATUS_OK && own && schema_name_valid(names.name[i]))
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
+        if (schema_name_valid(names.name[i]))
             status = read_about(&out->about[out->count++], all, names.name[i], result->path, err);
-    }
     h5_free_names(&names);
     h5_close(&all);
     return status;

@@ -62,7 +62,20 @@ static bool shape_text(char *text, size_t size, hsize_t dimensions[SERIAL_MOST_A
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-static enum status add_text(struct serial *serial, hid_t object, const char *name,
+/* Whether a text of an attribute that has a size fills it up, as those do that clpipe and HDF5 write. */
+static bool fills(hid_t type, size_t length)
+{
+    return H5Tis_variable_str(type) > 0 || H5Tget_size(type) <= length + 1;
+}
+
+/* Whether texts are in the character set that clpipe gives them. */
+static bool is_usual_text(hid_t type, bool utf8)
+{
+    return H5Tget_class(type) != H5T_STRING ||
+           H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
+}
+
+static enum status add_text(struct serial *serial, hid_t object, const char *name, hid_t type,
                             struct error *err)
 {
     char *text, line[SERIAL_MOST_NAME + 128];
@@ -74,14 +87,9 @@ static enum status add_text(struct serial *serial, hid_t object, const char *nam
     sha256_update(&serial->sha, &length, sizeof length);
     sha256_update(&serial->sha, text, length);
     free(text);
-    return STATUS_OK;
-}
-
-/* Whether texts are in the character set that clpipe gives them. */
-static bool is_usual_text(hid_t type, bool utf8)
-{
-    return H5Tget_class(type) != H5T_STRING ||
-           H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
+    return serial->exact && !fills(type, length)
+               ? serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not write")
+               : STATUS_OK;
 }
 
 static enum status add_attribute(struct serial *serial, hid_t object, const char *name,
@@ -101,7 +109,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
         goto out;
     }
     if (H5Tget_class(type) == H5T_STRING) {
-        status = add_text(serial, object, name, err);
+        status = add_text(serial, object, name, type, err);
         goto out;
     }
     if (H5Sget_simple_extent_npoints(space) != 1 || !find_kind(&kind, type)) {

@@ -29,12 +29,6 @@ struct shown {
     unsigned count;
 };
 
-static bool is_below(const char *name, const char *group)
-{
-    const size_t length = strlen(group);
-    return strncmp(name, group, length) == 0 && (name[length] == '/' || !name[length]);
-}
-
 static bool shows(const void *context, const char *attribute)
 {
     const struct defined *defined = context;
@@ -81,7 +75,7 @@ static enum status add_own(void *context, hid_t object, const char *name,
                            const struct defined *defined, struct error *err)
 {
     struct shown *shown = context;
-    if (is_below(name, RUNS) != shown->runs)
+    if (defined_below(name, RUNS) != shown->runs)
         return STATUS_OK;
     if (defined->type != H5O_TYPE_GROUP)
         return add_dataset(shown, object, name, defined, err);

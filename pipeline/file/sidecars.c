@@ -168,13 +168,6 @@ enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SI
     return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
 }
 
-static uint64_t hash_record(uint16_t source, const char *path, size_t length)
-{
-    uint64_t digest[2];
-    murmur3_of_path(digest, source, path, length);
-    return digest[0];
-}
-
 /* Notes the record last read. */
 static enum status note_ahead(struct sidecars *s, struct error *err)
 {
@@ -186,7 +179,7 @@ static enum status note_ahead(struct sidecars *s, struct error *err)
         s->ahead = grown;
         s->ahead_room = room;
     }
-    s->ahead[s->ahead_count++] = hash_record(s->source, s->path, strlen(s->path));
+    s->ahead[s->ahead_count++] = hash_of_path(s->source, s->path, strlen(s->path));
     return STATUS_OK;
 }
 
@@ -194,7 +187,7 @@ static enum status note_ahead(struct sidecars *s, struct error *err)
 static enum status find_record(struct sidecars *s, uint16_t source, const char *path,
                                uint32_t path_length, struct error *err)
 {
-    const uint64_t hash = hash_record(source, path, path_length);
+    const uint64_t hash = hash_of_path(source, path, path_length);
     if (s->noted && (s->ahead_count == 0 ||
                      !bsearch(&hash, s->ahead, s->ahead_count, sizeof hash, compare_u64)))
         return STATUS_END;

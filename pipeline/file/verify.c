@@ -87,15 +87,16 @@ static const struct rule {
     unsigned tables;
     const char *column, *otherwise;
     bool (*holds)(const struct checked_row *row);
+    bool of_place; /* among the others: either of two rows may be wrong */
 } rules[] = {
-    {IMAGES | FAILURES, "", "does not come after the one before it", is_in_order},
-    {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source},
-    {IMAGES, "", "has no width, height or bytes", has_size},
-    {IMAGES, "", "has an impossible orientation, number of channels or format", has_kind},
-    {FAILURES, "/reason", "has a reason that does not exist", has_reason},
+    {IMAGES | FAILURES, "", "does not come after the one before it", is_in_order, true},
+    {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source, false},
+    {IMAGES, "", "has no width, height or bytes", has_size, false},
+    {IMAGES, "", "has an impossible orientation, number of channels or format", has_kind, false},
+    {FAILURES, "/reason", "has a reason that does not exist", has_reason, false},
     {IMAGES | FAILURES | NAMES, "/path", "is empty, or has an escape that leads to another name",
-     has_path},
-    {FAILURES, "/message", "is empty", has_message},
+     has_path, false},
+    {FAILURES, "/message", "is empty", has_message, false},
 };
 #define RULES (sizeof rules / sizeof *rules)
 
@@ -103,12 +104,14 @@ static enum status check_rows(struct verify *verify, unsigned table, struct erro
 {
     const bool failures = table == FAILURES;
     struct rows *rows = failures ? verify->result->failures : verify->result->images;
-    struct verify_rows broken[RULES];
+    struct verify_rows broken[RULES] = {{0}};
     struct checked_row row = {.result = verify->result, .first = true};
     char *before = NULL;
     enum status status = STATUS_OK;
     for (size_t r = 0; r < RULES; r++)
-        broken[r] = (struct verify_rows){.bad = failures ? verify->bad_failures : verify->bad_images};
+        broken[r].bad = rules[r].of_place ? NULL
+                        : failures        ? verify->bad_failures
+                                          : verify->bad_images;
     for (uint64_t i = 0; i < rows_count(rows) && status == STATUS_OK; i++) {
         const void *found;
         status = rows_at(rows, i, &found, &row.path, err);
@@ -286,6 +289,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
     free(name);
     /* What cannot be read is not verified. */
     status = verify.count > 0 ? STATUS_OK : h5_check_reads(err);
+    if (!status)
+        verify_calls(&verify);
 out:
     *count = verify.count;
     return status;

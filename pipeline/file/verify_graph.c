@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_GRAPHS 1024
 #define BLOCK_BYTES (4u << 20)
 
 struct check {
@@ -87,26 +86,13 @@ static enum status check_graph(struct verify *verify, const char *feature, struc
 enum status verify_graphs(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    struct h5_names names = {0};
+    struct h5_names names;
     hid_t group;
-    if (!h5_is_object(result->file, "neighbours", H5O_TYPE_GROUP))
-        return STATUS_OK;
-    enum status status = h5_open_group(&group, result->file, "neighbours", result->path, err);
-    if (status != STATUS_OK)
-        return status;
-    status = h5_list(&names, group, MOST_GRAPHS, result->path, err);
-    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        hid_t member = H5I_INVALID_HID;
-        /* What has no rows of its own is not clpipe's. */
-        if (!schema_name_valid(names.name[i]) ||
-            !h5_is_object(group, names.name[i], H5O_TYPE_GROUP) ||
-            h5_open_group(&member, group, names.name[i], result->path, NULL))
-            continue;
-        if (h5_is_object(member, "rows", H5O_TYPE_DATASET) &&
-            h5_is_object(member, "distances", H5O_TYPE_DATASET))
+    enum status status = h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP,
+                                     "content", result->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
+        if (schema_name_valid(names.name[i]))
             status = check_graph(verify, names.name[i], err);
-        h5_close(&member);
-    }
     h5_free_names(&names);
     h5_close(&group);
     return status;

@@ -16,6 +16,12 @@ void verify_broken(struct verify *verify, const char *format, ...)
     verify->broken(line, verify->context);
 }
 
+void verify_calls(struct verify *verify)
+{
+    if (verify->count == 0 && h5_failed_calls() > verify->result->failed_calls)
+        verify_broken(verify, "HDF5 cannot read all that describes the contents");
+}
+
 enum status verify_unreadable(struct verify *verify, const char *where, const struct error *why,
                               struct error *err)
 {

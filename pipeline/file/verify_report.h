@@ -38,6 +38,10 @@ enum status verify_clustering(struct verify *verify, const struct result_cluster
 /* All of /neighbours: numbers and order. */
 enum status verify_graphs(struct verify *verify, struct error *err);
 
+/* Reports that a call of HDF5 has failed since the file was opened, unless something else was found: of a
+ * file that is whole none does. */
+void verify_calls(struct verify *verify);
+
 /* Reports one broken invariant. */
 void verify_broken(struct verify *verify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

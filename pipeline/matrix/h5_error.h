@@ -9,9 +9,12 @@
 
 #include "base/error.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Stops HDF5 from printing; each thread calls it before its first HDF5 call that may fail. */
 void h5_quiet(void);
+/* How many calls of quiet threads have failed so far. */
+uint64_t h5_failed_calls(void);
 
 /* Turns the calling thread's error stack into STATUS_FAILED "cannot WHAT PATH: ...", clearing
  * it. */
