@@ -41,6 +41,15 @@ static enum status learn_scales(struct axes *axes, struct error *err)
     return axes->scale ? STATUS_OK : error_memory(err, sizeof *axes->scale, "dimension scales");
 }
 
+/* Whether a type is that of a DIMENSION_LIST in memory. H5Tequal does not look at the kind of a list, which is
+ * the byte after its version and class: 0, a sequence. */
+static bool is_list_type(hid_t type, hid_t memory)
+{
+    uint8_t code[256];
+    size_t size = sizeof code;
+    return H5Tequal(type, memory) > 0 && H5Tencode(type, code, &size) >= 0 && size > 3 && code[3] == 0;
+}
+
 enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset, unsigned axis,
                       struct error *err)
 {
@@ -53,7 +62,7 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
     hid_t memory = H5Tvlen_create(H5T_STD_REF_OBJ);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     enum status status = STATUS_FAILED;
-    if (H5Tequal(type, memory) <= 0 || count <= (hssize_t)axis || count > MOST_AXES ||
+    if (!is_list_type(type, memory) || count <= (hssize_t)axis || count > MOST_AXES ||
         H5Aread(attribute, memory, list) < 0) {
         h5_damaged(err, axes->path, "a DIMENSION_LIST cannot be read");
         goto out;

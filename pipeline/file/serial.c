@@ -68,11 +68,13 @@ static bool fills(hid_t type, size_t length)
     return H5Tis_variable_str(type) > 0 || H5Tget_size(type) <= length + 1;
 }
 
-/* Whether texts are in the character set that clpipe gives them. */
-static bool is_usual_text(hid_t type, bool utf8)
+/* Whether texts have the character set and the padding that clpipe and HDF5 give them. */
+static bool is_usual_text(hid_t type, bool utf8, bool padded)
 {
+    const H5T_str_t padding = H5Tget_class(type) == H5T_STRING ? H5Tget_strpad(type) : H5T_STR_NULLPAD;
     return H5Tget_class(type) != H5T_STRING ||
-           H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
+           (H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII) &&
+            (padding == H5T_STR_NULLPAD || (padding == H5T_STR_NULLTERM && !padded)));
 }
 
 static enum status add_text(struct serial *serial, hid_t object, const char *name, hid_t type,
@@ -104,7 +106,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     uint8_t value[8];
     enum status status = STATUS_FAILED;
     if (serial->exact && (H5Sget_simple_extent_type(space) != H5S_SCALAR ||
-                          !is_usual_text(type, H5Tis_variable_str(type) > 0))) {
+                          !is_usual_text(type, H5Tis_variable_str(type) > 0, false))) {
         serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
         goto out;
     }
@@ -185,7 +187,8 @@ static const char *other_form(hid_t dataset, hid_t type, hid_t space)
     H5Pfill_value_defined(list, &fill);
     h5_close(&list);
     const int rank = H5Sget_simple_extent_dims(space, size, most);
-    return !is_usual_text(type, true)                                     ? "has texts that are not UTF-8"
+    return !is_usual_text(type, true, true)                               ? "has texts of another kind"
+           : axes_is_scale(dataset) && H5Dget_offset(dataset) != HADDR_UNDEF ? "has values"
            : fill != H5D_FILL_VALUE_DEFAULT                               ? "has a value for missing rows"
            : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size)  ? "has a maximal size"
                                                                           : NULL;

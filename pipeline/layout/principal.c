@@ -4,6 +4,7 @@
 #include "layout/layout.h"
 #include "search/comparable.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Of the rows that the metric defines; components are NULL where these are all alike. */
@@ -25,6 +26,23 @@ static enum status fit(struct projection *out, const struct matrix_source *matri
     return status;
 }
 
+/* Where a row is along the axes, of which there may be fewer than two. */
+static void place_row(float to[2], const struct projection *projection, const float *row)
+{
+    const uint32_t columns = projection->columns;
+    double squares = projection->space == SPACE_COSINE ? 0 : 1, sum[2] = {0, 0};
+    for (uint32_t j = 0; j < columns && projection->space == SPACE_COSINE; j++)
+        squares += (double)row[j] * row[j];
+    const double length = sqrt(squares);
+    for (uint32_t j = 0; j < columns; j++) {
+        const double value = projection->space == SPACE_HELLINGER ? sqrt(row[j]) : row[j] / length;
+        for (uint32_t a = 0; a < projection->dimension; a++)
+            sum[a] += projection->components[(size_t)a * columns + j] * (value - projection->mean[j]);
+    }
+    to[0] = (float)sum[0];
+    to[1] = (float)sum[1];
+}
+
 static enum status project(float *xy, const struct matrix_source *matrix,
                            const struct projection *projection, enum cluster_metric metric,
                            const struct layout_config *config, struct error *err)
@@ -41,11 +59,10 @@ static enum status project(float *xy, const struct matrix_source *matrix,
             status = matrix_read(matrix, first, count, rows, err);
         for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
             const float *row = rows + (size_t)i * dimension;
-            float *to = xy + 2 * (first + i), of_row[2] = {0, 0};
+            float *to = xy + 2 * (first + i);
+            to[0] = to[1] = 0;
             if (projection->components && comparable_values(matrix, row, metric))
-                projection_rows(projection, of_row, row, 1);
-            to[0] = of_row[0];
-            to[1] = of_row[1];
+                place_row(to, projection, row);
         }
     }
     free(rows);
