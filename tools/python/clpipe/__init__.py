@@ -21,15 +21,23 @@ from clpipe._run import Common, Report
 from clpipe._writer import remove, rename, write_feature
 
 if TYPE_CHECKING:
+    from clpipe._estimators import KMeans, MiniBatchKMeans
     from clpipe._torch import FeatureDataset, ThumbnailDataset
 
-__all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "Report",
-           "ThumbnailDataset", "identity", "open", "remove", "rename", "write_feature"]
+__all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "KMeans",
+           "MiniBatchKMeans", "Report", "ThumbnailDataset", "identity", "open", "remove", "rename", "write_feature"]
 __version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The datasets need torch, which takes its time."""
+    """The datasets need torch and the estimators scikit-learn, which take their time."""
+    if name in ("KMeans", "MiniBatchKMeans"):
+        try:
+            import sklearn  # noqa: F401
+        except ImportError as error:
+            raise ImportError(f"clpipe.{name} requires scikit-learn: pip install scikit-learn") from error
+        from clpipe import _estimators
+        return getattr(_estimators, name)
     if name in ("FeatureDataset", "ThumbnailDataset"):
         from clpipe import _torch
         return getattr(_torch, name)

@@ -26,3 +26,7 @@ class Failed(Error):
 
 class RowError(Error, IndexError):
     """A number that no row has."""
+
+
+class InvalidError(Error, ValueError):
+    """Rows or options that the library refuses."""
