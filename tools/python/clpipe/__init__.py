@@ -5,6 +5,7 @@
         f.images(); f.labels("kmeans"); f.feature()
     clpipe.write_feature("photos.h5", "clip", vectors)
     clpipe.FeatureDataset("photos.h5", labels="kmeans")     # of torch
+    clpipe.KMeans(20).fit_predict(vectors)                  # an estimator of scikit-learn
 
 Every command is a function with the options of the command; Common has those of all. Failed is raised
 where the exit status is not 0.
@@ -21,17 +22,18 @@ from clpipe._run import Common, Report
 from clpipe._writer import remove, rename, write_feature
 
 if TYPE_CHECKING:
-    from clpipe._estimators import KMeans, MiniBatchKMeans
+    from clpipe._estimators import KMeans, MiniBatchKMeans, NearestNeighbors
     from clpipe._torch import FeatureDataset, ThumbnailDataset
 
 __all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "KMeans",
-           "MiniBatchKMeans", "Report", "ThumbnailDataset", "identity", "open", "remove", "rename", "write_feature"]
+           "MiniBatchKMeans", "NearestNeighbors", "Report", "ThumbnailDataset", "identity", "open", "remove", "rename",
+           "write_feature"]
 __version__ = "0.3.0"
 
 
 def __getattr__(name: str) -> Any:
     """The datasets need torch and the estimators scikit-learn, which take their time."""
-    if name in ("KMeans", "MiniBatchKMeans"):
+    if name in ("KMeans", "MiniBatchKMeans", "NearestNeighbors"):
         try:
             import sklearn  # noqa: F401
         except ImportError as error:

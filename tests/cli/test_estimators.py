@@ -1,0 +1,328 @@
+"""tools/python: the estimators are the library and scikit-learn's API: answers, types of rows, errors, threads,
+processes, signals, and what scikit-learn checks of an estimator."""
+
+import ctypes
+import doctest
+import importlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy
+import pytest
+
+from conftest import CLPIPE, ROOT
+
+PACKAGE = ROOT / "tools" / "python"
+LIBRARY = CLPIPE.parent / "libclpipe.so.1"
+sys.path.insert(0, str(PACKAGE))
+import clpipe as package  # noqa: E402
+
+if not LIBRARY.exists():
+    pytest.skip("there is no library", allow_module_level=True)
+if "asan" in str(CLPIPE) or "tsan" in str(CLPIPE):
+    pytest.skip("Python does not load a library with sanitizers", allow_module_level=True)
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed (tools/prepare --tests)")
+os.environ["CLPIPE_LIBRARY"] = str(LIBRARY)
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.cluster import KMeans as Peer  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.neighbors import NearestNeighbors as PeerNeighbors  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import MinMaxScaler  # noqa: E402
+
+ROWS = numpy.random.default_rng(8).normal(size=(600, 7)).astype("float32")
+ROWS[:200] += 3
+# Checks that scikit-learn expects to fail for its own KMeans and MiniBatchKMeans, by its version.
+EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "draws depend on the number of rows",
+            "check_sample_weights_invariance": "draws depend on the number of rows"}
+
+
+def python(code, **environment):
+    """Runs code in a new Python with the package; what it prints."""
+    code = f"import sys; sys.path.insert(0, {str(PACKAGE)!r})\n" + code
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_structs_are_those_of_the_header(tmp_path):
+    from clpipe import _library
+    structs = [one for one in vars(_library).values()
+               if isinstance(one, type) and issubclass(one, _library._Sized) and one is not _library._Sized]
+    names = {one: "clpipe_" + one.__name__[1:].lower() for one in structs}
+    lines = [f'printf("%zu\\n", sizeof(struct {name}));' for name in names.values()]
+    lines += [f'printf("%zu\\n", offsetof(struct {names[one]}, {field[0]}));' for one in structs for field in one._fields_]
+    (tmp_path / "sizes.c").write_text("#include <clpipe.h>\n#include <stdio.h>\nint main(void) {" + "\n".join(lines) + "}")
+    subprocess.run(["cc", "-I", ROOT / "pipeline" / "library", tmp_path / "sizes.c", "-o", tmp_path / "sizes"], check=True)
+    printed = subprocess.run([tmp_path / "sizes"], capture_output=True, check=True).stdout.split()
+    assert [int(number) for number in printed] == [ctypes.sizeof(one) for one in structs] + \
+        [getattr(one, field[0]).offset for one in structs for field in one._fields_]
+
+
+def test_import_is_light():
+    assert python("import clpipe; print('sklearn' in sys.modules, 'clpipe._library' in sys.modules)") == "False False\n"
+    code = "import clpipe\nsys.modules['sklearn'] = None\ntry:\n    clpipe.KMeans\nexcept ImportError as e:\n    print(e)"
+    assert python(code) == "clpipe.KMeans requires scikit-learn: pip install scikit-learn\n"
+    code = "import clpipe\ntry:\n    clpipe.KMeans(1).fit([[0]])\nexcept clpipe.Error as e:\n    print(e)"
+    assert python(code, CLPIPE_LIBRARY="/none.so").startswith("the library /none.so, which CLPIPE_LIBRARY can name, cannot")
+
+
+def test_kmeans_is_that_of_scikit_learn():
+    weights = numpy.random.default_rng(1).uniform(0.5, 2, len(ROWS)).astype("float32")
+    for options in ({}, {"tol": 0}, {"max_iter": 3}):
+        for given in (None, weights):
+            mine = package.KMeans(6, init=ROWS[::100], n_init=1, **options).fit(ROWS, sample_weight=given)
+            peer = Peer(6, init=ROWS[::100], n_init=1, **options).fit(ROWS, sample_weight=given)
+            assert (mine.labels_ == peer.labels_).all() and mine.n_iter_ == peer.n_iter_
+            assert numpy.allclose(mine.cluster_centers_, peer.cluster_centers_, atol=1e-5)
+            assert numpy.isclose(mine.inertia_, peer.inertia_) and mine.labels_.dtype == numpy.int32
+            assert numpy.isclose(mine.score(ROWS, sample_weight=given), -mine.inertia_) or mine.n_iter_ == 3
+    assert (mine.predict(ROWS) == mine.labels_).all() and (mine.predict(ROWS[:1]) == mine.labels_[:1]).all()
+    assert numpy.allclose(mine.transform(ROWS), peer.transform(ROWS), atol=1e-4)
+    one = [package.KMeans(4, random_state=seed).fit(ROWS).inertia_ for seed in (3, 3, numpy.random.RandomState(3))]
+    assert one[0] == one[1] != one[2]
+
+
+def test_inits_and_metrics():
+    for init in ("k-means||", "random", lambda X, k, random_state: X[random_state.permutation(len(X))[:k]]):
+        assert package.KMeans(3, init=init, random_state=0).fit(ROWS).inertia_ < 4000
+    shares = numpy.abs(ROWS) / numpy.abs(ROWS).sum(axis=1, keepdims=True)
+    for metric, space in (("cosine", ROWS / numpy.linalg.norm(ROWS, axis=1, keepdims=True)),
+                          ("hellinger", numpy.sqrt(shares))):
+        rows = ROWS if metric == "cosine" else shares
+        model = package.KMeans(4, metric=metric, random_state=0).fit(rows)
+        distances = model.transform(rows)
+        assert (distances.argmin(axis=1) == model.labels_).mean() > 0.99
+        assert numpy.isclose((distances.min(axis=1).astype("f8") ** 2).sum(), model.inertia_, rtol=1e-4)
+        mean = space[model.labels_ == 0].mean(axis=0)
+        mean /= numpy.linalg.norm(mean) if metric == "cosine" else 1
+        assert numpy.allclose(model.cluster_centers_[0], mean, atol=0.02)
+    batches = package.MiniBatchKMeans(3, batch_size=100, max_iter=4, random_state=0).fit(ROWS)
+    assert (batches.n_steps_, batches.n_iter_) == (24, 4)
+    assert batches.inertia_ < 1.1 * package.KMeans(3, random_state=0).fit(ROWS).inertia_
+
+
+class Tensor:
+    """A tensor of a device, as torch and CuPy have them: numpy cannot look into it."""
+
+    def __init__(self, values, of_torch):
+        self.values, self.dtype, self.shape = values, values.dtype, values.shape
+        if of_torch:
+            self.detach, self.cpu = lambda: self, lambda: values
+        else:
+            self.__cuda_array_interface__, self.get = {}, lambda: values
+
+    def __array__(self, *unused):
+        raise TypeError("on a device")
+
+
+def test_rows_of_every_kind():
+    """Types, strides, read-only and other containers: the labels of contiguous float32 rows."""
+    packed = (ROWS * 20 + 100).clip(0, 255).astype("uint8")
+    wanted = package.KMeans(5, random_state=2).fit(packed.astype("float32")).labels_
+    wide = numpy.zeros((1200, 14), "float32")
+    wide[::2, ::2] = packed
+    views = [packed, packed.astype("float16"), packed.astype("float64"), packed.astype("int64"), packed.tolist(),
+             packed.astype(">f4"), numpy.asfortranarray(packed), wide[::2, ::2], packed[::-1].copy()[::-1],
+             numpy.ma.masked_array(packed, False), Tensor(packed.astype("float32"), True), Tensor(packed, False)]
+    odd = numpy.frombuffer(b"x" + packed.astype("float32").tobytes(), numpy.uint8)[1:].view("float32").reshape(600, 7)
+    assert not odd.flags.aligned and not odd.flags.writeable
+    for rows in [*views, odd]:
+        assert (package.KMeans(5, random_state=2).fit(rows).labels_ == wanted).all(), type(rows)
+    repeated = package.KMeans(2, random_state=0).fit(numpy.broadcast_to(ROWS[:, :1], (600, 7)))
+    assert numpy.ptp(repeated.cluster_centers_, axis=1).max() == 0
+
+
+def test_torch_tensors():
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(ROWS)
+    wanted = package.KMeans(3, random_state=0).fit(ROWS).labels_
+    for rows in (tensor, tensor.clone().requires_grad_(), tensor.T.contiguous().T):
+        assert (package.KMeans(3, random_state=0).fit(rows).labels_ == wanted).all()
+    assert package.KMeans(3, random_state=0).fit(tensor.bfloat16()).labels_.shape == (600,)
+
+
+def test_what_is_wrong():
+    model = package.KMeans(3, random_state=0)
+    bad = ROWS.copy()
+    bad[5, 2] = numpy.nan
+    masked = numpy.ma.masked_array(ROWS, ROWS > 2)
+    for rows, text in ((bad, "row 5 .*NaN"), (bad * numpy.inf, "inf|NaN"), (ROWS[0], "1D"), (ROWS[None], "dim"),
+                       (ROWS[:2], "n_samples=2"), (ROWS[:, :0], "0 feature"), (masked, "masked values"),
+                       (ROWS.astype("f8") * 1e200, "inf")):
+        with pytest.raises(ValueError, match=text):
+            model.fit(rows)
+    for options, text in (({"n_clusters": 0}, "n_clusters is 0"), ({"n_clusters": 2.0}, "integer"), ({"tol": -1}, "tol"),
+                          ({"init": "no"}, "k-means"), ({"metric": "l1"}, "hellinger"), ({"n_init": 0}, "n_init"),
+                          ({"init": ROWS[:2]}, "match the number of clusters"), ({"max_iter": 0}, "max_iter")):
+        with pytest.raises(ValueError, match=text):
+            clone(model).set_params(**options).fit(ROWS)
+    for weights, text in (([1, 2], "Sample weights"), (-ROWS[:, 0] ** 2, "weight"), (numpy.zeros(600), "zero")):
+        with pytest.raises(ValueError, match=text):
+            model.fit(ROWS, sample_weight=weights)
+    with pytest.raises(package.Error, match="matches 'none such'"):
+        package.KMeans(3, device="none such").fit(ROWS)
+    model.fit(ROWS)
+    for rows, text in ((ROWS[:, :3], "3 features"), (bad, "NaN")):
+        for method in (model.predict, model.transform, model.score):
+            with pytest.raises(ValueError, match=text):
+                method(rows)
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        model.fit(pytest.importorskip("scipy.sparse").csr_matrix(ROWS))
+    with pytest.raises(ValueError, match="negative"):
+        package.KMeans(3, metric="hellinger").fit(ROWS)
+
+
+def test_fewer_different_rows():
+    rows, weights = numpy.repeat(ROWS[:4], 3, axis=0), numpy.repeat([1, 1, 1, 0], 3)
+    for given, different in ((None, 4), (weights, 3)):
+        with pytest.warns(sklearn.exceptions.ConvergenceWarning, match=rf"clusters \({different}\)"):
+            model = package.KMeans(6, random_state=0).fit(rows, sample_weight=given)
+        assert model.cluster_centers_.shape == (6, 7) and len(set(model.labels_)) == different
+        assert (model.predict(rows) == model.labels_).all()
+
+
+def test_scikit_learns_tools():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=list("abcdefg"))
+    line = make_pipeline(MinMaxScaler(), package.KMeans(3, random_state=0))
+    assert len(set(line.fit_predict(frame))) == 3
+    search = GridSearchCV(package.KMeans(random_state=0), {"n_clusters": [2, 3, 4]}, cv=2).fit(ROWS)
+    assert search.best_params_ == {"n_clusters": 4}
+    model = package.KMeans(2, random_state=0).set_output(transform="pandas").fit(frame)
+    assert list(model.transform(frame).columns) == list(model.get_feature_names_out()) == ["kmeans0", "kmeans1"]
+    assert list(model.feature_names_in_) == list("abcdefg") and model.n_features_in_ == 7
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(frame) == model.labels_).all() and not hasattr(clone(model), "labels_")
+
+
+def test_neighbors_are_those_of_scikit_learn():
+    queries = ROWS[:50] + 0.01
+    for metric in ("euclidean", "sqeuclidean", "cosine"):
+        mine = package.NearestNeighbors(n_neighbors=4, metric=metric).fit(ROWS)
+        peer = PeerNeighbors(n_neighbors=4, metric=metric, algorithm="brute").fit(ROWS.astype("f8"))
+        for given in (queries, None):
+            distances, found = mine.kneighbors(given)
+            wanted, rows = peer.kneighbors(given)
+            assert (found == rows).mean() > 0.999 and numpy.allclose(distances, wanted, atol=1e-5)
+            assert (mine.kneighbors(given, return_distance=False) == found).all() and found.dtype == numpy.int64
+            for mode in ("connectivity", "distance"):
+                difference = mine.kneighbors_graph(given, mode=mode) - peer.kneighbors_graph(given, mode=mode)
+                assert abs(difference).max() < 1e-5
+    assert (mine.kneighbors(ROWS, 1)[1].ravel() == numpy.arange(600)).all()
+    for call, text in ((lambda: mine.kneighbors(n_neighbors=600), "599"), (lambda: mine.kneighbors(ROWS, 0), "is 0"),
+                       (lambda: mine.kneighbors(ROWS[:, :2]), "2 features"),
+                       (lambda: mine.fit(ROWS * numpy.nan), "NaN"), (lambda: mine.kneighbors(ROWS * numpy.nan), "NaN"),
+                       (lambda: mine.kneighbors_graph(mode="x"), "mode"),
+                       (lambda: package.NearestNeighbors(metric="minkowski").fit(ROWS), "euclidean")):
+        with pytest.raises(ValueError, match=text):
+            call()
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        package.NearestNeighbors().kneighbors()
+
+
+def test_threads():
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(package.KMeans(4, random_state=1).fit(ROWS).inertia_))
+               for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 10 and len(set(results)) == 1
+
+
+def test_forked_child():
+    package.KMeans(2).fit(ROWS)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            package.KMeans(2).fit(ROWS)
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 1000).startswith(b"Error: fork: this process was forked")
+    os.close(read), os.close(write)
+
+
+def test_signals_end_a_fit():
+    rows = numpy.random.default_rng(0).normal(size=(60000, 64)).astype("float32")
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        package.KMeans(500, tol=0, random_state=0, max_iter=10000, n_init=10000).fit(rows)
+    assert time.monotonic() - start < 60
+    assert package.KMeans(2, random_state=0).fit(ROWS).n_iter_ > 0  # the handle is good
+
+
+def test_doctests():
+    module = importlib.import_module("clpipe._estimators")
+    result = doctest.testmod(module, extraglobs={"clpipe": package})
+    assert result.failed == 0 and result.attempted > 2
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["KMeans", "MiniBatchKMeans", "NearestNeighbors"])
+def test_check_estimator(name):
+    """All checks pass, but those that scikit-learn expects to fail for its own class of that name."""
+    from sklearn.utils import estimator_checks
+    expected, passed = {} if name == "NearestNeighbors" else EXPECTED, 0
+    warnings.simplefilter("ignore")
+    for model, check in estimator_checks.check_estimator(getattr(package, name)(), generate_only=True) \
+            if sklearn.__version__ < "1.6" else estimator_checks.estimator_checks_generator(getattr(package, name)()):
+        function = check.func if hasattr(check, "func") else check
+        try:
+            check(model)
+            passed += 1
+        except Exception as error:
+            skipped = type(error).__name__ == "SkipTest"
+            assert skipped or function.__name__ in expected, f"{function.__name__}: {error}"
+    assert passed > 25
+
+
+@pytest.mark.deep
+def test_processes():
+    """Workers of joblib and of multiprocessing that are started anew."""
+    pytest.importorskip("joblib")
+    package.KMeans(2).fit(ROWS)
+    environment = {"PYTHONPATH": str(PACKAGE), "CLPIPE_LIBRARY": str(LIBRARY)}
+    code = """
+import multiprocessing, numpy, clpipe
+from sklearn.model_selection import GridSearchCV
+rows = numpy.random.default_rng(0).normal(size=(300, 4)).astype('f4')
+clpipe.KMeans(2).fit(rows)
+print(GridSearchCV(clpipe.KMeans(random_state=0), {'n_clusters': [2, 3]}, cv=2, n_jobs=2).fit(rows).best_score_ < 0)
+with multiprocessing.get_context('spawn').Pool(1) as pool:
+    print(len(pool.apply(clpipe.KMeans(2).fit_predict, (rows,))))
+"""
+    assert python(code, **environment) == "True\n300\n"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("first", [True, False])
+def test_beside_other_libraries(first):
+    """h5py, OpenCV, Pillow and torch in one process, loaded before the library and after it, and all work."""
+    others = [name for name in ("h5py", "cv2", "PIL.Image", "torch") if importlib.util.find_spec(name.split(".")[0])]
+    load = "".join(f"import {name}\n" for name in others)
+    work = "import clpipe\nassert len(clpipe.KMeans(2).fit_predict(rows)) == 300\n"
+    use = {"h5py": "with h5py.File.in_memory() if hasattr(h5py.File, 'in_memory') else h5py.File('x', 'w', driver='core',"
+                   " backing_store=False) as f:\n    f['a'] = rows\n    assert (f['a'][:] == rows).all()\n",
+           "cv2": "assert cv2.imdecode(cv2.imencode('.png', picture)[1], 1).shape == (30, 40, 3)\n",
+           "PIL.Image": "import io\nb = io.BytesIO()\nPIL.Image.fromarray(picture).save(b, 'png')\n"
+                        "assert PIL.Image.open(io.BytesIO(b.getvalue())).size == (40, 30)\n",
+           "torch": "assert torch.from_numpy(rows).sum().item() == torch.from_numpy(rows).sum().item()\n"}
+    code = "import numpy\nrows = numpy.arange(1200, dtype='f4').reshape(300, 4)\n" \
+           "picture = numpy.zeros((30, 40, 3), 'u1')\n" + (load + work if first else work + load)
+    code += "".join(use[name] for name in others) + work + f"print({len(others)})"
+    assert python(code) == f"{len(others)}\n"
