@@ -1,5 +1,5 @@
 """tools/python: the estimators are the library and scikit-learn's API: answers, types of rows, errors, threads,
-processes, signals, and what scikit-learn checks of an estimator."""
+processes, signals, and what scikit-learn checks of an estimator; features of pictures."""
 
 import ctypes
 import doctest
@@ -16,7 +16,7 @@ import warnings
 import numpy
 import pytest
 
-from conftest import CLPIPE, ROOT
+from conftest import CLPIPE, ROOT, run_clpipe
 
 PACKAGE = ROOT / "tools" / "python"
 LIBRARY = CLPIPE.parent / "libclpipe.so.1"
@@ -58,6 +58,7 @@ def test_structs_are_those_of_the_header(tmp_path):
     structs = [one for one in vars(_library).values()
                if isinstance(one, type) and issubclass(one, _library._Sized) and one is not _library._Sized]
     names = {one: "clpipe_" + one.__name__[1:].lower() for one in structs}
+    assert len(structs) == 7
     lines = [f'printf("%zu\\n", sizeof(struct {name}));' for name in names.values()]
     lines += [f'printf("%zu\\n", offsetof(struct {names[one]}, {field[0]}));' for one in structs for field in one._fields_]
     (tmp_path / "sizes.c").write_text("#include <clpipe.h>\n#include <stdio.h>\nint main(void) {" + "\n".join(lines) + "}")
@@ -68,7 +69,7 @@ def test_structs_are_those_of_the_header(tmp_path):
 
 
 def test_import_is_light():
-    assert python("import clpipe; print('sklearn' in sys.modules, 'clpipe._library' in sys.modules)") == "False False\n"
+    assert python("import clpipe; print('sklearn' in sys.modules)") == "False\n"
     code = "import clpipe\nsys.modules['sklearn'] = None\ntry:\n    clpipe.KMeans\nexcept ImportError as e:\n    print(e)"
     assert python(code) == "clpipe.KMeans requires scikit-learn: pip install scikit-learn\n"
     code = "import clpipe\ntry:\n    clpipe.KMeans(1).fit([[0]])\nexcept clpipe.Error as e:\n    print(e)"
@@ -229,6 +230,32 @@ def test_neighbors_are_those_of_scikit_learn():
         package.NearestNeighbors().kneighbors()
 
 
+def test_features(photos, tmp_path, caplog):
+    """Of paths, bytes and pixels: what ingest stores."""
+    image = pytest.importorskip("PIL.Image")
+    names = sorted(photos.rglob("*.png"))[:6]
+    assert run_clpipe("ingest", *names, "-o", tmp_path / "f.h5", "--feature", "rgb:bins=2x2x2", "--feature",
+                      "gray:bins=4").returncode == 0
+    with package.open(tmp_path / "f.h5") as file:
+        wanted = numpy.concatenate([file.feature("rgb_2x2x2"), file.feature("gray_4")], axis=1)
+    pixels = [numpy.asarray(image.open(name).convert("RGB")) for name in names]
+    forms = [names, [name.read_bytes() for name in names], pixels, [one[::-1].copy()[::-1] for one in pixels],
+             [str(names[0]), bytearray(names[1].read_bytes()), *pixels[2:]]]
+    for given in forms:
+        assert (package.features(given, ["rgb:bins=2x2x2", "gray:bins=4"]) == wanted).all()
+    bad = package.features([b"none", tmp_path / "no.png", pixels[0]], "gray:bins=4")
+    assert numpy.isnan(bad[:2]).all() and (bad[2] == wanted[0, 8:]).all()
+    assert [text.split(" has")[0] for text in caplog.messages] == ["picture 0", str(tmp_path / "no.png")]
+    assert package.features([], preset="color").shape[0] == 0
+    for given, options, text in ((pixels, {"feature": "no"}, "no"), (pixels, {}, "preset or"),
+                                 ([pixels[0] / 2], {"feature": "gray:bins=4"}, "uint8"),
+                                 ([numpy.zeros((2, 2, 4), "u1")], {"feature": "gray:bins=4"}, "picture 0")):
+        with pytest.raises(ValueError, match=text):
+            package.features(given, **options)
+    with pytest.raises(TypeError, match="must be a list"):
+        package.features(str(names[0]), "gray:bins=4")
+
+
 def test_threads():
     results = []
     threads = [threading.Thread(target=lambda: results.append(package.KMeans(4, random_state=1).fit(ROWS).inertia_))
@@ -267,9 +294,9 @@ def test_signals_end_a_fit():
 
 
 def test_doctests():
-    module = importlib.import_module("clpipe._estimators")
-    result = doctest.testmod(module, extraglobs={"clpipe": package})
-    assert result.failed == 0 and result.attempted > 2
+    for name in ("clpipe._estimators", "clpipe._library"):
+        result = doctest.testmod(importlib.import_module(name), extraglobs={"clpipe": package})
+        assert result.failed == 0 and result.attempted > 0
 
 
 @pytest.mark.deep

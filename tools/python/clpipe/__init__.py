@@ -17,6 +17,7 @@ from clpipe import _commands
 from clpipe._commands import *  # noqa: F403
 from clpipe._errors import Error, Failed
 from clpipe._identity import identity
+from clpipe._library import features
 from clpipe._reader import File, open
 from clpipe._run import Common, Report
 from clpipe._writer import remove, rename, write_feature
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from clpipe._torch import FeatureDataset, ThumbnailDataset
 
 __all__ = [*_commands.__all__, "Common", "Error", "Failed", "FeatureDataset", "File", "KMeans",
-           "MiniBatchKMeans", "NearestNeighbors", "Report", "ThumbnailDataset", "identity", "open", "remove", "rename",
-           "write_feature"]
+           "MiniBatchKMeans", "NearestNeighbors", "Report", "ThumbnailDataset", "features", "identity", "open",
+           "remove", "rename", "write_feature"]
 __version__ = "0.3.0"
 
 

@@ -1,13 +1,15 @@
-"""libclpipe.so.1 by ctypes: where it is, its structs and errors, and a handle for each choice of devices."""
+"""libclpipe.so.1 by ctypes: where it is, its structs and errors, a handle for each choice of devices, and
+features of pictures."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import ctypes
+import logging
 import os
 import threading
-from ctypes import c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Tuple, Union
+from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy
 
@@ -16,7 +18,9 @@ from clpipe._errors import Error, InvalidError
 Device = Union[None, str, int]
 ARGUMENT, DATA = 1, 2
 TYPES = {numpy.dtype(name): i for i, name in enumerate(("float32", "float16", "float64", "uint8"))}
-FUNCTIONS = ("clpipe_version", "clpipe_open", "clpipe_stop", "clpipe_fit", "clpipe_predict", "clpipe_neighbors")
+FUNCTIONS = ("clpipe_version", "clpipe_open", "clpipe_stop", "clpipe_fit", "clpipe_predict", "clpipe_neighbors",
+             "clpipe_features")
+log = logging.getLogger("clpipe")
 
 
 class _Sized(ctypes.Structure):
@@ -52,6 +56,17 @@ class CKMeans(_Sized):
 class CFit(_Sized):
     _fields_ = [("size", c_size_t), ("centroids", c_void_p), ("labels", c_void_p), ("distances", c_void_p),
                 ("sizes", c_void_p), ("inertia", c_double), ("iterations", c_uint32), ("converged", c_int)]
+
+
+class CFeatures(_Sized):
+    _fields_ = [("size", c_size_t), ("specs", POINTER(c_char_p)), ("count", c_uint32), ("preset", c_char_p)]
+
+
+class CPicture(_Sized):
+    _fields_ = [("size", c_size_t), ("path", c_char_p), ("bytes", c_void_p), ("length", c_uint64),
+                ("pixels", c_void_p), ("width", c_uint32), ("height", c_uint32), ("channels", c_uint32),
+                ("row_stride", c_int64), ("column_stride", c_int64), ("channel_stride", c_int64),
+                ("status", c_int), ("reason", c_char * 24), ("message", c_char * 200)]
 
 
 def on_host(values: Any) -> Any:
@@ -145,3 +160,50 @@ def call(name: str, device: Device, out: List[Any], given: List[Any]) -> None:
                     concurrent.futures.wait([running], 0.01)
                 raise
     _check(code, error)
+
+
+# --- features -----------------------------------------------------------------------------------
+
+def _picture(given: Any) -> CPicture:
+    if isinstance(given, (str, os.PathLike)):
+        return CPicture(path=os.fsencode(given))
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        content = numpy.frombuffer(given, numpy.uint8)
+        return CPicture(bytes=content, length=content.size)
+    pixels = numpy.asarray(on_host(given))
+    if pixels.dtype != numpy.uint8 or pixels.ndim not in (2, 3):
+        raise InvalidError(f"a picture has the type {pixels.dtype} and the shape {pixels.shape}; it must be height x "
+                           "width or height x width x 3 of uint8", 2)
+    if 0 in pixels.strides:
+        pixels = numpy.array(pixels, order="C")
+    height, width, channels = (*pixels.shape, 1)[:3]
+    rows, columns, planes = (*pixels.strides, 0)[:3]
+    return CPicture(pixels=pixels, height=height, width=width, channels=channels, row_stride=rows,
+                    column_stride=columns, channel_stride=planes)
+
+
+def features(pictures: Sequence[Any], feature: Union[None, str, Sequence[str]] = None, *,
+             preset: Optional[str] = None, device: Device = None) -> "numpy.ndarray[Any, Any]":
+    """Features of pictures, N x D float32, the values that ingest stores: of paths, of the bytes of encoded images
+    and of pixels (height x width, or height x width x 3 for RGB, uint8), also mixed. feature: "hog:grid=4x4", or
+    several, side by side; preset: instead. Rows of pictures that cannot be read are NaN, and the logger "clpipe"
+    says why.
+
+    >>> clpipe.features([numpy.zeros((40, 30, 3), "u1")], "rgb:bins=2x2x2").round(1)
+    array([[1., 0., 0., 0., 0., 0., 0., 0.]], dtype=float32)
+    """
+    if isinstance(pictures, (str, bytes, os.PathLike)):
+        raise TypeError("pictures is one picture; it must be a list")
+    structs = [_picture(one) for one in pictures]
+    names = [feature] if isinstance(feature, str) else feature or []
+    wanted = CFeatures(specs=(c_char_p * len(names))(*(name.encode() for name in names)), count=len(names),
+                       preset=preset.encode() if preset else None)
+    array, columns = (CPicture * len(structs))(*structs), c_uint32()
+    call("features", device, [None, ctypes.byref(columns)], [array, c_uint64(len(array)), wanted])
+    values = numpy.empty((len(array), columns.value), numpy.float32)
+    call("features", device, [values, ctypes.byref(columns)], [array, c_uint64(len(array)), wanted])
+    for number, (one, given) in enumerate(zip(array, pictures)):
+        if one.status:
+            name = given if isinstance(given, (str, os.PathLike)) else f"picture {number}"
+            log.warning("%s has no features: %s", name, one.message.decode(errors="replace"))
+    return values
