@@ -47,7 +47,7 @@ JOBS = ("ingest", "clustering", "duplicates", "report", "selection", "library")
 # Job -> what other jobs it may include.
 JOB_INCLUDES = {"report": ("duplicates",), "selection": ("clustering",), "library": ("clustering", "ingest")}
 
-# Folders inside which circles are still to be taken apart. None is to be added.
+# Folders that still have include cycles. Add none.
 KNOWN_CIRCLES = ()
 
 HDF5_FOLDERS = ("file", "matrix")

@@ -26,7 +26,7 @@ def options_of(command, common):
 
 
 def words_of(option, command):
-    """The words that the option's value can be: those of "a|b|FILE.npy", or a list in its help."""
+    """The words allowed as the option's value: those of "a|b|FILE.npy", or a list in its help."""
     if option["name"] in EXAMPLES and command in SPEC_COMMANDS:
         return EXAMPLES[option["name"]]
     listed = re.search(r"\(([a-z0-9-]+(?:, [a-z0-9-]+)+)\)", option["help"])
@@ -295,7 +295,7 @@ def wrapped(text, indent, more, columns=108):
 
 
 def python_options(command, tables):
-    """Those of the command that not every command has."""
+    """Options of the command that are not common to all commands."""
     common = [option["name"] for group in tables["common"] for option in group["options"]]
     return [option for option in options_of(command, []) if option["name"] not in common]
 
@@ -316,7 +316,7 @@ def python_command(command, options):
 
 
 def python(tables):
-    """The functions; and their texts: what commands do, and a row for each option that differs."""
+    """Returns the functions, and their texts: descriptions of commands, and a row per distinct option."""
     lines, texts, rows = [], [], {}
     commands = [command for command in tables["commands"] if command["name"] not in WRITTEN_BY_HAND]
     for command in commands:

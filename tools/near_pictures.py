@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont
 
-cv2.setNumThreads(1)  # there are as many processes as processors
+cv2.setNumThreads(1)  # one process per processor already
 MAKERS = 3
 SYLLABLES = ("ba be bi bo da de di do fa fe ga go ha he ka ke ki la le li lo ma me mi mo na ne ni no pa "
              "pe po ra re ri ro sa se si so ta te ti to va ve vi wa we za tion ment ing ed er al th st").split()
@@ -29,7 +29,7 @@ def font(family, size, bold=False):
 
 
 class Sheet:
-    """Draws by the library of a maker; coordinates are in pixels of the finished picture."""
+    """Draws with the library of a maker; coordinates are pixels of the finished picture."""
 
     def __init__(self, maker, width, height, ground=(255, 255, 255)):
         self.maker, self.scale = maker, 2 if maker == 1 else 1
@@ -104,13 +104,13 @@ def noisy(image, rng, sigma):
 
 
 def smooth(rng, width, height, cells, low, high):
-    """A field that varies slowly, from low to high."""
+    """A smooth random field with values from low to high."""
     small = Image.fromarray((rng.random((cells, cells)) * 255).astype(np.uint8))
     return low + np.asarray(small.resize((width, height), Image.BICUBIC), np.float32) / 255 * (high - low)
 
 
 def scan(image, rng, turn=0.6, grey=True):
-    """On the glass of a scanner: askew, shaded, unsharp, noisy."""
+    """Simulates a scan: rotated, shaded, blurred, noisy."""
     width, height = image.size
     paper = int(rng.integers(235, 252))
     image = image.rotate(rng.uniform(-turn, turn), Image.BICUBIC, fillcolor=(paper,) * 3,
@@ -139,7 +139,7 @@ def amount(rng):
 
 
 def lines(sheet, rng, x, y, width, bottom, size, lead):
-    """Paragraphs from the top to the bottom of a column."""
+    """Fills a column with paragraphs."""
     while y + lead < bottom:
         left = int(rng.integers(3, 9))
         while left > 0 and y + lead < bottom:
@@ -264,7 +264,7 @@ def spreadsheet(maker, rng, template):
 
 def drawing(maker, rng, template):
     sheet = Sheet(maker, 700, 520)
-    if maker == 0:  # plans of rooms
+    if maker == 0:  # floor plans
         def split(x0, y0, x1, y1, depth):
             sheet.box(x0, y0, x1, y1, None, (0, 0, 0), 2)
             if depth == 0 or (x1 - x0 < 90 and y1 - y0 < 90):
@@ -289,7 +289,7 @@ def drawing(maker, rng, template):
         for _ in range(3):
             y = 245 + np.cumsum(rng.normal(0, 26, 31))
             sheet.line(list(zip(60 + 20 * np.arange(31), np.clip(y, 35, 455))), width=2)
-    else:  # parts, circles and rays
+    else:  # segments, circles and rays
         for _ in range(14):
             x, y = rng.uniform(80, 620), rng.uniform(80, 440)
             r = rng.uniform(15, 75)
@@ -314,14 +314,14 @@ def screenshot(maker, rng, template):
         sheet.text(16 + 14 * (i % 3), 64 + 22 * i, words(template, 2)[:18], 11, ink)
     y = 66
     while y < 570:
-        if maker == 2:  # a conversation
+        if maker == 2:  # chat messages
             own, text = rng.random() < 0.5, words(rng, int(rng.integers(3, 9)))
             wide = sheet.width(text, 13) + 24
             x = 940 - wide if own else 210
             sheet.box(x, y, x + wide, y + 32, (190, 220, 250) if own else (226, 226, 226))
             sheet.text(x + 12, y + 9, text, 13)
             y += 44
-        else:  # lines of a program
+        else:  # lines of source code
             x = 225 + 24 * int(rng.integers(0, 4))
             sheet.text(196, y, str(int(y / 19)), 10, (130, 130, 130))
             for _ in range(int(rng.integers(0, 8))):
@@ -407,7 +407,7 @@ def product(maker, rng, template, n):
 
 def portrait(maker, rng, template):
     sheet = Sheet(maker, 480, 600, ((90, 110, 140), (120, 120, 120), (200, 190, 170))[maker])
-    for _ in range(40):  # the background, of all
+    for _ in range(40):  # the background of all pictures
         x, y, r = template.uniform(0, 480), template.uniform(0, 600), template.uniform(20, 120)
         c = int(template.integers(-25, 25))
         ground = tuple(int(np.clip(v + c, 0, 255)) for v in ((90, 110, 140), (120, 120, 120), (200, 190, 170))[maker])
@@ -445,7 +445,7 @@ def portrait(maker, rng, template):
 
 
 def frame(maker, rng, template, n):
-    """Six clips of ten frames: what is still, two things that move by their own size, the camera's noise."""
+    """Six clips of ten frames: a static scene, two objects that move by their own size, camera noise."""
     clip = np.random.default_rng([77, maker, n // 10])
     width, height = 640, 360
     still = sum(smooth(clip, width, height, c, 0, 90 / (i + 1)) for i, c in enumerate((4, 9, 25, 60)))
@@ -492,7 +492,7 @@ KINDS = {
     "walls and tiles": wall, "products": product, "portraits": portrait, "video frames": frame,
     "night skies": sky, "chess diagrams": chess,
 }
-# Not looked at while thresholds were chosen, as was the last maker.
+# Not used for choosing thresholds, like the last maker.
 HELD_OUT = ("text turned", "invoices", "line drawings", "screenshots", "portraits", "night skies",
             "chess diagrams")
 
@@ -526,7 +526,7 @@ ALTERATIONS = {
 
 
 def altered(image, name, kind, maker, n):
-    """The picture, and the quality at which it is to be saved."""
+    """Returns the picture, and the JPEG quality for saving it."""
     alter, quality = ALTERATIONS[name]
     rng = np.random.default_rng([list(KINDS).index(kind), maker, n, list(ALTERATIONS).index(name)])
     return alter(image, rng), quality
