@@ -1,4 +1,4 @@
-"""Made archives, each one a different case, and what an ingest must make of it."""
+"""Synthetic archives, one per case, with the expected results of an ingest."""
 import bz2
 import gzip
 import io
@@ -113,7 +113,7 @@ def zip_member(name, content, stored=None, method=0, flags=0, local_name=None, c
 
 def raw_zip(members, front=b"", count=None, directory_size=None, directory_offset=None, comment=b"",
             disk=0, after=b""):
-    """A zip whose fields say whatever they are told to."""
+    """A zip with arbitrary values in its fields."""
     out, directory = front, b""
     for m in members:
         offset = len(out) if m["offset"] is None else m["offset"]

@@ -1,5 +1,5 @@
-"""Headless Chromium for tests of pages: what is shown, clicked and typed, and whether anything was
-complained of or asked for that lies outside of the folder."""
+"""Headless Chromium for tests of pages: what is shown, clicks and typing, and whether there were
+error messages or requests outside of the folder."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ DRIVER = shutil.which("chromedriver")
 
 
 def require():
-    """Skips the test where there is no browser to drive."""
+    """Skips the test if no browser can be driven."""
     pytest.importorskip("selenium", reason="python3-selenium is not installed")
     if not CHROMIUM or not DRIVER:
         pytest.skip("chromium and chromium-driver are not installed")

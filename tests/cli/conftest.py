@@ -63,7 +63,7 @@ def log_bytes(work):
 
 
 def log_blocks(data):
-    """The whole blocks of a log: where each begins, and where its columns lie (begin, bytes)."""
+    """The complete blocks of a log: offsets of the block and of its columns (begin, bytes)."""
     align = 4096
     at = (32 + struct.unpack_from("<I", data, 12)[0] + align - 1) // align * align if len(data) >= 32 else len(data)
     while at + 32 <= len(data):
@@ -132,8 +132,8 @@ def descendants():
 
 @pytest.fixture(autouse=True)
 def limits(request):
-    """A test in which nothing uses a processor for 30 seconds hangs: what it has started is killed. One of
-    the core has a budget."""
+    """A test that uses no processor for 30 seconds hangs: its processes are killed. Tests of the
+    core have a budget."""
     seen, idle = -1.0, 0
 
     def look(number, frame):

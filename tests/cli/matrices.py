@@ -68,8 +68,8 @@ def near_ties(random, n):
 
 
 def photos(directory):
-    """Joint histograms of photographs (those beside the project, else drawn ones); their roots are
-    what `hellinger` clusters."""
+    """Joint histograms of photographs (those beside the project, else generated ones); `hellinger`
+    clusters their square roots."""
     folder = PHOTOS
     if not folder.is_dir():
         folder = directory / "sample"

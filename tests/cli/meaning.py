@@ -72,7 +72,7 @@ def check_graph(file, name, group):
 
 
 def check(path):
-    """AssertionError with what is wrong."""
+    """Raises AssertionError with the reason."""
     if os.path.getsize(path) > 64 << 20:
         return
     with h5py.File(path, "r") as file:

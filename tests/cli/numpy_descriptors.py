@@ -8,7 +8,7 @@ KINDS = {  # sides of squares, step
 
 
 def places(size, side, step):
-    """Where squares begin along so many pixels."""
+    """Positions of squares along an axis of that many pixels."""
     if size < side:
         return numpy.zeros(0, int)
     return (size - side) % step // 2 + step * numpy.arange((size - side) // step + 1)
@@ -48,7 +48,7 @@ def differences(v):
 
 
 def directions(v):
-    """The parts of gradients along the two directions that they lie between."""
+    """The components of gradients along the two nearest directions."""
     dx, dy = differences(v)
     across, down = numpy.abs(dx), numpy.abs(dy)
     more, less = numpy.maximum(across, down), numpy.minimum(across, down)

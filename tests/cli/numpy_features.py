@@ -28,7 +28,7 @@ def scale(p, side):
 
 
 def cells(values, rows, columns):
-    """The parts of an array over the upright picture that lie in each cell, row by row."""
+    """The parts of an array over the upright picture that belong to each cell, row by row."""
     h, w = values.shape[:2]
     y = numpy.arange(h) * rows // max(1, h)
     x = numpy.arange(w) * columns // max(1, w)

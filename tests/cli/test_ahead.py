@@ -69,8 +69,8 @@ def test_failures_stay_in_order(tmp_path, source):
 
 
 def test_the_window_is_full(tmp_path, source):
-    """Files are opened faster than images reach the store: whoever opens them waits for the window, but
-    never all for each other."""
+    """Files are opened faster than images reach the store: threads that open files wait for the
+    window, but there is no deadlock."""
     for i in range(COUNT):
         for copy in range(20):
             os.link(source / f"{i:03}.jpg", source / f"{i:03}-{copy:02}.jpg")

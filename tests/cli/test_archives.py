@@ -1,4 +1,4 @@
-"""Archives as sources: what is read from them equals what is read from the same files unpacked."""
+"""Archives as sources: results equal those of the same files unpacked."""
 import csv
 import gzip
 import io
@@ -181,7 +181,7 @@ def test_hostile_members(clpipe, tmp_path, tree):
 @pytest.mark.variations
 @pytest.mark.parametrize("kind", ["gnu", "gz", "zip-stored", "zip-deflated"])
 def test_damaged_archives(clpipe, tmp_path, tree, kind):
-    """Whatever is damaged: what is intact before it is read, the rest is a failure with a reason."""
+    """Damaged archives: members before the damage are read, the rest is a failure with a reason."""
     pack(kind, tree / "red", tmp_path / "whole")
     content = (tmp_path / "whole").read_bytes()
     put = tmp_path / "d"

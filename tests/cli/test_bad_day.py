@@ -27,7 +27,7 @@ def contents(directory):
 
 
 def last_line(result, code, *parts):
-    """The outcome is told by the last line, and by one error line only."""
+    """The last line, and a single error line, report the outcome."""
     assert result.returncode == code, result.stderr
     errors = [line for line in error_lines(result) if not line.startswith("clpipe: notice: ")]
     assert len(errors) == 1, result.stderr
@@ -78,7 +78,7 @@ def test_output_directory_missing(clpipe, photos, tmp_path, command):
 
 @pytest.fixture
 def everybody(tmp_path, photos):
-    """A directory that everybody may enter, with photos and a directory that nobody may write."""
+    """A world-readable directory with photos and with a directory that is not writable."""
     open_to_nobody(tmp_path)
     shutil.copytree(photos, tmp_path / "photos")
     os.chmod(tmp_path / "photos", 0o755)

@@ -112,7 +112,8 @@ def test_whole_process_bench(tmp_path, program):
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0, 3])
 def test_histograms_beside_a_peer(program, tmp_path, monkeypatch, wrong):
-    """nvcc is made up here, and so is what it builds: half as fast as 1 GB/s, as right as told."""
+    """nvcc and the program that it builds are fakes: half as fast as 1 GB/s, and as correct as
+    requested."""
     numbers = "".join(f"{what} {shape} {fill} 1000000 0.002 {wrong}\n" for what in ("rgb", "bytes")
                       for shape in ("large", "512x384", "224x224")
                       for fill in ("constant", "two", "natural", "random", "sorted"))
@@ -151,7 +152,7 @@ def test_bench_of_isolation(program, photos, tmp_path):
 
 @pytest.mark.slow
 def test_kmeans_beside_peers(program, tmp_path, monkeypatch):
-    """Of those that are not there, a word."""
+    """Missing peers are reported."""
     pytest.importorskip("sklearn")
     pytest.importorskip("h5py")
     (tmp_path / "torch.py").write_text("class cuda:\n    is_available = staticmethod(bool)\n")

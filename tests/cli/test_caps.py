@@ -173,7 +173,7 @@ def test_caps(tmp_path, base):
 
 
 def test_limits_that_are_raised(tmp_path, base):
-    """Rows that nobody waits for are not decoded: the first sign that the data are over ends it."""
+    """Decoding stops at the first sign that the data are over; missing rows are not decoded."""
     files = {name: FILES[name] for name in ("wide.jpg", "119.bmp", "30.gif")}
     write(tmp_path / "in", files)
     report, found, seconds, _ = ingest(tmp_path / "in", "--max-pixels", 10**10)

@@ -90,7 +90,7 @@ BUSY = ["-k", "40", "--n-init", "10000", "--max-iter", "10"]
 
 
 def stopped(vectors, place, name="SIGTERM"):
-    """Once it has stored a state that was not there before: what it says."""
+    """Waits for a new checkpoint; returns its contents."""
     state = place / STATE
 
     def stored():
@@ -170,7 +170,7 @@ def test_option(vectors, tmp_path):
 
 @pytest.mark.deep
 def test_of_other_rows(vectors, tmp_path):
-    """Rows are told apart by their values; the same ones in another file go on."""
+    """Matrices are recognised by their values; a run continues with equal ones in another file."""
     stopped(vectors, tmp_path)
     values = numpy.load(vectors)
     values[777, 3] += 1

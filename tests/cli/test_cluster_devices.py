@@ -50,7 +50,7 @@ def several(program):
 
 
 def cluster(place, output, *args, env, code=0):
-    """A result that is there already would be told of only."""
+    """An existing result would only be reported."""
     output.unlink(missing_ok=True)
     result = run_clpipe("cluster", "rows.npy", "-o", output, "--device", "all", *args, cwd=place,
                         env=env, timeout=60)

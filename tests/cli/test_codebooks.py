@@ -1,5 +1,5 @@
-"""Codebooks as users meet them: learned once from the files alone, kept by the log and the file, shared
-by files, renewed on request; what is wrong with one is said."""
+"""Codebooks: learned once from the files alone, stored in log and file, shared by files, renewed on
+request; errors are reported."""
 
 import json
 import os

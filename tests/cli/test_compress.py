@@ -242,7 +242,7 @@ def test_a_damaged_chunk_beside_other_damage(place):
 
 @pytest.mark.deep
 def test_what_was_made_of_a_damaged_chunk(place):
-    """verify goes on behind it."""
+    """verify continues after it."""
     clpipe("cluster", "packed.h5", "-k", "2", "--feature", "wide", "--name", "groups")
     clpipe("similar", "packed.h5", "--all", "-n", "2", "--feature", "wide")
     damage("packed.h5")

@@ -129,7 +129,7 @@ def test_merged_with_its_parts(clpipe, photos3, two):
 
 @pytest.mark.deep
 def test_refused(clpipe, two):
-    """And nothing is left behind."""
+    """And there are no leftovers."""
     (two / "notes.txt").write_text("words")
     shutil.copy(two / "two" / "a.h5", two / "bad.h5")
     with h5py.File(two / "bad.h5", "r+") as file:

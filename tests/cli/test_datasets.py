@@ -45,7 +45,7 @@ def read_labels(folder):
 
 
 def raw_path(text):
-    """The bytes behind a path as labels.tsv and clpipe spell it."""
+    """The bytes of a path as written in labels.tsv and by clpipe."""
     return re.sub(rb"\\x([0-9a-f]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
 
 

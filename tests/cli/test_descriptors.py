@@ -43,7 +43,7 @@ def check_file(path, directory, every=1):
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
     """Single pixels, rows and columns, flat and grey pictures, noise, slopes and edges, in all
-    orientations, and so many that codebooks are learned."""
+    orientations; enough to learn codebooks."""
     directory = tmp_path_factory.mktemp("pictures")
     random = numpy.random.default_rng(5)
     sizes = [(1, 1), (1, 90), (90, 1), (5, 300), (6, 6), (7, 9), (8, 8), (10, 10), (37, 37), (36, 200),

@@ -241,7 +241,7 @@ def test_misuse(album, tmp_path):
 
 
 def page(seed, entries=None):
-    """A page of words of strokes; entries: the seed of what is written into every fifth line instead."""
+    """A page of words made of strokes; entries: seed of the different text in every fifth line."""
     image = Image.new("RGB", (620, 877), (255, 255, 255))
     draw = ImageDraw.Draw(image)
     for line in range(40):

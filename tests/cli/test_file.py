@@ -348,7 +348,8 @@ def test_second_run_is_refused(clpipe, photos, tmp_path):
 
 @pytest.mark.parametrize("command", ["ingest", "cluster"])
 def test_what_a_run_of_another_machine_has_left(clpipe, photos, finished, tmp_path, command):
-    """A line alone holds nobody off: if that run still works, it finds that the place was taken."""
+    """A lock line alone excludes nobody: if that run still works, it notices that the directory was
+    taken over."""
     (tmp_path / "out.h5.partial").mkdir()
     (tmp_path / "out.h5.partial" / "lock").write_text("4321 elsewhere 00000000-aaaa\n")
     arguments = (photos,) if command == "ingest" else (finished, "-k", 2, "--feature", "counts")

@@ -227,7 +227,8 @@ COMMANDS = (["info", "copy.h5"],
 
 
 def meet(path, command, **environment):
-    """The command on a copy of a file; no memory but what it needs, and no end but one of the guide's."""
+    """Runs the command on a copy of a file; memory must stay within limits, and the exit status
+    must be one of the guide's."""
     work = path.parent / "met"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()

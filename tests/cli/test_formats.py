@@ -34,7 +34,7 @@ def table(program):
 
 
 def test_every_format_is_told_by_its_content(table, tmp_path):
-    """Whatever the name; what is not read says why and what to do."""
+    """Whatever the name; the error for an unsupported format says why and what to do."""
     (tmp_path / "one").write_bytes(b"P5 1 1 255\n1")
     for row in table:
         (tmp_path / (row["name"] + ".txt")).write_bytes(HEADS[row["name"]].ljust(64, b"\0"))
@@ -83,7 +83,7 @@ def test_extensions_promise_images(table, tmp_path):
 
 
 def test_formats_and_version_agree(table):
-    """Both list what is read with the library that reads it; the guide has a row for each."""
+    """Both list supported formats with their libraries; the guide has a row for each."""
     text = run_clpipe("formats").stdout
     version = run_clpipe("--version").stdout
     guide = (ROOT / "docs" / "guide.md").read_text()
@@ -130,7 +130,7 @@ def test_jpeg_processes(tmp_path, program):
 
 
 def test_cut_arithmetic_jpeg(tmp_path, program):
-    """The arithmetic decoder would take zeros for what is missing."""
+    """The arithmetic decoder would read zeros for missing data."""
     if not shutil.which("jpegtran"):
         pytest.skip("jpegtran is not installed")
     big = RANDOM.integers(0, 256, (64, 64, 3), dtype="uint8")

@@ -134,8 +134,8 @@ def with_size(data, old, new):
 @pytest.mark.deep
 @pytest.mark.parametrize("turns", [1, 2, 3])
 def test_rotation(encode, tmp_path, turns):
-    """The container turns the picture, against the clock, once: wherever the size stands in its list, and
-    where it is the one after the turn."""
+    """The container's rotation is applied once, whatever the position of the size in its list, also
+    if that is the size after the rotation."""
     # Of whole coded blocks: their shape says what the size is of.
     pixels = RANDOM.integers(0, 256, (64, 80, 3), dtype="uint8")
     data = encode("plain", pixels, *LOSSLESS).read_bytes()

@@ -1,4 +1,4 @@
-"""GIF, WebP and TIFF: every pixel against what was written or what Pillow reads, hostile headers."""
+"""GIF, WebP and TIFF: every pixel equals the written one or Pillow's; hostile headers."""
 
 import io
 import json
@@ -194,7 +194,7 @@ def test_webp_orientation(tmp_path, orientation):
 
 
 def test_webp_frame_on_canvas(tmp_path):
-    """A first frame that is smaller than the canvas; what it leaves free is the background."""
+    """A first frame smaller than the canvas: the rest of the canvas is background."""
     part = RGB[:4, :5]
     still = saved(Image.fromarray(part), "WEBP", lossless=True)
     chunk = still[12:]
@@ -344,7 +344,7 @@ def test_tiff_compressions(tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("orientation", [0, *range(1, 10)])
 def test_tiff_orientation(tmp_path, orientation):
-    """The tag is applied once; what is no orientation is none."""
+    """The tag is applied once; invalid orientations are ignored."""
     tags = tiff_tags(WIDTH, HEIGHT, 8, 3, 2, orientation=orientation)
     write(tmp_path, {"a.tif": tiff(tags, [RGB.tobytes()])})
     turned = {2: RGB[:, ::-1], 3: RGB[::-1, ::-1], 4: RGB[::-1],

@@ -1,5 +1,6 @@
-"""What a second ingest costs: a directory that has grown costs what is new and a walk, one that has
-not changed costs the walk. Processor seconds are compared: other programs do not take those away."""
+"""The cost of a second ingest: for a grown directory that of the new files and a walk, for an
+unchanged one that of the walk. Compares processor seconds, which do not depend on other
+programs."""
 
 import json
 import os

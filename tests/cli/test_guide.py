@@ -1,4 +1,4 @@
-"""The guide's example with vectors: its commands run as they are shown, and print what is shown."""
+"""The guide's example with vectors: its commands run as shown, with the output shown."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""HDF5 files of other programs: what is missing in them, what is newer, and who else has them open."""
+"""HDF5 files of other programs: missing objects, newer ones, and files opened by others."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def ask(clpipe):
 
 
 def python(code, *arguments, cwd):
-    """Runs code in another process, which may end without closing what it has opened."""
+    """Runs code in another process, which may end without closing its files."""
     head = "import sys, os, h5py, numpy; a = sys.argv\n"
     subprocess.run([sys.executable, "-c", head + code, *map(str, arguments)], cwd=cwd, check=True)
 
@@ -62,7 +62,7 @@ def test_filter_that_is_missing(clpipe, finished, tmp_path, rows, plain):
 
 
 def test_newer_format(ask, tmp_path, rows):
-    """What this library cannot read does not hide what it can."""
+    """Objects that this library cannot read do not hide others."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a"], file["b"] = rows, rows
         where = struct.pack("<QQ", file["a"].id.get_offset(), rows.nbytes)

@@ -80,7 +80,7 @@ def test_a_user_without_a_home(program, place):
 
 @pytest.mark.slow
 def test_directories_of_others_are_not_used(program, place):
-    """Programs are loaded from it: whoever could write there could run what they want."""
+    """Programs are loaded from it, so it must not be writable by others."""
     trap = place / "temporary" / CACHE
     trap.mkdir()
     os.chmod(trap, 0o777)

@@ -275,7 +275,7 @@ def jpeg_with(chunks):
 
 
 def stages(count):
-    """A profile of floating-point stages that all lie in one place."""
+    """A profile with many floating-point stages that share one offset."""
     matrix = b"matf\0\0\0\0" + struct.pack(">HH", 3, 3) + struct.pack(
         ">12f", *[1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0])
     tag = b"mpet\0\0\0\0" + struct.pack(">HHI", 3, 3, count)
@@ -342,7 +342,7 @@ def test_hostile(tmp_path):
 
 @pytest.mark.deep
 def test_segments_do_not_fill_memory(tmp_path):
-    """Of the segments that hold Exif or a profile a file may have any number."""
+    """A file may have any number of Exif and profile segments."""
     data = saved(Image.fromarray(RGB), "JPEG")
     peaks = []
     for count in (1, 3000):

@@ -39,8 +39,8 @@ def oriented(image, path, orientation):
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory):
-    """Small, large, wide, turned and broken pictures, and photographs where there are some. Not to
-    be changed by tests."""
+    """Small, large, wide, rotated and damaged pictures, and photographs if available. Tests must
+    not change it."""
     directory = tmp_path_factory.mktemp("album")
     draw_photos(directory, 60)
     spoil(directory)

@@ -1,4 +1,5 @@
-"""clpipe import: rows made elsewhere beside the images, by order and by path, and what refuses them."""
+"""clpipe import: rows computed elsewhere beside the images, by order and by path, and its errors.
+"""
 
 import json
 import os
@@ -339,7 +340,8 @@ def test_killed_after_the_rename(clpipe, finished, tmp_path, command):
 
 
 def test_import_again(clpipe, file, tmp_path):
-    """The same rows, by order or by path, are no change, and what was made from them stays; others are refused."""
+    """Importing the same rows again, by order or by path, changes nothing and keeps results made
+    from them; other rows are refused."""
     rows = draw_rows(13)
     names = write_list(tmp_path / "names", paths_of(file)[::-1])
     assert clpipe("import", file, f"x={save(tmp_path, 'x.npy', rows[::-1])}", "--paths", names).returncode == 0
@@ -355,7 +357,7 @@ def test_import_again(clpipe, file, tmp_path):
 
 
 def test_same_file_whatever_was_there(clpipe, finished, tmp_path):
-    """Identity depends on what is in the file, not on what was replaced on the way."""
+    """The identity depends on the contents of the file, not on what was replaced before."""
     for name in ("a.h5", "b.h5"):
         shutil.copy(finished, tmp_path / name)
     save(tmp_path, "x.npy", draw_rows(13))

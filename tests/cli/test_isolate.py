@@ -1,4 +1,4 @@
-"""--isolate: what a decoder does in a process of its own costs one file, and nothing else."""
+"""--isolate: a decoder in a separate process can only affect one file."""
 
 import json
 import os
@@ -139,7 +139,7 @@ def start(tmp_path, env, *arguments, **options):
 
 
 def wait_for_hang(process):
-    """The number of the worker that decodes for ever."""
+    """The pid of the worker that never finishes."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         for pid, name, seconds in children(process.pid):
@@ -265,8 +265,8 @@ def test_child_signals_ignored(clpipe, pictures, wrong_libpng):
 
 @pytest.mark.deep
 def test_crashes_among_small_files(clpipe, tmp_path, wrong_libpng):
-    """Files that a decoder is given together: each crash costs its own file, whatever comes before
-    and after it, and what is large in between."""
+    """Files sent together to a decoder: each crash affects one file only, whatever its neighbours,
+    with large files in between."""
     image = pytest.importorskip("PIL.Image")
     bad = set()
     for i in range(120):

@@ -1,5 +1,4 @@
-"""Several features clustered as one: as their columns beside each other, and nothing is stored of
-them."""
+"""Several features clustered as one: like their columns side by side, without being stored."""
 
 import h5py
 import numpy

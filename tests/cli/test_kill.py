@@ -168,15 +168,15 @@ def whole(tmp_path_factory, program):
 
 
 def check_log(place):
-    """Nothing is in the log twice: what a run before had sealed was not done again. Returns how
-    many images are there."""
+    """The log has no item twice: sealed items of an earlier run were not repeated. Returns the
+    number of images."""
     images, others = log_records(place / "x.h5.partial")
     assert len(set(images + others)) == len(images + others)
     return len(images)
 
 
 def check_end(place, report, sealed, finished):
-    """The last run took over exactly what was there."""
+    """The last run took over exactly the sealed items."""
     assert report["images_resumed"] + report["images_unchanged"] == \
         (report["images_ok"] if finished else sealed), (sealed, finished, report)
     assert sorted(os.listdir(place)) == ["pictures", "x.h5"]
@@ -299,7 +299,7 @@ def wait_until(condition):
 
 
 def bytes_kept(place):
-    """Of the unfinished run: 0 before there is one."""
+    """Bytes in the logs of the unfinished run; 0 before it starts."""
     return log_bytes(place / "x.h5.partial")
 
 
@@ -385,7 +385,7 @@ SLOW_READ = """
 
 @pytest.mark.deep
 def test_stop_while_a_picture_takes_long(whole, tmp_path):
-    """It is left for the next run; those behind it, which were done meanwhile, are not."""
+    """It is left for the next run; later ones, finished meanwhile, are not."""
     import numpy
     from PIL import Image
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -419,7 +419,7 @@ def test_stop_while_a_picture_takes_long(whole, tmp_path):
 
 
 def test_stop_cluster(whole, tmp_path):
-    """The file stays as it was; see test_checkpoint.py for what lies beside it."""
+    """The file does not change; see test_checkpoint.py for the checkpoint."""
     features = (whole["place"] / "features.h5").read_bytes()
     (tmp_path / "x.h5").write_bytes(features)
     process = start(tmp_path, "cluster", "x.h5", "-k", "40", "--feature", "rgb_256_8x8",

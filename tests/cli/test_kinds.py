@@ -65,8 +65,8 @@ SCALED = [option for spec in [
 
 @pytest.mark.deep
 def test_scaled_and_not_in_one_run(clpipe, pictures, tmp_path):
-    """Small slots, where the host scales what comes in strips, give what large ones give; so do
-    processes of their own and JPEG pixels from the device."""
+    """Small slots, with images in strips that the host scales, give the same values as large ones;
+    so do separate processes and JPEG pixels computed on the device."""
     assert clpipe("ingest", pictures, "-o", "f.h5", *SCALED).returncode == 0
     assert check_file(tmp_path / "f.h5", pictures) == len(os.listdir(pictures))
     assert clpipe("verify", "f.h5").returncode == 0

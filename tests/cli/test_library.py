@@ -1,5 +1,5 @@
-"""libclpipe.so from C and from Python's ctypes: the example of the documentation, the answers of the program,
-and what is wrong with a call."""
+"""libclpipe.so from C and from Python's ctypes: the example of the documentation, equal answers to
+the program's, and errors of calls."""
 
 import ctypes
 import os
@@ -268,7 +268,7 @@ def test_neighbours_that_are_refused(library, handle, rows, queries, n, metric, 
 
 
 def picture_of(source):
-    """Of a path, of bytes, or of an array."""
+    """For a path, for bytes, and for an array."""
     if isinstance(source, bytes):
         return Picture(bytes=source, length=len(source))
     if not isinstance(source, numpy.ndarray):

@@ -27,7 +27,7 @@ def libraries(tmp_path):
 
 
 def test_own_loader(libraries, tmp_path, program):
-    """The system's first, else the one that lies beside the program; without any, one line says so."""
+    """The system's first, else the bundled one; without any, one line says so."""
     (libraries / "libOpenCL.so.1").touch()  # is found first, and cannot be opened
     hidden = {"LD_LIBRARY_PATH": libraries, "OCL_ICD_VENDORS": None}
     none = run_clpipe("devices", env=hidden)

@@ -284,7 +284,7 @@ def test_updates(clpipe, place):
 @pytest.mark.deep
 @WAYS
 def test_killed_at_any_time(clpipe, place, way):
-    """Nothing half-written has the final name, and the next run leaves nothing else behind."""
+    """No partial file has the final name, and the next run leaves no leftovers."""
     moments = random.Random(SEED)
     files = shards(place)
     started = time.monotonic()

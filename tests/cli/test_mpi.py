@@ -192,7 +192,7 @@ def test_one_rank_is_stopped(mpirun, place, tmp_path):
 
 @pytest.mark.variations
 def test_one_clear_line(mpirun, place, tmp_path):
-    """Errors are told once; a module for another MPI than the launcher's is refused."""
+    """Errors are reported once; a module for another MPI than the launcher's is refused."""
     result = subprocess.run(mpirun.command(2, "cluster", place / "rows.npy", "-k", 2100, "-o", "x.h5"),
                             cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [line for line in result.stderr.splitlines() if line.startswith("clpipe")]

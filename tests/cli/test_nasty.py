@@ -194,7 +194,7 @@ def test_manifest_by_coefficients(tmp_path, program, generated):
 
 @pytest.mark.slow
 def test_pixel_limit(clpipe, tmp_path, generated):
-    """The limit is on what a header declares, and a picture of just that size passes."""
+    """The limit applies to the size in the header; a picture of exactly that size passes."""
     files, _, _ = generated
     names = ["png/ct2-d8.png", "png/ct6-d16-adam7.png", "png/1x1-ct2-d8.png", "jpeg/eoi-missing.jpg"]
     (tmp_path / "list").write_text("".join(f"{files / name}\n" for name in names))

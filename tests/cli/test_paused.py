@@ -335,7 +335,7 @@ def test_taken_over_in_the_middle(shim, work, tmp_path, done):
 
 @pytest.mark.deep
 def test_resumed_three_times(work, tmp_path):
-    """Each run that is killed leaves a log; the last one takes over what is in all of them."""
+    """Each killed run leaves a log; the last run takes over the records of all of them."""
     args, whole = work
     counts = []
     for _ in range(4):

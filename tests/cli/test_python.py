@@ -1,4 +1,5 @@
-"""tools/python: the package clpipe reads what the program wrote, and what it adds is what import adds."""
+"""tools/python: the package clpipe reads files of the program, and its additions equal those of
+import."""
 
 import inspect
 import os

@@ -24,7 +24,7 @@ def ingest(file, *sources, cwd=None):
 
 
 def listed(file, to, *options, cwd=None):
-    """The paths that are listed, and what is said."""
+    """The listed paths, and the messages."""
     result = run_clpipe("duplicates", file, "--to-list", to, "--force", *options, cwd=cwd)
     assert result.returncode == 0, result.stderr
     paths = to.read_bytes().split(b"\0")

@@ -21,7 +21,7 @@ def report_of(result, code):
 
 @pytest.fixture(scope="module")
 def base(mixed, tmp_path_factory, program):
-    """A finished file with two clusterings, and what it is without them."""
+    """A finished file with two clusterings, and its contents without them."""
     place = tmp_path_factory.mktemp("base")
     assert run_clpipe("ingest", mixed, "-o", place / "features.h5", *FEATURES).returncode == 1
     shutil.copy(place / "features.h5", place / "x.h5")
@@ -79,7 +79,7 @@ def test_dropped_rows_are_made_again(damaged, base, mixed, tmp_path):
 
 
 def test_order_and_paths(damaged, base, mixed):
-    """A path that became another one: the row goes, not those behind it."""
+    """A path that was changed: its row is dropped, later ones are not."""
     with h5py.File(damaged, "r+") as file:
         paths = [p.decode() for p in file["images/path"]]
         file["images/path"][4] = "zzz" + paths[4]

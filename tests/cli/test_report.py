@@ -62,7 +62,7 @@ def data_of(report, kind, number=None):
 
 
 def address(report, p):
-    """Of the picture with that number."""
+    """For the picture with that number."""
     return f"#/picture/{data_of(report, 'images', p // 1000)['id'][p % 1000]}"
 
 
@@ -722,7 +722,8 @@ def test_originals_are_linked_on_request(browser, tmp_path, program):
 
 
 def test_only_the_original_is_linked(clpipe, tmp_path):
-    """Not what has its name in another directory, or took its place since; not a member of an archive."""
+    """Not a file with its name in another directory or a replaced one; not a member of an archive.
+    """
     from PIL import Image
     for name in ("a", "b"):
         (tmp_path / name / "p").mkdir(parents=True)
@@ -767,7 +768,7 @@ def test_without_clusters_pictures_are_shown_by_folder(photos, clpipe, tmp_path)
 
 @pytest.mark.deep
 def test_a_file_without_codes(browser, finished, clpipe, tmp_path):
-    """Nor thumbnails: the page says what is left out, and why."""
+    """Nor thumbnails: the page says what is omitted, and why."""
     shutil.copy(finished, tmp_path / "f.h5")
     with h5py.File(tmp_path / "f.h5", "r+") as file:
         del file["images/code"]

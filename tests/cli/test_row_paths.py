@@ -110,7 +110,7 @@ def test_refused(clpipe, matrix, finished, tmp_path):
 
 
 def test_report_shows_them(clpipe, matrix, tmp_path):
-    """Of such rows only the path is known: the pictures are as they are."""
+    """Such rows have only a path: the pictures are accepted as they are."""
     assert clpipe("cluster", "m.npy", "--paths", "paths.txt", "-k", 3, "-o", "r.h5").returncode == 0
     result = clpipe("report", "r.h5", "-o", "pages")
     assert result.returncode == 0, result.stderr

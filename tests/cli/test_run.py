@@ -1,4 +1,4 @@
-"""run, ingest, cluster and assign on small sets: the whole way, what a person sees, JSON."""
+"""run, ingest, cluster and assign end to end on small sets: output for people, and JSON."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def test_run_restarts_where_it_is_cheap(clpipe, photos, tmp_path):
 
 
 def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
-    """A file that was made with another number of restarts is up to date where nobody asks for one."""
+    """A file made with another number of restarts is up to date unless a number is requested."""
     assert clpipe("run", photos, "-k", 3, "--n-init", 1).returncode == 0
     before = inode(tmp_path / "clpipe.h5")
     result = clpipe("run", photos, "-k", 3)
@@ -141,7 +141,7 @@ def test_restarts_of_an_earlier_run_are_kept(clpipe, photos, tmp_path):
 
 
 def test_a_cluster_that_holds_most_images(clpipe, tmp_path):
-    """Ten red pictures and three others: the text says so, and offers what comes next."""
+    """Ten red pictures and three others: the text says so, and suggests next steps."""
     random = numpy.random.default_rng(3)
     (tmp_path / "p").mkdir()
     for i in range(13):
@@ -206,7 +206,7 @@ def draw_alike(directory, what):
 @pytest.mark.parametrize("what", ["one", "copies", pytest.param("black", marks=pytest.mark.deep),
                                   pytest.param("white", marks=pytest.mark.deep)])
 def test_pictures_that_are_all_alike(clpipe, tmp_path, what):
-    """They have no principal components: one cluster, whoever did not ask for any."""
+    """They have no principal components, so the default is one cluster."""
     draw_alike(tmp_path / "p", what)
     result = clpipe("run", "p", "--preset", "fast", "--json", "-")
     assert result.returncode == 0, result.stderr
@@ -231,7 +231,7 @@ def parameters_of(path, name="kmeans"):
 
 @pytest.mark.deep
 def test_options_that_are_not_given_come_from_the_file(clpipe, tmp_path):
-    """Of the clustering, too; one that was made otherwise is not replaced without a word."""
+    """Also for the clustering: one made with other options is not replaced silently."""
     draw_photos(tmp_path / "p", 13)
     options = ["-k", 3, "--metric", "cosine", "--seed", 7, "--tol", "0.01", "--max-iter", 50]
     assert clpipe("run", "p", *options, "-o", "x.h5").returncode == 0

@@ -81,7 +81,7 @@ def test_stat_alone_writes_nothing(place):
 
 
 def test_what_is_written_anyway_has_them(place):
-    """Once another file is added, what was compared need not be compared again."""
+    """After another file was added, earlier comparisons are not repeated."""
     ingest("q")
     for name in "bd":
         shutil.copy2(f"q/{name}.ppm", "q/copy")

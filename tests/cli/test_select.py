@@ -1,4 +1,4 @@
-"""clpipe select: what is chosen, against numpy; what is stored, listed, exported and removed."""
+"""clpipe select: the selection against numpy; storing, listing, exporting and removing it."""
 
 import json
 

@@ -208,7 +208,7 @@ def test_a_list_made_by_find(clpipe, photos, tmp_path):
 
 
 def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
-    """The files of a list of 40,000 that nobody has; what goes to the disk may have a megabyte."""
+    """A list of 40,000 missing files; at most a megabyte may be written to disk."""
     (tmp_path / "H").write_bytes(b"clpipe list 1\0" + b"".join(
         b"f %d 1.5 pictures/%08d.jpg\0" % (1000 + i % 9, i) for i in range(40000)))
     assert clpipe("list", "@H", "-o", "L", "-q").returncode == 0
@@ -226,7 +226,8 @@ def test_a_share_of_a_list_takes_the_disk_of_a_share(clpipe, tmp_path):
 
 
 def listed_blocks():
-    """Samples, files and members of archives that nobody has: 5 blocks, and none of 4,096 items exactly."""
+    """Samples, files and members of archives that do not exist: 5 blocks, none with exactly 4,096
+    items."""
     for i in range(5000):
         yield b"f %d 1.5 t/%05d.%s" % (i * 7919 % 1000, i // 2, b"cls" if i % 2 else b"jpg")
     yield b"z 700000 2 whole.tgz"

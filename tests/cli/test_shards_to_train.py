@@ -1,4 +1,4 @@
-"""clpipe export --what shards: what is in the archives, whatever happens while they are written."""
+"""clpipe export --what shards: contents of the archives, also after failures while writing."""
 
 import hashlib
 import io
@@ -39,7 +39,7 @@ def export(folder, *words, code=0):
 
 
 def members(directory):
-    """Of all archives in their order: {key: {suffix: bytes}}."""
+    """Reads all archives in order: {key: {suffix: bytes}}."""
     found = {}
     for path in sorted(directory.glob("shard-*.tar")):
         with tarfile.open(path) as tar:

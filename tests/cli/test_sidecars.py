@@ -1,4 +1,4 @@
-"""What lies beside pictures: --sidecar."""
+"""Sidecar files of pictures: --sidecar."""
 import io
 import json
 import os

@@ -33,7 +33,7 @@ def space(rows, metric):
 
 
 def nearest(points, queries, own, n):
-    """Rows and squared distances, -1 and NaN where there are fewer; ties to the lowest row."""
+    """Rows and squared distances, -1 and NaN if there are fewer; ties go to the lowest row."""
     rows = numpy.full((len(queries), n), -1)
     squared = numpy.full((len(queries), n), numpy.nan)
     for i, query in enumerate(queries):
@@ -431,7 +431,8 @@ def test_misuse(clpipe, file, mixed):
 
 @pytest.mark.deep
 def test_rows_without_values(clpipe, file, tmp_path):
-    """They have no neighbours and are nobody's; the others are each other's, as without them."""
+    """They have no neighbours and are nobody's neighbours; the others' neighbours are the same as
+    without them."""
     rows = numpy.random.default_rng(5).random((13, 3)).astype("f4")
     rows[6] = rows[9] = numpy.nan
     there = [i for i in range(13) if i not in (6, 9)]

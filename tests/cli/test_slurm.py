@@ -292,7 +292,7 @@ def run_job(env, script, place, *options, start=None, **more):
 
 @pytest.fixture
 def slow_program(tmp_path):
-    """Ends with 4 once it is told to stop, and has made nothing."""
+    """Exits with 4 when stopped, without output."""
     program = tmp_path / "slow"
     program.write_text("""#!/bin/bash
 [[ $1 == ingest ]] || exit 2
@@ -330,7 +330,7 @@ def test_a_task_that_finishes_nothing_ends(slurm, slow_program, tmp_path):
 
 
 def test_shards_have_the_names_that_are_merged(program, photos, tmp_path):
-    """Of more than ten."""
+    """For more than ten."""
     args = [CLPIPE, "ingest", photos, "-o", "shard-{shard}.h5", "-q", *INGEST, "--shard"]
     for index in range(11):
         subprocess.run([*args, f"{index}/11"], cwd=tmp_path, check=True)

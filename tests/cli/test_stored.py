@@ -42,7 +42,7 @@ def stored(path):
 
 
 def encode(values, kind, attributes):
-    """Values of float32 as they are stored, and what is read of that."""
+    """float32 values as stored, and the values read back."""
     if values.dtype == numpy.uint32 or kind == "float32":
         return values, values
     if kind == "float16":

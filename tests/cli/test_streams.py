@@ -35,7 +35,7 @@ def encode(image, **options):
 
 
 def with_restarts(image, interval, **options):
-    """OpenCV writes restart markers; where it is missing, decode's unit tests have some."""
+    """OpenCV writes restart markers; without it, decode's unit tests cover them."""
     cv2 = pytest.importorskip("cv2")
     pixels = numpy.asarray(image)[:, :, ::-1] if image.mode == "RGB" else numpy.asarray(image)
     ok, data = cv2.imencode(".jpg", numpy.ascontiguousarray(pixels),
@@ -67,7 +67,7 @@ def mutate(random, data):
 
 
 def fill_slots(directory):
-    """First files that fill small slots: those behind them come when the kernels are proven."""
+    """The first files fill small slots; later ones arrive when the kernels are proven."""
     random = numpy.random.default_rng(SEED)
     for number in range(3):
         data = encode(scene(random, 900, 1100), progressive=True)

@@ -60,7 +60,7 @@ def test_compressed_and_several(clpipe, packed, tmp_path):
 
 @pytest.mark.deep
 def test_a_table_of_tars(clpipe, tmp_path, tree):  # noqa: F811
-    """Names, links, sparse members: what is no damage is the same as in the file."""
+    """Names, links, sparse members: results are the same as from the file."""
     picture = (tree / "red" / "00.png").read_bytes()
     checked = 0
     for name, (content, good, bad) in made_archives(picture).items():
@@ -117,7 +117,7 @@ def test_killed_while_it_waits(clpipe, packed, tmp_path, how):
 
 
 def test_again(clpipe, packed, tmp_path):
-    """The same stream changes nothing; a limit, and sources before and behind it."""
+    """The same stream changes nothing; a limit, and sources before and after it."""
     data = (packed / "t.tar").read_bytes()
     (tmp_path / "s.h5").write_bytes((packed / "stream.h5").read_bytes())
     result = send(clpipe, data, "ingest", "tar:-", "-o", "s.h5", cwd=tmp_path)

@@ -232,7 +232,7 @@ def test_they_are_for_people(tmp_path, program):
 
 
 def in_sheets(report):
-    """{name: what a report's sheets show of each picture, as PNG}, by its data files."""
+    """{name: picture in a report's sheets, as PNG}, from its data files."""
     def data(name):
         text = (report / "data" / f"{name}.js").read_text()
         return json.loads(text[text.index(",", text.index(",") + 1) + 1:text.rindex(")")])

@@ -1,5 +1,5 @@
-"""clpipe tune and what an ingest makes of it: the cache of winners, and that no kernel is used that
-does not build or counts wrong (tests/miscount makes them so)."""
+"""clpipe tune and its use in an ingest: the cache of winners, and that no kernel is used that does
+not build or counts wrong (tests/miscount simulates these)."""
 
 import hashlib
 import json
@@ -68,7 +68,7 @@ def tuned(once_tuned, tmp_path):
 
 @pytest.fixture(scope="module")
 def identity(photos, tmp_path_factory, program):
-    """Of what FEATURES of the pictures come to."""
+    """Of the values of FEATURES of the pictures."""
     output = tmp_path_factory.mktemp("plain") / "x.h5"
     assert run_clpipe("ingest", photos, "-o", output, "--device", "cpu", *FEATURES).returncode == 0
     return run_clpipe("info", "--digest", output).stdout

@@ -100,7 +100,7 @@ def test_looking_changes_nothing(clpipe, stopped):
 
 
 def test_clusterings(clpipe, photos, tmp_path):
-    """Their states lie beside the file; others' files do not count."""
+    """Their states are beside the file; files of others are ignored."""
     assert clpipe("ingest", photos, "-o", "x.h5").returncode == 0
     assert "goes on from it" not in clpipe("info", "x.h5").stdout
     for name in ["x.h5.kmeans.checkpoint", "x.h5.by colour.checkpoint", "x.h5.checkpoint", "xah5.a.checkpoint"]:

@@ -148,7 +148,7 @@ def test_copies_are_counted(finished, tmp_path):
 
 @pytest.fixture
 def writing(tmp_path, program):
-    """An ingest that is under way into x.h5, stopped where it holds the lock."""
+    """A running ingest to x.h5, stopped while it holds the lock."""
     import numpy as np
     from PIL import Image
     photos = tmp_path / "many"
@@ -186,7 +186,7 @@ def test_second_writer_is_refused(writing, tmp_path):
 
 @pytest.mark.deep
 def test_second_writer_by_another_name(mixed, tmp_path):
-    """A symbolic link to an output is that output; its unfinished work lies beside the file."""
+    """A symbolic link to an output is that output; its unfinished work is beside the file."""
     (tmp_path / "results").mkdir()
     link = tmp_path / "link.h5"
     link.symlink_to("results/x.h5")
@@ -259,7 +259,7 @@ def test_clusters_keep_unfinished_work(mixed, tmp_path):
 @pytest.mark.variations
 @pytest.mark.parametrize("locking", ["TRUE", "FALSE", "BEST_EFFORT", None])
 def test_hdf5_file_locking(mixed, tmp_path, locking):
-    """Whatever HDF5 is told about locks, on whatever file system."""
+    """With any HDF5 locking option, on any file system."""
     env = {"HDF5_USE_FILE_LOCKING": locking}
     output = tmp_path / "x.h5"
     assert run_clpipe("run", "--no-report", mixed, "-k", 2, "-o", output, env=env).returncode == 1

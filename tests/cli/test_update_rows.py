@@ -49,7 +49,7 @@ def names(path="x.h5"):
 
 
 def test_a_picture_with_the_same_size_and_colours_is_another(place):
-    """Its bytes decide: what was imported for the one before it is not taken for its own."""
+    """Its bytes decide: rows imported for the earlier one are not used for it."""
     random = numpy.random.default_rng(8)
     os.mkdir("q")
     pixels = random.integers(0, 256, (3, 192), dtype="u1")
@@ -136,7 +136,7 @@ def test_clusters_go_on(place, metric, k):
 
 
 def test_rows_come_go_and_change(place):
-    """One of each: in the middle gone, new, with other bytes, touched only."""
+    """One of each: removed, new, with other bytes, only touched."""
     made()
     cluster("x.h5", "-k", 3, cwd=place)
     before, _ = stored("x.h5")
@@ -327,7 +327,7 @@ def test_what_others_stored_stays(place, command, moved):
 
 @pytest.mark.deep
 def test_attributes_that_others_added_stay(place):
-    """Of what moves with the rows, too; each is kept, and none is said to be lost."""
+    """Also for data that moves with the rows: all of it is kept, and none is reported as lost."""
     made()
     numpy.save("e.npy", numpy.random.default_rng(3).random((13, 5), dtype="f4"))
     clpipe("import", "x.h5", "clip=e.npy")
@@ -387,7 +387,7 @@ def test_row_maps_stay(place):
 
 
 def test_repair_keeps_them(place):
-    """Damage elsewhere: what is carried over is that of the rows that are left."""
+    """Damage elsewhere: data of the remaining rows is carried over."""
     made()
     rows = numpy.random.default_rng(3).random((13, 5), dtype="f4")
     numpy.save("e.npy", rows)

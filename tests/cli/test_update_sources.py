@@ -115,7 +115,7 @@ def test_from_another_directory(place, monkeypatch):
 
 @pytest.mark.deep
 def test_what_has_moved(place, monkeypatch):
-    """Its images stay, and so does what was made of them; identity and places are those of a new file."""
+    """Its images and results made from them stay; identity and places are those of a new file."""
     ingest("p1", "p2", "-o", "x.h5")
     os.mkdir("new")
     os.rename("p1", "new/p1")
@@ -324,7 +324,7 @@ def test_drop_source(place, drop, left):
 
 
 def test_drop_and_add(place):
-    """A directory that was renamed: what it was goes, what it is comes."""
+    """A renamed directory: the old one is removed, the new one added."""
     ingest("p1", "p2", "-o", "x.h5")
     os.rename("p1", "q1")
     ingest("q1", "-o", "x.h5", "--drop-source", "p1")
@@ -381,7 +381,7 @@ MADE = ["--feature", HSV, "--feature", RGB, "--normalize", "none", "--alpha", "b
     ["--max-pixels", "100000"], ["--exclude", "*.gif"], ["--hidden"], ["--blur", "off"], MADE,
     ["--feature", RGB, "--add"]], ids=lambda options: " ".join(options) or "nothing")
 def test_options_come_from_the_file(place, options):
-    """What the command does not say is as it was; what it says, in whatever order, is the same."""
+    """Omitted options keep their values; given ones, in any order, have the same effect."""
     ingest("p1", "-o", "x.h5", *MADE)
     before = stamp()
     report, _ = ingest("p1", "-o", "x.h5", *options)
@@ -490,7 +490,7 @@ def test_what_selects_files_may_change(place):
 
 @pytest.mark.deep
 def test_limit(place):
-    """It bounds what is read, and never takes away what is there."""
+    """It limits what is read, and never removes existing images."""
     ingest("p1", "-o", "x.h5", "--limit", 4)
     assert len(rows()) == 4
     ingest("p1", "-o", "x.h5", "--limit", 6)
@@ -629,7 +629,7 @@ def test_few_may_go(large):
 @pytest.mark.deep
 @pytest.mark.parametrize("command", ["ingest", "run"])
 def test_too_many_may_not_go(large, command):
-    """21 of 100: gone, no longer included, no images any more."""
+    """21 of 100: missing, no longer included, no longer images."""
     more = ["--no-report"] if command == "run" else []
     assert refused("q", "-o", "x.h5", "--exclude", "a/[01]*", "--exclude", "a/20.png",
                    *more, command=command)[0] == {"excluded": 21}
@@ -692,7 +692,7 @@ def test_lists_and_archives_that_lose_images(large):
 
 @pytest.mark.deep
 def test_shards_move_images_and_lose_none(large):
-    """What another shard has now has not gone."""
+    """Images that are now in another shard are not lost."""
     for i in range(2):
         ingest("q", "-o", f"s{i}.h5", "--shard", f"{i}/2")
     for i in range(15):

@@ -142,7 +142,7 @@ def test_listed_files(place):
 
 
 def test_source_that_is_not_mounted(place):
-    """An empty directory in its place; or nothing: neither is taken for images that are gone."""
+    """An empty directory in its place, or nothing: neither counts as removed images."""
     before = os.stat("out/x.h5").st_ino
     shutil.move("p2", "away")
     check_one_error(run_clpipe(*INGEST), 2, "no file or directory p2")

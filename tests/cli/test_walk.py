@@ -184,7 +184,7 @@ def test_deeper_than_a_path(ingest, tmp_path, picture):
 
 @pytest.fixture
 def open_directory():
-    """A directory of nobody's, which pytest's own are closed to."""
+    """A directory owned by nobody; pytest's own are closed to that user."""
     with tempfile.TemporaryDirectory(prefix="clpipe-test-") as directory:
         os.chmod(directory, 0o755)
         if os.geteuid() == 0:
@@ -320,7 +320,8 @@ def test_stat_columns_and_places(clpipe, tmp_path, picture):
 
 @pytest.mark.deep
 def test_own_output_is_no_input(clpipe, tmp_path, picture):
-    """Reports, trees and what an unfinished run leaves, marked or copied without their marks."""
+    """Reports, trees and leftovers of an unfinished run, with their marker files or copied without
+    them."""
     source = tmp_path / "p"
     draw_photos(source, 6)
     images = sorted(str(path.relative_to(source)) for path in source.rglob("*.*"))

@@ -1,4 +1,4 @@
-"""Weights of rows: scikit-learn's sample_weight, the same bits by every way, and what is refused."""
+"""Weights of rows: scikit-learn's sample_weight, the same bits in every way, and errors."""
 
 import h5py
 import numpy

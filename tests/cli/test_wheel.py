@@ -1,4 +1,4 @@
-"""tools/wheel: what it refuses before it fetches anything."""
+"""tools/wheel: errors before it downloads anything."""
 
 import subprocess
 
