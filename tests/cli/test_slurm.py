@@ -330,7 +330,7 @@ def test_a_task_that_finishes_nothing_ends(slurm, slow_program, tmp_path):
 
 
 def test_shards_have_the_names_that_are_merged(program, photos, tmp_path):
-    """For more than ten."""
+    """Also with more than ten shards."""
     args = [CLPIPE, "ingest", photos, "-o", "shard-{shard}.h5", "-q", *INGEST, "--shard"]
     for index in range(11):
         subprocess.run([*args, f"{index}/11"], cwd=tmp_path, check=True)

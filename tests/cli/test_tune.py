@@ -68,7 +68,7 @@ def tuned(once_tuned, tmp_path):
 
 @pytest.fixture(scope="module")
 def identity(photos, tmp_path_factory, program):
-    """Of the values of FEATURES of the pictures."""
+    """The digest of the values of FEATURES of the pictures, made without a tuning."""
     output = tmp_path_factory.mktemp("plain") / "x.h5"
     assert run_clpipe("ingest", photos, "-o", output, "--device", "cpu", *FEATURES).returncode == 0
     return run_clpipe("info", "--digest", output).stdout
