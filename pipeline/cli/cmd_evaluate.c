@@ -9,6 +9,7 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "clustering/evaluation.h"
+#include "matrix/projected.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *
     for (unsigned i = 0; i < own->metrics.count; i++) {
         unsigned metric = 0, before = 0;
         while (metric < METRICS &&
-               strcmp(own->metrics.text[i], clustering_metric_names[metric]) != 0)
+               strcmp(own->metrics.text[i], metric_names[metric]) != 0)
             metric++;
         if (metric == METRICS)
             return misuse(err, options->command,
@@ -67,7 +68,7 @@ static void print_features(const struct options *options, const struct evaluatio
         const struct evaluation_feature *one = &evaluation->features[i];
         const struct ranking *ranking = &one->ranking;
         summary_line(options, "%-*s  %6u  %-9s  %6.4f  %6.4f  %6.4f  %6.4f  %7.4f", width, one->name,
-                     one->dimension, clustering_metric_names[one->metric], ranking->map,
+                     one->dimension, metric_names[one->metric], ranking->map,
                      ranking->precision_at_1, ranking->precision_at_5, ranking->precision_at_10,
                      ranking->mmap_at_10);
     }
@@ -139,7 +140,7 @@ static void write_json(const struct options *options, const struct evaluation *e
             json_uint(json, "pca", own->projection.pca);
             json_double(json, "whiten", own->projection.whiten);
         }
-        json_string(json, "metric", clustering_metric_names[one->metric]);
+        json_string(json, "metric", metric_names[one->metric]);
         if (own->expand)
             json_uint(json, "expand", own->expand);
         if (own->diffuse)

@@ -17,6 +17,7 @@
 #include "cli/summary.h"
 #include "clustering/similarity.h"
 #include "matrix/npy.h"
+#include "matrix/projected.h"
 #include "search/comparable.h"
 #include "search/ranked.h"
 #include <inttypes.h>
@@ -465,7 +466,7 @@ static void json_begin(struct similar *similar)
         json_string(similar->json, "class", own->class_name);
     } else {
         json_string(similar->json, "feature", similarity->input.about.name);
-        json_string(similar->json, "metric", clustering_metric_names[similarity->metric]);
+        json_string(similar->json, "metric", metric_names[similarity->metric]);
     }
     json_uint(similar->json, "n", similarity->config->n);
     if (similarity->config->expand)
@@ -550,7 +551,7 @@ static enum status store(struct similar *similar, struct error *err)
     summary_line(options, "%s: the %u nearest of each of %s by %s, in the %s metric, in %.2f s",
                  path_for_message(shown, sizeof shown, options->operand[0]), found->n,
                  format_number_of(rows, sizeof rows, found->queries, "image"),
-                 similarity->input.about.name, clustering_metric_names[similarity->metric], seconds);
+                 similarity->input.about.name, metric_names[similarity->metric], seconds);
     if (similarity->stored)
         summary_line(options, "  up to date  the file already holds them as /neighbours/%s",
                      similarity->input.about.name);

@@ -582,7 +582,7 @@ static enum status label_rows_of(struct cluster_level *below, struct cluster_out
 static enum status measure(struct cluster_level *level, uint32_t count, const struct matrix_source *source,
                            const struct cluster_config *config, struct error *err)
 {
-    const char *metric = projection_space_name((enum projection_space)config->metric);
+    const char *metric = metric_names[config->metric];
     const uint64_t step = 4 * matrix_rows_at_once(source);
     const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
     float *rows = malloc(bytes);

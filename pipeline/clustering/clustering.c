@@ -26,6 +26,7 @@
 #include "file/preset_join.h"
 #include "file/parameters.h"
 #include "matrix/npy.h"
+#include "matrix/projected.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,7 +258,7 @@ static enum status write_parameters(struct job *job, struct error *err)
     }
     json_string(&json, "feature", job->input.about.name);
     json_string(&json, "spec", job->input.about.spec);
-    json_string(&json, "metric", clustering_metric_names[job->space]);
+    json_string(&json, "metric", metric_names[job->space]);
     if (is_projected(job)) {
         json_bool(&json, "center", true);
         json_uint(&json, "pca", job->pca);
@@ -353,7 +354,7 @@ static enum status read_options(struct job *job, struct error *err)
         return status;
     if (is_projected(job))
         job->cluster.metric = METRIC_EUCLIDEAN;
-    snprintf(job->metric, sizeof job->metric, "%s", clustering_metric_names[job->cluster.metric]);
+    snprintf(job->metric, sizeof job->metric, "%s", metric_names[job->cluster.metric]);
     const uint32_t columns = job->input.source.dimension;
     if (job->cluster.n_init == 0)
         job->cluster.n_init =

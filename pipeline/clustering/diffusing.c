@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "clustering/clustering.h"
 #include "file/graph.h"
+#include "matrix/projected.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static enum status read_graph(struct neighbours *out, struct graph *graph,
 {
     char content[65], shown[256];
     if (graph->n < n || graph->rows != input->source.rows ||
-        strcmp(graph->metric, clustering_metric_names[metric]) != 0)
+        strcmp(graph->metric, metric_names[metric]) != 0)
         return STATUS_END;
     enum status status = matrix_input_identity(input, content, err);
     if (status != STATUS_OK)

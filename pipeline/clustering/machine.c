@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const clustering_metric_names[3] = {"euclidean", "cosine", "hellinger"};
-
 enum status clustering_contexts_open(struct clustering_contexts *out,
                                      const struct clustering_machine *machine, unsigned most,
                                      struct error *err)

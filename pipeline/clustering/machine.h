@@ -8,9 +8,6 @@
 
 #define CLUSTERING_DEVICES 64
 
-/* Indexed by enum cluster_metric. */
-extern const char *const clustering_metric_names[3];
-
 /* The devices to choose from. */
 struct clustering_devices {
     const struct ocl_devices *devices;

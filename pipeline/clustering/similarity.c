@@ -7,6 +7,7 @@
 #include "file/graph.h"
 #include "file/locate.h"
 #include "log/workdir.h"
+#include "matrix/projected.h"
 #include "pictures/original.h"
 #include "search/affinity.h"
 #include "search/comparable.h"
@@ -375,7 +376,7 @@ static enum status look_for_stored(struct similarity *similarity, char content[6
         STATUS_OK)
         return STATUS_OK;
     if (graph.n == config->n &&
-        strcmp(graph.metric, clustering_metric_names[similarity->metric]) == 0) {
+        strcmp(graph.metric, metric_names[similarity->metric]) == 0) {
         status = matrix_input_identity(&similarity->input, content, err);
         similarity->stored = status == STATUS_OK && strcmp(graph.content, content) == 0;
     }
@@ -408,7 +409,7 @@ enum status similarity_store(struct similarity *similarity, struct error *err)
         status = matrix_input_identity(&similarity->input, content, err);
     if (status == STATUS_OK) {
         const struct graph_values values = {.feature = feature,
-                                            .metric = clustering_metric_names[similarity->metric],
+                                            .metric = metric_names[similarity->metric],
                                             .content = content,
                                             .rows = similarity->found.queries,
                                             .n = similarity->found.n,

@@ -2,6 +2,7 @@
  *
  * References between HDF5 objects are offsets, so they hold in a copy of a file. */
 #include "file/clusters.h"
+#include "matrix/projected.h"
 #include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static enum status put_attributes(hid_t group, const struct result_clustering *c
     if (c->parent && h5_put_text(group, "parent", c->parent, path, err))
         return STATUS_FAILED;
     return c->projection
-               ? h5_put_text(group, "space", projection_space_name(c->projection->space), path, err)
+               ? h5_put_text(group, "space", metric_names[c->projection->space], path, err)
                : STATUS_OK;
 }
 

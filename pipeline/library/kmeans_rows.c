@@ -1,6 +1,7 @@
 /* kmeans_rows.c: k-means of the caller's rows. */
 #include "cluster/label_rows.h"
 #include "library/library.h"
+#include "matrix/projected.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,7 @@ static enum status label_few(bool *done, int32_t *labels, float *distances,
         labels[i] = -1; /* to be searched */
     if (status == STATUS_OK)
         status = label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
-                            clustering_metric_names[metric], library->machine.threads,
+                            metric_names[metric], library->machine.threads,
                             library->machine.stop, err);
     *done = status == STATUS_OK;
     for (uint64_t i = 0; i < rows->rows && *done; i++)

@@ -11,21 +11,16 @@
 #define BLOCK 32u  /* rows multiplied at a time, a multiple of PRODUCT_ROWS, */
 #define DEPTH 128u /* and terms per pass */
 
-static const char *const space_names[] = {"euclidean", "cosine", "hellinger"};
+const char *const metric_names[] = {"euclidean", "cosine", "hellinger"};
 
 bool projection_space(enum projection_space *out, const char *name)
 {
-    for (unsigned i = 0; i < sizeof space_names / sizeof *space_names; i++)
-        if (strcmp(name, space_names[i]) == 0) {
+    for (unsigned i = 0; i < sizeof metric_names / sizeof *metric_names; i++)
+        if (strcmp(name, metric_names[i]) == 0) {
             *out = (enum projection_space)i;
             return true;
         }
     return false;
-}
-
-const char *projection_space_name(enum projection_space space)
-{
-    return space_names[space];
 }
 
 void projection_clear(struct projection *projection)

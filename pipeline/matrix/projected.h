@@ -26,7 +26,8 @@ void projection_clear(struct projection *projection);
 
 /* The space with that name, the same as for metrics; false: none. */
 bool projection_space(enum projection_space *out, const char *name);
-const char *projection_space_name(enum projection_space space);
+/* The names of spaces, and of metrics (enum cluster_metric). */
+extern const char *const metric_names[3];
 
 /* Projects `count` rows of `columns` values to `dimension` values each. Rows undefined in the space
  * become NaN. Thread-safe. */

@@ -69,7 +69,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     enum projection_space space;
     if (clusters && projection_space(&space, metric))
         similar->metric = (enum cluster_metric)space;
-    similar->metric_name = projection_space_name((enum projection_space)similar->metric);
+    similar->metric_name = metric_names[similar->metric];
     return STATUS_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "cluster/canonical.h"
 #include "file/graph.h"
+#include "matrix/projected.h"
 #include "selection/row_values.h"
 #include <math.h>
 #include <stdlib.h>
@@ -229,7 +230,7 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
     float *squared = malloc(GRAPH_ROWS * (size_t)graph.n * sizeof *squared);
     enum status status = rows && squared ? STATUS_OK
                                          : error_memory(err, GRAPH_ROWS * (uint64_t)graph.n * 12, "neighbours");
-    selection->hidden_known = strcmp(graph.metric, clustering_metric_names[METRIC_COSINE]) == 0;
+    selection->hidden_known = strcmp(graph.metric, metric_names[METRIC_COSINE]) == 0;
     for (uint64_t first = 0, count;
          first < graph.rows && status == STATUS_OK && selection->hidden_known; first += count) {
         count = min_u64(GRAPH_ROWS, graph.rows - first);

@@ -9,6 +9,7 @@
 #include "file/identity.h"
 #include "file/schema.h"
 #include "log/workdir.h"
+#include "matrix/projected.h"
 #include "selection/alike.h"
 #include "selection/diverse.h"
 #include "selection/order.h"
@@ -164,7 +165,7 @@ static void write_parameters(struct json *json, const struct selection *selectio
     if (config->feature)
         json_string(json, "feature", config->feature);
     if (config->metric >= 0)
-        json_string(json, "metric", clustering_metric_names[config->metric]);
+        json_string(json, "metric", metric_names[config->metric]);
     if (config->count > 0)
         json_uint(json, "count", config->count);
     if (config->per_cluster > 0)
