@@ -118,7 +118,7 @@ static enum status make(struct pages *pages, struct error *err)
 {
     static enum status (*const steps[])(struct pages *, struct error *) = {
         pages_make_sheets,     pages_make_addresses, pages_make_images,  pages_make_similar,
-        pages_make_duplicates, pages_make_failures,  pages_make_summary, write_assets};
+        pages_make_duplicates, pages_make_quality,   pages_make_failures,  pages_make_summary, write_assets};
     enum status status = output_directory_add(pages->directory, "data", err);
     if (status == STATUS_OK)
         status = output_directory_add(pages->directory, "sheets", err);

@@ -22,6 +22,7 @@
 
 void pages_clear(struct pages *pages)
 {
+    flags_clear(&pages->flags);
     thumbs_close(&pages->thumbs);
     free(pages->places);
     free(pages->strip_places);
@@ -567,6 +568,29 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
     return status;
 }
 
+/* data/quality.js: the pictures of each flag. */
+enum status pages_make_quality(struct pages *pages, struct error *err)
+{
+    const struct flags *flags = &pages->flags;
+    struct json json;
+    const enum status status = flags_read(&pages->flags, pages->result, err);
+    if (status != STATUS_OK || !flags->feature)
+        return status;
+    json_init(&json, true);
+    json_open_object(&json, NULL);
+    for (unsigned f = 0; f < FLAGS; f++) {
+        if (flags->count[f] == 0)
+            continue;
+        json_open_array(&json, flag_names[f]);
+        for (uint64_t i = 0; i < pages->album.count; i++)
+            if (flags->of[pages->album.order[i]] >> f & 1)
+                json_uint(&json, NULL, i);
+        json_close_array(&json);
+    }
+    json_close_object(&json);
+    return script_write(&json, "quality", -1, pages->directory, &pages->counts->bytes, err);
+}
+
 /* Levels above the clusters shown, from the finest on: of each what parents those below have. */
 static enum status add_levels(struct json *json, struct pages *pages, struct error *err)
 {
@@ -694,6 +718,13 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
         json_close_object(&json);
     }
     json_bool(&json, "map", pages->has_map);
+    if (pages->flags.feature) {
+        json_open_object(&json, "quality");
+        for (unsigned f = 0; f < FLAGS; f++)
+            if (pages->flags.known >> f & 1)
+                json_uint(&json, flag_names[f], pages->flags.count[f]);
+        json_close_object(&json);
+    }
     json_open_array(&json, "notes");
     if (pages->duplicates_note[0])
         json_string(&json, NULL, pages->duplicates_note);

@@ -4,6 +4,7 @@
 
 #include "base/output_directory.h"
 #include "cluster/cluster_types.h"
+#include "file/flags.h"
 #include "file/words.h"
 #include "report/album.h"
 #include "report/pages_config.h"
@@ -39,6 +40,8 @@ struct pages {
     uint32_t near_limit;       /* maximum number of bits in which codes of near copies differ */
     char duplicates_note[512]; /* why there are none, or "" */
 
+    struct flags flags; /* of quality */
+
     uint64_t failed, skipped; /* files; skipped: not images */
     uint64_t by_reason[REASON_COUNT];
 };
@@ -53,6 +56,8 @@ enum status pages_make_images(struct pages *pages, struct error *err);
 enum status pages_make_similar(struct pages *pages, struct error *err);
 /* data/duplicates.js */
 enum status pages_make_duplicates(struct pages *pages, struct error *err);
+/* data/quality.js */
+enum status pages_make_quality(struct pages *pages, struct error *err);
 /* data/failures-N.js */
 enum status pages_make_failures(struct pages *pages, struct error *err);
 /* data/summary.js */

@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cluster/canonical.h"
+#include "file/flags.h"
 #include "file/feature_matrix.h"
 #include "file/parameters.h"
 #include "file/schema.h"
@@ -56,6 +57,7 @@ struct shards {
     uint64_t *first; /* per archive: its first sample; then the total */
     struct labelled *labelled;
     unsigned labelled_count;
+    struct flags flags;
     struct sidecar_reader *sidecars; /* NULL: the file has none */
     struct matrix_source matrix;     /* of the feature; dimension 0: none */
     struct workers *workers;
@@ -317,6 +319,13 @@ static void write_json(struct json *json, const struct shards *shards, const str
     json_uint(json, "height", image->height);
     if (shards->reason)
         json_string(json, "reason", shards->reason[i]);
+    if (shards->flags.feature) {
+        json_open_array(json, "flags");
+        for (unsigned f = 0; f < FLAGS; f++)
+            if (shards->flags.of[row] >> f & 1)
+                json_string(json, NULL, flag_names[f]);
+        json_close_array(json);
+    }
     if (shards->labelled_count > 0)
         json_open_object(json, "clusters");
     for (unsigned c = 0; c < shards->labelled_count; c++)
@@ -639,6 +648,8 @@ static enum status open_all(struct shards *shards, struct error *err)
     if (status == STATUS_OK)
         status = read_labels(shards, err);
     if (status == STATUS_OK)
+        status = flags_read(&shards->flags, config->result, err);
+    if (status == STATUS_OK)
         status = sidecar_reader_open(&shards->sidecars, config->result, err);
     if (status == STATUS_OK && config->feature)
         status = feature_matrix_open(&shards->matrix, &about, config->result, config->feature, err);
@@ -663,6 +674,7 @@ static void close_all(struct shards *shards)
     for (unsigned i = 0; i < shards->labelled_count; i++)
         free(shards->labelled[i].labels);
     free(shards->labelled);
+    flags_clear(&shards->flags);
     for (uint64_t i = 0; shards->reason && i < shards->rows; i++)
         free(shards->reason[i]);
     free(shards->reason);

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tarfile
 import tempfile
 import time
 import zipfile
@@ -239,6 +240,36 @@ def test_the_map_shows_every_picture(browser, report):
     browser.find(".legend button")[3].click()
     assert browser.find(".legend button[aria-pressed=true]")
     browser.check()
+
+
+def test_flags_of_quality(browser, tmp_path):
+    """A page of the pictures of each flag, as clpipe info counts them; shards have the flags, too."""
+    from PIL import Image
+    draw_set(tmp_path / "set", groups=2, each=3)
+    for i in range(3):
+        Image.new("RGB", (80, 60), (i, 2, 3)).save(tmp_path / "set" / f"night {i}.png")
+    made = run_clpipe("ingest", "set", "-o", "q.h5", "--quality", "--feature", "rgb:bins=8x8x8", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    told = json.loads(run_clpipe("info", "q.h5", "--json", "-", cwd=tmp_path).stdout)["flags"]
+    assert told["dark"] == 3
+    assert run_clpipe("report", "q.h5", cwd=tmp_path).returncode == 0
+    assert data_of(tmp_path / "q-report", "summary")["quality"] == told
+    browser.open(tmp_path / "q-report")
+    browser.find("#nav a[href='#/quality']")[0].click()
+    browser.wait("return document.querySelectorAll('.gallery .tile').length > 0")
+    for width in 1280, 390:
+        browser.open(tmp_path / "q-report", "#/quality/dark", width=width)
+        browser.wait("return document.querySelectorAll('.gallery .tile').length === 3")
+        assert sorted(browser.run("return [...document.querySelectorAll('.gallery .tile')].map(e => e.title)")) == [
+            f"night {i}.png" for i in range(3)]
+        chips = browser.run("return [...document.querySelectorAll('.chips a')].map(e => e.lastChild.textContent)")
+        assert chips == [str(n) for n in told.values() if n]
+        browser.shot(SHOTS / f"quality-{width}.png")
+        browser.check()
+    assert run_clpipe("export", "q.h5", "--what", "shards", "--to", "s", cwd=tmp_path).returncode == 0
+    with tarfile.open(tmp_path / "s" / "shard-000000.tar") as tar:
+        samples = [json.load(tar.extractfile(name)) for name in tar.getnames() if name.endswith(".json")]
+    assert [sample["path"] for sample in samples if "dark" in sample["flags"]] == [f"night {i}.png" for i in range(3)]
 
 
 def test_levels_open_and_close(browser, result, tmp_path):

@@ -467,6 +467,7 @@ App.start = () => {
     document.getElementById("title").textContent = shown(summary.title);
     const links = [["#/", "Overview"], summary.map && ["#/map", "Map"],
         summary.duplicates && ["#/duplicates", "Duplicates"],
+        summary.quality && ["#/quality", "Quality"],
         summary.failed > 0 && ["#/failures", "Failures"]].filter(Boolean);
     document.getElementById("nav").append(...links.map(([href, text]) => h("a", { href }, text)));
     document.getElementById("theme").addEventListener("click", () => {

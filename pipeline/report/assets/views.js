@@ -1,4 +1,4 @@
-/* views.js: the first page, a group, a picture, duplicates, failures. */
+/* views.js: the first page, a group, a picture, duplicates, quality, failures. */
 "use strict";
 
 /* Appends what is there. */
@@ -524,6 +524,37 @@ App.views.duplicates = async (kind, main) => {
         }
         next += 20;
         return next < wanted.length;
+    };
+    await more();
+    App.whenNear(sentinel, more);
+};
+
+/* --- quality ------------------------------------------------------------------------------------ */
+
+App.views.quality = async (flag, main) => {
+    const about = App.summary.quality ?? {}, page = h("div.page"), names = Object.keys(about).filter(name => about[name]);
+    const chosen = names.includes(flag) ? flag : names[0];
+    put(main, page);
+    put(page, h("h1", {}, "Quality"),
+        h("p", {}, names.length ? "Pictures that their numbers speak against; the thresholds are those of clpipe's documentation." : "No picture has a flag."),
+        names.length ? h("nav.chips", { "aria-label": "Flags" }, names.map(name =>
+            h("a", { href: `#/quality/${name}`, "aria-current": name === chosen ? "true" : null }, name.replace("-", " "), h("span.n", {}, count(about[name]))))) : null);
+    if (!names.length)
+        return;
+    const gallery = new App.Gallery(140, chosen.replace("-", " ")), sentinel = h("div");
+    put(page, gallery.element, sentinel);
+    let next = 0;
+    const more = async () => {
+        try {
+            const all = (await App.load("quality"))[chosen], some = all.slice(next, next + 60);
+            const pictures = await Promise.all(some.map(App.picture));
+            gallery.add(pictures.map(one => [App.tile(one), one.place]));
+            next += 60;
+            return next < all.length;
+        } catch {
+            page.append(App.missing("The pictures"));
+            return false;
+        }
     };
     await more();
     App.whenNear(sentinel, more);
