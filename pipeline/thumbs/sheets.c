@@ -268,7 +268,7 @@ static enum status make_sheet(struct sheets *sheets, uint64_t sheet, struct erro
     const uint64_t first = sheet * sheets->cells;
     const uint64_t count = min_u64(sheets->cells, sheets->config->count - first);
     const uint32_t rows = (uint32_t)((count + grid->columns - 1) / grid->columns);
-    const uint32_t columns = (uint32_t)min_u64(count, grid->columns);
+    const uint32_t columns = grid->columns; /* also of few: pages scale a sheet by them */
     struct codec codec = {.file = NULL};
     jvirt_barray_ptr array[3];
     enum status status = STATUS_OK;

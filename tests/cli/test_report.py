@@ -244,6 +244,8 @@ def test_the_map_shows_every_picture(browser, report):
 
 def test_flags_of_quality(browser, tmp_path):
     """A page of the pictures of each flag, as clpipe info counts them; shards have the flags, too."""
+    from io import BytesIO
+
     from PIL import Image
     draw_set(tmp_path / "set", groups=2, each=3)
     for i in range(3):
@@ -265,6 +267,9 @@ def test_flags_of_quality(browser, tmp_path):
         chips = browser.run("return [...document.querySelectorAll('.chips a')].map(e => e.lastChild.textContent)")
         assert chips == [str(n) for n in told.values() if n]
         browser.shot(SHOTS / f"quality-{width}.png")
+        for tile in browser.find(".gallery .thumb"):
+            shot = Image.open(BytesIO(tile.screenshot_as_png)).convert("L").resize((9, 9))
+            assert numpy.asarray(shot)[1:-1, 1:-1].max() < 40, width
         browser.check()
     assert run_clpipe("export", "q.h5", "--what", "shards", "--to", "s", cwd=tmp_path).returncode == 0
     with tarfile.open(tmp_path / "s" / "shard-000000.tar") as tar:
