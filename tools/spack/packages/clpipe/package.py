@@ -34,7 +34,7 @@ class Clpipe(SConsPackage):
 
     depends_on("c", type="build")
     depends_on("scons@4:", type="build")
-    depends_on("python@3.7:", type="build")
+    depends_on("python@3.7:", type=("build", "run"))
     depends_on("pkgconfig", type="build")
     depends_on("opencl-icd-loader")
     depends_on("opencl-c-headers")
