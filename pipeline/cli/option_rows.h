@@ -17,21 +17,26 @@ extern const struct option carried_rows[];
 
 #define ROW(kind, option, place, words, ...)                                                       \
     {                                                                                              \
-        .name = option, .type = kind, .at = place, .value = words, .help = __VA_ARGS__        \
+        .name = option, .type = kind, .at = place, .value = words, .help = __VA_ARGS__             \
     }
-#define FLAG(option, member, ...)           ROW(OPTION_FLAG, option, AT(member), NULL, __VA_ARGS__)
-#define TEXT(option, member, words, ...)    ROW(OPTION_TEXT, option, AT(member), words, __VA_ARGS__)
-#define OUTPUT(option, member, words, ...)  ROW(OPTION_OUTPUT, option, AT(member), words, __VA_ARGS__)
-#define LIST(option, member, words, ...)    ROW(OPTION_LIST, option, AT(member), words, __VA_ARGS__)
-#define NUMBER(option, member, words, ...)  ROW(OPTION_NUMBER, option, AT(member), words, __VA_ARGS__)
-#define NUMBERS(option, member, words, ...) ROW(OPTION_NUMBERS, option, AT(member), words, __VA_ARGS__)
-#define MAYBE(option, member, words, ...)   ROW(OPTION_MAYBE, option, AT(member), words, __VA_ARGS__)
-#define SIZE(option, member, words, ...)    ROW(OPTION_SIZE, option, AT(member), words, __VA_ARGS__)
-#define SECONDS(option, member, words, ...) ROW(OPTION_SECONDS, option, AT(member), words, __VA_ARGS__)
-#define EVERY(option, member, words, ...)   ROW(OPTION_EVERY, option, AT(member), words, __VA_ARGS__)
-#define REAL(option, member, words, ...)    ROW(OPTION_REAL, option, AT(member), words, __VA_ARGS__)
-#define SHARE(option, member, words, ...)   ROW(OPTION_SHARE, option, AT(member), words, __VA_ARGS__)
-#define CHOICE(option, member, words, ...)  ROW(OPTION_CHOICE, option, AT(member), words, __VA_ARGS__)
+#define FLAG(option, member, ...)        ROW(OPTION_FLAG, option, AT(member), NULL, __VA_ARGS__)
+#define TEXT(option, member, words, ...) ROW(OPTION_TEXT, option, AT(member), words, __VA_ARGS__)
+#define OUTPUT(option, member, words, ...)                                                         \
+    ROW(OPTION_OUTPUT, option, AT(member), words, __VA_ARGS__)
+#define LIST(option, member, words, ...) ROW(OPTION_LIST, option, AT(member), words, __VA_ARGS__)
+#define NUMBER(option, member, words, ...)                                                         \
+    ROW(OPTION_NUMBER, option, AT(member), words, __VA_ARGS__)
+#define NUMBERS(option, member, words, ...)                                                        \
+    ROW(OPTION_NUMBERS, option, AT(member), words, __VA_ARGS__)
+#define MAYBE(option, member, words, ...) ROW(OPTION_MAYBE, option, AT(member), words, __VA_ARGS__)
+#define SIZE(option, member, words, ...)  ROW(OPTION_SIZE, option, AT(member), words, __VA_ARGS__)
+#define SECONDS(option, member, words, ...)                                                        \
+    ROW(OPTION_SECONDS, option, AT(member), words, __VA_ARGS__)
+#define EVERY(option, member, words, ...) ROW(OPTION_EVERY, option, AT(member), words, __VA_ARGS__)
+#define REAL(option, member, words, ...)  ROW(OPTION_REAL, option, AT(member), words, __VA_ARGS__)
+#define SHARE(option, member, words, ...) ROW(OPTION_SHARE, option, AT(member), words, __VA_ARGS__)
+#define CHOICE(option, member, words, ...)                                                         \
+    ROW(OPTION_CHOICE, option, AT(member), words, __VA_ARGS__)
 
 /* --- options ------------------------------------------------------------------------------------ */
 
@@ -42,11 +47,12 @@ extern const struct option carried_rows[];
          .note = "$CLPIPE_ONNXRUNTIME, else libonnxruntime.so.1 of the system")
 
 #define OUTPUT_ROW(usual, told, ...)                                                               \
-    ROW(OPTION_OUTPUT, "output", COMMON(output), "F.h5", __VA_ARGS__, .letter = 'o', .initial = usual, .note = told)
+    ROW(OPTION_OUTPUT, "output", COMMON(output), "F.h5", __VA_ARGS__, .letter = 'o',               \
+        .initial = usual, .note = told)
 
 #define TABLE_ROW                                                                                  \
-    ROW(OPTION_TEXT, "output", COMMON(output), "FILE", "file to write; - is standard output", .letter = 'o',           \
-         .note = "standard output")
+    ROW(OPTION_TEXT, "output", COMMON(output), "FILE", "file to write; - is standard output",      \
+        .letter = 'o', .note = "standard output")
 
 #define FORCE_ROW(...)   ROW(OPTION_FLAG, "force", COMMON(force), NULL, __VA_ARGS__)
 #define DRY_RUN_ROW(...) ROW(OPTION_FLAG, "dry-run", COMMON(dry_run), NULL, __VA_ARGS__)
@@ -63,8 +69,8 @@ extern const struct option carried_rows[];
          "time and a sample vouch for them")
 
 #define PATHS_ROW                                                                                  \
-    ROW(OPTION_TEXT, "paths", COMMON(paths), "LIST",                                                                   \
-         "paths of the rows of a .npy or HDF5 matrix, stored with the result: a file with the "    \
-         "path of each row, one per line or separated by NUL; - is standard input")
+    ROW(OPTION_TEXT, "paths", COMMON(paths), "LIST",                                               \
+        "paths of the rows of a .npy or HDF5 matrix, stored with the result: a file with the "     \
+        "path of each row, one per line or separated by NUL; - is standard input")
 
 #endif

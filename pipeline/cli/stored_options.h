@@ -16,8 +16,8 @@ enum status stored_take(struct options *options, const struct parameters *parame
 
 /* The options that are given otherwise than the parameters have them: "--alpha is white there and black
  * here, ..."; "" without. But for limits on files that are raised: whether there are. Returns buffer. */
-const char *stored_differences(char *buffer, size_t size, bool *raised, const struct options *options,
-                               const struct parameters *parameters);
+const char *stored_differences(char *buffer, size_t size, bool *raised,
+                               const struct options *options, const struct parameters *parameters);
 
 /* A text or a number of the parameters as it would be typed, or NULL. */
 const char *stored_text(char *buffer, size_t size, const struct parameters *parameters,
