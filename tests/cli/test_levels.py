@@ -303,6 +303,19 @@ def test_levels_go_together(file, tmp_path):
         assert "clusters" not in f
 
 
+@pytest.mark.deep
+def test_run_and_merge_say_so(file, tmp_path):
+    """run makes no levels; merge tells that it leaves them out."""
+    check_one_error(run_clpipe("run", "photos", "--levels", "3,2", "-o", "r.h5", cwd=tmp_path), 2,
+                    "--levels is an option of clpipe cluster")
+    draw_photos(tmp_path / "others")
+    assert run_clpipe("ingest", "others", "-o", "o.h5", cwd=tmp_path).returncode == 0
+    result = run_clpipe("merge", "f.h5", "o.h5", "-o", "m.h5", cwd=tmp_path)
+    assert result.returncode == 0 and "clusterings" in result.stderr and "not merged" in result.stderr, result
+    with h5py.File(tmp_path / "m.h5") as merged:
+        assert "clusters" not in merged
+
+
 def test_parents_are_verified(file, tmp_path):
     with h5py.File(file, "r+") as f:
         f["clusters/kmeans/parents"][1] = 3
