@@ -14,8 +14,8 @@
  * never was one, is an error and not undefined.
  *
  * Threads: all functions may be called from any thread. Calls with one handle run one after another, calls
- * with different handles at the same time. Callbacks must not call clpipe with the handle of their own call,
- * except clpipe_stop.
+ * with different handles at the same time. In a callback calls with a handle are CLPIPE_ARGUMENT, but for
+ * clpipe_stop and clpipe_close.
  *
  * Processes: after fork() the child must not use clpipe if its parent has: every function is CLPIPE_FORK there.
  *

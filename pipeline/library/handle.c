@@ -12,6 +12,7 @@ static _Atomic int owner; /* the process that uses clpipe; 0: none yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static struct handle *first;
 static uintptr_t last_number;
+_Thread_local bool handle_calls_back;
 
 enum status handle_process(struct error *err)
 {
@@ -84,11 +85,7 @@ void *handle_add(struct handle *handle, void (*free)(struct handle *handle))
 {
     handle->users = 1;
     handle->free = free;
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
-    pthread_mutex_init(&handle->call, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    pthread_mutex_init(&handle->call, NULL);
     pthread_mutex_lock(&lock);
     handle->number = ++last_number;
     handle->next = first;
@@ -125,18 +122,17 @@ void *handle_begin(const void *pointer, const struct clpipe_watch *watch, struct
         *status = handle_tell(why.status, &why, err);
         return NULL;
     }
+    if (handle_calls_back) {
+        *status = tell(CLPIPE_ARGUMENT, "a callback called clpipe with a handle", err);
+        return NULL;
+    }
     pthread_mutex_lock(&lock);
     struct handle *handle = *find(pointer);
     if (handle)
         handle->users++;
     pthread_mutex_unlock(&lock);
-    if (handle && pthread_mutex_lock(&handle->call) != 0) {
-        release(handle);
-        *status =
-            tell(CLPIPE_ARGUMENT, "a callback called clpipe with the handle of its own call", err);
-        return NULL;
-    }
     if (handle) {
+        pthread_mutex_lock(&handle->call);
         atomic_store(&handle->stop.cause, STOP_NONE);
         atomic_store(&handle->stop.since, 0);
         handle->watch = (struct clpipe_watch){0};
@@ -192,6 +188,8 @@ void handle_phase(void *context, const char *phase, uint64_t done, uint64_t tota
 {
     struct handle *handle = context;
     const struct clpipe_watch *watch = &handle->watch;
+    handle_calls_back = true;
     if (watch->progress && watch->progress(watch->context, phase, done, total))
         stop_request(&handle->stop, STOP_SIGNAL);
+    handle_calls_back = false;
 }

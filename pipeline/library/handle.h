@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "library/clpipe.h"
 #include <pthread.h>
+#include <stdbool.h>
 
 /* The first member of what a handle stands for. */
 struct handle {
@@ -20,6 +21,9 @@ struct handle {
 
 /* Is this a process that clpipe works in? To be asked first by every function. */
 enum status handle_process(struct error *err);
+
+/* Set while this thread is in a callback, which would wait for ever for the handle of its own call. */
+extern _Thread_local bool handle_calls_back;
 
 /* Enters a handle into the table, and gives the caller's pointer. */
 void *handle_add(struct handle *handle, void (*free)(struct handle *handle));

@@ -172,7 +172,9 @@ static enum status read_given(void *context, uint64_t first, uint64_t count, flo
                               struct error *err)
 {
     const struct clpipe_rows *given = context;
+    handle_calls_back = true;
     const int code = given->read(given->context, first, count, rows);
+    handle_calls_back = false;
     return code ? error_set(err, STATUS_USAGE,
                             "the callback that reads rows returned %d for row %llu", code,
                             (unsigned long long)first)

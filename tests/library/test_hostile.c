@@ -76,7 +76,7 @@ static int read_rows(void *context, uint64_t first, uint64_t rows, float *values
     char name[8];
     if (draw(caller, 9) == 0) /* another thread may close it meanwhile */
         assert_in_range(clpipe_name(name, sizeof name, caller->own, &err), CLPIPE_ARGUMENT,
-                        CLPIPE_CLOSED);
+                        CLPIPE_ARGUMENT);
     for (uint64_t i = 0; i < rows * COLUMNS; i++)
         values[i] = (float)(((first * COLUMNS + i) * 7919) % 101);
     return rarely(caller) ? ONE_OF(caller, 1, -1, INT32_MIN) : 0;
@@ -89,7 +89,7 @@ static int progress(void *context, const char *phase, uint64_t done, uint64_t to
     assert_true(strlen(phase) > 0 && (total == 0 || done <= total));
     if (draw(caller, 9) == 0)
         assert_in_range(clpipe_fit(NULL, caller->own, NULL, NULL, NULL, &err), CLPIPE_ARGUMENT,
-                        CLPIPE_CLOSED);
+                        CLPIPE_ARGUMENT);
     if (rarely(caller))
         clpipe_stop(caller->own);
     return rarely(caller);
