@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -395,6 +396,27 @@ def test_features_that_are_refused(library, handle, picture, specs, preset, word
     code = library.clpipe_features(values, ctypes.byref(columns), handle, ctypes.byref(one), U64(1),
                                    ctypes.byref(wanted), None, ctypes.byref(error))
     assert code == ARGUMENT and words in error.text.decode(), error.text
+
+
+def test_progress_of_several_devices(library):
+    """Run in a process of its own, in which PoCL gives two devices."""
+    program = f"""if True:
+        import sys, threading, ctypes
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_library import *
+        library, handle, name, seen = ctypes.CDLL({str(LIBRARY)!r}), P(), ctypes.create_string_buffer(200), []
+        assert library.clpipe_open(ctypes.byref(handle), ctypes.byref(Options(device=b"all")), None) == OK
+        library.clpipe_name(name, ctypes.c_size_t(200), handle, None)
+        print(name.value.count(b" + "))
+        watch = Watch(progress=PROGRESS(lambda *_: seen.append(threading.get_ident()) or 0))
+        assert fit(library, handle, rows_of(numpy.tile(VALUES, (9, 1))), watch, k=5)[0] == OK
+        assert seen and set(seen) == {{threading.get_ident()}}
+    """
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                         env={**os.environ, "POCL_DEVICES": "pthread pthread"})
+    assert run.returncode == 0, run.stderr
+    if run.stdout.strip() != "1":
+        pytest.skip("there is no PoCL that gives several devices")
 
 
 def with_value(value):
