@@ -156,7 +156,7 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     if (failure->reason == REASON_NONE && bytes > spare &&
         (bytes - spare) / PIXEL_BYTES > (uint64_t)info->width * info->height)
         return failure_set(failure, REASON_TOO_LARGE,
-                           "%llu bytes, of which a picture of %u x %u pixels needs few "
+                           "%llu bytes are far too many for a picture of %u x %u pixels "
                            "(--max-pixels)",
                            (unsigned long long)bytes, info->width, info->height);
     input->most = UINT64_MAX;

@@ -281,7 +281,7 @@ static const char *count_parts(struct needs *needs, struct item *items, struct i
     for (; done < ready; done++) {
         const struct item *item = next[done];
         if (item->parts > MOST_PARTS)
-            return "a picture is made of too many others";
+            return "a picture needs too many others";
         size_t low = 0, high = needs->count;
         while (low < high) {
             size_t middle = low + (high - low) / 2;
@@ -297,7 +297,7 @@ static const char *count_parts(struct needs *needs, struct item *items, struct i
                 next[ready++] = whole;
         }
     }
-    return done < count ? "pictures are made of each other" : NULL;
+    return done < count ? "pictures refer to each other in a cycle" : NULL;
 }
 
 enum reason heif_items_read(struct heif_items *out, struct input *input, uint64_t file_bytes,

@@ -187,7 +187,7 @@ static enum status isolated_ready(struct decode *decode, struct error *err)
     if (code != 0) {
         close(pair[0]);
         return error_errno(err, STATUS_FAILED, code, "fork",
-                           code == EPIPE ? "the process that starts decoders is gone"
+                           code == EPIPE ? "the process that starts decoders has ended"
                                          : "cannot start a decoder");
     }
     const struct timeval patience = {.tv_usec = STOP_LOOK_US};

@@ -55,7 +55,7 @@ static enum reason read_number(uint32_t *out, struct input *input, struct failur
             return failure_set(failure, REASON_CORRUPT, "a number that is too large");
     }
     if (c >= 0 && !is_blank(c) && c != '#')
-        return failure_set(failure, REASON_CORRUPT, "a number with something else behind it");
+        return failure_set(failure, REASON_CORRUPT, "a number is not followed by white space");
     if (c == '#')
         input->position--;
     *out = (uint32_t)value;

@@ -150,7 +150,7 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
     struct walk_item item;
     enum status status = walk_rewind(walk, err);
     while (status == STATUS_OK && (status = walk_next(walk, &item, err)) == STATUS_OK) {
-        status = stop_check(stop, "reading what lies beside the images", err);
+        status = stop_check(stop, "reading sidecar files", err);
         if (status == STATUS_OK)
             status = take_item(out, &sample, walk, &item, err);
     }
@@ -158,8 +158,8 @@ enum status beside_read(struct sidecars *out, struct walk *walk, struct stop *st
         status = end_sample(out, &sample, err);
     if (status == STATUS_OK && sample.unread > 0)
         log_message(LOG_NOTICE,
-                    "notice: of what lies beside images %" PRIu64 " could not be read and "
-                    "counts as missing (first: %s); the same command tries again",
+                    "notice: sidecar files that cannot be read and count as missing: %" PRIu64
+                    " (first: %s); the same command tries again",
                     sample.unread, sample.first_unread);
     clear_sample(&sample);
     free(sample.picture);

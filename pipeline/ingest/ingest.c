@@ -184,15 +184,16 @@ static enum status open_walk(struct ingest *ingest, struct error *err)
         skip[skipped++] = config->also_skipped[i];
     struct walk_config walk = {
         .options = config->walk,
-        .spool_directory = ingest->store ? store_work_directory(ingest->store)
-                                         : process_temporary_directory(),
+        .spool_directory =
+            ingest->store ? store_work_directory(ingest->store) : process_temporary_directory(),
         .memory = bounds_sorting(config->memory),
         .skip_paths = skip,
         .skip_count = skipped,
         .promises_image = format_promised,
-        .again = config->sidecars ? "--sidecar needs what lies beside the images after all are read"
+        .again = config->sidecars ? "--sidecar reads its files after all images"
                  : feature_set_lacks_codebooks(&ingest->features)
-                     ? "codebooks are learned from a sample before all are read: give --codebook C.h5 (clpipe "
+                     ? "codebooks are learned from a sample before all are read: give --codebook "
+                       "C.h5 (clpipe "
                        "codebook learns them from images that are files), or --preset color"
                      : NULL,
         .list_known = list_known,

@@ -179,7 +179,7 @@ static enum status read_header(struct records *records, struct error *err)
     /* A log with only a header may be from a different command that was refused. */
     if (!status && records->signature && log->size > log->start &&
         strcmp(text, records->signature) != 0) {
-        error_set(err, STATUS_USAGE, "%s was written by another command than the logs beside it",
+        error_set(err, STATUS_USAGE, "%s was written by a different command than the other logs",
                   shown);
         error_remedy(err, REMEDY_START_OVER);
         status = STATUS_USAGE;

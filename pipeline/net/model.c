@@ -147,7 +147,7 @@ static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, 
         !is_between(dilation, 1, SIDE_MAX))
         return "its kernel, stride or dilation is 0 or too large";
     if (before > (kernel - 1) * dilation || (uint64_t)(to - 1) * stride >= (uint64_t)from + before)
-        return "a window lies outside of the input";
+        return "a window is outside of the input";
     return NULL;
 }
 
@@ -238,7 +238,7 @@ static const char *check_add(const struct net_fields *f, const struct net_tensor
                              const struct net_tensor *b)
 {
     if (b->height != a->height || b->width != a->width || b->channels != a->channels)
-        return "what it adds has two sizes";
+        return "its inputs differ in size";
     if (f->mul_a < 0 || f->mul_b < 0 || !is_between(f->shift, 1, 22) ||
         255 * ((int64_t)f->mul_a + f->mul_b) + ((int64_t)255 << f->shift) +
                 ((int64_t)1 << (f->shift - 1)) >
@@ -515,7 +515,7 @@ static const char *check_header(const struct header *header, const void *bytes, 
         !is_between(header->outputs, 1, NET_OUTPUTS_MAX))
         return "it has no layers or outputs, or too many";
     if (header->fit > NET_CROP || !is_between(header->crop, 1, 1000) || header->zero > 255)
-        return "what it says of its pictures is out of range";
+        return "its picture options are out of range";
     if (check_size(&picture))
         return "its pictures have no side, or too large ones";
     if (sizeof *header + header->outputs * sizeof(struct net_output) +

@@ -214,7 +214,7 @@ static enum status find_members(struct reopen *reopen, uint64_t row,
         goto out;
     if (code) {
         note_lost(reopen, archive,
-                  code == ENOENT || code == ENOTDIR ? "it is gone" : strerror(code));
+                  code == ENOENT || code == ENOTDIR ? "it no longer exists" : strerror(code));
         goto out;
     }
     if (!S_ISREG(st.st_mode) || clock_file_time(&st.st_mtim) != mtime_ns) {

@@ -512,7 +512,8 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else if (members->stored < out->bytes) {
         /* Data after the stated size belongs to other members. */
-        failure_set(failure, REASON_CORRUPT, "the archive gives the size as %llu bytes, but holds fewer",
+        failure_set(failure, REASON_CORRUPT,
+                    "the archive states a size of %llu bytes, but has fewer",
                     (unsigned long long)out->bytes);
     } else {
         out->where |= offset;
@@ -761,8 +762,9 @@ static void read_member(struct item *item, struct archive *reader, struct archiv
     if (got < 0)
         reader_failure(&item->failure, reader, DAMAGED);
     else
-        failure_set(&item->failure, REASON_CORRUPT, "the archive gives the size as %llu bytes, but holds %s",
-                    (unsigned long long)size, filled > size ? "more" : "fewer");
+        failure_set(&item->failure, REASON_CORRUPT,
+                    "the archive states a size of %llu bytes, but has %s", (unsigned long long)size,
+                    filled > size ? "more" : "fewer");
     free(item->memory);
     item->memory = NULL;
     item->bytes = 0;

@@ -69,5 +69,5 @@ void entry_unreadable(struct entry *entry, int number, const char *what)
 void entry_vanished(struct entry *entry)
 {
     nothing_known(entry);
-    failure_errno(&entry->failure, REASON_VANISHED, ENOENT, "gone before it could be looked at");
+    failure_errno(&entry->failure, REASON_VANISHED, ENOENT, "removed before it could be read");
 }

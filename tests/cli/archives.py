@@ -232,7 +232,7 @@ def made_archives(picture):
                          {"": "corrupt: not an archive"}),
         "longer.tar": (member(b"a.png", picture, magic=b"ustar  \0", more={
             483: b"%011o\0" % (len(padded(picture)) + 1)}) + b + END, ["b.png"],
-            {"a.png": "corrupt: the archive gives the size"}),
+            {"a.png": "corrupt: the archive states a size"}),
         "negative-real.tar": (member(b"a.png", picture, magic=b"ustar  \0",
                                      more={483: b"\xff" * 12}) + b + END, ["b.png"],
                               {"a.png": "corrupt: the archive says a size below 0"}),

@@ -224,7 +224,7 @@ def test_holes(tmp_path, base, options):
     assert found == {name: "too-large" for name in files} | {"good.png": (4, 4),
                                                              "disk.img": "not-an-image"}
     assert report["bytes_read"] < 1 << 20
-    assert "of which a picture of 4 x 4 pixels needs few" in messages["behind.png"]
+    assert "far too many for a picture of 4 x 4 pixels" in messages["behind.png"]
     # What programs add to pictures is far less.
     os.truncate(tmp_path / "in" / "behind.png", 100 << 20)
     assert ingest(tmp_path / "in", *options)[1]["behind.png"] == (4, 4)

@@ -285,8 +285,8 @@ CHANGES = [
     ("layer", 1, "nothing", 1, "layer 1 (table): a field that it does not have is set"),
     ("layer", 0, "height", 0, "layer 0 (convolution): a side or the number of channels is 0 or too large"),
     ("layer", 0, "height", -6, "layer 0 (convolution): a side or the number of channels is 0 or too large"),
-    ("layer", 0, "height", 8, "layer 0 (convolution): a window lies outside of the input"),
-    ("layer", 0, "top", 3, "layer 0 (convolution): a window lies outside of the input"),
+    ("layer", 0, "height", 8, "layer 0 (convolution): a window is outside of the input"),
+    ("layer", 0, "top", 3, "layer 0 (convolution): a window is outside of the input"),
     ("layer", 0, "stride_x", 2 ** 32 - 1, "layer 0 (convolution): its kernel, stride or dilation is 0 or too large"),
     ("layer", 0, "dilation_y", 0, "layer 0 (convolution): its kernel, stride or dilation is 0 or too large"),
     ("layer", 0, "groups", 0, "layer 0 (convolution): its groups do not divide the channels"),
@@ -298,7 +298,7 @@ CHANGES = [
     ("layer", 1, "groups", 3, "layer 1 (table): it has neither one table nor one for each channel"),
     ("layer", 1, "groups", 0, "layer 1 (table): it has neither one table nor one for each channel"),
     ("layer", 1, "channels", 3, "layer 1 (table): it changes the number of channels"),
-    ("layer", 2, "b", 0, "layer 2 (add): what it adds has two sizes"),
+    ("layer", 2, "b", 0, "layer 2 (add): its inputs differ in size"),
     ("layer", 2, "mul_a", -1, "layer 2 (add): a sum may be too large"),
     ("layer", 2, "mul_b", 2 ** 23, "layer 2 (add): a sum may be too large"),
     ("layer", 2, "shift", 0, "layer 2 (add): a sum may be too large"),
@@ -323,9 +323,9 @@ CHANGES = [
     ("", 0, "class_output", 1, "its classes belong to no output"),
     ("", 0, "class_scale", numpy.array([1, numpy.inf]), "a scale or a bias of its classes is no number"),
     ("", 0, "picture", (0, 5, 9), "its pictures have no side, or too large ones"),
-    ("", 0, "picture", (6, 5, 256), "what it says of its pictures is out of range"),
-    ("", 0, "fit", 2, "what it says of its pictures is out of range"),
-    ("", 0, "crop", 0, "what it says of its pictures is out of range"),
+    ("", 0, "picture", (6, 5, 256), "its picture options are out of range"),
+    ("", 0, "fit", 2, "its picture options are out of range"),
+    ("", 0, "crop", 0, "its picture options are out of range"),
 ]
 
 
