@@ -26,7 +26,7 @@
 #define JPEG_LINK_WRONG       32 /* a work-item ended where the next one did not begin */
 #define JPEG_MEAN_TOO_LARGE   64 /* a DC value does not fit 16 bits */
 
-/* part/stream.h describes both structs. */
+/* decode/stream.h describes both structs. */
 struct jpeg_stream_slot {
     JPEG_U32 dc, ac, component, first, row, column;
 };

@@ -18,7 +18,7 @@
  *
  * The first work-item begins in the true state. So if all links hold in the write pass, the result
  * is by induction that of sequential decoding, however the states were found. The host decodes
- * whatever is refused. part/stream.c is the reference.
+ * whatever is refused. decode/stream.c is the reference.
  *
  * A segment lies between two restart markers. Its first bit and its blocks are known, so counts and
  * sums restart there; a work-item goes through as many segments as its share touches.

@@ -5,7 +5,7 @@
  * eight of rows, 64 samples stored in the component's plane. The transform is that of Loeffler,
  * Ligtenberg and Moschytz in libjpeg's fixed point, arranged like that library's SIMD code: sums of
  * two inputs in 16 bits, products in 32, results saturated to 16, so that coefficients of any size
- * give the same samples (part/dct.c is the reference, and lists the sources). A group works on one
+ * give the same samples (decode/dct.c is the reference, and lists the sources). A group works on one
  * picture, which all its work-items find by the same bisection. Bound by reading the coefficients:
  * a work-item reads its own 128 bytes, one cache line. */
 #include "find_part.h"

@@ -20,7 +20,7 @@
 
 #define JPEG_TABLES 384 /* bytes of quantization tables before the first block */
 
-/* A picture in a slot. `offset` is where its coefficients, laid out as in part/dct.h, or its pixels
+/* A picture in a slot. `offset` is where its coefficients, laid out as in decode/dct.h, or its pixels
  * begin. Its pixels go to a second buffer. The samples of its blocks go to offset / 2 of a third,
  * one plane per component. */
 struct jpeg_part {

@@ -1,5 +1,5 @@
 /* kmeans_exact.cl: the canonical distance and the decisions based on it, on devices with float64.
- * pipeline/cluster/canonical.c gives the same bits.
+ * pipeline/kmeans/canonical.c gives the same bits.
  *
  * -D GROUP=n      work-items of a group (1 on CPUs, where a work-item's vectors do the work)
  * -D SPAN=1|16    lanes of a panel that a work-item scores at once

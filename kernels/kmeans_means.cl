@@ -1,6 +1,6 @@
 /* kmeans_means.cl: computes new centroids from the sums of the clusters and lays them out for the
- * filter, on devices with float64. pipeline/cluster/update.c gives the same bits for the centroids,
- * their moves and the inertia; pipeline/cluster/filter.c lays out centroids for other devices. */
+ * filter, on devices with float64. pipeline/kmeans/update.c gives the same bits for the centroids,
+ * their moves and the inertia; pipeline/kmeans/filter.c lays out centroids for other devices. */
 #include "kmeans_lanes.h"
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable

@@ -1,4 +1,4 @@
-/* scale_slot: scales all pictures of a slot (pipeline/part/scale.h) in one launch.
+/* scale_slot: scales all pictures of a slot (pipeline/decode/scale.h) in one launch.
  *
  * If both axes shrink, a scaled pixel is the mean over the rectangle of the picture that it covers,
  * each pixel weighted by the overlapping area. In units of 1 / full_width pixels across and 1 /

@@ -11,7 +11,7 @@
 
 enum { THUMBNAIL_GREY, THUMBNAIL_YCC, THUMBNAIL_RGB };
 
-/* A picture's coefficients in a slot or arena, laid out as in part/dct.h. Sizes are as stored. */
+/* A picture's coefficients in a slot or arena, laid out as in decode/dct.h. Sizes are as stored. */
 struct thumbnail_part {
     THUMBNAIL_U32 first;  /* index of the part's first pixel in the slot */
     THUMBNAIL_U32 pixels; /* of the thumbnail; 0: nothing to do (picture abandoned) */

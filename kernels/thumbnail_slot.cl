@@ -4,7 +4,7 @@
  * A work-item computes one pixel of a thumbnail: the mean of a box of pixels of the reduced
  * picture, which has `side` x `side` pixels for each block of coefficients, computed from its
  * lowest frequencies. Pixels shared by several boxes are computed again, which costs little next to
- * the picture's entropy code. The result equals that of part/shrink.h bit for bit: sums in 64 bits,
+ * the picture's entropy code. The result equals that of decode/shrink.h bit for bit: sums in 64 bits,
  * since hostile coefficients are large, and floating point without contraction, times reciprocals
  * computed by the host. */
 #pragma OPENCL FP_CONTRACT OFF

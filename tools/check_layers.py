@@ -22,35 +22,27 @@ import sys
 
 # Stage -> what it may include besides base and itself.
 STAGE_INCLUDES = {
-    "part": (),
-    "walk": (),
-    "decode": ("part",),
-    "features": ("kernels", "part", "net"),
-    "staging": ("ocl", "part"),
-    "histogram": ("ocl", "kernels", "part", "features", "staging"),
-    "steps": ("ocl", "kernels", "part", "features", "net", "staging", "histogram"),
-    "log": (),
-    "net": ("kernels",),
+    "ranks": (),
+    "sources": (),
+    "decode": (),
     "matrix": (),
-    "file": ("log", "features", "matrix"),
-    "mpi": (),
-    "cluster": ("ocl", "kernels", "matrix", "mpi"),
-    "codebook": ("ocl", "matrix", "features", "cluster"),
-    "search": ("ocl", "kernels", "matrix", "cluster", "codebook", "file"),
-    "pictures": ("walk", "decode", "file", "features", "cluster"),
-    "thumbs": ("part", "decode", "file", "features", "cluster", "pictures"),
-    "layout": ("matrix", "cluster", "codebook", "search"),
+    "net": ("kernels",),
+    "kmeans": ("ocl", "kernels", "ranks", "matrix"),
+    "features": ("ocl", "kernels", "decode", "matrix", "net", "kmeans"),
+    "device": ("ocl", "kernels", "decode", "net", "features"),
+    "result": ("matrix", "features"),
+    "neighbours": ("ocl", "kernels", "matrix", "kmeans", "features", "result"),
 }
 
 # Folders that wire stages.
-JOBS = ("ingest", "clustering", "duplicates", "report", "selection", "library")
+JOBS = ("ingest", "jobs", "report", "library")
 # Job -> what other jobs it may include.
-JOB_INCLUDES = {"report": ("duplicates",), "selection": ("clustering",), "library": ("clustering", "ingest")}
+JOB_INCLUDES = {"report": ("jobs",), "library": ("ingest", "jobs")}
 
 # Folders that still have include cycles. Add none.
 KNOWN_CIRCLES = ()
 
-HDF5_FOLDERS = ("file", "matrix")
+HDF5_FOLDERS = ("result", "matrix")
 HDF5 = re.compile(r"#\s*include\s*<hdf5|\bH5[A-Z]{1,2}[a-z]\w*\s*\(")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')

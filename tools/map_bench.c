@@ -7,9 +7,9 @@
  * 10 nearest in two dimensions. Prints a line of JSON; OUT gets the positions of the map, raw float32,
  * and OUT.rows the neighbours, raw int64, rows x 15. tools/bench-map runs it beside others. */
 #include "base/clock.h"
-#include "layout/layout.h"
 #include "matrix/npy.h"
-#include "search/neighbours.h"
+#include "neighbours/layout.h"
+#include "neighbours/neighbours.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * would have given. tools/bench-merge runs it. */
 #include "base/random.h"
 #include "features/feature.h"
-#include "file/rewrite.h"
+#include "result/rewrite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,11 +14,11 @@
  */
 #include "base/clock.h"
 #include "base/threads.h"
+#include "device/net_step.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/reference.h"
 #include "net/runtime.h"
-#include "steps/net_step.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -10,9 +10,9 @@
  */
 #include "base/clock.h"
 #include "matrix/npy.h"
+#include "neighbours/choice.h"
+#include "neighbours/neighbours.h"
 #include "ocl/ocl.h"
-#include "search/choice.h"
-#include "search/neighbours.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "features/codebook.h"
 #include "features/descriptor.h"
 #include "features/kind.h"
-#include "file/store.h"
+#include "result/store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

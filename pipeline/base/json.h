@@ -2,7 +2,7 @@
  * (path_to_utf8). Numbers are written so that they read back exactly; NaN and infinities become
  * null. The writer adds commas and indentation. json_finish reports a failed allocation.
  *
- * jansson only parses (file/parameters.h): it cannot write a document in pieces, raw values, or
+ * jansson only parses (result/parameters.h): it cannot write a document in pieces, raw values, or
  * numbers with no more digits than necessary. It has functions of the same names, which these would
  * interpose if they were not hidden. */
 #ifndef CLPIPE_BASE_JSON_H

@@ -1,13 +1,13 @@
 /* list_share.h: a shard: the share of a file list that one of several runs processes.
  *
  * Shares of one list are contiguous, disjoint and complete: the list alone decides which item is in
- * which (walk/portion.h). */
+ * which (sources/portion.h). */
 #ifndef CLPIPE_BASE_LIST_SHARE_H
 #define CLPIPE_BASE_LIST_SHARE_H
 
 #include <stdint.h>
 
-/* Shards of one list; also the most parts of a merged file (file/parts.h). */
+/* Shards of one list; also the most parts of a merged file (result/parts.h). */
 #define SHARDS_MAX 65536
 
 struct list_share {

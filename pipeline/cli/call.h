@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/trace.h"
 #include "cli/progress.h"
-#include "clustering/machine.h"
+#include "jobs/machine.h"
 #include "ocl/ocl.h"
 
 #define COMPUTE_DEVICES CLUSTERING_DEVICES

@@ -1,6 +1,6 @@
 /* carried.c: which file a command writes anew. */
 #include "cli/carried.h"
-#include "file/foreign.h"
+#include "result/foreign.h"
 
 enum status carried_check(const struct options *options, const char *path, struct error *err)
 {

@@ -5,7 +5,7 @@
 #include "cli/options.h"
 
 /* Before a command that has --drop-references writes `path` anew (NULL: none): STATUS_USAGE where other
- * programs have added what cannot be carried (file/foreign.h). What is wrong with the file otherwise, the
+ * programs have added what cannot be carried (result/foreign.h). What is wrong with the file otherwise, the
  * command says. */
 enum status carried_check(const struct options *options, const char *path, struct error *err);
 

@@ -3,8 +3,8 @@
 #include "base/minmax.h"
 #include "base/path.h"
 #include "cli/options.h"
-#include "file/class_layer.h"
-#include "file/feature_matrix.h"
+#include "result/class_layer.h"
+#include "result/feature_matrix.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

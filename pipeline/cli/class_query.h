@@ -2,7 +2,7 @@
 #ifndef CLPIPE_CLI_CLASS_QUERY_H
 #define CLPIPE_CLI_CLASS_QUERY_H
 
-#include "file/result.h"
+#include "result/result.h"
 
 /* The `n` images with the highest scores of the class of that name, whatever its case, or that has it among
  * its names, separated by commas and slashes (several have the highest of theirs); feature: whose classes,

@@ -7,7 +7,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "cluster/processes.h"
+#include "ranks/processes.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "cli/compute.h"
 #include "cli/option_rows.h"
 #include "cli/progress.h"
-#include "clustering/clustering.h"
+#include "jobs/clustering.h"
 
 /* How rows are projected before they are compared. */
 struct projection_given {

@@ -5,9 +5,9 @@
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
-#include "clustering/labelling.h"
-#include "file/choose.h"
-#include "file/parameters.h"
+#include "jobs/labelling.h"
+#include "result/choose.h"
+#include "result/parameters.h"
 #include <sys/stat.h>
 
 /* What the command can be told. */

@@ -6,7 +6,7 @@
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
-#include "histogram/bench.h"
+#include "device/bench.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #include "cli/option_rows.h"
 #include "cli/signals.h"
 #include "cli/sweep_plot.h"
-#include "cluster/processes.h"
-#include "file/result.h"
+#include "ranks/processes.h"
+#include "result/result.h"
 #include <stdlib.h>
 #include <string.h>
 

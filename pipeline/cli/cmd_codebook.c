@@ -11,7 +11,7 @@
 #include "decode/isolate.h"
 #include "features/kind.h"
 #include "features/preset.h"
-#include "file/codebooks.h"
+#include "result/codebooks.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,8 +10,8 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "duplicates/removal.h"
-#include "walk/filelist.h"
+#include "jobs/removal.h"
+#include "sources/filelist.h"
 
 #include <errno.h>
 #include <inttypes.h>

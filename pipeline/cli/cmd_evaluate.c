@@ -8,7 +8,7 @@
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "clustering/evaluation.h"
+#include "jobs/evaluation.h"
 #include "matrix/projected.h"
 #include <stdio.h>
 #include <string.h>

@@ -11,10 +11,10 @@
 #include "cli/report_json.h"
 #include "cli/shard_option.h"
 #include "cli/signals.h"
-#include "file/choose.h"
-#include "file/feature_matrix.h"
-#include "file/sidecars.h"
-#include "selection/shards.h"
+#include "result/choose.h"
+#include "result/feature_matrix.h"
+#include "result/sidecars.h"
+#include "jobs/shards.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "clustering/importing.h"
+#include "jobs/importing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

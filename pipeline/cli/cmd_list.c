@@ -10,7 +10,7 @@
 #include "cli/summary.h"
 #include "decode/decode.h"
 #include "ingest/bounds.h"
-#include "walk/listfile.h"
+#include "sources/listfile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "file/merge.h"
+#include "result/merge.h"
 #include <unistd.h>
 
 /* What the command can be told. */

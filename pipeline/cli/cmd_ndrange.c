@@ -7,7 +7,7 @@
 #include "cli/compute.h"
 #include "cli/picture_file.h"
 #include "cli/report_json.h"
-#include "steps/blur_step.h"
+#include "device/blur_step.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

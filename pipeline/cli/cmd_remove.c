@@ -8,9 +8,9 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "file/choose.h"
-#include "file/objects.h"
-#include "log/workdir.h"
+#include "result/choose.h"
+#include "result/objects.h"
+#include "result/workdir.h"
 #include <stdlib.h>
 #include <string.h>
 

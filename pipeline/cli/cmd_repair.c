@@ -8,7 +8,7 @@
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "file/repair.h"
+#include "result/repair.h"
 #include <unistd.h>
 
 static void tell(const struct repair_report *report, const struct options *options)

@@ -14,7 +14,7 @@
 #include "cli/summary.h"
 #include "cli/sweep_plot.h"
 #include "decode/isolate.h"
-#include "file/parameters.h"
+#include "result/parameters.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,10 +10,10 @@
 #include "cli/report_json.h"
 #include "cli/sink.h"
 #include "cli/summary.h"
-#include "file/flags.h"
-#include "file/locate.h"
-#include "file/schema.h"
-#include "selection/select.h"
+#include "jobs/select.h"
+#include "result/flags.h"
+#include "result/locate.h"
+#include "result/schema.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "cluster/cluster.h"
-#include "histogram/selftest.h"
-#include "steps/plan.h"
+#include "device/plan.h"
+#include "device/selftest.h"
+#include "kmeans/cluster.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

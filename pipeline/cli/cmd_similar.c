@@ -15,11 +15,11 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "clustering/similarity.h"
+#include "jobs/similarity.h"
 #include "matrix/npy.h"
 #include "matrix/projected.h"
-#include "search/comparable.h"
-#include "search/ranked.h"
+#include "neighbours/comparable.h"
+#include "neighbours/ranked.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

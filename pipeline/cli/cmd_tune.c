@@ -7,9 +7,9 @@
 #include "cli/compute.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
-#include "histogram/tuner.h"
+#include "device/tuner.h"
 #include "ingest/bounds.h"
-#include "staging/staging.h"
+#include "device/staging.h"
 #include <stdio.h>
 #include <string.h>
 

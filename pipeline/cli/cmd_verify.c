@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "file/result.h"
-#include "file/verify.h"
+#include "result/result.h"
+#include "result/verify.h"
 
 struct reading {
     const char *path;

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/call.h"
-#include "cluster/processes.h"
+#include "ranks/processes.h"
 #include <stdio.h>
 #include <string.h>
 

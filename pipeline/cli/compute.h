@@ -4,7 +4,7 @@
 
 #include "cli/call.h"
 #include "cli/options.h"
-#include "histogram/variant.h"
+#include "device/variant.h"
 
 /* Opens options->call->compute: prepares the environment for OpenCL, starts the trace, and finds and chooses
  * devices where `device` is true. Before other threads start. */

@@ -7,9 +7,9 @@
 #include "cli/ingest_step.h"
 #include "cli/picture_file.h"
 #include "cli/stored_options.h"
-#include "file/feature_matrix.h"
-#include "file/imported.h"
-#include "file/parameters.h"
+#include "result/feature_matrix.h"
+#include "result/imported.h"
+#include "result/parameters.h"
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define CLPIPE_CLI_DESCRIBE_H
 
 #include "cli/compute.h"
-#include "file/result.h"
+#include "result/result.h"
 
 /* values: count x dimension of the feature `name` (as feature_matrix_open takes it) of `result`. The
  * pictures, different files, go through an ingest of their own, into a temporary file, with the features

@@ -10,12 +10,12 @@
 #include "cli/clean.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
-#include "clustering/folders.h"
-#include "file/flags.h"
-#include "file/selections.h"
-#include "file/sidecars.h"
-#include "file/words.h"
+#include "jobs/folders.h"
 #include "matrix/npy.h"
+#include "result/flags.h"
+#include "result/selections.h"
+#include "result/sidecars.h"
+#include "result/words.h"
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>

@@ -4,9 +4,9 @@
 
 #include "cli/options.h"
 #include "cli/sink.h"
-#include "file/locate.h"
-#include "file/result.h"
 #include "matrix/matrix.h"
+#include "result/locate.h"
+#include "result/result.h"
 
 /* What clpipe export can be told. */
 struct export_options {

@@ -25,7 +25,7 @@
 #include "cli/call.h"
 #include "cli/clean.h"
 #include "cli/signals.h"
-#include "pictures/original.h"
+#include "jobs/original.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

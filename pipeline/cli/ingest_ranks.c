@@ -14,11 +14,11 @@
 #include "base/path.h"
 #include "cli/shard_option.h"
 #include "cli/signals.h"
-#include "cluster/comm_processes.h"
-#include "cluster/processes.h"
-#include "file/merge.h"
 #include "ingest/losses.h"
-#include "log/unfinished.h"
+#include "ranks/comm_processes.h"
+#include "ranks/processes.h"
+#include "result/merge.h"
+#include "result/unfinished.h"
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include "cli/ingest_options.h"
 #include "cli/progress.h"
 #include "ingest/ingest_config.h"
-#include "walk/place.h"
+#include "sources/place.h"
 
 struct ingest_ranks {
     struct comm *comm;  /* NULL: this process works alone, on `own` */

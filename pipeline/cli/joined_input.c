@@ -3,7 +3,7 @@
 #include "base/path.h"
 #include "base/process.h"
 #include "base/unnamed_file.h"
-#include "file/merge.h"
+#include "result/merge.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

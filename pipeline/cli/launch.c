@@ -2,7 +2,7 @@
 #include "cli/launch.h"
 #include "base/log.h"
 #include "cli/signals.h"
-#include "cluster/processes.h"
+#include "ranks/processes.h"
 #include "version_generated.h"
 #include <errno.h>
 #include <pthread.h>

@@ -11,9 +11,9 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "cli/usage.h"
-#include "cluster/processes.h"
-#include "file/h5_library.h"
 #include "ocl/ocl_trial.h"
+#include "ranks/processes.h"
+#include "result/h5_library.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "cli/options.h"
 #include "cli/sink.h"
-#include "clustering/clustering.h"
 #include "ingest/ingest_config.h"
+#include "jobs/clustering.h"
 
 /* Looks before any work whether the files of --json and --profile can be written without harm:
  * STATUS_USAGE for an input or the output of this command, STATUS_FAILED for an existing file that

@@ -6,7 +6,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "clustering/machine.h"
+#include "jobs/machine.h"
 #include "version_generated.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/options.h"
-#include "file/parameters.h"
+#include "result/parameters.h"
 
 /* Members of the open object: how the options that choose files and shape values stand. */
 void stored_write(struct json *json, const struct options *options);

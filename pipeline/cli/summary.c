@@ -12,10 +12,10 @@
 #include "cli/signals.h"
 #include "cli/sink.h"
 #include "cli/sweep_plot.h"
-#include "file/parameters.h"
-#include "file/preset_join.h"
 #include "ingest/losses.h"
 #include "net/runtime.h"
+#include "result/parameters.h"
+#include "result/preset_join.h"
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>

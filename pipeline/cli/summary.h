@@ -4,8 +4,8 @@
 #define CLPIPE_CLI_SUMMARY_H
 
 #include "cli/options.h"
-#include "clustering/clustering.h"
 #include "ingest/ingest_config.h"
+#include "jobs/clustering.h"
 
 /* The outcome of a command whose own is `status`: STATUS_FAILED where a summary could not be written
  * (full disk), but not where its reader has closed the pipe, or standard output was closed from the

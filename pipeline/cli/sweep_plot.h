@@ -3,7 +3,7 @@
 #define CLPIPE_CLI_SWEEP_PLOT_H
 
 #include "cli/options.h"
-#include "file/result.h"
+#include "result/result.h"
 #include <stdio.h>
 
 /* How the terminal is drawn on. */

@@ -5,11 +5,11 @@
 
 #include "cli/ingest_options.h"
 #include "features/feature.h"
-#include "file/codebooks.h"
-#include "file/content.h"
-#include "file/parameters.h"
-#include "file/signature.h"
-#include "walk/place.h"
+#include "result/codebooks.h"
+#include "result/content.h"
+#include "result/parameters.h"
+#include "result/signature.h"
+#include "sources/place.h"
 
 struct takeover {
     bool file;       /* there is a file to update */

@@ -6,7 +6,7 @@
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
-#include "file/parameters.h"
+#include "result/parameters.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

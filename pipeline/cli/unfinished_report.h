@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "cli/sink.h"
-#include "log/unfinished.h"
+#include "result/unfinished.h"
 
 /* Lines in the style of clpipe info; nothing where there is none. `file`: the output's name, for the
  * head of what is said where the file itself is not there yet, else NULL. */

@@ -2,13 +2,13 @@
 #include "base/cpus.h"
 #include "cli/commands.h"
 #include "cli/sink.h"
-#include "cluster/processes.h"
 #include "decode/decode.h"
-#include "file/h5_library.h"
-#include "file/parameters.h"
 #include "ocl/ocl.h"
+#include "ranks/processes.h"
+#include "result/h5_library.h"
+#include "result/parameters.h"
+#include "sources/archives.h"
 #include "version_generated.h"
-#include "walk/archives.h"
 #include <libdeflate.h>
 #include <openssl/crypto.h>
 #include <zlib.h>

@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/stop.h"
-#include "part/dct.h"
+#include "decode/dct.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -108,11 +108,11 @@ enum reason decode_rows(struct decode *decode, uint8_t *dst, size_t stride, uint
                         struct failure *failure);
 
 /* Alternative to decode_rows if info.dct is set: writes all coefficients to dst
- * (dct_bytes(&info.dct) bytes, 16-byte aligned). dct_pixels (part/dct.h) computes the pixels of
+ * (dct_bytes(&info.dct) bytes, 16-byte aligned). dct_pixels (decode/dct.h) computes the pixels of
  * decode_rows from them; failures are the same. Ends with decode_end. */
 enum reason decode_coefficients(struct decode *decode, void *dst, struct failure *failure);
 
-/* Alternative to decode_rows if info.stream_bytes is set: writes the payload of part/stream.h for a
+/* Alternative to decode_rows if info.stream_bytes is set: writes the payload of decode/stream.h for a
  * picture with layout info.dct to dst (16-byte aligned). Ends with decode_end, which does not check
  * the entropy-coded data: stream decoders accept only what decode_rows would decode, to the same
  * pixels; files that they refuse are decoded again. False: not suitable; call decode_abort and

@@ -1,15 +1,15 @@
-/* jpeg_dct.c: which files can be decoded by part/dct.c, and whether it agrees with the installed
+/* jpeg_dct.c: which files can be decoded by decode/dct.c, and whether it agrees with the installed
  * JPEG library.
  *
- * part/dct.c follows libjpeg-turbo's SIMD code for x86. Builds without it, other architectures and
+ * decode/dct.c follows libjpeg-turbo's SIMD code for x86. Builds without it, other architectures and
  * other libraries agree on photographs, but differ if hostile coefficients overflow 16 bits. This
  * is tested: synthetic pictures, a third with coefficients of any size, are encoded, decoded by the
  * library, and compared with the plain C result. */
 #include "decode/jpeg_dct.h"
 
 #include "base/random.h"
+#include "decode/dct_synthetic.h"
 #include "decode/decode.h"
-#include "part/dct_synthetic.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* jpeg_stream.c: from the header and the scan of a JPEG file to the payload of part/stream.h.
+/* jpeg_stream.c: from the header and the scan of a JPEG file to the payload of decode/stream.h.
  *
  * Files that might cause a libjpeg warning are refused here or by the stream decoder and then go to
  * the library. Bytes between the scan's last block and the next marker are ignored. */

@@ -4,7 +4,7 @@
 #define CLPIPE_DECODE_JPEG_STREAM_H
 
 #include "decode/input.h"
-#include "part/stream.h"
+#include "decode/stream.h"
 
 #include <stdio.h> /* needed by jpeglib.h */
 

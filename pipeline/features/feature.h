@@ -14,10 +14,10 @@
 #define CLPIPE_FEATURES_FEATURE_H
 
 #include "base/error.h"
+#include "decode/part.h"
 #include "features/stored.h"
 #include "net/model.h"
 #include "net/runtime.h"
-#include "part/part.h"
 #include <stdint.h>
 
 struct feature_kind; /* kind.h */
@@ -43,7 +43,7 @@ enum feature_normalize {
 /* The image from which a feature is computed. Features with equal images share the steps that make
  * it on the device. */
 struct feature_image {
-    uint64_t scale;  /* scaling goal (part/scale.h), applied first; 0: as decoded */
+    uint64_t scale;  /* scaling goal (decode/scale.h), applied first; 0: as decoded */
     uint32_t blur;   /* 3: blurred by a 3x3 box; 0: as decoded */
     uint32_t border; /* columns and rows of neighbours read by the feature's own kernel */
 };

@@ -1,9 +1,9 @@
 /* net_kind.c: the kind "net": outputs of an integer network (net/model.h) or of an ONNX file
  * (net_onnx.c). */
 #include "base/parse.h"
+#include "decode/scale.h"
 #include "features/kind.h"
 #include "features/net_models.h"
-#include "part/scale.h"
 
 #include <math.h>
 #include <stdio.h>

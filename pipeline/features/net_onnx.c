@@ -1,8 +1,8 @@
 /* net_onnx.c: features of ONNX files: settings found in the file are used, missing ones must be in
  * the spec. */
 #include "base/parse.h"
+#include "decode/scale.h"
 #include "features/kind.h"
-#include "part/scale.h"
 
 #include <stdio.h>
 #include <stdlib.h>

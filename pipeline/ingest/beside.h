@@ -2,8 +2,8 @@
 #ifndef CLPIPE_INGEST_BESIDE_H
 #define CLPIPE_INGEST_BESIDE_H
 
-#include "file/sidecars.h"
-#include "walk/walk.h"
+#include "result/sidecars.h"
+#include "sources/walk.h"
 
 /* Adds every picture of the walk to `out`. Reads the walk from its first item; it must not be used
  * meanwhile. Files that are too long or not text count as missing, unreadable ones too, with a

@@ -5,7 +5,7 @@
 #define CLPIPE_INGEST_CANDIDATES_H
 
 #include "base/stop.h"
-#include "walk/walk.h"
+#include "sources/walk.h"
 
 struct candidate {
     bool unpromised;

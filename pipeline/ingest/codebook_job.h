@@ -3,8 +3,8 @@
 #ifndef CLPIPE_INGEST_CODEBOOK_JOB_H
 #define CLPIPE_INGEST_CODEBOOK_JOB_H
 
-#include "file/codebooks.h"
 #include "ingest/ingest_config.h"
+#include "result/codebooks.h"
 
 /* Learns the codebooks of config->features from at most `pictures` images. *features receives these
  * features, bound to codebooks owned by `codebooks` (codebooks_clear, also after a failure);

@@ -7,8 +7,8 @@
 #include "base/path.h"
 #include "base/process.h"
 #include "decode/isolate.h"
-#include "part/scale.h"
-#include "thumbs/thumbnail.h"
+#include "decode/scale.h"
+#include "decode/thumbnail.h"
 
 #include <assert.h>
 #include <errno.h>

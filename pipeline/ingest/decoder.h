@@ -4,9 +4,9 @@
 #define CLPIPE_INGEST_DECODER_H
 
 #include "base/budget.h"
+#include "device/staging.h"
 #include "ingest/ingest_job.h"
 #include "ingest/picture.h"
-#include "staging/staging.h"
 
 struct decoders;
 

@@ -37,9 +37,8 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "cluster/label_rows.h"
+#include "decode/thumbnail.h"
 #include "features/code.h"
-#include "file/codebooks.h"
 #include "ingest/beside.h"
 #include "ingest/bounds.h"
 #include "ingest/decoder.h"
@@ -48,7 +47,8 @@
 #include "ingest/losses.h"
 #include "ingest/readers.h"
 #include "ingest/recorder.h"
-#include "thumbs/thumbnail.h"
+#include "kmeans/label_rows.h"
+#include "result/codebooks.h"
 
 #include <limits.h>
 #include <stdio.h>

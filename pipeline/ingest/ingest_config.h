@@ -6,12 +6,12 @@
 #include "base/failure.h"
 #include "base/stop.h"
 #include "decode/decode.h"
+#include "device/plan.h"
 #include "features/feature.h"
-#include "file/store.h"
 #include "ingest/stages.h"
 #include "ocl/ocl.h"
-#include "steps/plan.h"
-#include "walk/walk.h"
+#include "result/store.h"
+#include "sources/walk.h"
 #include <stdint.h>
 
 /* The devices of a run. */

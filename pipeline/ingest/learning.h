@@ -7,9 +7,9 @@
 #ifndef CLPIPE_INGEST_LEARNING_H
 #define CLPIPE_INGEST_LEARNING_H
 
-#include "file/codebooks.h"
 #include "ingest/ingest_job.h"
-#include "walk/walk.h"
+#include "result/codebooks.h"
+#include "sources/walk.h"
 
 /* Maximum number of images in a sample, and of descriptors per feature. */
 #define LEARNING_PICTURES    512u

@@ -6,9 +6,9 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
-#include "file/locate.h"
-#include "file/earlier.h"
-#include "walk/pathglob.h"
+#include "result/locate.h"
+#include "result/earlier.h"
+#include "sources/pathglob.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* picture.c: pictures in flight: their holders and the sum of their parts' counters. */
 #include "ingest/picture.h"
 
-#include "part/shrink.h"
+#include "decode/shrink.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,10 +8,10 @@
 #define CLPIPE_INGEST_PICTURE_H
 
 #include "base/blob.h"
-#include "file/store.h"
+#include "device/staging.h"
 #include "ingest/ingest_config.h"
-#include "staging/staging.h"
-#include "walk/walk.h"
+#include "result/store.h"
+#include "sources/walk.h"
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/path.h"
-#include "walk/bytes.h"
+#include "sources/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>

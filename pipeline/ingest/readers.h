@@ -9,7 +9,7 @@
 
 #include "ingest/ingest_job.h"
 #include "ingest/picture.h"
-#include "walk/walk.h"
+#include "sources/walk.h"
 
 struct readers;
 

@@ -10,8 +10,8 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "decode/thumbnail.h"
 #include "features/code.h"
-#include "thumbs/thumbnail.h"
 
 #include <assert.h>
 #include <stdlib.h>

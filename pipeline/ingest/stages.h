@@ -2,7 +2,7 @@
 #ifndef CLPIPE_INGEST_STAGES_H
 #define CLPIPE_INGEST_STAGES_H
 
-#include "staging/staging.h"
+#include "device/staging.h"
 
 /* Seconds, summed over a stage's threads: busy, waiting for input (starved), and waiting for the
  * next stage (blocked). */

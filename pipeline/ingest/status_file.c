@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/output.h"
-#include "log/workdir.h"
+#include "result/workdir.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* kmeans_rows.c: k-means of the caller's rows. */
-#include "cluster/label_rows.h"
+#include "kmeans/label_rows.h"
 #include "library/library.h"
 #include "matrix/projected.h"
 #include <math.h>

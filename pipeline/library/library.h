@@ -2,7 +2,7 @@
 #ifndef CLPIPE_LIBRARY_LIBRARY_H
 #define CLPIPE_LIBRARY_LIBRARY_H
 
-#include "clustering/machine.h"
+#include "jobs/machine.h"
 #include "library/handle.h"
 #include "matrix/strided.h"
 

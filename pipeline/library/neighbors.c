@@ -1,7 +1,7 @@
 /* neighbors.c: the nearest of the caller's rows. */
 #include "base/minmax.h"
 #include "library/library.h"
-#include "search/neighbours.h"
+#include "neighbours/neighbours.h"
 #include <string.h>
 
 /* Queries are searched for in parts, which are looked at with all rows. */

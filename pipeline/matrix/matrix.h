@@ -3,7 +3,7 @@
  *   npy.h                   a NumPy file
  *   hdf5_matrix.h           a dataset of any HDF5 file
  *   joined.h                the columns of several matrices side by side
- *   file/feature_matrix.h   a feature of a clpipe file, or several joined
+ *   result/feature_matrix.h   a feature of a clpipe file, or several joined
  *
  * Each of these fills a struct matrix_source, which its owner closes with matrix_close. */
 #ifndef CLPIPE_MATRIX_MATRIX_H

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "file/result.h"
+#include "result/result.h"
 #include <stdint.h>
 
 struct picture {

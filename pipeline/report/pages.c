@@ -3,9 +3,9 @@
 #include "base/hash.h"
 #include "base/output_directory.h"
 #include "base/path.h"
-#include "file/choose.h"
 #include "report/embedded_asset.h"
 #include "report/pages_data.h"
+#include "result/choose.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

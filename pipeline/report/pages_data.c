@@ -4,10 +4,10 @@
 #include "base/log.h"
 #include "base/minmax.h"
 #include "base/parse.h"
-#include "file/locate.h"
-#include "pictures/original.h"
+#include "jobs/original.h"
 #include "report/pages_palette.h"
 #include "report/pages_script.h"
+#include "result/locate.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

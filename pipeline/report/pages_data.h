@@ -3,12 +3,12 @@
 #define CLPIPE_REPORT_PAGES_DATA_H
 
 #include "base/output_directory.h"
-#include "cluster/cluster_types.h"
-#include "file/flags.h"
-#include "file/words.h"
+#include "jobs/thumbs.h"
+#include "kmeans/cluster_types.h"
 #include "report/album.h"
 #include "report/pages_config.h"
-#include "thumbs/thumbs.h"
+#include "result/flags.h"
+#include "result/words.h"
 
 /* Maximum number of a group's pictures on the first page. */
 #define PAGES_STRIP 14u

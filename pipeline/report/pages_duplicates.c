@@ -1,7 +1,7 @@
 /* pages_duplicates.c: data/duplicates.js: groups of pictures that are copies of each other, by
  * bytes and codes: pictures are not decoded again for a report. */
 #include "base/log.h"
-#include "duplicates/duplicates.h"
+#include "jobs/duplicates.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
 #include <stdio.h>

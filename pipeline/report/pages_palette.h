@@ -3,7 +3,7 @@
 #define CLPIPE_REPORT_PAGES_PALETTE_H
 
 #include "base/error.h"
-#include "file/result.h"
+#include "result/result.h"
 #include <stddef.h>
 #include <stdint.h>
 

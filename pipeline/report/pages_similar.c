@@ -2,15 +2,15 @@
  * of all rows. A report without them is complete, and says why they are missing. */
 #include "base/log.h"
 #include "base/minmax.h"
-#include "file/feature_matrix.h"
-#include "file/graph.h"
-#include "layout/layout.h"
 #include "matrix/projected.h"
+#include "neighbours/comparable.h"
+#include "neighbours/layout.h"
+#include "neighbours/ranked.h"
 #include "ocl/ocl.h"
 #include "report/pages_data.h"
 #include "report/pages_script.h"
-#include "search/comparable.h"
-#include "search/ranked.h"
+#include "result/feature_matrix.h"
+#include "result/graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -83,7 +83,7 @@ def log_blocks(data):
 def log_records(work):
     """The paths of the whole records in the logs: images, and all others."""
     paths = [], []
-    names = re.findall(r"^    (LOG_\w+)", (ROOT / "pipeline/log/records.h").read_text(), re.M)
+    names = re.findall(r"^    (LOG_\w+)", (ROOT / "pipeline/result/records.h").read_text(), re.M)
     for log in logs_of(work):
         data = log.read_bytes()
         for _, column in log_blocks(data):

@@ -13,7 +13,7 @@ SIZES = [(1, 1), (32, 32), (50, 1), (1, 50), (97, 61), (23, 200), (8, 8), (300, 
 
 
 def axis(size, scaled):
-    """Weights of the pixels of an axis in those of the scaled one (pipeline/part/scale.h)."""
+    """Weights of the pixels of an axis in those of the scaled one (pipeline/decode/scale.h)."""
     weights = numpy.zeros((scaled, size), object)
     for x in range(scaled):
         for i in range(size):

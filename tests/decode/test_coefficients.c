@@ -1,12 +1,12 @@
-/* test_coefficients.c: JPEG coefficients and what part/dct.c makes of them, against rows
- * from the library: the same pixels, the same failures. And streams: what part/stream.c accepts has
+/* test_coefficients.c: JPEG coefficients and what decode/dct.c makes of them, against rows
+ * from the library: the same pixels, the same failures. And streams: what decode/stream.c accepts has
  * the same pixels, and is no failure. */
 #include "runner.h"
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "decode/decode.h"
-#include "part/stream.h"
+#include "decode/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "decode/codec.h"
 #include "decode/decode.h"
-#include "part/stream.h"
+#include "decode/stream.h"
 
 #include <stdio.h> /* jpeglib.h needs FILE */
 #include <stdlib.h>

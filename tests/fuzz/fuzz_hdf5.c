@@ -4,12 +4,12 @@
  * looked for here is what we make of the values: of datasets, and of the heaps that hold texts. */
 #include "fuzz.h"
 
-#include "file/feature_matrix.h"
-#include "file/h5.h"
-#include "file/identity.h"
-#include "file/result.h"
-#include "file/verify.h"
 #include "matrix/hdf5_matrix.h"
+#include "result/feature_matrix.h"
+#include "result/h5.h"
+#include "result/identity.h"
+#include "result/result.h"
+#include "result/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

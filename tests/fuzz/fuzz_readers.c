@@ -3,13 +3,13 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "file/parameters.h"
-#include "file/signature.h"
-#include "log/records.h"
 #include "matrix/npy.h"
-#include "walk/archives.h"
-#include "walk/filelist.h"
-#include "walk/listfile.h"
+#include "result/parameters.h"
+#include "result/records.h"
+#include "result/signature.h"
+#include "sources/archives.h"
+#include "sources/filelist.h"
+#include "sources/listfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -455,7 +455,7 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
     close(directory);
 }
 
-/* Corrects the CRC of the header and of all blocks; see log/records.h. */
+/* Corrects the CRC of the header and of all blocks; see result/records.h. */
 void fuzz_seal_log(uint8_t *data, size_t size)
 {
     uint32_t length, crc, columns;

@@ -3,8 +3,8 @@
 #include "runner.h"
 
 #include "base/random.h"
-#include "steps/blur_step.h"
-#include "steps/proof.h"
+#include "device/blur_step.h"
+#include "device/proof.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #include "runner.h"
 
 #include "base/log.h"
-#include "cluster/cluster.h"
-#include "cluster/run.h"
-#include "cluster/sweep.h"
+#include "kmeans/cluster.h"
+#include "kmeans/run.h"
+#include "kmeans/sweep.h"
 #include "test_devices.h"
 
 #include <stdatomic.h>

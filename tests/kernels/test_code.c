@@ -4,8 +4,8 @@
 #include "test_devices.h"
 
 #include "base/random.h"
-#include "steps/code_step.h"
-#include "steps/proof.h"
+#include "device/code_step.h"
+#include "device/proof.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "test_devices.h"
 
 #include "base/random.h"
-#include "duplicates/device_code_pairs.h"
 #include "features/code.h"
+#include "jobs/device_code_pairs.h"
 
 #include <stdlib.h>
 #include <string.h>

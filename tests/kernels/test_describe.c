@@ -3,8 +3,8 @@
 #include "runner.h"
 #include "test_devices.h"
 
-#include "steps/describe_step.h"
-#include "steps/words_step.h"
+#include "device/describe_step.h"
+#include "device/words_step.h"
 
 static void check(const struct ocl_devices *devices, const struct step *step)
 {

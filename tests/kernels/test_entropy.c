@@ -2,7 +2,7 @@
  * under oclgrind too). */
 #include "test_self_test.h"
 
-#include "steps/entropy_step.h"
+#include "device/entropy_step.h"
 
 static void test_coefficients_equal_the_reference(void **state)
 {

@@ -2,10 +2,10 @@
  * worked out of the distances of more rows than a piece holds has the defined bits. */
 #include "runner.h"
 
-#include "cluster/canonical.h"
-#include "cluster/cluster.h"
-#include "cluster/run.h"
 #include "kmeans.h"
+#include "kmeans/canonical.h"
+#include "kmeans/cluster.h"
+#include "kmeans/run.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

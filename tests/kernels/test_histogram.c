@@ -2,8 +2,8 @@
 #include "runner.h"
 
 #include "base/random.h"
-#include "histogram/histogram.h"
-#include "histogram/selftest.h"
+#include "device/histogram.h"
+#include "device/selftest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

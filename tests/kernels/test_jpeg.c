@@ -2,8 +2,8 @@
  * device there is (run it under oclgrind too). */
 #include "test_self_test.h"
 
-#include "steps/jpeg_step.h"
-#include "steps/thumbnail_step.h"
+#include "device/jpeg_step.h"
+#include "device/thumbnail_step.h"
 
 static void test_pixels_equal_the_reference(void **state)
 {

@@ -3,8 +3,8 @@
 #ifndef CLPIPE_TEST_KMEANS_REFERENCE_H
 #define CLPIPE_TEST_KMEANS_REFERENCE_H
 
-#include "cluster/canonical.h"
-#include "cluster/cluster.h"
+#include "kmeans/canonical.h"
+#include "kmeans/cluster.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

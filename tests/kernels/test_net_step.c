@@ -4,7 +4,7 @@
 #include "runner.h"
 #include "test_devices.h"
 
-#include "steps/net_step.h"
+#include "device/net_step.h"
 
 /* Tests `device` as it is, or as one of a GPU's type. */
 static void test_device(struct ocl_device device, bool as_gpu,

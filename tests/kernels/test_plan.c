@@ -2,9 +2,9 @@
  * lists, against plain C. Run it under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
-#include "cluster/cluster.h"
-#include "cluster/shard.h"
 #include "kmeans.h"
+#include "kmeans/cluster.h"
+#include "kmeans/shard.h"
 #include "test_devices.h"
 
 #include <stdio.h>

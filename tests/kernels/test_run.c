@@ -2,9 +2,9 @@
  * the same bits. */
 #include "runner.h"
 
-#include "cluster/cluster.h"
-#include "cluster/run.h"
-#include "cluster/sweep.h"
+#include "kmeans/cluster.h"
+#include "kmeans/run.h"
+#include "kmeans/sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>

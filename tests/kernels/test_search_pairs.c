@@ -1,6 +1,6 @@
 /* test_search_pairs.c: neighbours found on every device equal those of the definition: with all rows
  * on the device (panels of an odd and an even number) and block by block, with lists that are too short, and with ties. */
-#include "../search/search_reference.h"
+#include "../neighbours/search_reference.h"
 
 #include "test_devices.h"
 

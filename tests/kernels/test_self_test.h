@@ -4,7 +4,7 @@
 
 #include "runner.h"
 
-#include "staging/step.h"
+#include "device/step.h"
 
 /* Fails unless at least one device is `possible` with the parameter, and all of them compare more than
  * `least` bytes, none of which differs. */

@@ -2,9 +2,9 @@
  * without, and each k gives what cluster_run gives. */
 #include "runner.h"
 
-#include "cluster/cluster.h"
-#include "cluster/run.h"
-#include "cluster/sweep.h"
+#include "kmeans/cluster.h"
+#include "kmeans/run.h"
+#include "kmeans/sweep.h"
 #include "test_devices.h"
 
 #include <stdio.h>

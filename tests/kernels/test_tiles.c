@@ -3,7 +3,7 @@
 #include "test_devices.h"
 
 #include "base/random.h"
-#include "histogram/histogram.h"
+#include "device/histogram.h"
 
 #define TRIES 300
 

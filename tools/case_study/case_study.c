@@ -13,9 +13,9 @@
  */
 #include "base/clock.h"
 #include "base/random.h"
-#include "cluster/cluster.h"
-#include "cluster/shard.h"
 #include "descriptor_part.h"
+#include "kmeans/cluster.h"
+#include "kmeans/shard.h"
 #include "ocl/ocl.h"
 #include "ocl/ocl_ndrange.h"
 #include <float.h>

@@ -1,6 +1,6 @@
 /* null_steps.c: the table of steps with steps that cost a device nothing, for tools/bench-ingest --null.
  *
- * The program clpipe_null is clpipe with this table in place of steps/table.c's. All that the host does
+ * The program clpipe_null is clpipe with this table in place of device/table.c's. All that the host does
  * is as it is: files are opened, read and decoded into slots, tables filled, slots delivered, records
  * stored. But no kernel is built or run, and all values are 0. Any device takes streams. PoCL gets one
  * thread: one for each core, all woken by every command, would cost something.
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define step_rows real_step_rows
-#include "../../pipeline/steps/table.c"
+#include "../../pipeline/device/table.c"
 #undef step_rows
 
 static struct step null_entropy, null_thumbnail, null_jpeg, null_count, null_code;

@@ -3,7 +3,7 @@
  *   cub_histogram BYTES ROUNDS
  *
  * Times CUB's DeviceHistogram by CUDA events, medians of ROUNDS after a warm-up, on the
- * fills and shapes of pipeline/histogram/bench.c, and prints a line for each:
+ * fills and shapes of pipeline/device/bench.c, and prints a line for each:
  *
  *   WHAT SHAPE FILL BYTES SECONDS WRONG
  *

@@ -4,16 +4,16 @@
 #include "runner.h"
 
 #include "base/random.h"
+#include "device/blur_step.h"
+#include "device/histogram.h"
+#include "device/selftest.h"
 #include "features/codebook.h"
 #include "features/kind.h"
-#include "file/codebooks.h"
-#include "file/identity.h"
-#include "file/result.h"
-#include "file/verify.h"
-#include "histogram/histogram.h"
-#include "histogram/selftest.h"
 #include "ingest/ingest.h"
-#include "steps/blur_step.h"
+#include "result/codebooks.h"
+#include "result/identity.h"
+#include "result/result.h"
+#include "result/verify.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -2,9 +2,9 @@
  * the place of methods.c's. */
 #include "runner.h"
 
-#include "cluster/cluster.h"
-#include "cluster/fit.h"
-#include "cluster/run.h"
+#include "kmeans/cluster.h"
+#include "kmeans/fit.h"
+#include "kmeans/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

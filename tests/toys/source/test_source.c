@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "decode/isolate.h"
-#include "walk/source_files.h"
-#include "walk/walk.h"
+#include "sources/source_files.h"
+#include "sources/walk.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
 #include "runner.h"
 
 #include "base/random.h"
-#include "file/result.h"
+#include "device/code_step.h"
+#include "device/plan.h"
+#include "device/staging.h"
 #include "ingest/ingest.h"
-#include "staging/staging.h"
-#include "steps/code_step.h"
-#include "steps/plan.h"
+#include "result/result.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

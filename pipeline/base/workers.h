@@ -1,0 +1,22 @@
+/* workers.h: a fixed team of host threads for loops with independent iterations. */
+#ifndef CLPIPE_BASE_WORKERS_H
+#define CLPIPE_BASE_WORKERS_H
+
+#include "base/error.h"
+#include <stdint.h>
+
+struct workers;
+
+/* `threads` in total, including the caller of workers_run; fewer if they cannot be created. */
+enum status workers_open(struct workers **out, unsigned threads, struct error *err);
+unsigned workers_count(const struct workers *workers);
+
+/* Calls part(context, i) for i in [0, parts), in any order and on any of the threads, and returns
+ * when all are done. One caller at a time: a second one waits. */
+void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i), void *context,
+                 uint64_t parts);
+
+/* Accepts a pointer to NULL, and sets *workers to NULL. */
+void workers_close(struct workers **workers);
+
+#endif

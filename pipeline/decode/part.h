@@ -1,0 +1,52 @@
+/* part.h: a part of an image between decoder and device: its payload, and its layout in memory.
+ *
+ * An image has one or more parts: strips of rows, or segments of rows that are too long. All
+ * coordinates are stored ones, before the orientation is applied. */
+#ifndef CLPIPE_DECODE_PART_H
+#define CLPIPE_DECODE_PART_H
+
+#include "decode/dct.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum payload {
+    PAYLOAD_RGB,         /* rows of 3 bytes per pixel */
+    PAYLOAD_STREAM,      /* the entropy code of a JPEG image: stream.h */
+    PAYLOAD_DCT,         /* all coefficients of a JPEG image: dct.h */
+    PAYLOAD_DESCRIPTORS, /* rows of `stride` bytes, each a local descriptor */
+    PAYLOAD_VALUES,      /* 4-byte words of the image's feature row */
+};
+
+/* A half-open rectangle of stored pixels. */
+struct cell_rect {
+    uint32_t x0, y0, x1, y1;
+};
+
+struct part_shape {
+    enum payload payload;
+    uint8_t orientation;    /* EXIF */
+    uint32_t width, height; /* of the whole image */
+    struct cell_rect rect;  /* the part's pixels */
+    uint32_t overlap; /* columns and rows shared with the next part, except at the image's edges */
+    uint64_t scaled;  /* 0: pixels as decoded; else a whole image that the host has scaled to this
+                      * goal (scale.h) for the one step that scales to it */
+    uint32_t stride;  /* RGB: bytes from one row to the next */
+    uint64_t bytes;   /* STREAM: upper bound */
+    struct dct_layout dct; /* DCT and STREAM: layout of the coefficients */
+};
+
+/* Sets payload, stride and bytes for packed RGB rows of the part's rect. */
+void part_set_rgb(struct part_shape *shape);
+
+bool part_is_whole(const struct part_shape *shape);
+
+/* The pixels that only this part counts: the overlap belongs to the next part. Empty if the host
+ * has scaled the part for a step that has not run yet. */
+struct cell_rect part_own(const struct part_shape *shape);
+
+/* Removes `border` columns and rows after an operator on (border + 1)^2 neighbours: pixel (x, y) of
+ * the result is computed from (x..x+border, y..y+border). Bytes and stride do not change. */
+void part_shrink(struct part_shape *shape, uint32_t border);
+
+#endif

@@ -1,0 +1,241 @@
+/* thumbnail.c: computes a smaller upright picture and encodes it as JPEG. */
+#include "decode/thumbnail.h"
+
+#include "base/minmax.h"
+#include "decode/shrink.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+struct thumbnail_maker {
+    uint32_t size;
+    bool active, failed, fine;
+    uint8_t orientation;
+    uint32_t to_width, to_height; /* in stored orientation */
+    struct shrink shrink;
+    uint8_t *pixels, *upright; /* size x size x 3, and one byte past them */
+    struct jpeg_compress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    jmp_buf escape;
+    bool jpeg_made;
+    uint8_t *file; /* buffer for the JPEG */
+    unsigned long file_bytes;
+    size_t file_room;
+};
+
+/* --- JPEG ------------------------------------------------------------------------------------ */
+
+_Noreturn static void on_error(j_common_ptr common)
+{
+    longjmp(((struct thumbnail_maker *)common->client_data)->escape, 1);
+}
+
+static void on_message(j_common_ptr common, int level)
+{
+    (void)common;
+    (void)level;
+}
+
+static bool create_compressor(struct thumbnail_maker *maker)
+{
+    if (setjmp(maker->escape))
+        return false;
+    jpeg_create_compress(&maker->jpeg);
+    maker->jpeg_made = true;
+    maker->jpeg.in_color_space = JCS_RGB;
+    maker->jpeg.input_components = 3;
+    jpeg_set_defaults(&maker->jpeg);
+    jpeg_set_quality(&maker->jpeg, THUMBNAIL_QUALITY, TRUE);
+    return true;
+}
+
+struct thumbnail_maker *thumbnail_maker_new(uint32_t size)
+{
+    struct thumbnail_maker *maker = calloc(1, sizeof *maker);
+    if (!maker)
+        return NULL;
+    maker->size = size;
+    maker->pixels = malloc((size_t)size * size * 3 + 1);
+    maker->upright = malloc((size_t)size * size * 3);
+    maker->jpeg.err = jpeg_std_error(&maker->errors);
+    maker->errors.error_exit = on_error;
+    maker->errors.emit_message = on_message;
+    maker->jpeg.client_data = maker;
+    if (!maker->pixels || !maker->upright || !create_compressor(maker)) {
+        thumbnail_maker_free(maker);
+        return NULL;
+    }
+    return maker;
+}
+
+void thumbnail_maker_free(struct thumbnail_maker *maker)
+{
+    if (!maker)
+        return;
+    if (maker->jpeg_made)
+        jpeg_destroy_compress(&maker->jpeg);
+    shrink_clear(&maker->shrink);
+    free(maker->file);
+    free(maker->pixels);
+    free(maker->upright);
+    free(maker);
+}
+
+void thumbnail_maker_fine(struct thumbnail_maker *maker)
+{
+    maker->fine = true;
+}
+
+/* Encodes to maker->file. */
+static bool encode(struct thumbnail_maker *maker, const uint8_t *pixels, uint32_t width,
+                   uint32_t height)
+{
+    struct jpeg_compress_struct *jpeg = &maker->jpeg;
+    if (setjmp(maker->escape)) {
+        jpeg_abort_compress(jpeg);
+        return false;
+    }
+    /* The library uses this buffer or, if it is too small, allocates another one. */
+    uint8_t *const before = maker->file;
+    maker->file_bytes = maker->file_room;
+    jpeg_mem_dest(jpeg, &maker->file, &maker->file_bytes);
+    jpeg->image_width = width;
+    jpeg->image_height = height;
+    jpeg->comp_info[0].h_samp_factor = jpeg->comp_info[0].v_samp_factor =
+        maker->fine || min_u32(width, height) <= THUMBNAIL_FINE ? 1 : 2;
+    jpeg_start_compress(jpeg, TRUE);
+    while (jpeg->next_scanline < height) {
+        JSAMPROW row[16];
+        const JDIMENSION count = min_u32(16, height - jpeg->next_scanline);
+        for (JDIMENSION i = 0; i < count; i++)
+            /* The library uses JSAMPROW for constant rows as well. */
+            row[i] = (JSAMPROW)(uintptr_t)(pixels + (size_t)(jpeg->next_scanline + i) * width * 3);
+        jpeg_write_scanlines(jpeg, row, count);
+    }
+    jpeg_finish_compress(jpeg);
+    if (maker->file != before) {
+        free(before);
+        maker->file_room = maker->file_bytes;
+    }
+    return true;
+}
+
+/* --- pixels ---------------------------------------------------------------------------------- */
+
+uint32_t thumbnail_suitable_size(uint64_t images)
+{
+    return images <= 10000 ? 160 : images < 100000 ? 96 : 64;
+}
+
+void thumbnail_begin(struct thumbnail_maker *maker, uint32_t width, uint32_t height,
+                     uint8_t orientation)
+{
+    if (!maker)
+        return;
+    maker->active = true;
+    maker->failed = width == 0 || height == 0;
+    maker->orientation = orientation;
+    if (maker->failed)
+        return;
+    maker->to_width = width;
+    maker->to_height = height;
+    shrink_dimensions(&maker->to_width, &maker->to_height, maker->size);
+    maker->failed = !shrink_begin(&maker->shrink, width, height, maker->pixels, maker->to_width,
+                                  maker->to_height);
+}
+
+void thumbnail_rows(struct thumbnail_maker *maker, const uint8_t *rgb, size_t stride, uint32_t rows)
+{
+    if (maker && maker->active && !maker->failed)
+        maker->failed = !shrink_rows(&maker->shrink, rgb, stride, rows);
+}
+
+void thumbnail_coefficients(struct thumbnail_maker *maker, const void *coefficients,
+                            const struct dct_layout *layout)
+{
+    if (maker && maker->active && !maker->failed)
+        maker->failed = !shrink_coefficients(&maker->shrink, coefficients, layout, maker->pixels,
+                                             maker->to_width, maker->to_height);
+}
+
+bool thumbnail_decode(struct thumbnail_maker *maker, struct decode *decode,
+                      const struct image_info *info, struct stop *stop)
+{
+    const size_t stride = (size_t)info->out_width * 3;
+    const uint32_t at_once =
+        min_u32((uint32_t)max_u64(THUMBNAIL_STRIP / stride, 1), info->out_height);
+    struct failure failure = {.reason = REASON_NONE};
+    uint64_t digest[2];
+    uint8_t *rows = malloc(stride * at_once);
+    bool good = rows && maker;
+    thumbnail_begin(maker, info->out_width, info->out_height, info->orientation);
+    for (uint32_t y = 0; y < info->out_height && good; y += at_once) {
+        const uint32_t count = min_u32(at_once, info->out_height - y);
+        good = !stop_overdue(stop) &&
+               decode_rows(decode, rows, stride, count, &failure) == REASON_NONE;
+        if (good)
+            thumbnail_rows(maker, rows, stride, count);
+    }
+    free(rows);
+    return good && decode_end(decode, digest, &failure) == REASON_NONE;
+}
+
+/* --- results --------------------------------------------------------------------------------- */
+
+/* The upright pixels: the input itself or a rotated copy. */
+static const uint8_t *make_upright(struct thumbnail_maker *maker, uint32_t *width, uint32_t *height,
+                                   const uint8_t *pixels, uint8_t orientation)
+{
+    const uint32_t w = *width, h = *height;
+    if (orientation < 2 || orientation > 8)
+        return pixels;
+    const bool swapped = orientation >= 5;
+    const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    const bool down = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    uint8_t *out = maker->upright;
+    *width = swapped ? h : w;
+    *height = swapped ? w : h;
+    for (uint32_t y = 0; y < *height; y++) {
+        for (uint32_t x = 0; x < *width; x++, out += 3) {
+            uint32_t column = swapped ? y : x, row = swapped ? x : y;
+            column = right ? w - 1 - column : column;
+            row = down ? h - 1 - row : row;
+            memcpy(out, pixels + ((size_t)row * w + column) * 3, 3);
+        }
+    }
+    return maker->upright;
+}
+
+uint8_t *thumbnail_encode(struct thumbnail_maker *maker, uint32_t *bytes, const uint8_t *pixels,
+                          uint32_t width, uint32_t height, uint8_t orientation)
+{
+    *bytes = 0;
+    if (!maker)
+        return NULL;
+    pixels = make_upright(maker, &width, &height, pixels, orientation);
+    if (!encode(maker, pixels, width, height))
+        return NULL;
+    /* A copy of exact size: it may be kept in memory for a while. */
+    uint8_t *file = malloc(maker->file_bytes);
+    if (file) {
+        memcpy(file, maker->file, maker->file_bytes);
+        *bytes = (uint32_t)maker->file_bytes;
+    }
+    return file;
+}
+
+uint8_t *thumbnail_finish(struct thumbnail_maker *maker, uint32_t *bytes)
+{
+    *bytes = 0;
+    if (!maker || !maker->active)
+        return NULL;
+    maker->active = false;
+    if (maker->failed || !shrink_is_done(&maker->shrink))
+        return NULL;
+    return thumbnail_encode(maker, bytes, maker->pixels, maker->to_width, maker->to_height,
+                            maker->orientation);
+}

@@ -1,0 +1,158 @@
+/* blur_step.c: the C reference of the box blur, and its kernels. */
+#include "device/blur_step.h"
+
+#include "base/random.h"
+#include "blur_part.h"
+#include "device/proof.h"
+#include "device/slot_kernel.h"
+
+#include <stdlib.h>
+
+void blur_reference(uint8_t *blurred, size_t blurred_stride, const uint8_t *pixels, size_t stride,
+                    uint32_t width, uint32_t height)
+{
+    for (uint32_t y = 0; y < height; y++) {
+        for (size_t x = 0; x < 3 * (size_t)width; x++) {
+            unsigned sum = 0;
+            for (uint32_t row = y; row < y + 3; row++)
+                for (size_t column = x; column < x + 9; column += 3)
+                    sum += pixels[row * stride + column];
+            blurred[y * blurred_stride + x] = (uint8_t)(sum / 9);
+        }
+    }
+}
+
+enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct ocl_queue *queue,
+                         const uint8_t *pixels, const struct ocl_ndrange *range, struct error *err)
+{
+    const cl_uint width = (cl_uint)range->global[0], height = (cl_uint)range->global[1];
+    const size_t in_bytes = ((size_t)width + BLUR_BORDER) * ((size_t)height + BLUR_BORDER) * 3;
+    const size_t out_bytes = (size_t)width * height * 3;
+    cl_program program = NULL;
+    cl_kernel kernel = NULL;
+    cl_mem in = NULL, out = NULL;
+    enum status status = STATUS_FAILED;
+    if (ocl_program_build(&program, context, "blur_picture", NULL, ocl_ndrange_option(range),
+                          err) != STATUS_OK ||
+        ocl_kernel(&kernel, program, "blur_picture", err) != STATUS_OK)
+        goto out;
+    if (ocl_buffer(&in, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, in_bytes,
+                   (void *)(uintptr_t)pixels, "a picture", err) != STATUS_OK ||
+        ocl_buffer(&out, context, CL_MEM_READ_WRITE, out_bytes, NULL, "a blurred picture", err) !=
+            STATUS_OK)
+        goto out;
+    if (ocl_args(kernel, err, sizeof in, &in, sizeof out, &out, sizeof width, &width, sizeof height,
+                 &height, OCL_ARGS_END) != STATUS_OK)
+        goto out;
+    if (ocl_enqueue_kernel(queue, "blur_picture", kernel, 2, range->global,
+                           range->local[0] ? range->local : NULL, OCL_NO_WAITS, NULL,
+                           err) != STATUS_OK)
+        goto out;
+    status = ocl_enqueue_read(queue, "read picture", out, true, 0, out_bytes, blurred, OCL_NO_WAITS,
+                              NULL, err);
+out:
+    ocl_buffer_release(&out);
+    ocl_buffer_release(&in);
+    if (kernel)
+        clReleaseKernel(kernel);
+    if (program)
+        clReleaseProgram(program);
+    return status;
+}
+
+/* --- the step -------------------------------------------------------------------------------- */
+
+static void shrink(struct part_shape *shape, const struct step_node *node)
+{
+    (void)node;
+    part_shrink(shape, BLUR_BORDER);
+    part_set_rgb(shape);
+}
+
+/* Counts an entry and its blocks. */
+static void count_blocks(uint32_t *count, const void *state, const struct part_shape *in)
+{
+    (void)state;
+    struct part_shape out = *in;
+    shrink(&out, NULL);
+    const uint32_t rows = out.rect.y1 - out.rect.y0;
+    count[0] = 1;
+    count[1] = (out.stride + BLUR_BLOCK_BYTES - 1) / BLUR_BLOCK_BYTES *
+               ((rows + BLUR_BLOCK_ROWS - 1) / BLUR_BLOCK_ROWS);
+}
+
+static void fill_entry(void *table, const void *state, uint32_t list_entries,
+                       const struct step_entry *entry)
+{
+    (void)state;
+    (void)list_entries;
+    const struct cell_rect *rect = &entry->out->rect;
+    ((struct blur_part *)table)[entry->first[0]] =
+        (struct blur_part){.offset = entry->in_offset,
+                           .blurred = entry->out_offset,
+                           .width = rect->x1 - rect->x0,
+                           .rows = entry->given_up ? 0 : rect->y1 - rect->y0,
+                           .first = entry->first[1]};
+}
+
+/* --- self-test ------------------------------------------------------------------------------- */
+
+#define TEST_PARTS 40u
+#define TEST_BYTES (128u << 10)
+
+static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct error *err)
+{
+    static const struct step_node node = {.step = &blur_step};
+    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
+    uint32_t count = 0, state = RANDOM_START;
+    *compared = *wrong = 0;
+    uint8_t *pixels = calloc(3, 2 * (size_t)TEST_BYTES);
+    if (!pixels)
+        return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
+    uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
+    /* Random bytes with runs of white: the largest sum. */
+    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+        random_next(&state);
+        pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
+    }
+    /* Parts of growing widths and heights, one after another. */
+    for (uint32_t offset = 0; count < TEST_PARTS; count++) {
+        struct part_shape *in = &parts[count].in;
+        in->width = in->rect.x1 = 1 + count * count / 4 + BLUR_BORDER;
+        in->height = in->rect.y1 = 1 + count * 7 % 37 + BLUR_BORDER;
+        part_set_rgb(in);
+        parts[count].in_offset = offset;
+        if (offset + in->bytes > TEST_BYTES)
+            break;
+        offset += (uint32_t)in->bytes;
+    }
+    const enum status status =
+        proof_run(blurred, parts, count, &node, context, pixels, 2 * TEST_BYTES, err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct part_shape *out = &parts[i].out;
+        blur_reference(wanted, out->stride, pixels + parts[i].in_offset, parts[i].in.stride,
+                       out->width, out->height);
+        for (size_t b = 0; b < out->bytes; b++)
+            *wrong += blurred[parts[i].out_offset + b] != wanted[b];
+        *compared += out->bytes;
+    }
+    free(pixels);
+    return status;
+}
+
+const struct step blur_step = {
+    .name = "blur",
+    .takes = PAYLOAD_RGB,
+    .gives = PAYLOAD_RGB,
+    .arena_percent = 100,
+    .entry_bytes = sizeof(struct blur_part),
+    .fault = "kernel blur_slot blurs",
+    .kernel = "blur_slot",
+    SLOT_KERNEL,
+    .output = shrink,
+    .count = count_blocks,
+    .fill = fill_entry,
+    .self_test_name = "blur 3x3",
+    .self_test = test_blur,
+};

@@ -1,0 +1,474 @@
+/* entropy_step.c: table entries of streams in a slot, and the kernel that decodes them.
+ *
+ * A work-group decodes one picture. Larger groups decode large pictures sooner, but waste more on
+ * small ones, and shorter bit ranges per work-item need more repairs. So only slots with a large
+ * picture use larger groups. */
+#include "device/entropy_step.h"
+
+#include "base/random.h"
+#include "decode/dct_synthetic.h"
+#include "decode/stream_synthetic.h"
+#include "device/proof.h"
+#include "entropy_part.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES_USUAL 256u
+#define LANES_LARGE 512u
+#define LANES_LEAST 64u
+#define LARGE_BYTES 250000u
+/* Local memory of a group: tables, and a part per work-item. It is used even if the driver reports
+ * less than NVIDIA's devices have. */
+#define TABLES_LOCAL 10240u
+#define LANE_LOCAL   168u
+#define NVIDIA_LOCAL (99u << 10)
+#define NVIDIA_MAJOR 8u
+
+_Static_assert(sizeof(struct jpeg_stream) == sizeof(struct stream_head) &&
+                   offsetof(struct jpeg_stream, slot) == offsetof(struct stream_head, slot) &&
+                   offsetof(struct jpeg_stream, quantization) ==
+                       offsetof(struct stream_head, quantization) &&
+                   offsetof(struct jpeg_stream, table) == offsetof(struct stream_head, table) &&
+                   offsetof(struct jpeg_stream, dc_tables) ==
+                       offsetof(struct stream_head, dc_tables) &&
+                   JPEG_BLOCKS_AT == DCT_TABLE_BYTES && JPEG_STREAM_SLOTS == STREAM_SLOTS &&
+                   JPEG_STREAM_TABLES == STREAM_TABLES,
+               "kernels know the layout of streams");
+
+/* Lists of the table, in the order of their counts. */
+enum { LIST_LARGE, LIST_USUAL, LIST_COPIES, LISTS };
+
+struct program {
+    uint32_t lanes;
+    char options[48];
+    cl_program program;
+    cl_kernel entropy, copy;
+};
+
+struct entropy {
+    struct ocl_context *context;
+    uint64_t parameter;
+    struct program usual, large; /* equal if the device has no larger groups */
+};
+
+/* The largest group of at most `most` work-items; 0: none. */
+static uint32_t choose_lanes(const struct ocl_device *device, uint32_t most)
+{
+    uint64_t local = device->local_memory;
+    if (device->nvidia_major >= NVIDIA_MAJOR && local < NVIDIA_LOCAL)
+        local = NVIDIA_LOCAL;
+    uint32_t lanes = most;
+    while (lanes >= LANES_LEAST &&
+           (lanes > device->max_work_group || lanes > device->max_work_item[0] ||
+            TABLES_LOCAL + (uint64_t)LANE_LOCAL * lanes > local))
+        lanes /= 2;
+    return lanes >= LANES_LEAST ? lanes : 0;
+}
+
+/* Not on CPUs: the host's decoder is faster. Devices that share the host's memory would gain less:
+ * no upload is saved, and coefficients take host memory. */
+static bool is_possible(const struct ocl_device *device, uint64_t parameter)
+{
+    return choose_lanes(device, LANES_USUAL) > 0 &&
+           (parameter != ENTROPY_STEP_FASTER ||
+            ((device->type & CL_DEVICE_TYPE_GPU) && device->local_is_dedicated &&
+             !device->unified_memory));
+}
+
+static enum status open_entropy(void **out, struct step_needs *needs, struct ocl_context *context,
+                                const struct step_node *node, uint64_t launch_bytes,
+                                struct error *err)
+{
+    (void)launch_bytes;
+    const struct ocl_device *device = ocl_context_device(context);
+    struct entropy *entropy = calloc(1, sizeof *entropy);
+    if (!entropy)
+        return error_memory(err, sizeof *entropy, "the decoding of JPEG streams");
+    entropy->context = context;
+    entropy->parameter = node->parameter;
+    entropy->usual.lanes = choose_lanes(device, LANES_USUAL);
+    entropy->large.lanes = choose_lanes(device, LANES_LARGE);
+    *out = entropy;
+    *needs = (struct step_needs){.lists = LISTS, .counts = LISTS, .events = 2};
+    return STATUS_OK;
+}
+
+static void close_program(struct program *program)
+{
+    if (program->entropy)
+        clReleaseKernel(program->entropy);
+    if (program->copy)
+        clReleaseKernel(program->copy);
+    if (program->program)
+        clReleaseProgram(program->program);
+}
+
+static void close_entropy(void **state)
+{
+    struct entropy *entropy = *state;
+    if (entropy) {
+        close_program(&entropy->usual);
+        close_program(&entropy->large);
+    }
+    free(entropy);
+    *state = NULL;
+}
+
+static void make_options(char *options, size_t size, uint32_t lanes)
+{
+    snprintf(options, size, "-cl-std=CL1.2 -DLANES=%u", lanes);
+}
+
+static enum status build_program(struct program *program, struct ocl_context *context,
+                                 struct error *err)
+{
+    make_options(program->options, sizeof program->options, program->lanes);
+    if (ocl_program_build(&program->program, context, "jpeg_entropy", NULL, program->options,
+                          err) != STATUS_OK ||
+        ocl_kernel(&program->entropy, program->program, "jpeg_entropy", err) != STATUS_OK)
+        return STATUS_FAILED;
+    return ocl_kernel(&program->copy, program->program, "jpeg_copy", err);
+}
+
+static enum status build_entropy(void *state, struct error *err)
+{
+    struct entropy *entropy = state;
+    enum status status = build_program(&entropy->usual, entropy->context, err);
+    if (status == STATUS_OK && entropy->large.lanes != entropy->usual.lanes)
+        status = build_program(&entropy->large, entropy->context, err);
+    return status;
+}
+
+static enum status prove_entropy(void *state, struct error *err)
+{
+    static const char *const programs[] = {"jpeg_entropy", NULL};
+    const struct entropy *entropy = state;
+    const enum status status =
+        proof_check(&entropy_step, programs, entropy->usual.options, entropy->context, err);
+    if (status != STATUS_OK || entropy->large.lanes == entropy->usual.lanes)
+        return status;
+    return proof_check(&entropy_step, programs, entropy->large.options, entropy->context, err);
+}
+
+static void describe_entropy(const void *state, char *text, size_t size)
+{
+    (void)state;
+    snprintf(text, size, " JPEG streams,");
+}
+
+/* --- parts ----------------------------------------------------------------------------------- */
+
+static void make_dct(struct part_shape *shape, const struct step_node *node)
+{
+    (void)node;
+    shape->payload = PAYLOAD_DCT;
+    shape->bytes = dct_bytes(&shape->dct);
+}
+
+static unsigned list_of(const struct part_shape *in)
+{
+    return in->payload != PAYLOAD_STREAM ? LIST_COPIES
+           : in->bytes > LARGE_BYTES     ? LIST_LARGE
+                                         : LIST_USUAL;
+}
+
+static void count_parts(uint32_t *count, const void *state, const struct part_shape *in)
+{
+    (void)state;
+    memset(count, 0, LISTS * sizeof *count);
+    count[list_of(in)] = 1;
+}
+
+static void fill_entry(void *table, const void *state, uint32_t list_entries,
+                       const struct step_entry *entry)
+{
+    (void)state;
+    const unsigned list = list_of(entry->in);
+    struct jpeg_stream_part *part =
+        (struct jpeg_stream_part *)table + (size_t)list * list_entries + entry->first[list];
+    assert(entry->in_offset % 128 == 0 && entry->out_offset % 128 == 0);
+    *part = (struct jpeg_stream_part){
+        .offset = entry->in_offset, .out = entry->out_offset, .verdict = entry->verdict};
+    if (!entry->given_up)
+        part->sixteens = list == LIST_COPIES ? (uint32_t)((entry->in->bytes + 15) / 16) : 1;
+}
+
+static const struct program *choose_program(const struct entropy *entropy, uint32_t large)
+{
+    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0;
+    return larger && entropy->large.lanes != entropy->usual.lanes ? &entropy->large
+                                                                  : &entropy->usual;
+}
+
+static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct step_io *io,
+                                   struct error *err)
+{
+    struct entropy *entropy = state;
+    const uint32_t large = io->counts[LIST_LARGE], usual = io->counts[LIST_USUAL];
+    const struct program *program = choose_program(entropy, large);
+    const size_t local = program->lanes, global = local * (large + usual);
+    const size_t copies = local * io->counts[LIST_COPIES];
+    const uint32_t first_copy = LIST_COPIES * io->list_entries;
+    if (global > 0) {
+        if (ocl_args(program->entropy, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+                     sizeof io->list_entries, &io->list_entries, sizeof large, &large,
+                     sizeof io->out, &io->out, sizeof io->values, &io->values,
+                     OCL_ARGS_END) != STATUS_OK ||
+            ocl_enqueue_kernel(queue, "jpeg_entropy", program->entropy, 1, &global, &local,
+                               io->waits, &io->events[0], err) != STATUS_OK)
+            return STATUS_FAILED;
+        io->last = &io->events[0];
+    }
+    if (copies > 0) {
+        if (ocl_args(program->copy, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
+                     sizeof first_copy, &first_copy, sizeof io->out, &io->out,
+                     OCL_ARGS_END) != STATUS_OK ||
+            ocl_enqueue_kernel(queue, "jpeg_copy", program->copy, 1, &copies, &local, io->waits,
+                               &io->events[1], err) != STATUS_OK)
+            return STATUS_FAILED;
+        io->last = &io->events[1];
+    }
+    return STATUS_OK;
+}
+
+/* --- self-test ------------------------------------------------------------------------------- */
+
+#define TEST_PARTS 40u
+#define TEST_BYTES (2u << 20)
+
+struct test {
+    struct proof_part part[TEST_PARTS];
+    bool accepted[TEST_PARTS];   /* by the reference */
+    bool may_refuse[TEST_PARTS]; /* the kernel may refuse it although the reference accepts it */
+    uint32_t count, offset;
+    uint8_t *slot, *got, *wanted, *blocks;
+    uint32_t random;
+};
+
+/* A kind of synthetic picture. */
+struct trial {
+    uint32_t width, height;
+    enum dct_colour colour;
+    uint8_t across, down;
+    uint32_t interval; /* MCUs between restart markers */
+    enum stream_codes codes;
+    uint32_t largest; /* of the coefficients; 0: flat, so that slots of an MCU do not synchronise */
+    enum { SOUND, CUT, BITS_FLIPPED, SLOT_SHIFTED, CODE_MISSING, BITS_LEFT, GIVEN_UP } damage;
+};
+
+static const struct trial trials[] = {
+    {1, 1, DCT_GREY, 1, 1, 0, STREAM_CODES_USUAL, 30, SOUND},
+    {173, 61, DCT_YCC, 2, 2, 0, STREAM_CODES_USUAL, 30, SOUND},
+    {97, 40, DCT_YCC, 2, 1, 0, STREAM_CODES_USUAL, 200, SOUND},
+    {64, 72, DCT_YCC, 1, 1, 0, STREAM_CODES_LONG, 60, SOUND},
+    {90, 90, DCT_GREY, 1, 1, 0, STREAM_CODES_LONG, 16000, SOUND},
+    {80, 56, DCT_RGB, 1, 1, 7, STREAM_CODES_USUAL, 16000, SOUND},
+    {200, 144, DCT_YCC, 2, 2, 0, STREAM_CODES_USUAL, 0, SOUND},
+    {120, 100, DCT_YCC, 2, 2, 1, STREAM_CODES_USUAL, 30, SOUND},
+    {111, 93, DCT_YCC, 2, 1, 5, STREAM_CODES_LONG, 30, SOUND},
+    {160, 33, DCT_GREY, 1, 1, 20, STREAM_CODES_USUAL, 500, SOUND},
+    {64, 64, DCT_YCC, 1, 1, 64, STREAM_CODES_EVEN, 90, SOUND},
+    {512, 280, DCT_YCC, 2, 2, 0, STREAM_CODES_EVEN, 0, SOUND},
+    {75, 65, DCT_YCC, 2, 2, 0, STREAM_CODES_USUAL, 30, CUT},
+    {75, 65, DCT_YCC, 2, 2, 3, STREAM_CODES_USUAL, 30, CUT},
+    {75, 65, DCT_YCC, 1, 1, 0, STREAM_CODES_LONG, 30, BITS_FLIPPED},
+    {75, 65, DCT_YCC, 2, 1, 2, STREAM_CODES_USUAL, 30, BITS_FLIPPED},
+    {75, 65, DCT_YCC, 2, 2, 4, STREAM_CODES_USUAL, 30, SLOT_SHIFTED},
+    {75, 65, DCT_GREY, 1, 1, 0, STREAM_CODES_USUAL, 30, CODE_MISSING},
+    {75, 65, DCT_YCC, 2, 2, 6, STREAM_CODES_USUAL, 30, BITS_LEFT},
+    {75, 65, DCT_YCC, 2, 2, 6, STREAM_CODES_USUAL, 30, GIVEN_UP},
+};
+
+/* Blocks as in photographs: a DC value, and a few coefficients of low frequency. */
+static void make_blocks(struct test *test, const struct dct_layout *dct, uint32_t largest)
+{
+    uint16_t *table = (uint16_t *)(void *)test->blocks;
+    int16_t *block = (int16_t *)(void *)(test->blocks + DCT_TABLE_BYTES);
+    memset(test->blocks, 0, dct_bytes(dct));
+    for (unsigned i = 0; i < DCT_COMPONENTS * DCT_BLOCK; i++)
+        table[i] = (uint16_t)(random_next(&test->random) >> 24);
+    for (uint64_t b = 0; b < dct_blocks(dct) && largest > 0; b++, block += DCT_BLOCK) {
+        const uint32_t values = 1 + (random_next(&test->random) >> 8) % (b % 29 ? 9 : 120);
+        for (uint32_t i = 0; i < values; i++) {
+            const uint32_t at = i == 0 ? 0 : (random_next(&test->random) >> 8) % (1 + i * 2);
+            block[at % DCT_BLOCK] =
+                (int16_t)((int32_t)((random_next(&test->random) >> 8) % (2 * largest + 1)) -
+                          (int32_t)largest);
+        }
+    }
+}
+
+static void damage_stream(struct test *test, uint8_t *payload, const struct trial *trial)
+{
+    struct stream_head *head = (struct stream_head *)(void *)payload;
+    uint32_t *border = (uint32_t *)(void *)(payload + head->borders);
+    uint8_t *data = payload + head->data;
+    switch (trial->damage) {
+    case CUT:
+        head->bits = border[head->segments] -= 160;
+        break;
+    case BITS_FLIPPED:
+        for (unsigned i = 0; i < 40; i++)
+            data[(random_next(&test->random) >> 8) % (head->bits / 8)] ^= 0x10;
+        break;
+    case SLOT_SHIFTED: /* a segment begins too late */
+        border[1] += 8;
+        break;
+    case CODE_MISSING: /* the code of all ones, which is not assigned */
+        memset(data + head->bits / 16, 0xff, 8);
+        break;
+    case BITS_LEFT: /* the last segment passes bytes to the one before */
+        border[head->segments - 1] += 16;
+        break;
+    default:
+        break;
+    }
+}
+
+static enum status add_stream(struct test *test, const struct trial *trial, struct error *err)
+{
+    struct proof_part *part = &test->part[test->count];
+    struct dct_layout *dct = &part->in.dct;
+    *dct = (struct dct_layout){.colour = trial->colour,
+                               .width = trial->width,
+                               .height = trial->height,
+                               .across = trial->across,
+                               .down = trial->down};
+    dct_synthetic_blocks(dct);
+    make_blocks(test, dct, trial->largest);
+    uint8_t *payload = test->slot + test->offset;
+    const size_t bytes = stream_synthetic(payload, TEST_BYTES - test->offset, test->blocks, dct,
+                                          trial->interval, trial->codes);
+    if (bytes == 0)
+        return error_set(err, STATUS_FAILED, "the self-test's streams are too long");
+    damage_stream(test, payload, trial);
+    part->in.payload = PAYLOAD_STREAM;
+    part->in.width = part->in.rect.x1 = trial->width;
+    part->in.height = part->in.rect.y1 = trial->height;
+    part->in.bytes = bytes;
+    part->in_offset = test->offset;
+    part->given_up = trial->damage == GIVEN_UP;
+    test->offset += (uint32_t)((part->in.bytes + 127) / 128 * 128);
+    test->may_refuse[test->count] = trial->codes == STREAM_CODES_EVEN;
+    test->accepted[test->count++] = stream_coefficients(test->wanted, payload);
+    return STATUS_OK;
+}
+
+/* All kinds of streams, interleaved with pixels, and one cancelled part. */
+static enum status make_test(struct test *test, struct error *err)
+{
+    test->random = RANDOM_START;
+    for (unsigned i = 0; i < sizeof trials / sizeof *trials; i++) {
+        if (add_stream(test, &trials[i], err) != STATUS_OK)
+            return STATUS_FAILED;
+        if (i % 5 != 2)
+            continue;
+        struct proof_part *part = &test->part[test->count];
+        part->in.width = part->in.rect.x1 = 100 + 33 * i;
+        part->in.height = part->in.rect.y1 = 3;
+        part_set_rgb(&part->in);
+        part->in_offset = test->offset;
+        part->given_up = i == 7;
+        for (uint32_t b = 0; b < part->in.bytes; b++)
+            test->slot[test->offset + b] = (uint8_t)(random_next(&test->random) >> 8);
+        test->offset += (uint32_t)((part->in.bytes + 127) / 128 * 128);
+        test->accepted[test->count++] = true;
+    }
+    assert(test->count <= TEST_PARTS && test->offset <= TEST_BYTES);
+    return STATUS_OK;
+}
+
+/* The kernel must accept and refuse the same streams as the reference, except those that take too
+ * long to repair, and its coefficients must be equal. */
+static void compare_part(uint64_t *compared, uint64_t *wrong, struct test *test, uint32_t i)
+{
+    const struct proof_part *part = &test->part[i];
+    const uint8_t *in = test->slot + part->in_offset, *wanted = in;
+    const uint64_t bytes = part->in.payload == PAYLOAD_STREAM ? part->out.bytes : part->in.bytes;
+    if (part->given_up)
+        return;
+    if (part->in.payload == PAYLOAD_STREAM) {
+        stream_coefficients(test->wanted, in);
+        wanted = test->wanted;
+        *wrong += part->refused == test->accepted[i] && !(part->refused && test->may_refuse[i]);
+    }
+    *compared += bytes;
+    for (uint64_t b = 0; b < bytes && test->accepted[i] && !part->refused; b++)
+        *wrong += test->got[part->out_offset + b] != wanted[b];
+}
+
+static enum status test_slot(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             struct test *test, uint32_t parameter, struct error *err)
+{
+    const struct step_node node = {.step = &entropy_step, .parameter = parameter};
+    memset(test->slot, 0, TEST_BYTES);
+    memset(test->got, 0xa5, TEST_BYTES);
+    memset(test->part, 0, sizeof test->part);
+    test->count = test->offset = 0;
+    if (make_test(test, err) != STATUS_OK)
+        return STATUS_FAILED;
+    const enum status status =
+        proof_run(test->got, test->part, test->count, &node, context, test->slot, TEST_BYTES, err);
+    for (uint32_t i = 0; i < test->count && status == STATUS_OK; i++)
+        compare_part(compared, wrong, test, i);
+    return status;
+}
+
+static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(context);
+    *compared = *wrong = 0;
+    if (!is_possible(device, ENTROPY_STEP_ALWAYS))
+        return STATUS_OK;
+    struct test *test = calloc(1, sizeof *test);
+    uint8_t *memory = aligned_alloc(128, 4 * (size_t)TEST_BYTES);
+    enum status status = STATUS_FAILED;
+    if (!test || !memory) {
+        error_memory(err, 4 * (size_t)TEST_BYTES, "the self-test");
+        goto out;
+    }
+    test->slot = memory;
+    test->got = memory + TEST_BYTES;
+    test->wanted = test->got + TEST_BYTES;
+    test->blocks = test->wanted + TEST_BYTES;
+    status = test_slot(compared, wrong, context, test, ENTROPY_STEP_ALWAYS, err);
+    if (status == STATUS_OK &&
+        choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
+        status = test_slot(compared, wrong, context, test, ENTROPY_STEP_LARGE_GROUPS, err);
+out:
+    free(memory);
+    free(test);
+    return status;
+}
+
+const struct step entropy_step = {
+    .name = "entropy",
+    .takes = PAYLOAD_STREAM,
+    .gives = PAYLOAD_DCT,
+    .refuses = true,
+    .arena_percent = 1000, /* for photographs of high quality; others fill their slots less */
+    .slot_bytes = 64u << 20,
+    .entry_bytes = sizeof(struct jpeg_stream_part),
+    .fault = "kernel jpeg_entropy is",
+    .upload = "upload streams' parts",
+    .unmap = "unmap streams' parts",
+    .map = "map streams' parts",
+    .otherwise = "JPEG files are entropy-decoded on the host",
+    .possible = is_possible,
+    .open = open_entropy,
+    .close = close_entropy,
+    .build = build_entropy,
+    .prove = prove_entropy,
+    .output = make_dct,
+    .count = count_parts,
+    .fill = fill_entry,
+    .enqueue = enqueue_entropy,
+    .describe = describe_entropy,
+    .self_test_name = "JPEG streams",
+    .self_test = test_entropy,
+};

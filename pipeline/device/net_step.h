@@ -1,0 +1,21 @@
+/* net_step.h: integer networks (net/model.h) as a step. */
+#ifndef CLPIPE_DEVICE_NET_STEP_H
+#define CLPIPE_DEVICE_NET_STEP_H
+
+#include "device/step.h"
+#include "features/feature.h"
+
+/* Computes a network's output values from upright RGB images of its input size, made by the scale
+ * step. The node's config is the struct feature, which must have a model when the step is
+ * opened. */
+extern const struct step net_step;
+
+/* Node parameter for tests: tensor-core kernels with emulated instructions, on any device but a
+ * CPU. */
+#define NET_STEP_EMULATED 1u
+
+/* The step's self-test for such a node. */
+enum status net_step_test_emulated(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                                   struct error *err);
+
+#endif

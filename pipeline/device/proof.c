@@ -1,0 +1,165 @@
+/* proof.c: checks whether kernels are already proven, and proves them. */
+#include "device/proof.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define ALIGNMENT  128u
+#define WORK_BYTES (64u << 20) /* for several parts at a time */
+
+static enum status fail_proof(const struct step *step, const struct ocl_device *device,
+                              uint64_t compared, uint64_t wrong, struct error *err)
+{
+    error_set(err, STATUS_FAILED, "%s wrong on %s (%llu of %llu bytes)", step->fault, device->name,
+              (unsigned long long)wrong, (unsigned long long)compared);
+    return step->otherwise ? STATUS_FAILED : error_remedy(err, REMEDY_OTHER_DEVICE);
+}
+
+enum status proof_check_by(const struct step *step, const char *const *programs,
+                           const char *options, struct ocl_context *context,
+                           enum status (*test)(uint64_t *compared, uint64_t *wrong,
+                                               struct ocl_context *context, const void *subject,
+                                               struct error *err),
+                           const void *subject, struct error *err)
+{
+    const struct ocl_device *device = ocl_context_device(context);
+    char key[OCL_KEY];
+    uint64_t compared, wrong;
+    bool proven = true;
+    for (const char *const *program = programs; *program && proven; program++) {
+        if (ocl_program_key(key, device, *program, NULL, options, err) != STATUS_OK)
+            return STATUS_FAILED;
+        proven = ocl_program_is_proven(key);
+    }
+    if (proven)
+        return STATUS_OK;
+    if (test(&compared, &wrong, context, subject, err) != STATUS_OK)
+        return STATUS_FAILED;
+    if (wrong > 0)
+        return fail_proof(step, device, compared, wrong, err);
+    for (const char *const *program = programs; *program; program++) {
+        if (ocl_program_key(key, device, *program, NULL, options, err) == STATUS_OK)
+            ocl_program_set_proven(key);
+    }
+    return STATUS_OK;
+}
+
+static enum status test_itself(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                               const void *step, struct error *err)
+{
+    return ((const struct step *)step)->self_test(compared, wrong, context, err);
+}
+
+enum status proof_check(const struct step *step, const char *const *programs, const char *options,
+                        struct ocl_context *context, struct error *err)
+{
+    return proof_check_by(step, programs, options, context, test_itself, step, err);
+}
+
+/* Sets the parts' output shapes and offsets, the table, and the total counts. */
+static void fill_table(void *table, uint32_t *counts, struct proof_part *parts, uint32_t count,
+                       const struct step_node *node, const void *state,
+                       const struct step_needs *needs)
+{
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct proof_part *part = &parts[i];
+        uint32_t own[STEP_COUNTS_MAX];
+        part->out = part->in;
+        if (part->in.payload == node->step->takes && node->step->output)
+            node->step->output(&part->out, node);
+        part->out_offset = offset;
+        offset = (uint32_t)(offset + part->out.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        node->step->count(own, state, &part->in);
+        const struct step_entry entry = {.in = &part->in,
+                                         .out = &part->out,
+                                         .in_offset = part->in_offset,
+                                         .out_offset = part->out_offset,
+                                         .values = part->values,
+                                         .verdict = i,
+                                         .first = counts,
+                                         .count = own,
+                                         .given_up = part->given_up};
+        node->step->fill(table, state, count, &entry);
+        for (uint32_t c = 0; c < needs->counts; c++)
+            counts[c] += own[c];
+    }
+}
+
+enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
+                      const struct step_node *node, struct ocl_context *context,
+                      const uint8_t *input, uint64_t bytes, struct error *err)
+{
+    const struct step *step = node->step;
+    const cl_mem_flags copied = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
+    const struct ocl_device *device = ocl_context_device(context);
+    const uint64_t work = step->work_bytes ? step->work_bytes(node, device, WORK_BYTES) : 0;
+    const uint64_t scratch_bytes = work ? work : bytes * step->scratch_percent / 100;
+    const size_t verdict_bytes = count * sizeof(uint32_t);
+    size_t table_bytes = 0;
+    struct step_needs needs = {0};
+    struct ocl_queue *queue = NULL;
+    void *state = NULL, *table = NULL;
+    uint32_t *verdicts = calloc(count, sizeof *verdicts);
+    cl_mem in = NULL, out = NULL, scratch = NULL, entries = NULL, refused = NULL;
+    cl_event events[STEP_EVENTS_MAX] = {NULL};
+    uint32_t counts[STEP_COUNTS_MAX] = {0};
+    enum status status = STATUS_FAILED;
+    if (step->open(&state, &needs, context, node, bytes, err) != STATUS_OK ||
+        step->build(state, err) != STATUS_OK)
+        goto out;
+    assert(needs.entries == 0);
+    table_bytes = needs.lists * count * step->entry_bytes;
+    table = calloc(1, table_bytes);
+    if (!table || !verdicts) {
+        error_memory(err, table_bytes, "the self-test");
+        goto out;
+    }
+    fill_table(table, counts, parts, count, node, state, &needs);
+    if (ocl_queue_open(&queue, context, "self-test", err) != STATUS_OK ||
+        ocl_buffer(&in, context, copied, (size_t)bytes, (void *)(uintptr_t)input, "parts", err) !=
+            STATUS_OK ||
+        ocl_buffer(&out, context, copied, (size_t)bytes, output, "parts", err) != STATUS_OK ||
+        ocl_buffer(&entries, context, copied, table_bytes, table, "a table", err) != STATUS_OK)
+        goto out;
+    if (scratch_bytes > 0 && ocl_buffer(&scratch, context, CL_MEM_READ_WRITE, (size_t)scratch_bytes,
+                                        NULL, "scratch", err) != STATUS_OK)
+        goto out;
+    if (step->refuses && ocl_buffer(&refused, context, copied, verdict_bytes, verdicts, "verdicts",
+                                    err) != STATUS_OK)
+        goto out;
+    struct step_io io = {.in = in,
+                         .out = out,
+                         .scratch = scratch,
+                         .table = entries,
+                         .values = step->refuses ? refused : out,
+                         .list_entries = count,
+                         .counts = counts,
+                         .waits = OCL_NO_WAITS,
+                         .events = events};
+    if (step->enqueue(state, queue, &io, err) != STATUS_OK)
+        goto out;
+    if (step->refuses && ocl_enqueue_read(queue, "read verdicts", refused, true, 0, verdict_bytes,
+                                          verdicts, OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        goto out;
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].refused = verdicts[i] != 0;
+    status = ocl_enqueue_read(queue, "read parts", out, true, 0, (size_t)bytes, output,
+                              OCL_NO_WAITS, NULL, err);
+out:
+    for (uint32_t i = 0; i < needs.events; i++) {
+        if (events[i])
+            clReleaseEvent(events[i]);
+    }
+    ocl_buffer_release(&refused);
+    ocl_buffer_release(&scratch);
+    ocl_buffer_release(&entries);
+    ocl_buffer_release(&out);
+    ocl_buffer_release(&in);
+    ocl_queue_close(&queue);
+    if (state)
+        step->close(&state);
+    free(verdicts);
+    free(table);
+    return status;
+}

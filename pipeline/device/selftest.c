@@ -1,0 +1,289 @@
+/* selftest.c: every variant against feature_count_reference on difficult fills: one colour (all
+ * additions collide), two colours, sorted, a gradient, random. Shapes go from 1 x 1 to rows of odd
+ * lengths, with grids and orientations. */
+#include "device/selftest.h"
+
+#include "base/random.h"
+#include "device/histogram.h"
+#include "features/kind.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Above the pixels that kernels with small counters count at a time. */
+#define LARGE_WIDTH  331u
+#define LARGE_HEIGHT 211u
+#define TILE_SMALL   64u
+#define LAUNCH_BYTES (1u << 30) /* for the largest tiles */
+
+static const struct {
+    uint32_t width, height;
+    uint8_t orientation;
+} shapes[] = {{1, 1, 1},
+              {1, 77, 6},
+              {257, 1, 3},
+              {13, 7, 5},
+              {48, 40, 8},
+              {85, 39, 7},
+              {LARGE_WIDTH, LARGE_HEIGHT, 2}};
+#define SHAPES (unsigned)(sizeof shapes / sizeof *shapes)
+
+/* The brief test uses the first two: all additions collide, and none do. */
+enum fill { FILL_CONSTANT, FILL_RANDOM, FILL_TWO, FILL_SORTED, FILL_GRADIENT, FILLS };
+#define FILLS_BRIEF 2
+
+static void fill_pixels(uint8_t *pixels, size_t bytes, enum fill fill)
+{
+    uint32_t state = RANDOM_START;
+    for (size_t i = 0; i < bytes; i++) {
+        random_next(&state);
+        switch (fill) {
+        case FILL_CONSTANT:
+            pixels[i] = 255;
+            break;
+        case FILL_TWO:
+            pixels[i] = state & 1 ? 254 : 1;
+            break;
+        case FILL_SORTED:
+            pixels[i] = (uint8_t)(i * 255 / bytes);
+            break;
+        case FILL_GRADIENT:
+            pixels[i] = (uint8_t)(i / 3 + i % 3 * 40);
+            break;
+        default:
+            pixels[i] = (uint8_t)(state >> 24);
+        }
+    }
+}
+
+/* A built pass under test. */
+struct rig {
+    struct ocl_queue *queue;
+    struct histogram *histogram;
+    unsigned pass;
+    const struct feature_set *features;
+    uint32_t border; /* of the pass's features */
+    cl_mem pixels, tiles, counters;
+    struct histogram_tile *tile; /* `tile_room` elements, like the buffer */
+    uint32_t tile_room;
+    int tilings; /* per picture: default tiles, then small ones; brief tests use one */
+    uint8_t *pixel;
+    uint32_t *got, *want;
+};
+
+/* Shape s as a packed picture, all of which is counted but the border. */
+static struct histogram_part part_of(unsigned s, uint32_t border)
+{
+    return (struct histogram_part){
+        .width = shapes[s].width,
+        .height = shapes[s].height,
+        .orientation = shapes[s].orientation,
+        .rect = {0, 0, shapes[s].width, shapes[s].height},
+        .stride = (shapes[s].width + border) * 3,
+    };
+}
+
+static size_t pixel_bytes(const struct histogram_part *part, uint32_t border)
+{
+    return (size_t)part->stride * (part->height + border);
+}
+
+/* Counts one picture on the device into rig->got. */
+static enum status count_on_device(struct rig *rig, const struct histogram_part *part,
+                                   uint32_t tile_pixels, struct error *err)
+{
+    const size_t bytes = pixel_bytes(part, rig->border);
+    const size_t counter_bytes = rig->features->counters * sizeof(uint32_t);
+    const uint32_t count =
+        tile_pixels ? histogram_tiles_of(rig->tile, rig->histogram, rig->pass, part, tile_pixels)
+                    : histogram_tiles(rig->tile, rig->histogram, rig->pass, part);
+    if (histogram_is_abandoned(rig->histogram))
+        return error_set(err, STATUS_INTERRUPTED, "the kernels are not needed any more");
+    enum status status = ocl_enqueue_write(rig->queue, "pixels", rig->pixels, true, 0, bytes,
+                                           rig->pixel, OCL_NO_WAITS, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_enqueue_fill(rig->queue, "zero", rig->counters, 0, 0, counter_bytes, OCL_NO_WAITS,
+                              NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    if (count > 0) {
+        status = ocl_enqueue_write(rig->queue, "tiles", rig->tiles, true, 0,
+                                   count * sizeof *rig->tile, rig->tile, OCL_NO_WAITS, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        status = histogram_enqueue(rig->histogram, rig->pass, rig->queue, rig->pixels, rig->tiles,
+                                   0, count, rig->counters, OCL_NO_WAITS, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return ocl_enqueue_read(rig->queue, "counters", rig->counters, true, 0, counter_bytes, rig->got,
+                            OCL_NO_WAITS, NULL, err);
+}
+
+/* One picture with one fill, in tiles of the pass's size and in small ones, so that cells have one
+ * tile or several. */
+static enum status compare_picture(uint64_t *compared, uint64_t *wrong, struct rig *rig,
+                                   const struct histogram_part *part, enum fill fill,
+                                   struct error *err)
+{
+    const struct histogram_pass pass = histogram_pass(rig->histogram, rig->pass);
+    const uint32_t counters = rig->features->counters;
+    fill_pixels(rig->pixel, pixel_bytes(part, rig->border), fill);
+    memset(rig->want, 0, counters * sizeof *rig->want);
+    for (unsigned i = 0; i < pass.count; i++) {
+        const struct feature *feature = &rig->features->feature[pass.feature[i]];
+        feature_count_reference(rig->want + feature->offset, feature, rig->pixel, part->stride,
+                                part->width, part->height, part->orientation);
+        *compared += (uint32_t)rig->tilings * feature->words;
+    }
+    enum status status = STATUS_OK;
+    for (int small = 0; small < rig->tilings && status == STATUS_OK; small++) {
+        status = count_on_device(rig, part, small ? TILE_SMALL : 0, err);
+        /* Counters of other passes are zero in both. */
+        for (uint32_t i = 0; i < counters && status == STATUS_OK; i++)
+            *wrong += rig->got[i] != rig->want[i];
+    }
+    return status;
+}
+
+static enum status rig_open(struct rig *rig, struct histogram *histogram, unsigned pass, bool brief,
+                            struct error *err)
+{
+    struct ocl_context *context = histogram_context(histogram);
+    const struct feature_set *features = histogram_features(histogram);
+    const uint32_t border =
+        features->feature[*histogram_pass(histogram, pass).feature].image.border;
+    const size_t bytes = (size_t)3 * (LARGE_WIDTH + border) * (LARGE_HEIGHT + border);
+    *rig = (struct rig){.histogram = histogram,
+                        .pass = pass,
+                        .features = features,
+                        .border = border,
+                        .tile_room = 1,
+                        .tilings = brief ? 1 : 2};
+    for (unsigned s = 0; s < SHAPES - brief; s++) {
+        const struct histogram_part part = part_of(s, border);
+        const uint32_t count = histogram_tiles_of(NULL, histogram, pass, &part, TILE_SMALL);
+        rig->tile_room = count > rig->tile_room ? count : rig->tile_room;
+    }
+    const size_t counters = rig->features->counters;
+    rig->pixel = malloc(bytes);
+    rig->tile = calloc(rig->tile_room, sizeof *rig->tile);
+    rig->got = calloc(counters, sizeof *rig->got);
+    rig->want = calloc(counters, sizeof *rig->want);
+    if (!rig->pixel || !rig->tile || !rig->got || !rig->want)
+        return error_memory(err, bytes + 8 * counters, "the self-test");
+    enum status status = ocl_queue_open(&rig->queue, context, "self-test", err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_buffer(&rig->pixels, context, CL_MEM_READ_ONLY, bytes, NULL, "pixels", err);
+    if (status != STATUS_OK)
+        return status;
+    status = ocl_buffer(&rig->tiles, context, CL_MEM_READ_ONLY, rig->tile_room * sizeof *rig->tile,
+                        NULL, "tiles", err);
+    if (status != STATUS_OK)
+        return status;
+    return ocl_buffer(&rig->counters, context, CL_MEM_READ_WRITE, counters * sizeof(uint32_t), NULL,
+                      "counters", err);
+}
+
+enum status histogram_check_pass(uint64_t *compared, uint64_t *wrong, struct histogram *histogram,
+                                 unsigned pass, bool brief, struct error *err)
+{
+    struct rig rig;
+    *compared = *wrong = 0;
+    enum status status = rig_open(&rig, histogram, pass, brief, err);
+    for (unsigned s = 0; s < SHAPES - brief; s++) {
+        const struct histogram_part part = part_of(s, rig.border);
+        const int fills = brief || s == SHAPES - 1 ? FILLS_BRIEF : FILLS;
+        for (int fill = 0; fill < fills && status == STATUS_OK; fill++)
+            status = compare_picture(compared, wrong, &rig, &part, (enum fill)fill, err);
+    }
+    ocl_buffer_release(&rig.counters);
+    ocl_buffer_release(&rig.tiles);
+    ocl_buffer_release(&rig.pixels);
+    ocl_queue_close(&rig.queue);
+    free(rig.want);
+    free(rig.got);
+    free(rig.tile);
+    free(rig.pixel);
+    return status;
+}
+
+/* Adds example features of all kinds that the device can count with the variant; if there are none,
+ * `reason` says why the last one cannot be counted. Brief: every second example; the others are
+ * tested with the next variant. */
+static enum status add_examples(struct feature_set *features, enum histogram_variant variant,
+                                const struct ocl_device *device, bool brief, char *reason,
+                                size_t size, struct error *err)
+{
+    for (unsigned k = 0; feature_kinds[k]; k++) {
+        for (const char *const *spec = feature_kinds[k]->examples; *spec; spec++) {
+            struct feature_set one = {0};
+            if (brief && (spec - feature_kinds[k]->examples + variant) % 2 != 0)
+                continue;
+            enum status status = feature_set_add(&one, *spec, NORMALIZE_NONE, err);
+            if (status == STATUS_OK &&
+                histogram_variant_takes(reason, size, variant, &one.feature[0], device))
+                status = feature_set_add(features, *spec, NORMALIZE_NONE, err);
+            if (status != STATUS_OK)
+                return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* If the device can count no feature with the variant, compares nothing and sets `reason`. */
+static enum status test_variant(struct ocl_context *context, enum histogram_variant variant,
+                                bool brief, uint64_t *compared, uint64_t *wrong, char *reason,
+                                size_t size, struct error *err)
+{
+    struct feature_set features = {0};
+    struct histogram *histogram = NULL;
+    enum status status =
+        add_examples(&features, variant, ocl_context_device(context), brief, reason, size, err);
+    if (status != STATUS_OK || features.count == 0)
+        return status;
+    const struct histogram_config config = {
+        .features = &features, .variant = variant, .launch_bytes = LAUNCH_BYTES};
+    status = histogram_open(&histogram, context, &config, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = histogram_build(histogram, err);
+    for (unsigned p = 0; status == STATUS_OK && p < histogram_passes(histogram); p++) {
+        uint64_t here, differ;
+        status = histogram_check_pass(&here, &differ, histogram, p, brief, err);
+        *compared += here;
+        *wrong += differ;
+    }
+out:
+    histogram_close(&histogram);
+    return status;
+}
+
+enum status histogram_self_test(struct ocl_context *context, bool brief,
+                                void (*line)(const char *text, void *user), void *user,
+                                uint64_t *wrong, struct error *err)
+{
+    *wrong = 0;
+    for (int v = HISTOGRAM_PRIVATE; v < HISTOGRAM_VARIANTS; v++) {
+        enum histogram_variant variant = (enum histogram_variant)v;
+        uint64_t compared = 0, different = 0;
+        char text[256], reason[128] = "";
+        enum status status = test_variant(context, variant, brief, &compared, &different, reason,
+                                          sizeof reason, err);
+        if (status != STATUS_OK)
+            return status;
+        *wrong += different;
+        if (compared == 0)
+            snprintf(text, sizeof text, "histogram %-10s passed over: %s",
+                     histogram_variant_name(variant), reason);
+        else
+            snprintf(text, sizeof text, "histogram %-10s %llu counters compared, %llu differ",
+                     histogram_variant_name(variant), (unsigned long long)compared,
+                     (unsigned long long)different);
+        line(text, user);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,431 @@
+/* train.c: from bytes to integers, through float64 and k-means. */
+#include "features/train.h"
+#include "base/avx2.h"
+
+#include "base/workers.h"
+#include "features/eigen.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ITERATIONS      30u
+#define SPREAD          32.0       /* largest standard deviation of projected values */
+#define NOISE           (1.0 / 64) /* variance of bytes below which there is only rounding noise */
+#define WORDS_PASSES    256u       /* with more, seeding uses the few passes of k-means|| */
+#define COVARIANCE_WORK (1u << 25) /* rows x columns used for the covariance, at most */
+#define BLOCK           256u       /* rows at a time */
+#define LANES           16u        /* of inner products; columns are padded to a multiple */
+#define TALLY_COLUMNS   4u         /* of projected values, per part of the statistics */
+#define DEVIATION_LEAST 0.5        /* of a cluster; also at least a tenth of the overall one */
+
+struct trainer {
+    struct feature_codebook *codebook;
+    const struct codebook_training *training;
+    struct workers *workers;
+    int16_t *matrix; /* the codebook's, rows padded to a multiple of LANES */
+    uint32_t padded;
+    int8_t *projected; /* training->rows x codebook->projected */
+};
+
+/* --- covariance ------------------------------------------------------------------------------ */
+
+/* The sample rows used for the covariance, and the products of their columns. */
+struct products {
+    const struct trainer *trainer;
+    uint64_t rows, step;       /* row r is row r * step of the sample */
+    uint64_t parts;            /* of the rows, each with separate sums: */
+    uint64_t *sums;            /* columns x columns, j <= i; then the sums of the columns */
+    int16_t (*columns)[BLOCK]; /* per part: the columns of one block of rows */
+};
+
+ALWAYS_INLINE int32_t multiply(const int16_t *a, const int16_t *b, uint32_t count)
+{
+    int32_t sum = 0;
+    for (uint32_t first = 0; first < count; first += LANES)
+        for (uint32_t k = 0; k < LANES; k++)
+            sum += a[first + k] * b[first + k];
+    return sum;
+}
+
+/* Adds the products of a block's columns; missing rows are zeros. */
+ALWAYS_INLINE void add_block(uint64_t *sums, int16_t (*column)[BLOCK], uint32_t columns)
+{
+    for (uint32_t i = 0; i < columns; i++) {
+        uint64_t own = 0;
+        for (uint32_t j = 0; j <= i; j++)
+            sums[i * columns + j] += (uint32_t)multiply(column[i], column[j], BLOCK);
+        for (uint32_t k = 0; k < BLOCK; k++)
+            own += (uint16_t)column[i][k];
+        sums[(size_t)columns * columns + i] += own;
+    }
+}
+
+AVX2_LOOPS static void add_block_in_vectors(uint64_t *sums, int16_t (*column)[BLOCK],
+                                            uint32_t columns)
+{
+    add_block(sums, column, columns);
+}
+
+static void load_block(int16_t (*column)[BLOCK], const struct products *products, uint64_t first)
+{
+    const uint32_t columns = products->trainer->codebook->columns;
+    for (uint64_t r = 0; r < BLOCK; r++) {
+        const bool there = first + r < products->rows;
+        const uint8_t *row = products->trainer->training->sample +
+                             (there ? (first + r) * products->step * columns : 0);
+        for (uint32_t i = 0; i < columns; i++)
+            column[i][r] = there ? row[i] : 0;
+    }
+}
+
+static void add_part(void *context, uint64_t part)
+{
+    const struct products *products = context;
+    const uint32_t columns = products->trainer->codebook->columns;
+    const uint64_t blocks = (products->rows + BLOCK - 1) / BLOCK;
+    uint64_t *sums = products->sums + part * columns * (columns + 1);
+    int16_t(*column)[BLOCK] = products->columns + part * columns;
+    for (uint64_t block = part; block < blocks; block += products->parts) {
+        load_block(column, products, block * BLOCK);
+        if (cpu_has_avx2())
+            add_block_in_vectors(sums, column, columns);
+        else
+            add_block(sums, column, columns);
+    }
+}
+
+/* Covariance and mean of the sample's columns, from exact sums over evenly spaced rows. */
+static enum status measure(double *covariance, double *mean, const struct trainer *trainer,
+                           struct error *err)
+{
+    const uint32_t columns = trainer->codebook->columns;
+    const uint64_t most = COVARIANCE_WORK / columns;
+    const size_t values = (size_t)columns * (columns + 1);
+    struct products products = {.trainer = trainer, .parts = workers_count(trainer->workers)};
+    products.step = (trainer->training->rows + most - 1) / most;
+    products.rows = (trainer->training->rows + products.step - 1) / products.step;
+    products.columns = malloc(products.parts * columns * sizeof *products.columns);
+    products.sums = calloc(products.parts * values, sizeof *products.sums);
+    enum status status = STATUS_FAILED;
+    if (!products.columns || !products.sums) {
+        error_memory(err, products.parts * values * sizeof *products.sums, "a covariance");
+        goto out;
+    }
+    workers_run(trainer->workers, add_part, &products, products.parts);
+    for (uint64_t part = 1; part < products.parts; part++)
+        for (size_t i = 0; i < values; i++)
+            products.sums[i] += products.sums[part * values + i];
+    const uint64_t *sums = products.sums + (size_t)columns * columns;
+    const double n = (double)products.rows;
+    for (uint32_t i = 0; i < columns; i++) {
+        mean[i] = (double)sums[i] / n;
+        for (uint32_t j = 0; j <= i; j++) /* n sum - sums: exact, below 2^63 */
+            covariance[i * columns + j] = covariance[j * columns + i] =
+                (double)((int64_t)(products.rows * products.sums[i * columns + j]) -
+                         (int64_t)(sums[i] * sums[j])) /
+                (n * n);
+    }
+    status = STATUS_OK;
+out:
+    free(products.sums);
+    free(products.columns);
+    return status;
+}
+
+/* --- projection ------------------------------------------------------------------------------ */
+
+/* Rounds and stores the coefficients; whether they stay below the limits with that shift. */
+static bool round_projection(struct feature_codebook *codebook, const double *weights,
+                             const double *mean, uint32_t shift)
+{
+    const uint32_t columns = codebook->columns;
+    codebook->shift = shift;
+    for (uint32_t j = 0; j < codebook->projected; j++) {
+        double offset = 0.5, sum = 0;
+        for (uint32_t i = 0; i < columns; i++) {
+            const double weight = floor(weights[j * columns + i] * (double)(1 << shift) + 0.5);
+            if (fabs(weight) > INT16_MAX)
+                return false;
+            codebook->matrix[j * columns + i] = (int16_t)weight;
+            offset -= weights[j * columns + i] * mean[i];
+            sum += 255 * fabs(weight);
+        }
+        offset = floor(offset * (double)(1 << shift) + 0.5);
+        if (sum + fabs(offset) >= CODEBOOK_SUM_MAX)
+            return false;
+        codebook->offset[j] = (int32_t)offset;
+    }
+    return true;
+}
+
+/* Principal components, divided by powers of their variances, at the finest scale that fits. A
+ * component without variance is 0. */
+static enum status find_projection(struct trainer *trainer, double whiten, struct error *err)
+{
+    struct feature_codebook *codebook = trainer->codebook;
+    const uint32_t columns = codebook->columns, projected = codebook->projected;
+    const size_t size = (size_t)columns * columns + 2 * (size_t)columns;
+    double *vectors = malloc(size * sizeof *vectors);
+    if (!vectors)
+        return error_memory(err, size * sizeof *vectors, "a projection");
+    double *values = vectors + (size_t)columns * columns, *mean = values + columns;
+    enum status status = measure(vectors, mean, trainer, err);
+    if (status == STATUS_OK)
+        status = eigen_symmetric(vectors, values, columns, err);
+    if (status != STATUS_OK)
+        goto out;
+    double widest = 0;
+    for (uint32_t j = 0; j < projected; j++) {
+        /* The fourth root at most: exact, unlike pow. */
+        const double root = values[j] > NOISE ? sqrt(values[j]) : 0;
+        const double scale = root == 0       ? 0
+                             : whiten == 0   ? 1
+                             : whiten == 0.5 ? 1 / root
+                                             : 1 / sqrt(root);
+        widest = root * scale > widest ? root * scale : widest;
+        for (uint32_t i = 0; i < columns; i++)
+            vectors[j * columns + i] *= scale;
+    }
+    for (size_t i = 0; i < (size_t)projected * columns && widest > 0; i++)
+        vectors[i] *= SPREAD / widest;
+    uint32_t shift = 23;
+    while (!round_projection(codebook, vectors, mean, shift))
+        shift--;
+    for (uint32_t j = 0; j < projected; j++)
+        memcpy(trainer->matrix + (size_t)j * trainer->padded,
+               codebook->matrix + (size_t)j * columns, columns * sizeof *codebook->matrix);
+out:
+    free(vectors);
+    return status;
+}
+
+/* Projects one block of the sample, like codebook_project. */
+ALWAYS_INLINE void project_rows(const struct trainer *trainer, uint64_t block)
+{
+    const struct feature_codebook *codebook = trainer->codebook;
+    const int32_t one = 1 << codebook->shift;
+    int16_t row[CODEBOOK_COLUMNS_MAX + LANES] = {0};
+    for (uint64_t r = block * BLOCK; r < trainer->training->rows && r < (block + 1) * BLOCK; r++) {
+        for (uint32_t i = 0; i < codebook->columns; i++)
+            row[i] = trainer->training->sample[r * codebook->columns + i];
+        for (uint32_t j = 0; j < codebook->projected; j++) {
+            const int32_t sum =
+                codebook->offset[j] +
+                multiply(trainer->matrix + (size_t)j * trainer->padded, row, trainer->padded);
+            int32_t value = sum / one - (sum % one < 0);
+            value = value > CODEBOOK_VALUE_MAX ? CODEBOOK_VALUE_MAX : value;
+            value = value < -CODEBOOK_VALUE_MAX ? -CODEBOOK_VALUE_MAX : value;
+            trainer->projected[r * codebook->projected + j] = (int8_t)value;
+        }
+    }
+}
+
+AVX2_LOOPS static void project_in_vectors(const struct trainer *trainer, uint64_t block)
+{
+    project_rows(trainer, block);
+}
+
+static void project_block(void *context, uint64_t block)
+{
+    if (cpu_has_avx2())
+        project_in_vectors(context, block);
+    else
+        project_rows(context, block);
+}
+
+/* --- words ----------------------------------------------------------------------------------- */
+
+static enum status read_projected(void *context, uint64_t first, uint64_t count, float *rows,
+                                  struct error *err)
+{
+    const struct trainer *trainer = context;
+    const uint32_t projected = trainer->codebook->projected;
+    (void)err;
+    for (uint64_t i = 0; i < count * projected; i++)
+        rows[i] = trainer->projected[first * projected + i];
+    return STATUS_OK;
+}
+
+static void tell_iteration(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                           double pruned, double seconds)
+{
+    const struct codebook_training *training = context;
+    (void)inertia, (void)moved, (void)pruned, (void)seconds;
+    if (training->progress)
+        training->progress(training->progress_context, iteration, ITERATIONS);
+}
+
+/* Finds the words by k-means and rounds them; missing words repeat the first. */
+static enum status find_words(struct trainer *trainer, const struct matrix_source *rows,
+                              struct cluster_config *config, struct error *err)
+{
+    struct feature_codebook *codebook = trainer->codebook;
+    const uint32_t projected = codebook->projected;
+    struct cluster_outcome outcome = {.k = 0};
+    uint32_t distinct;
+    enum status status = matrix_distinct(&distinct, rows, codebook->words, false, err);
+    if (status != STATUS_OK)
+        return status;
+    config->k = distinct < codebook->words ? distinct : codebook->words;
+    status = cluster_run(&outcome, trainer->training->devices, rows, config, err);
+    for (uint32_t w = 0; w < codebook->words && status == STATUS_OK; w++) {
+        const float *centroid = outcome.centroids + (w < config->k ? (size_t)w * projected : 0);
+        for (uint32_t j = 0; j < projected; j++)
+            codebook->word[(size_t)w * projected + j] = (int8_t)floorf(centroid[j] + 0.5f);
+    }
+    cluster_outcome_clear(&outcome);
+    return status;
+}
+
+/* Statistics of the descriptors of each word. */
+struct tally {
+    const struct trainer *trainer;
+    const int32_t *labels;
+    int64_t *sums, *squares; /* words x TALLY_COLUMNS per part, for its columns */
+    int64_t *number;         /* words */
+};
+
+/* A thread processes some columns of all descriptors, and writes only its own sums. */
+static size_t tally_place(size_t word, uint32_t column, uint32_t words)
+{
+    return ((size_t)(column / TALLY_COLUMNS) * words + word) * TALLY_COLUMNS +
+           column % TALLY_COLUMNS;
+}
+
+static void tally_columns(void *context, uint64_t part)
+{
+    const struct tally *tally = context;
+    const struct trainer *trainer = tally->trainer;
+    const uint32_t projected = trainer->codebook->projected, first = (uint32_t)part * TALLY_COLUMNS;
+    const uint32_t columns = projected - first < TALLY_COLUMNS ? projected - first : TALLY_COLUMNS;
+    for (uint64_t r = 0; r < trainer->training->rows; r++) {
+        const int8_t *row = trainer->projected + r * projected + first;
+        const size_t at = tally_place((size_t)tally->labels[r], first, trainer->codebook->words);
+        if (part == 0)
+            tally->number[tally->labels[r]]++;
+        for (uint32_t j = 0; j < columns; j++) {
+            tally->sums[at + j] += row[j];
+            tally->squares[at + j] += row[j] * row[j];
+        }
+    }
+}
+
+/* Means, deviations and shares of the projected descriptors nearest to each word. */
+static enum status find_statistics(struct trainer *trainer, const struct matrix_source *rows,
+                                   const struct cluster_config *config, struct error *err)
+{
+    struct feature_codebook *codebook = trainer->codebook;
+    const uint32_t projected = codebook->projected, words = codebook->words;
+    const uint64_t n = rows->rows;
+    const size_t values = (size_t)words * projected;
+    const uint32_t parts = (projected + TALLY_COLUMNS - 1) / TALLY_COLUMNS;
+    const size_t tallied = (size_t)parts * TALLY_COLUMNS * words;
+    float *centroids = malloc(values * sizeof *centroids),
+          *distances = malloc(n * sizeof *distances);
+    int32_t *labels = malloc(n * sizeof *labels);
+    /* Sums, then squares, of each word, and of all; then the number of each. */
+    int64_t *sums = calloc(2 * (values + projected) + words, sizeof *sums);
+    int64_t *tallies = calloc(2 * tallied, sizeof *tallies);
+    enum status status = STATUS_FAILED;
+    if (!centroids || !distances || !labels || !sums || !tallies) {
+        error_memory(err, values * 36 + n * 8, "the statistics of a codebook");
+        goto out;
+    }
+    for (size_t i = 0; i < values; i++)
+        centroids[i] = codebook->word[i];
+    status = cluster_assign(labels, distances, trainer->training->devices, rows, centroids, words,
+                            config, err);
+    if (status != STATUS_OK)
+        goto out;
+    int64_t *squares = sums + values + projected, *number = squares + values + projected;
+    struct tally tally = {trainer, labels, tallies, tallies + tallied, number};
+    workers_run(trainer->workers, tally_columns, &tally, parts);
+    for (size_t i = 0; i < values; i++) {
+        const size_t at = tally_place(i / projected, (uint32_t)(i % projected), words);
+        sums[i] = tally.sums[at];
+        squares[i] = tally.squares[at];
+        sums[values + i % projected] += sums[i];
+        squares[values + i % projected] += squares[i];
+    }
+    for (uint32_t w = 0; w < words; w++) {
+        codebook->share[w] = (double)(number[w] > 0 ? number[w] : 1) / (double)n;
+        for (uint32_t j = 0; j < projected; j++) {
+            const size_t i = (size_t)w * projected + j;
+            const double mean_all = (double)sums[values + j] / (double)n;
+            const double all = (double)squares[values + j] / (double)n - mean_all * mean_all;
+            const double count = (double)number[w];
+            codebook->mean[i] = number[w] > 0 ? (double)sums[i] / count : codebook->word[i];
+            const double own =
+                number[w] > 0 ? (double)squares[i] / count - codebook->mean[i] * codebook->mean[i]
+                              : all;
+            const double least = all / 100 > DEVIATION_LEAST * DEVIATION_LEAST
+                                     ? all / 100
+                                     : DEVIATION_LEAST * DEVIATION_LEAST;
+            codebook->deviation[i] = sqrt(own > least ? own : least);
+        }
+    }
+out:
+    free(tallies);
+    free(sums);
+    free(labels);
+    free(distances);
+    free(centroids);
+    return status;
+}
+
+enum status codebook_train(struct feature_codebook *codebook, const struct descriptor *descriptor,
+                           uint32_t words, const struct codebook_training *training,
+                           struct error *err)
+{
+    *codebook = (struct feature_codebook){.columns = 0};
+    if (training->rows == 0)
+        return error_set(err, STATUS_USAGE, "there are no descriptors to learn a codebook from");
+    enum status status = feature_codebook_allocate(codebook, descriptor->name, descriptor->columns,
+                                                   descriptor->projected, words, err);
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t projected = descriptor->projected;
+    struct trainer trainer = {.codebook = codebook,
+                              .training = training,
+                              .padded = (descriptor->columns + LANES - 1) / LANES * LANES};
+    const struct matrix_source rows = {.rows = training->rows,
+                                       .dimension = projected,
+                                       .read = read_projected,
+                                       .concurrent = true,
+                                       .context = &trainer};
+    struct cluster_config config;
+    cluster_config_default(&config);
+    config.max_iter = ITERATIONS;
+    /* k-means++ makes a pass per word. */
+    config.init = words > WORDS_PASSES ? INIT_KMEANS_PARALLEL : INIT_KMEANSPP;
+    config.memory = training->memory;
+    config.threads = training->threads;
+    config.stop = training->stop;
+    config.progress = tell_iteration;
+    config.progress_context = (void *)(uintptr_t)training;
+    status = STATUS_FAILED;
+    trainer.matrix = calloc((size_t)projected * trainer.padded, sizeof *trainer.matrix);
+    trainer.projected = malloc(training->rows * projected);
+    if (!trainer.matrix || !trainer.projected) {
+        error_memory(err, training->rows * projected, "the sample of a codebook");
+        goto out;
+    }
+    if (workers_open(&trainer.workers, training->threads, err) != STATUS_OK)
+        goto out;
+    status = find_projection(&trainer, descriptor->whiten, err);
+    if (status != STATUS_OK)
+        goto out;
+    workers_run(trainer.workers, project_block, &trainer, (training->rows + BLOCK - 1) / BLOCK);
+    status = find_words(&trainer, &rows, &config, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = find_statistics(&trainer, &rows, &config, err);
+out:
+    workers_close(&trainer.workers);
+    free(trainer.projected);
+    free(trainer.matrix);
+    if (status != STATUS_OK)
+        feature_codebook_clear(codebook);
+    return status;
+}

@@ -1,0 +1,278 @@
+/* alike.c: compares the images of each cluster, several clusters at a time. */
+#include "jobs/alike.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "jobs/row_values.h"
+#include "kmeans/canonical.h"
+#include "matrix/projected.h"
+#include "result/graph.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOT_ALIKE  UINT64_MAX
+#define GRAPH_ROWS 4096u
+
+/* An image of a cluster. */
+struct member {
+    uint64_t index; /* among the rows with values */
+    double order[2]; /* smaller ones come first */
+    int32_t label;
+    float cosine;
+    uint64_t kept; /* index of the member that it is like, or NOT_ALIKE */
+};
+
+struct alike {
+    struct selection *selection;
+    struct row_values values;
+    struct member *member; /* by cluster and order; values.count */
+    uint64_t *end;         /* per cluster: the end of its members */
+    double most;           /* largest squared distance of alike unit rows */
+    const float *rows;     /* of the members starting at `first`, unless all are resident */
+    uint64_t first;
+    uint32_t cluster; /* the first of those being compared */
+};
+
+/* --- in which order ---------------------------------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    if (x->label != y->label)
+        return x->label < y->label ? -1 : 1;
+    for (int i = 0; i < 2; i++)
+        if (x->order[i] != y->order[i])
+            return x->order[i] < y->order[i] ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static enum status list_members(struct alike *alike, struct error *err)
+{
+    const struct selection *selection = alike->selection;
+    const uint64_t count = alike->values.count;
+    struct result_image image;
+    enum status status = STATUS_OK;
+    alike->member = calloc(count + 1, sizeof *alike->member);
+    alike->end = calloc(selection->clusters->k + 1u, sizeof *alike->end);
+    if (!alike->member || !alike->end)
+        return error_memory(err, count * sizeof *alike->member, "images of clusters");
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+        const uint64_t row = alike->values.row[i];
+        struct member *member = &alike->member[i];
+        *member = (struct member){.index = i, .label = selection->labels[row], .kept = NOT_ALIKE};
+        alike->end[member->label]++;
+        if (selection->config->preference == SELECT_BY_CENTRE) {
+            member->order[0] = selection->distances[row];
+            continue;
+        }
+        status = result_image_at(selection->result, row, &image, err);
+        member->order[0] = -(double)image.width * image.height;
+        member->order[1] = -(double)image.bytes;
+    }
+    for (uint32_t c = 1; c < selection->clusters->k; c++)
+        alike->end[c] += alike->end[c - 1];
+    qsort(alike->member, count, sizeof *alike->member, compare);
+    return status;
+}
+
+/* --- comparing --------------------------------------------------------------------------------- */
+
+static uint64_t begin_of(const struct alike *alike, uint32_t cluster)
+{
+    return cluster > 0 ? alike->end[cluster - 1] : 0;
+}
+
+static const float *row_of(const struct alike *alike, uint64_t i)
+{
+    return alike->values.resident
+               ? alike->values.resident + alike->member[i].index * alike->values.stride
+               : alike->rows + (i - alike->first) * alike->values.stride;
+}
+
+static void look_at_cluster(void *context, uint64_t part)
+{
+    struct alike *alike = context;
+    const uint32_t cluster = alike->cluster + (uint32_t)part, stride = alike->values.stride;
+    struct member *member = alike->member;
+    struct stop *stop = alike->values.stop;
+    for (uint64_t i = begin_of(alike, cluster); i < alike->end[cluster]; i++) {
+        if (stop && stop_requested(stop) != STOP_NONE)
+            return;
+        for (uint64_t j = begin_of(alike, cluster); j < i && member[i].kept == NOT_ALIKE; j++) {
+            if (member[j].kept != NOT_ALIKE)
+                continue;
+            const double squared = canonical_distance(row_of(alike, i), row_of(alike, j), stride);
+            if (squared <= alike->most) {
+                member[i].kept = j;
+                member[i].cosine = (float)(1 - squared / 2);
+            }
+        }
+    }
+}
+
+/* Copies the rows of members [first, last) in order, in one pass over the file. slot: per row. */
+static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64_t first, uint64_t last,
+                          struct error *err)
+{
+    struct row_values *values = &alike->values;
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < values->count; i++)
+        slot[i] = NOT_ALIKE;
+    for (uint64_t i = first; i < last; i++)
+        slot[alike->member[i].index] = i - first;
+    for (uint64_t block = 0, count; block < values->count && status == STATUS_OK; block += count) {
+        const float *rows = NULL;
+        count = min_u64(values->block_rows, values->count - block);
+        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+            if (slot[block + i] == NOT_ALIKE)
+                continue;
+            if (!rows)
+                status = row_values_at(&rows, values, block, count, err);
+            if (status == STATUS_OK)
+                memcpy(to + slot[block + i] * values->stride, rows + i * values->stride,
+                       values->stride * sizeof *to);
+        }
+    }
+    return status;
+}
+
+/* Compares as many clusters at a time as fit the memory. */
+static enum status compare_all(struct alike *alike, struct error *err)
+{
+    const struct select_config *config = alike->selection->config;
+    const struct clustering_progress *progress = &config->machine.progress;
+    struct row_values *values = &alike->values;
+    const uint64_t room = config->machine.memory / (values->stride * sizeof(float));
+    const uint32_t k = alike->selection->clusters->k;
+    float *rows = NULL;
+    uint64_t *slot = NULL;
+    enum status status = STATUS_OK;
+    if (!values->resident) {
+        rows = malloc(room * values->stride * sizeof *rows + 1);
+        slot = malloc((values->count + 1) * sizeof *slot);
+        if (!rows || !slot)
+            status = error_memory(err, config->machine.memory, "rows of clusters");
+    }
+    for (uint32_t c = 0, next; c < k && status == STATUS_OK; c = next) {
+        alike->cluster = c;
+        alike->first = begin_of(alike, c);
+        for (next = c; next < k && (values->resident || alike->end[next] - alike->first <= room); next++)
+            ;
+        if (next == c) {
+            char bytes[32];
+            format_bytes(bytes, sizeof bytes, (alike->end[c] - alike->first) * values->stride * 4);
+            status = error_set(err, STATUS_FAILED,
+                               "cluster %u of %s takes %s to compare: more --memory, or more clusters", c,
+                               alike->selection->clusters->name, bytes);
+        } else if (!values->resident) {
+            status = gather(rows, slot, alike, alike->first, alike->end[next - 1], err);
+        }
+        alike->rows = rows;
+        if (status == STATUS_OK)
+            workers_run(values->workers, look_at_cluster, alike, next - c);
+        if (status == STATUS_OK)
+            status = stop_check(values->stop, "comparing images", err);
+        if (progress->phase)
+            progress->phase(progress->context, "comparing images", next, k);
+    }
+    free(rows);
+    free(slot);
+    return status;
+}
+
+/* --- what is left ------------------------------------------------------------------------------ */
+
+static enum status take_answer(struct alike *alike, uint8_t *is_out, struct error *err)
+{
+    struct selection *selection = alike->selection;
+    const uint64_t count = alike->values.count;
+    uint64_t *place = malloc((count + 1) * sizeof *place), omitted = 0, kept = 0;
+    if (!place)
+        return error_memory(err, count * sizeof *place, "images that are alike");
+    for (uint64_t i = 0; i < count; i++) {
+        place[alike->member[i].index] = i;
+        omitted += alike->member[i].kept != NOT_ALIKE;
+    }
+    selection->omitted = malloc((omitted + 1) * sizeof *selection->omitted);
+    selection->kept = malloc((omitted + 1) * sizeof *selection->kept);
+    selection->cosine = malloc((omitted + 1) * sizeof *selection->cosine);
+    if (!selection->omitted || !selection->kept || !selection->cosine) {
+        free(place);
+        return error_memory(err, omitted * 20, "images that are alike");
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const struct member *member = &alike->member[place[i]];
+        if (member->kept == NOT_ALIKE)
+            continue;
+        const uint64_t n = selection->omitted_count++;
+        selection->omitted[n] = (int64_t)alike->values.row[i];
+        selection->kept[n] = (int64_t)alike->values.row[alike->member[member->kept].index];
+        selection->cosine[n] = member->cosine;
+        is_out[alike->values.row[i]] = 1;
+    }
+    for (uint64_t i = 0; i < selection->candidates; i++)
+        if (!is_out[selection->candidate[i].row])
+            selection->candidate[kept++] = selection->candidate[i];
+    selection->candidates = kept;
+    free(place);
+    return STATUS_OK;
+}
+
+/* Counts kept images with an equally alike, kept neighbour in another cluster. is_out: per row. */
+static enum status count_hidden(struct alike *alike, const uint8_t *is_out, struct error *err)
+{
+    struct selection *selection = alike->selection;
+    const struct result_feature *about = &alike->values.input.about;
+    struct graph graph;
+    if (graph_open(&graph, selection->result, about->name, NULL) != STATUS_OK)
+        return STATUS_OK;
+    int64_t *rows = malloc(GRAPH_ROWS * (size_t)graph.n * sizeof *rows);
+    float *squared = malloc(GRAPH_ROWS * (size_t)graph.n * sizeof *squared);
+    enum status status = rows && squared ? STATUS_OK
+                                         : error_memory(err, GRAPH_ROWS * (uint64_t)graph.n * 12, "neighbours");
+    selection->hidden_known = strcmp(graph.metric, metric_names[METRIC_COSINE]) == 0;
+    for (uint64_t first = 0, count;
+         first < graph.rows && status == STATUS_OK && selection->hidden_known; first += count) {
+        count = min_u64(GRAPH_ROWS, graph.rows - first);
+        status = graph_read(&graph, first, count, rows, squared, err);
+        for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+            bool hides = false;
+            for (uint32_t j = 0; j < graph.n && !is_out[first + i]; j++) {
+                const int64_t other = rows[i * graph.n + j];
+                hides |= other >= 0 && (uint64_t)other < graph.rows && squared[i * graph.n + j] <= alike->most &&
+                         !is_out[other] && selection->labels[other] != selection->labels[first + i];
+            }
+            selection->hidden += hides;
+        }
+    }
+    free(rows);
+    free(squared);
+    graph_close(&graph);
+    return status;
+}
+
+enum status alike_leave_out(struct selection *selection, struct error *err)
+{
+    struct alike alike = {.selection = selection, .most = 2 - 2 * selection->config->alike};
+    const uint64_t images = result_images(selection->result);
+    uint8_t *is_out = malloc(images + 1);
+    enum status status = is_out ? row_values_open(&alike.values, selection, METRIC_COSINE, err)
+                                : error_memory(err, images, "images");
+    if (status == STATUS_OK) {
+        memset(is_out, 1, images);
+        for (uint64_t i = 0; i < selection->candidates; i++)
+            is_out[selection->candidate[i].row] = 0;
+        status = list_members(&alike, err);
+    }
+    if (status == STATUS_OK)
+        status = compare_all(&alike, err);
+    if (status == STATUS_OK)
+        status = take_answer(&alike, is_out, err);
+    if (status == STATUS_OK)
+        status = count_hidden(&alike, is_out, err);
+    row_values_close(&alike.values);
+    free(alike.member);
+    free(alike.end);
+    free(is_out);
+    return status;
+}

@@ -1,0 +1,333 @@
+/* classes.c: folders as classes, and tables of classes. */
+#include "jobs/classes.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "jobs/folders.h"
+#include "jobs/path_match.h"
+#include "result/sidecars.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum status classes_of_folders(struct classes *out, struct result *result, struct error *err)
+{
+    struct folders folders;
+    char shown[256];
+    *out = (struct classes){0};
+    enum status status = folders_read(&folders, result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!folders.of_row) {
+        error_set(err, STATUS_FAILED,
+                  "the folders of %s are no classes: there must be at least two, with fewer folders "
+                  "than images",
+                  path_for_message(shown, sizeof shown, result_path(result)));
+        return error_remedy(err, REMEDY_GIVE_CLASSES);
+    }
+    *out = (struct classes){folders.of_row, folders.count, result_images(result)};
+    return STATUS_OK;
+}
+
+/* --- tables -------------------------------------------------------------------------------------- */
+
+struct table {
+    const char *name;
+    char *bytes; /* of the file, with a NUL behind them; fields are put together in place */
+    size_t size, at;
+    uint64_t line;
+    unsigned path, class; /* columns */
+    char *paths;          /* each with a NUL behind it */
+    size_t paths_size;
+    char **classes; /* of the paths, into `bytes` */
+    uint64_t count, room;
+};
+
+static enum status refuse(const struct table *table, const char *why, struct error *err)
+{
+    char shown[256];
+    return error_set(err, STATUS_FAILED, "%s is no table of classes: line %llu %s",
+                     path_for_message(shown, sizeof shown, table->name),
+                     (unsigned long long)table->line, why);
+}
+
+static enum status read_bytes(struct table *table, struct error *err)
+{
+    char shown[256];
+    struct stat st;
+    path_for_message(shown, sizeof shown, table->name);
+    const int fd = open(table->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_errno(err, errno == ENOENT ? STATUS_USAGE : STATUS_FAILED, errno, "open",
+                           "cannot read the table of classes %s", shown);
+    enum status status = STATUS_OK;
+    if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode))
+        status = error_set(err, STATUS_USAGE, "%s is no table of classes", shown);
+    for (size_t room = 0; status == STATUS_OK;) {
+        if (table->size + 1 >= room) {
+            room = room ? 2 * room : 1 << 16;
+            char *grown = realloc(table->bytes, room);
+            if (!grown) {
+                status = error_memory(err, room, "a table of classes");
+                break;
+            }
+            table->bytes = grown;
+        }
+        const ssize_t n = read(fd, table->bytes + table->size, room - 1 - table->size);
+        if (n < 0 && errno != EINTR)
+            status = error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s", shown);
+        if (n == 0)
+            break;
+        table->size += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (status == STATUS_OK)
+        table->bytes[table->size] = 0;
+    if (status == STATUS_OK && memchr(table->bytes, 0, table->size))
+        status = error_set(err, STATUS_FAILED, "%s is no table of classes: it holds a NUL", shown);
+    return status;
+}
+
+/* The next field of a line, a text in `bytes`; *last: the line ends with it. Without its quotes and its
+ * separator a field is shorter than it was, so its NUL has a place. */
+static enum status next_field(char **field, bool *last, struct table *table, struct error *err)
+{
+    char *at = table->bytes + table->at, *to = at;
+    *field = at;
+    if (*at == '"') {
+        for (at++; *at && !(*at == '"' && at[1] != '"'); at++) {
+            at += *at == '"';
+            table->line += *at == '\n';
+            *to++ = *at;
+        }
+        if (*at++ != '"')
+            return refuse(table, "has a quoted field without an end", err);
+    } else {
+        for (; *at && *at != ',' && *at != '\n' && *at != '\r'; at++)
+            *to++ = *at;
+    }
+    at += at[0] == '\r' && (at[1] == '\n' || !at[1]);
+    if (*at && *at != ',' && *at != '\n')
+        return refuse(table, "has text behind a quoted field, or a carriage return in a field", err);
+    *last = *at != ',';
+    table->at = (size_t)(at - table->bytes) + (*at != 0);
+    *to = 0;
+    return STATUS_OK;
+}
+
+static enum status add(struct table *table, const char *path, char *class, struct error *err)
+{
+    if (table->count == table->room) {
+        table->room = table->room ? 2 * table->room : 1024;
+        char **grown = realloc(table->classes, table->room * sizeof *grown);
+        if (!grown)
+            return error_memory(err, table->room * sizeof *grown, "a table of classes");
+        table->classes = grown;
+    }
+    const size_t length = strlen(path) + 1;
+    memcpy(table->paths + table->paths_size, path, length);
+    table->paths_size += length;
+    table->classes[table->count++] = class;
+    return STATUS_OK;
+}
+
+/* One line. The first one may name the columns. */
+static enum status read_line(struct table *table, bool first, struct error *err)
+{
+    char *path = NULL, *class = NULL;
+    unsigned path_column = 0, class_column = 0, named = 0, column = 0;
+    table->line++;
+    for (bool last = false; !last; column++) {
+        char *field;
+        const enum status status = next_field(&field, &last, table, err);
+        if (status != STATUS_OK)
+            return status;
+        if (column == table->path)
+            path = field;
+        if (column == table->class)
+            class = field;
+        if (strcmp(field, "path") == 0) {
+            path_column = column;
+            named |= 1;
+        }
+        if (strcmp(field, "class") == 0) {
+            class_column = column;
+            named |= 2;
+        }
+    }
+    if (first && named == 3) {
+        table->path = path_column;
+        table->class = class_column;
+        return STATUS_OK;
+    }
+    if (column == 1 && path && !*path) /* an empty line */
+        return STATUS_OK;
+    if (!path || !class || !*path)
+        return refuse(table, "has no path and class", err);
+    return add(table, path, class, err);
+}
+
+static enum status read_table(struct table *table, struct error *err)
+{
+    enum status status = read_bytes(table, err);
+    if (status != STATUS_OK)
+        return status;
+    static const char mark[] = "\xef\xbb\xbf";
+    table->at = strncmp(table->bytes, mark, 3) == 0 ? 3 : 0;
+    table->paths = malloc(table->size + 2);
+    if (!table->paths)
+        return error_memory(err, table->size, "a table of classes");
+    for (bool first = true; status == STATUS_OK && table->at < table->size; first = false)
+        status = read_line(table, first, err);
+    table->line += table->line == 0;
+    if (status == STATUS_OK && table->count == 0)
+        status = refuse(table, "has no path and class", err);
+    return status;
+}
+
+/* --- numbers of classes -------------------------------------------------------------------------- */
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(**(char **const *)a, **(char **const *)b);
+}
+
+/* Classes in the order of their names, however lines are ordered. numbers: of the lines. */
+static enum status number_classes(uint32_t *numbers, uint32_t *count, const struct table *table,
+                                  struct error *err)
+{
+    char ***order = malloc(table->count * sizeof *order);
+    *count = 0;
+    if (!order)
+        return error_memory(err, table->count * sizeof *order, "classes");
+    for (uint64_t i = 0; i < table->count; i++)
+        order[i] = &table->classes[i];
+    qsort(order, table->count, sizeof *order, compare_texts);
+    const char *before = "";
+    for (uint64_t i = 0; i < table->count; i++) {
+        *count += strcmp(*order[i], before) != 0;
+        before = *order[i];
+        numbers[order[i] - table->classes] = *before ? *count - 1 : CLASSES_NONE;
+    }
+    free(order);
+    return STATUS_OK;
+}
+
+/* Some classes may be of no image. */
+static enum status take_classes(struct classes *out, const struct path_match *match,
+                                const uint32_t *numbers, uint32_t count, uint64_t images,
+                                struct error *err)
+{
+    uint32_t *used = calloc((size_t)count + 1, sizeof *used);
+    out->of_row = malloc(images * sizeof *out->of_row);
+    if (!used || !out->of_row) {
+        free(used);
+        return error_memory(err, images * sizeof *out->of_row, "the classes of images");
+    }
+    for (uint64_t row = 0; row < images; row++) {
+        out->of_row[row] =
+            match->row[row] == PATH_LIST_NONE ? CLASSES_NONE : numbers[match->row[row]];
+        if (out->of_row[row] != CLASSES_NONE)
+            used[out->of_row[row]] = 1;
+    }
+    for (uint32_t c = 0; c < count; c++)
+        used[c] = used[c] ? out->count++ : CLASSES_NONE;
+    for (uint64_t row = 0; row < images; row++)
+        if (out->of_row[row] != CLASSES_NONE) {
+            out->of_row[row] = used[out->of_row[row]];
+            out->rows++;
+        }
+    free(used);
+    return STATUS_OK;
+}
+
+enum status classes_of_table(struct classes *out, struct result *result, const char *file,
+                             struct error *err)
+{
+    struct table table = {.name = file, .path = 0, .class = 1};
+    struct path_list list = {0};
+    struct path_match match = {0};
+    uint32_t *numbers = NULL, count = 0;
+    char shown[256];
+    *out = (struct classes){0};
+    enum status status = read_table(&table, err);
+    if (status != STATUS_OK)
+        goto out;
+    numbers = malloc(table.count * sizeof *numbers);
+    status = numbers ? number_classes(numbers, &count, &table, err)
+                     : error_memory(err, table.count * sizeof *numbers, "classes");
+    if (status != STATUS_OK)
+        goto out;
+    status = path_list_of_memory(&list, file, table.paths, table.paths_size, err);
+    table.paths = NULL;
+    if (status == STATUS_OK)
+        status = path_match_make(&match, &list, result, err);
+    if (status == STATUS_OK && match.unused > 0)
+        log_message(LOG_NOTICE, "notice: %s lists %llu path%s that %s no image's: %s",
+                    path_for_message(shown, sizeof shown, file), (unsigned long long)match.unused,
+                    match.unused == 1 ? "" : "s", match.unused == 1 ? "is" : "are",
+                    match.first_unused);
+    if (status == STATUS_OK)
+        status = take_classes(out, &match, numbers, count, result_images(result), err);
+    if (status == STATUS_OK && out->count < 2)
+        status = error_set(err, STATUS_FAILED, "%s gives %s, but there must be at least two",
+                           path_for_message(shown, sizeof shown, file),
+                           out->count == 1 ? "all images the same class" : "no image a class");
+out:
+    path_match_clear(&match);
+    path_list_close(&list);
+    free(numbers);
+    free(table.paths);
+    free(table.classes);
+    free(table.bytes);
+    if (status != STATUS_OK)
+        classes_clear(out);
+    return status;
+}
+
+enum status classes_of_cls(struct classes *out, struct result *result, struct error *err)
+{
+    struct table table = {.name = CLASSES_OF_CLS, .count = result_images(result)};
+    struct sidecar_reader *reader = NULL;
+    const char *text[SIDECAR_COLUMNS];
+    char shown[256];
+    *out = (struct classes){0};
+    path_for_message(shown, sizeof shown, result_path(result));
+    enum status status = sidecar_reader_open(&reader, result, err);
+    if (status == STATUS_OK && !reader)
+        return error_set(err, STATUS_FAILED,
+                         "%s does not have the classes beside its images: ingest with --sidecar "
+                         "stores them",
+                         shown);
+    table.classes = calloc(table.count + 1, sizeof *table.classes);
+    out->of_row = malloc((table.count + 1) * sizeof *out->of_row);
+    if (status == STATUS_OK && (!table.classes || !out->of_row))
+        status = error_memory(err, table.count * sizeof *table.classes, "classes");
+    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++) {
+        status = sidecar_reader_row(reader, row, text, err);
+        if (status == STATUS_OK && !(table.classes[row] = strdup(text[1 + SIDECAR_CLS])))
+            status = error_memory(err, table.count, "classes");
+    }
+    if (status == STATUS_OK)
+        status = number_classes(out->of_row, &out->count, &table, err);
+    for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++)
+        out->rows += out->of_row[row] != CLASSES_NONE;
+    if (status == STATUS_OK && out->count < 2)
+        status = error_set(err, STATUS_FAILED, "%s has fewer than two classes beside its images",
+                           shown);
+    sidecar_reader_close(&reader);
+    for (uint64_t row = 0; table.classes && row < table.count; row++)
+        free(table.classes[row]);
+    free(table.classes);
+    if (status != STATUS_OK)
+        classes_clear(out);
+    return status;
+}
+
+void classes_clear(struct classes *classes)
+{
+    free(classes->of_row);
+    *classes = (struct classes){0};
+}

@@ -1,0 +1,34 @@
+/* classes.h: the class of each image: its folder, or from a table. */
+#ifndef CLPIPE_JOBS_CLASSES_H
+#define CLPIPE_JOBS_CLASSES_H
+
+#include "result/result.h"
+
+/* The class of an image without one. */
+#define CLASSES_NONE UINT32_MAX
+
+struct classes {
+    uint32_t *of_row; /* per image, below `count` or CLASSES_NONE */
+    uint32_t count;
+    uint64_t rows; /* images that have a class */
+};
+
+/* The folders of images (folders.h). STATUS_FAILED: they are no classes. */
+enum status classes_of_folders(struct classes *out, struct result *result, struct error *err);
+
+/* From a CSV file (RFC 4180, UTF-8): the first line names the columns, among them path and class,
+ * or the first two columns are these. Paths are matched as by path_match.h; an image that is not
+ * listed, or whose class is empty, has none; a notice counts paths without an image. STATUS_USAGE:
+ * no such file; STATUS_FAILED: not such a table, no path matches an image, or fewer than two
+ * classes remain. */
+enum status classes_of_table(struct classes *out, struct result *result, const char *file,
+                             struct error *err);
+
+/* From the images' .cls files (result/sidecars.h); images without one have no class. STATUS_FAILED:
+ * the file has no such column, or fewer than two classes. */
+#define CLASSES_OF_CLS "cls"
+enum status classes_of_cls(struct classes *out, struct result *result, struct error *err);
+
+void classes_clear(struct classes *classes);
+
+#endif

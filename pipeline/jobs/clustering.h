@@ -1,0 +1,93 @@
+/* clustering.h: the clustering job, from INPUT to /clusters/NAME. The diagram at the top of
+ * clustering.c shows the flow. */
+#ifndef CLPIPE_JOBS_CLUSTERING_H
+#define CLPIPE_JOBS_CLUSTERING_H
+
+#include "base/parse.h"
+#include "jobs/machine.h"
+#include "kmeans/levels.h"
+#include "result/words.h"
+
+/* The default tolerance, as in scikit-learn. */
+#define CLUSTERING_TOL 1e-4
+
+struct clustering_config {
+    const char *input, *feature; /* as matrix_input_open takes them */
+    const char *output;          /* a separate file, or NULL: the input */
+    const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
+    const char *name;            /* of the result: /clusters/NAME */
+    struct number_range k;       /* several: keeps the best one, and the measures of all */
+    struct cluster_levels_config levels; /* count 0: of k alone; else k has that of the first */
+    bool lower_k;                /* k is a default: lower it to the number of distinct rows, and
+                                  * with */
+    bool usual_k;                /* to clustering_usual_k, with a notice */
+    int metric;                  /* enum cluster_metric; -1: the default for the rows */
+    bool as_preset;              /* project as the preset defines; else: */
+    bool center;                 /* subtract the mean and scale to unit length */
+    bool usual_pca;              /* pca is a default: no components if all rows are alike */
+    uint32_t pca;                /* number of principal components; 0: no projection */
+    double whiten;               /* they are divided by their variance to the power of whiten / 2 */
+    const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
+    const char *weights;         /* as matrix_input_vector takes them, or NULL */
+    uint64_t seed;
+    /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for
+     * mini-batches 0. Both: or the values of a stored clustering that is otherwise the same. */
+    uint32_t n_init;
+    bool restarts;
+    uint32_t max_iter, mini_batch; /* mini_batch: rows per batch; 0: all rows */
+    double tol;
+    double checkpoint_seconds; /* between saved states; 0: none are saved */
+    bool replace;              /* replace a result of that name made with other parameters */
+    bool verify_input;         /* read all rows before trusting a stored result */
+    bool by_run; /* as in struct result_clustering; such a result is replaced */
+    struct clustering_machine machine;
+};
+
+/* The outcome, for summaries and reports. */
+struct clustering_report {
+    uint32_t k, dimension, iterations, mini_batch, n_init;
+    uint64_t rows;
+    bool converged;
+    bool found; /* it existed already: nothing was computed */
+    double inertia;
+    uint64_t iterations_resumed; /* made by an earlier, interrupted run */
+    double pruned;
+    double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
+    char device[256];
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
+    uint64_t *sizes;       /* k */
+    int64_t *nearest;      /* k x 3 */
+    char *output;          /* the file that contains it */
+    bool in_input;         /* it is the input */
+    struct result *images; /* the open clpipe file whose images the rows are; or NULL */
+    bool has_agreement;
+    struct result_agreement agreement; /* with the folders of the images */
+    unsigned level_count;      /* 1: it has no levels */
+    struct clustering_level {
+        char name[FEATURE_NAME_MAX];
+        uint32_t k, iterations;
+        bool converged;
+        double inertia;
+    } level[CLUSTER_LEVELS];   /* from the one above on */
+    struct result_sweep sweep; /* values NULL: k was given */
+    struct words *words;       /* for its clusters, or NULL */
+};
+
+/* Runs, or finds the result in the file. STATUS_USAGE: the name belongs to a result made with other
+ * parameters, or an option is invalid for these rows; else as cluster_run. Clear the report even
+ * after a failure. */
+enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
+                           struct error *err);
+void clustering_report_clear(struct clustering_report *report);
+
+/* The default k: 10, but at least five images per cluster on average, and at least 2. */
+uint32_t clustering_usual_k(uint64_t rows);
+
+/* 10 runs from different initial centroids if that is cheap: rows x dimension x the sum of all
+ * values of k is at most 2^31; else 1. */
+uint32_t clustering_usual_restarts(uint64_t rows, uint32_t dimension, const struct number_range *k);
+
+/* STATUS_USAGE unless `name` can name a dataset: letters, digits, "_", "-" and ".". */
+enum status clustering_check_name(const char *name, struct error *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* device_code_pairs.c: compares bands of rows with all later columns, one launch each. */
+#include "jobs/device_code_pairs.h"
+
+#include "base/minmax.h"
+#include "base/random.h"
+#include "code_pairs_shape.h"
+#include "features/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BAND_PAIRS   (1ull << 36) /* per launch: a fraction of a second on a GPU */
+#define ROOM_LEAST   (1u << 16)
+#define ROOM_MOST    (1u << 26)
+#define TEST_CODES   300u /* more than the rows of a work-group */
+#define TEST_LIMIT   100u
+#define TENSOR_MAJOR 8 /* mma.m16n8k32 */
+#define PART_CODES   4096u /* laid out by a thread at a time */
+
+struct search {
+    struct ocl_context *context;
+    const struct code_pairs_config *config;
+    struct ocl_queue *queue;
+    cl_program program;
+    cl_kernel kernel;
+    cl_mem codes, found;
+    uint32_t padded, odd_bits, room, limit;
+    struct code_pair *pair;
+    uint64_t count, capacity, histogram[CODE_BITS + 1];
+};
+
+/* What each value of each byte of a code adds to the code's words. */
+struct code_layout {
+    uint32_t words[CODE_BYTES][256][PAIR_WORDS];
+};
+
+struct layout_job {
+    const struct code_layout *layout;
+    const struct code_pairs_config *config;
+    uint32_t *words;
+};
+
+static void lay_out_part(void *context, uint64_t part)
+{
+    const struct layout_job *job = context;
+    const uint32_t end = min_u32((uint32_t)(part + 1) * PART_CODES, job->config->count);
+    for (uint32_t c = (uint32_t)part * PART_CODES; c < end; c++) {
+        const uint8_t *code = job->config->codes + (size_t)c * CODE_BYTES;
+        uint32_t sum[PAIR_WORDS] = {0};
+        for (uint32_t i = 0; i < CODE_BYTES; i++)
+            for (uint32_t w = 0; w < PAIR_WORDS; w++)
+                sum[w] |= job->layout->words[i][code[i]][w];
+        memcpy(job->words + (size_t)c * PAIR_WORDS, sum, sizeof sum);
+    }
+}
+
+/* The even, then the odd bits of each code, followed by codes of zeros. */
+static uint32_t *lay_out(struct search *search)
+{
+    uint8_t mask[CODE_BYTES];
+    uint32_t even = 0, odd = 0;
+    struct code_layout *layout = calloc(1, sizeof *layout);
+    uint32_t *words = calloc((size_t)search->padded * PAIR_WORDS, sizeof *words);
+    code_mirror_mask(mask);
+    for (uint32_t i = 0; i < CODE_BITS && layout; i++) {
+        const uint8_t bit = (uint8_t)(1u << (7 - i % 8));
+        const uint32_t place = mask[i / 8] & bit ? 32 * PAIR_EVEN + odd++ : even++;
+        for (uint32_t value = 0; value < 256; value++)
+            if (value & bit)
+                layout->words[i / 8][value][place / 32] |= 1u << place % 32;
+    }
+    search->odd_bits = odd;
+    if (layout && words) {
+        struct layout_job job = {layout, search->config, words};
+        workers_run(search->config->workers, lay_out_part, &job,
+                    ((uint64_t)search->config->count + PART_CODES - 1) / PART_CODES);
+    } else {
+        free(words);
+        words = NULL;
+    }
+    free(layout);
+    return words;
+}
+
+static enum status open_search(struct search *search, struct error *err)
+{
+    const struct code_pairs_config *config = search->config;
+    const struct ocl_device *device = ocl_context_device(search->context);
+    const char *options = device->nvidia && device->nvidia_major >= TENSOR_MAJOR ? "" : "-DPLAIN";
+    const uint64_t most = config->memory / sizeof *search->pair;
+    search->padded = (config->count + PAIR_ROWS - 1) / PAIR_ROWS * PAIR_ROWS;
+    search->room = most > ROOM_MOST ? ROOM_MOST : most < ROOM_LEAST ? ROOM_LEAST : (uint32_t)most;
+    search->limit = config->limit;
+    const size_t bytes = (size_t)search->padded * PAIR_WORDS * 4;
+    uint32_t *words = lay_out(search);
+    if (!words)
+        return error_memory(err, bytes, "the codes of images");
+    enum status status =
+        ocl_program_build(&search->program, search->context, "code_pairs", NULL, options, err);
+    if (status == STATUS_OK)
+        status = ocl_kernel(&search->kernel, search->program, "code_pairs", err);
+    if (status == STATUS_OK)
+        status = ocl_queue_open(&search->queue, search->context, "codes", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&search->codes, search->context,
+                            CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, words, "codes", err);
+    if (status == STATUS_OK)
+        status = ocl_buffer(&search->found, search->context, CL_MEM_READ_WRITE,
+                            4 + (size_t)search->room * PAIR_FOUND * 4, NULL, "pairs", err);
+    free(words);
+    return status;
+}
+
+static void close_search(struct search *search)
+{
+    ocl_queue_close(&search->queue);
+    ocl_buffer_release(&search->found);
+    ocl_buffer_release(&search->codes);
+    if (search->kernel)
+        clReleaseKernel(search->kernel);
+    if (search->program)
+        clReleaseProgram(search->program);
+    free(search->pair);
+}
+
+/* Compares rows [first, first + rows) with the columns from the first on; finds *found pairs. */
+static enum status launch(uint32_t *found, struct search *search, uint32_t first, uint32_t rows,
+                          struct error *err)
+{
+    const cl_uint count = search->config->count, limit = search->limit, odd = search->odd_bits;
+    const cl_uint first_row = first, first_column = first, room = search->room;
+    const size_t local[2] = {PAIR_ITEMS, 1};
+    const size_t global[2] = {(size_t)rows / PAIR_ROWS * PAIR_ITEMS,
+                              (search->padded - first + PAIR_COLUMNS - 1) / PAIR_COLUMNS};
+    if (ocl_args(search->kernel, err, sizeof search->codes, &search->codes, sizeof count, &count,
+                 sizeof first_row, &first_row, sizeof first_column, &first_column, sizeof limit,
+                 &limit, sizeof odd, &odd, sizeof room, &room, sizeof search->found, &search->found,
+                 OCL_ARGS_END) != STATUS_OK ||
+        ocl_enqueue_fill(search->queue, "zero", search->found, 0, 0, 4, OCL_NO_WAITS, NULL, err) !=
+            STATUS_OK ||
+        ocl_enqueue_kernel(search->queue, "code_pairs", search->kernel, 2, global, local,
+                           OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return STATUS_FAILED;
+    return ocl_enqueue_read(search->queue, "read pairs", search->found, true, 0, 4, found,
+                            OCL_NO_WAITS, NULL, err);
+}
+
+/* Drops pairs beyond the limit required by the pairs so far. */
+static void lower_limit(struct search *search)
+{
+    uint64_t sum = 0, kept = 0;
+    for (uint32_t d = 0; d <= search->limit; d++) {
+        sum += search->histogram[d];
+        if (sum > search->config->most) {
+            const uint32_t floor = search->config->floor;
+            search->limit = d > floor + 1 ? d - 1 : min_u32(floor, search->limit);
+        }
+    }
+    for (uint64_t i = 0; i < search->count; i++)
+        if (search->pair[i].distance <= search->limit)
+            search->pair[kept++] = search->pair[i];
+    search->count = kept;
+    for (uint32_t d = search->limit + 1; d <= CODE_BITS; d++)
+        search->histogram[d] = 0;
+}
+
+static enum status take(struct search *search, uint32_t found, struct error *err)
+{
+    const uint64_t most = search->config->memory / sizeof *search->pair;
+    uint32_t *words = malloc(((size_t)found + 1) * PAIR_FOUND * 4);
+    if (search->count + found > search->capacity) {
+        lower_limit(search);
+        if (search->count + found > most) {
+            free(words);
+            return error_set(err, STATUS_FAILED,
+                             "more than %llu pairs of images have codes that differ in at most %u "
+                             "bits; look for closer ones with --near, or allow more with --memory",
+                             (unsigned long long)most, (unsigned)search->limit);
+        }
+        const uint64_t room = 2 * (search->count + found);
+        struct code_pair *grown = realloc(search->pair, room * sizeof *grown);
+        if (grown) {
+            search->pair = grown;
+            search->capacity = room;
+        }
+    }
+    if (!words || search->count + found > search->capacity) {
+        free(words);
+        return error_memory(err, (uint64_t)found * 24, "pairs of images");
+    }
+    enum status status =
+        ocl_enqueue_read(search->queue, "read pairs", search->found, true, 4,
+                         (size_t)found * PAIR_FOUND * 4, words, OCL_NO_WAITS, NULL, err);
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        const uint32_t *w = words + (size_t)i * PAIR_FOUND;
+        if ((w[2] & 0xffff) > search->limit)
+            continue;
+        search->pair[search->count++] =
+            (struct code_pair){w[0], w[1], (uint16_t)w[2], (uint16_t)(w[2] >> 16)};
+        search->histogram[w[2] & 0xffff]++;
+    }
+    free(words);
+    lower_limit(search);
+    return status;
+}
+
+static int by_rows(const void *x, const void *y)
+{
+    const struct code_pair *a = x, *b = y;
+    return a->a != b->a ? (a->a < b->a ? -1 : 1) : a->b != b->b ? (a->b < b->b ? -1 : 1) : 0;
+}
+
+static enum status find(struct code_pairs *out, struct ocl_context *context,
+                        const struct code_pairs_config *config, struct error *err)
+{
+    struct search search = {.context = context, .config = config};
+    const uint64_t total = (uint64_t)config->count * config->count / 2;
+    memset(out, 0, sizeof *out);
+    enum status status = config->count > 0 ? open_search(&search, err) : STATUS_OK;
+    uint64_t rows = BAND_PAIRS / (config->count + 1) / PAIR_ROWS * PAIR_ROWS;
+    rows = rows < PAIR_ROWS ? PAIR_ROWS : rows;
+    uint32_t band = rows < search.padded ? (uint32_t)rows : search.padded;
+    for (uint32_t first = 0; first < config->count && status == STATUS_OK;) {
+        const uint32_t here = min_u32(band, search.padded - first);
+        uint32_t found = 0;
+        status = stop_check(config->stop, "codes were compared", err);
+        if (status == STATUS_OK)
+            status = launch(&found, &search, first, here, err);
+        if (status != STATUS_OK)
+            break;
+        if (found > search.room && here > PAIR_ROWS) {
+            band = here / 2 / PAIR_ROWS * PAIR_ROWS; /* repeat with fewer rows */
+            band = band < PAIR_ROWS ? PAIR_ROWS : band;
+            continue;
+        }
+        if (found > search.room)
+            status = error_set(err, STATUS_FAILED, "too many images have similar codes for %s",
+                               ocl_context_device(context)->name);
+        else
+            status = take(&search, found, err);
+        first += here;
+        if (config->progress)
+            config->progress(config->progress_context,
+                             total - (uint64_t)(config->count - min_u32(first, config->count)) *
+                                         (config->count - min_u32(first, config->count)) / 2,
+                             total);
+    }
+    if (status == STATUS_OK) {
+        if (search.count > 1)
+            qsort(search.pair, search.count, sizeof *search.pair, by_rows);
+        *out = (struct code_pairs){search.pair, search.count, search.limit};
+        search.pair = NULL;
+    }
+    close_search(&search);
+    return status;
+}
+
+/* Checks random codes, a third of them near others, against plain C. */
+static enum status prove(struct ocl_context *context, struct error *err)
+{
+    static const uint32_t seed = RANDOM_START;
+    uint32_t random = seed;
+    uint8_t(*codes)[CODE_BYTES] = calloc(TEST_CODES, sizeof *codes);
+    struct code_pairs got = {0}, want = {0};
+    struct code_pairs_config config = {.codes = codes ? codes[0] : NULL,
+                                       .count = TEST_CODES,
+                                       .limit = TEST_LIMIT,
+                                       .most = UINT64_MAX,
+                                       .memory = 64u << 20,
+                                       .how = CODE_COUNT_PLAIN};
+    if (!codes)
+        return error_memory(err, TEST_CODES * CODE_BYTES, "the self-test");
+    for (uint32_t c = 0; c < TEST_CODES; c++) {
+        for (uint32_t i = 0; i < CODE_BYTES; i++) {
+            random_next(&random);
+            const uint8_t flips = (uint8_t)(random >> 9 & random >> 15 & random >> 21);
+            codes[c][i] = c > 10 && c % 3 == 0 ? codes[c % 10][i] ^ flips : (uint8_t)(random >> 9);
+        }
+    }
+    enum status status = workers_open(&config.workers, 1, err);
+    if (status == STATUS_OK)
+        status = code_pairs_find(&want, &config, err);
+    if (status == STATUS_OK)
+        status = find(&got, context, &config, err);
+    if (status == STATUS_OK &&
+        (got.count != want.count || memcmp(got.pair, want.pair, got.count * sizeof *got.pair) != 0))
+        status = error_set(err, STATUS_FAILED, "the kernel code_pairs gives wrong results on %s",
+                           ocl_context_device(context)->name);
+    code_pairs_clear(&got);
+    code_pairs_clear(&want);
+    workers_close(&config.workers);
+    free(codes);
+    return status;
+}
+
+enum status device_code_pairs_find(struct code_pairs *out, struct ocl_context *context,
+                                   const struct code_pairs_config *config, struct error *err)
+{
+    memset(out, 0, sizeof *out);
+    const enum status status = prove(context, err);
+    return status == STATUS_OK ? find(out, context, config, err) : status;
+}

@@ -1,0 +1,225 @@
+/* evaluation.c: wires rankings and agreements.
+ *
+ *   folders or FILE.csv ──> classes ─┬─> neighbours/ranking, for each feature and metric
+ *                                    └─> kmeans/agreement, for each clustering
+ */
+#include "jobs/evaluation.h"
+#include "base/path.h"
+#include "features/pca.h"
+#include "jobs/diffusing.h"
+#include "jobs/matrix_input.h"
+#include "kmeans/sweep.h"
+#include "neighbours/affinity.h"
+#include "neighbours/diffusion.h"
+#include "neighbours/expansion.h"
+#include "result/choose.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The rows that are ranked, and by which metric. `from` stays the caller's, who closes it later. */
+static enum status open_rows(struct matrix_source *out, enum cluster_metric *metric,
+                             const struct matrix_source *from, const struct evaluation_config *config,
+                             struct error *err)
+{
+    struct projection projection;
+    const struct pca_config pca = {.space = (enum projection_space)*metric,
+                                   .components = config->pca,
+                                   .whiten = config->whiten,
+                                   .threads = config->machine.threads,
+                                   .stop = config->machine.stop};
+    *out = *from;
+    out->close = NULL;
+    if (!config->center && config->pca == 0)
+        return STATUS_OK;
+    *metric = METRIC_EUCLIDEAN;
+    const struct matrix_source rows = *out;
+    *out = (struct matrix_source){0};
+    const enum status status = pca_fit(&projection, &rows, &pca, err);
+    return status == STATUS_OK ? projected_open(out, &rows, &projection, err) : status;
+}
+
+static enum status rank_rows(struct ranking *out, const struct matrix_source *rows,
+                             struct matrix_input *input, const struct classes *classes,
+                             const uint32_t *of_row,
+                             const struct neighbours_config *search,
+                             const struct evaluation_config *config, struct error *err)
+{
+    const uint32_t n = config->diffuse ? AFFINITY_NEIGHBOURS : config->expand;
+    struct neighbours nearest;
+    struct expansion expanded = {0};
+    if (n == 0)
+        return ranking_measure(out, rows, of_row, classes->count, search, err);
+    enum status status = diffusing_nearest(&nearest, rows, input, n, search, err);
+    if (status == STATUS_OK && config->diffuse) {
+        status = diffusion_measure(out, rows, &nearest, of_row, classes->count, search, err);
+    } else if (status == STATUS_OK) {
+        struct neighbours_config euclidean = *search;
+        euclidean.metric = METRIC_EUCLIDEAN;
+        status = expansion_open(&expanded, rows, &nearest, n, search, err);
+        if (status == STATUS_OK)
+            status = ranking_measure(out, &expanded.source, of_row, classes->count,
+                                     &euclidean, err);
+        expansion_close(&expanded);
+    }
+    neighbours_clear(&nearest);
+    return status;
+}
+
+static enum status rank_feature(struct evaluation *evaluation, const char *name,
+                                const struct evaluation_config *config, struct error *err)
+{
+    struct matrix_input input;
+    enum status status = matrix_input_open(&input, config->file, name, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    const enum cluster_metric usual = matrix_input_usual_metric(&input.about);
+    const struct clustering_machine *machine = &config->machine;
+    const unsigned metrics = config->metric_count ? config->metric_count : 1;
+    if (!config->metric_count && !config->center && config->pca == 0)
+        status = matrix_input_rank(&input, machine->threads, machine->stop, err);
+    for (unsigned m = 0; m < metrics && status == STATUS_OK; m++) {
+        struct evaluation_feature *one = &evaluation->features[evaluation->feature_count];
+        enum cluster_metric metric = config->metric_count ? config->metrics[m] : usual;
+        struct matrix_source rows;
+        *one = (struct evaluation_feature){.metric = metric};
+        snprintf(one->name, sizeof one->name, "%s", input.about.name);
+        machine->progress.step(machine->progress.context, one->name);
+        status = matrix_input_compare(&input, metric, true, machine->stop, err);
+        if (status == STATUS_OK)
+            status = open_rows(&rows, &metric, &input.source, config, err);
+        if (status != STATUS_OK)
+            break;
+        one->dimension = rows.dimension;
+        const struct neighbours_config search = {.metric = metric,
+                                                 .n = 1,
+                                                 .threads = machine->threads,
+                                                 .memory = machine->memory,
+                                                 .stop = machine->stop,
+                                                 .phase = machine->progress.phase,
+                                                 .progress_context = machine->progress.context};
+        const size_t bytes = (size_t)input.whole.rows * sizeof(uint32_t);
+        uint32_t *of_row = malloc(bytes);
+        if (of_row) {
+            memcpy(of_row, evaluation->classes.of_row, bytes);
+            if (input.comparable.row)
+                comparable_pick(&input.comparable, of_row);
+            status = rank_rows(&one->ranking, &rows, &input, &evaluation->classes, of_row, &search,
+                               config, err);
+        } else {
+            status = error_memory(err, bytes, "classes");
+        }
+        free(of_row);
+        matrix_close(&rows);
+        evaluation->feature_count += status == STATUS_OK;
+    }
+    matrix_input_close(&input);
+    return status;
+}
+
+static enum status rank_features(struct evaluation *evaluation,
+                                 const struct evaluation_config *config, struct error *err)
+{
+    const unsigned own = result_feature_count(evaluation->result);
+    const unsigned all = own + (result_preset(evaluation->result) != NULL);
+    const unsigned count = config->feature_count ? config->feature_count : all;
+    const unsigned metrics = config->metric_count ? config->metric_count : 1;
+    enum status status = STATUS_OK;
+    evaluation->features =
+        calloc((size_t)count * metrics + 1, sizeof *evaluation->features);
+    if (!evaluation->features)
+        return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features, "features");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (config->feature_count || i == own || own == 1 ||
+            !result_feature_describes(result_feature_at(evaluation->result, i)))
+            status = rank_feature(evaluation,
+                              config->feature_count ? config->features[i]
+                              : i == own            ? RESULT_PRESET
+                                                    : result_feature_at(evaluation->result, i)->name,
+                              config, err);
+    return status;
+}
+
+/* Rows without a class or a label are left out. */
+static enum status compare_clusters(struct evaluation *evaluation,
+                                    const struct result_clusters *clusters, struct error *err)
+{
+    const struct classes *classes = &evaluation->classes;
+    struct evaluation_clusters *one = &evaluation->clusters[evaluation->clusters_count];
+    const uint64_t images = result_images(evaluation->result);
+    int32_t *labels = malloc(images * sizeof *labels);
+    uint32_t *of_row = malloc(images * sizeof *of_row);
+    enum status status = STATUS_OK;
+    *one = (struct evaluation_clusters){.clusters = clusters};
+    if (!labels || !of_row)
+        status = error_memory(err, images * sizeof *labels, "labels");
+    if (status == STATUS_OK)
+        status = result_clusters_read(evaluation->result, clusters, NULL, labels, NULL, NULL, NULL,
+                                      err);
+    for (uint64_t row = 0; row < images && status == STATUS_OK; row++)
+        if (classes->of_row[row] != CLASSES_NONE && labels[row] >= 0) {
+            labels[one->rows] = labels[row];
+            of_row[one->rows++] = classes->of_row[row];
+        }
+    if (status == STATUS_OK && one->rows == 0)
+        status = error_set(err, STATUS_FAILED, "no image has both a class and a label in %s",
+                           clusters->name);
+    if (status == STATUS_OK)
+        status = cluster_agree(&one->agreement, labels, clusters->k, of_row, classes->count,
+                               one->rows, err);
+    evaluation->clusters_count += status == STATUS_OK;
+    free(labels);
+    free(of_row);
+    return status;
+}
+
+static enum status compare_all_clusters(struct evaluation *evaluation,
+                                        const struct evaluation_config *config, struct error *err)
+{
+    const unsigned all = result_clusters_count(evaluation->result);
+    const unsigned count = config->name_count ? config->name_count : all;
+    enum status status = STATUS_OK;
+    evaluation->clusters = calloc((size_t)count + 1, sizeof *evaluation->clusters);
+    if (!evaluation->clusters)
+        return error_memory(err, count * sizeof *evaluation->clusters, "clusterings");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        const struct result_clusters *clusters = result_clusters_at(evaluation->result, i);
+        if (config->name_count)
+            status = choose_clusters(&clusters, evaluation->result, config->names[i], err);
+        if (status == STATUS_OK)
+            status = compare_clusters(evaluation, clusters, err);
+    }
+    return status;
+}
+
+enum status evaluation_run(struct evaluation *out, const struct evaluation_config *config,
+                           struct error *err)
+{
+    char shown[256];
+    *out = (struct evaluation){0};
+    enum status status = result_open(&out->result, config->file, err);
+    if (status == STATUS_OK && (result_images(out->result) == 0 || result_is_named(out->result)))
+        status = error_set(err, STATUS_FAILED,
+                           "%s holds no images: evaluate takes a file that clpipe ingest has written",
+                           path_for_message(shown, sizeof shown, config->file));
+    if (status == STATUS_OK)
+        status = !config->classes ? classes_of_folders(&out->classes, out->result, err)
+                 : strcmp(config->classes, CLASSES_OF_CLS) == 0
+                     ? classes_of_cls(&out->classes, out->result, err)
+                     : classes_of_table(&out->classes, out->result, config->classes, err);
+    /* What costs nothing comes first: a name that is wrong is told at once. */
+    if (status == STATUS_OK)
+        status = compare_all_clusters(out, config, err);
+    if (status == STATUS_OK)
+        status = rank_features(out, config, err);
+    return status;
+}
+
+void evaluation_clear(struct evaluation *evaluation)
+{
+    classes_clear(&evaluation->classes);
+    free(evaluation->features);
+    free(evaluation->clusters);
+    result_close(&evaluation->result);
+    *evaluation = (struct evaluation){0};
+}

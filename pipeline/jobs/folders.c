@@ -1,0 +1,105 @@
+/* folders.c: numbers the folders of images in the order of their first image. */
+#include "jobs/folders.h"
+#include "base/hash.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Folders by the digests of their names: open addressing, at most half full. */
+struct folder_table {
+    struct {
+        uint64_t digest[2];
+        uint32_t number; /* from 1 on; 0: free */
+    } * slot;
+    size_t slots; /* a power of two */
+    uint32_t count;
+};
+
+static size_t find_slot(const struct folder_table *table, const uint64_t digest[2])
+{
+    size_t at = (size_t)digest[0] & (table->slots - 1);
+    while (table->slot[at].number != 0 &&
+           memcmp(table->slot[at].digest, digest, sizeof table->slot[at].digest) != 0)
+        at = (at + 1) & (table->slots - 1);
+    return at;
+}
+
+static enum status grow(struct folder_table *table, struct error *err)
+{
+    struct folder_table larger = {.slots = table->slots ? 2 * table->slots : 256,
+                                  .count = table->count};
+    larger.slot = calloc(larger.slots, sizeof *larger.slot);
+    if (!larger.slot)
+        return error_memory(err, larger.slots * sizeof *larger.slot, "the folders of images");
+    for (size_t i = 0; i < table->slots; i++)
+        if (table->slot[i].number != 0)
+            larger.slot[find_slot(&larger, table->slot[i].digest)] = table->slot[i];
+    free(table->slot);
+    *table = larger;
+    return STATUS_OK;
+}
+
+static enum status number_of(uint32_t *number, struct folder_table *table, uint16_t source,
+                             const char *path, size_t length, struct error *err)
+{
+    const char *slash = memrchr(path, '/', length);
+    uint64_t digest[2];
+    enum status status = STATUS_OK;
+    murmur3_of_path(digest, source, path, slash ? (size_t)(slash - path) : 0);
+    if (2 * ((size_t)table->count + 1) > table->slots)
+        status = grow(table, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t at = find_slot(table, digest);
+    if (table->slot[at].number == 0) {
+        memcpy(table->slot[at].digest, digest, sizeof digest);
+        table->slot[at].number = ++table->count;
+    }
+    *number = table->slot[at].number - 1;
+    return STATUS_OK;
+}
+
+/* Of the images of `result`, or of a list of paths. */
+static enum status number_folders(struct folders *out, struct result *result,
+                                  const struct path_list *list, uint64_t n, struct error *err)
+{
+    struct folder_table table = {0};
+    *out = (struct folders){0};
+    if (n < 3 || n > UINT32_MAX)
+        return STATUS_OK;
+    out->of_row = malloc((size_t)n * sizeof *out->of_row);
+    enum status status =
+        out->of_row ? STATUS_OK
+                    : error_memory(err, (size_t)n * sizeof *out->of_row, "the folders of images");
+    for (uint64_t row = 0; row < n && status == STATUS_OK; row++) {
+        struct result_image image = {.source = 0};
+        size_t length = 0;
+        if (list)
+            image.path_raw = path_list_at(list, row, &length);
+        else
+            status = result_image_at(result, row, &image, err);
+        if (status == STATUS_OK)
+            status = number_of(&out->of_row[row], &table, image.source, image.path_raw,
+                               list ? length : strlen(image.path_raw), err);
+    }
+    out->count = table.count;
+    free(table.slot);
+    if (status != STATUS_OK || out->count < 2 || out->count >= n)
+        folders_clear(out);
+    return status;
+}
+
+enum status folders_read(struct folders *out, struct result *result, struct error *err)
+{
+    return number_folders(out, result, NULL, result_images(result), err);
+}
+
+enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err)
+{
+    return number_folders(out, NULL, list, list->count, err);
+}
+
+void folders_clear(struct folders *folders)
+{
+    free(folders->of_row);
+    *folders = (struct folders){0};
+}

@@ -1,0 +1,283 @@
+/* importing.c: wires an import.
+ *
+ *   MATRIX ──> matrix_input ──> by order ───────────────────> result/imported ──> F.h5
+ *                    │             or                 ▲
+ *   LIST ──> path_list ──> path_match ──> gathered ───┘
+ *
+ * By path, rows are gathered for a block of images at a time: its rows are read in ascending order,
+ * so that a matrix which fits the block is read once, whatever the order of the list, and a larger
+ * one once for each block. */
+#include "jobs/importing.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "jobs/matrix_input.h"
+#include "jobs/path_match.h"
+#include "result/imported.h"
+#include "result/workdir.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A row of the matrix, and where it goes in the block. */
+struct wanted {
+    uint64_t row;
+    uint64_t slot;
+};
+
+struct job {
+    const struct importing_config *config;
+    struct result *result;
+    struct matrix_input input;
+    struct path_list list;
+    struct path_match match; /* row NULL: by order */
+    struct matrix_source rows; /* one for each image */
+    struct workdir *lock;
+    uint64_t rows_at_once;
+    struct wanted *wanted; /* rows_at_once */
+    float *staged;         /* staged_rows rows of the matrix, as they lie there */
+    uint64_t staged_rows;
+    const char *phase;
+};
+
+/* --- rows ------------------------------------------------------------------------------------ */
+
+/* Rows [first, first + count) of the matrix must be finite. */
+static enum status check_finite(const struct job *job, const float *rows, uint64_t first,
+                                uint64_t count, struct error *err)
+{
+    const uint64_t columns = job->input.source.dimension, values = count * columns;
+    char shown[256], path[128], of[160] = "";
+    uint64_t at = 0;
+    /* The sum is finite only if all of them are; a sum that overflows is looked at again. */
+    float sum = 0;
+    for (uint64_t i = 0; i < values; i++)
+        sum += rows[i] * 0.0f;
+    if (sum == 0)
+        return STATUS_OK;
+    while (at < values && isfinite(rows[at]))
+        at++;
+    if (at == values)
+        return STATUS_OK;
+    const uint64_t row = first + at / columns;
+    if (job->config->paths)
+        snprintf(of, sizeof of, " ('%s')", path_list_shown(path, sizeof path, &job->list, row));
+    return error_set(err, STATUS_FAILED,
+                     "%s: row %llu%s, column %llu is %s; every value must be a finite number that "
+                     "float32 can hold",
+                     path_for_message(shown, sizeof shown, job->config->input),
+                     (unsigned long long)row, of, (unsigned long long)(at % columns),
+                     isnan(rows[at]) ? "not a number (NaN)" : "infinite or too large");
+}
+
+static enum status read_by_order(void *context, uint64_t first, uint64_t count, float *rows,
+                                 struct error *err)
+{
+    struct job *job = context;
+    enum status status = matrix_read(&job->input.source, first, count, rows, err);
+    return status == STATUS_OK ? check_finite(job, rows, first, count, err) : status;
+}
+
+static int compare_wanted(const void *a, const void *b)
+{
+    const struct wanted *x = a, *y = b;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static enum status read_by_path(void *context, uint64_t first, uint64_t count, float *rows,
+                                struct error *err)
+{
+    struct job *job = context;
+    const size_t columns = job->input.source.dimension;
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t row = job->match.row[first + i];
+        if (row != PATH_LIST_NONE)
+            job->wanted[found++] = (struct wanted){row, i};
+        else
+            for (size_t j = 0; j < columns; j++)
+                rows[i * columns + j] = NAN;
+    }
+    qsort(job->wanted, (size_t)found, sizeof *job->wanted, compare_wanted);
+    for (uint64_t at = 0, end; at < found; at = end) {
+        const uint64_t start = job->wanted[at].row;
+        for (end = at + 1; end < found && job->wanted[end].row - start < job->staged_rows;)
+            end++;
+        const uint64_t read = job->wanted[end - 1].row - start + 1;
+        enum status status = stop_check(job->config->stop, "reading rows", err);
+        if (status == STATUS_OK)
+            status = matrix_read(&job->input.source, start, read, job->staged, err);
+        for (uint64_t i = at; i < end && status == STATUS_OK; i++) {
+            const float *row = job->staged + (job->wanted[i].row - start) * columns;
+            status = check_finite(job, row, job->wanted[i].row, 1, err);
+            memcpy(rows + job->wanted[i].slot * columns, row, columns * sizeof *rows);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status report_progress(void *context, uint64_t done, uint64_t total, struct error *err)
+{
+    const struct job *job = context;
+    if (job->config->progress)
+        job->config->progress(job->config->progress_context, "importing rows", done, total);
+    return stop_check(job->config->stop, "importing rows", err);
+}
+
+static enum status digest_rows(void *context, char hex[65], struct error *err)
+{
+    struct job *job = context;
+    return matrix_input_digest(&job->input, hex, err);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* Base name of the matrix's file, and the dataset. */
+static void name_origin(char *out, size_t size, const struct job *job)
+{
+    const char *path = job->input.path, *slash = strrchr(path, '/');
+    const char *base = slash && slash[1] ? slash + 1 : path;
+    const char *dataset = strlen(job->config->input) > strlen(path)
+                              ? job->config->input + strlen(path)
+                              : "";
+    char text[200];
+    path_for_message(text, sizeof text, base);
+    const int used = snprintf(out, size, "%s", text);
+    path_for_message(text, sizeof text, dataset);
+    if (used > 0 && (size_t)used < size)
+        snprintf(out + used, size - (size_t)used, "%s", text);
+}
+
+static enum status match_rows(struct job *job, struct importing_report *report, struct error *err)
+{
+    const struct importing_config *config = job->config;
+    const uint64_t rows = job->input.source.rows;
+    char input[256], list[256], have[40];
+    path_for_message(input, sizeof input, config->input);
+    if (!config->paths) {
+        char file[256], images[40];
+        if (rows == report->images)
+            return STATUS_OK;
+        return error_set(err, STATUS_FAILED,
+                         "%s has %s, but %s has %s: without --paths LIST, row i is image i", input,
+                         format_number_of(have, sizeof have, rows, "row"),
+                         path_for_message(file, sizeof file, config->file),
+                         format_number_of(images, sizeof images, report->images, "image"));
+    }
+    path_for_message(list, sizeof list, config->paths);
+    enum status status = path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
+    if (status != STATUS_OK)
+        return status;
+    status = path_match_make(&job->match, &job->list, job->result, err);
+    if (status != STATUS_OK)
+        return status;
+    report->missing = job->match.missing;
+    report->unused = job->match.unused;
+    snprintf(report->first_missing, sizeof report->first_missing, "%s", job->match.first_missing);
+    snprintf(report->first_unused, sizeof report->first_unused, "%s", job->match.first_unused);
+    if (report->missing > 0 && !config->allow_missing) {
+        error_set(err, STATUS_FAILED, "%s of %llu %s no path in %s: %s",
+                  format_number_of(have, sizeof have, report->missing, "image"),
+                  (unsigned long long)report->images, report->missing == 1 ? "has" : "have", list,
+                  report->first_missing);
+        error_remedy(err, REMEDY_ALLOW_MISSING);
+        return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+static enum status job_open(struct job *job, struct importing_report *report, struct error *err)
+{
+    const struct importing_config *config = job->config;
+    enum status status = result_open(&job->result, config->file, err);
+    if (status == STATUS_OK)
+        status = imported_check(job->result, config->name, true, err);
+    if (status == STATUS_OK)
+        status = matrix_input_open(&job->input, config->input, NULL, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct matrix_source *source = &job->input.source;
+    job->input.digests = true;
+    report->rows = source->rows;
+    report->images = result_images(job->result);
+    report->dimension = source->dimension;
+    snprintf(report->type, sizeof report->type, "%s",
+             job->input.rows.type[0]            ? job->input.rows.type
+             : job->input.about.is_float ? "float32"
+                                         : "uint32");
+    name_origin(report->from, sizeof report->from, job);
+    if (source->dimension > FEATURE_DIMENSION_MAX)
+        return error_set(err, STATUS_FAILED, "a row of %s has %u values; a feature has at most %u",
+                         report->from, source->dimension, FEATURE_DIMENSION_MAX);
+    for (unsigned i = 0; i < result_clusters_count(job->result); i++)
+        report->clusterings_removed +=
+            result_feature_find(job->result, config->name) &&
+            feature_is_part(result_clusters_at(job->result, i)->feature, config->name);
+    status = match_rows(job, report, err);
+    if (status != STATUS_OK)
+        return status;
+    job->rows = (struct matrix_source){.rows = report->images,
+                                       .dimension = source->dimension,
+                                       .read = job->match.row ? read_by_path : read_by_order,
+                                       .context = job};
+    job->rows_at_once = matrix_rows_at_once(&job->rows);
+    if (!job->match.row)
+        return STATUS_OK;
+    /* What gathering takes beside the block: a note of each of its rows, and rows as they are read. */
+    const uint64_t row_bytes = source->dimension * sizeof(float);
+    job->staged_rows = matrix_rows_at_once(source);
+    if (config->memory / 2 / (row_bytes + sizeof *job->wanted) > job->rows_at_once)
+        job->rows_at_once = config->memory / 2 / (row_bytes + sizeof *job->wanted);
+    if (job->rows_at_once > report->images)
+        job->rows_at_once = report->images;
+    job->wanted = malloc((size_t)job->rows_at_once * sizeof *job->wanted);
+    job->staged = malloc((size_t)(job->staged_rows * row_bytes));
+    if (!job->wanted || !job->staged)
+        return error_memory(err, (size_t)(job->staged_rows * row_bytes), "rows");
+    return STATUS_OK;
+}
+
+enum status importing_run(struct importing_report *report, const struct importing_config *config,
+                          struct error *err)
+{
+    const int64_t start = clock_now();
+    struct job job = {.config = config};
+    *report = (struct importing_report){.rows = 0};
+    enum status status = job_open(&job, report, err);
+    const struct imported_feature feature = {.name = config->name,
+                                             .from = report->from,
+                                             .rows = &job.rows,
+                                             .rows_at_once = job.rows_at_once,
+                                             .digest = digest_rows,
+                                             .progress = report_progress,
+                                             .context = &job};
+    if (status == STATUS_OK)
+        status = imported_equal(&report->found, job.result, &feature, err);
+    if (status == STATUS_OK && !report->found)
+        status = imported_check(job.result, config->name, config->replace, err);
+    /* An ingest of the same file would lose the feature, or it the images that the ingest adds. */
+    if (status == STATUS_OK && !report->found)
+        status = workdir_open(&job.lock, config->file, err);
+    if (status == STATUS_OK && !report->found)
+        status = result_check_current(job.result, err);
+    if (status == STATUS_OK && !report->found)
+        status = imported_write(job.result, &feature, err);
+    if (report->found) {
+        report->clusterings_removed = 0;
+        workdir_tidy(config->file);
+    }
+    if (status == STATUS_OK)
+        status = matrix_input_digest(&job.input, report->digest, err);
+    report->seconds = (double)(clock_now() - start) * 1e-9;
+    workdir_release(&job.lock);
+    path_match_clear(&job.match);
+    path_list_close(&job.list);
+    matrix_input_close(&job.input);
+    result_close(&job.result);
+    free(job.wanted);
+    free(job.staged);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* machine.c: which of the chosen devices work together. */
+#include "jobs/machine.h"
+#include "base/log.h"
+#include "ranks/processes.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum status clustering_contexts_open(struct clustering_contexts *out,
+                                     const struct clustering_machine *machine, unsigned most,
+                                     struct error *err)
+{
+    struct error failed = ERROR_INIT;
+    char line[1200];
+    size_t used = 0;
+    struct clustering_devices found;
+    *out = (struct clustering_contexts){0};
+    enum status status = machine->find_devices(machine->find_devices_context, &found, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < found.count; i++) {
+        const struct ocl_device *device = &found.devices->device[found.chosen[i]];
+        if (out->count == most) {
+            log_message(LOG_NOTICE, "notice: only %s is used, although %u devices were chosen",
+                        out->names, found.count);
+            break;
+        }
+        /* A GPU would wait for a CPU, however small the CPU's share of the rows. */
+        if (out->count > 0 && device->type != ocl_context_device(out->context[0])->type) {
+            log_message(LOG_NOTICE, "notice: device %u (%s) is not used together with %s",
+                        device->index, device->name, ocl_context_device(out->context[0])->name);
+            continue;
+        }
+        if (ocl_context_open(&out->context[out->count], device, found.trace, &failed) !=
+            STATUS_OK) {
+            if (found.count > 1)
+                log_message(LOG_NOTICE, "notice: device %s is skipped: %s", device->name,
+                            error_line(line, sizeof line, &failed));
+            continue;
+        }
+        used += (size_t)snprintf(out->names + used, sizeof out->names - used, "%s%s",
+                                 out->count ? " + " : "", device->name);
+        used = used < sizeof out->names ? used : sizeof out->names - 1;
+        out->count++;
+    }
+    if (out->count > 0 && machine->processes)
+        snprintf(out->names + used, sizeof out->names - used, ", %u ranks",
+                 processes_comm(machine->processes)->size);
+    if (out->count > 0)
+        return STATUS_OK;
+    *err = failed;
+    return failed.status;
+}
+
+void clustering_contexts_close(struct clustering_contexts *contexts)
+{
+    for (uint32_t i = 0; i < contexts->count; i++)
+        ocl_context_close(&contexts->context[i]);
+    contexts->count = 0;
+}
+
+enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
+                                    size_t bytes, struct error *err)
+{
+    struct comm *comm = processes_comm(machine->processes);
+    return comm ? comm_broadcast(comm, value, bytes, 0, err) : STATUS_OK;
+}
+
+enum status clustering_same_everywhere(const struct clustering_machine *machine,
+                                       const struct matrix_source *rows, const char *parameters,
+                                       struct error *err)
+{
+    const size_t size = strlen(parameters) + 64;
+    char *text = machine->processes ? malloc(size) : NULL;
+    if (!machine->processes)
+        return STATUS_OK;
+    if (!text)
+        return error_memory(err, size, "ranks");
+    snprintf(text, size, "%llu %u %s", (unsigned long long)rows->rows, rows->dimension, parameters);
+    enum status status =
+        processes_agree(machine->processes, text, "rows in INPUT, or parameters", err);
+    free(text);
+    return status;
+}
+
+void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine)
+{
+    cluster_config_default(config);
+    config->memory = machine->memory;
+    config->device_memory = machine->device_memory;
+    config->threads = machine->threads;
+    config->stop = machine->stop;
+    config->processes = machine->processes;
+    config->progress = machine->progress.iteration;
+    config->phase = machine->progress.phase;
+    config->progress_context = machine->progress.context;
+}

@@ -1,0 +1,70 @@
+/* machine.h: what a clustering job gets from its caller: devices, limits, progress callbacks. */
+#ifndef CLPIPE_JOBS_MACHINE_H
+#define CLPIPE_JOBS_MACHINE_H
+
+#include "base/stop.h"
+#include "kmeans/cluster.h"
+#include "ocl/ocl.h"
+
+#define CLUSTERING_DEVICES 64
+
+/* The devices to choose from. */
+struct clustering_devices {
+    const struct ocl_devices *devices;
+    const unsigned *chosen; /* indices into devices, best first */
+    unsigned count;
+    struct trace *trace; /* may be NULL */
+};
+
+/* Progress for the user; called on the calling thread. `step` is never NULL. */
+struct clustering_progress {
+    void (*step)(void *context, const char *text); /* a step without progress: "reading rows" */
+    /* Before each value of k, if there are several. */
+    void (*value)(void *context, uint32_t k, uint32_t done, uint32_t count);
+    /* As in struct cluster_config. */
+    void (*iteration)(void *context, uint32_t iteration, double inertia, uint64_t moved,
+                      double pruned, double seconds);
+    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *context;
+};
+
+struct clustering_machine {
+    /* Finds the devices, on the calling thread; not called if the result already exists. The
+     * devices must outlive the run. */
+    enum status (*find_devices)(void *context, struct clustering_devices *found, struct error *err);
+    void *find_devices_context;
+    unsigned threads;
+    uint64_t memory, device_memory; /* bytes; device_memory 0: all of the device's memory */
+    struct stop *stop;
+    struct processes *processes; /* processes that share the job; NULL: only this one */
+    struct clustering_progress progress;
+};
+
+/* Contexts on the devices that share a job, or on that of this process. */
+struct clustering_contexts {
+    struct ocl_context *context[CLUSTERING_DEVICES];
+    uint32_t count;
+    char names[256]; /* joined by " + "; for processes, the first one's and their number */
+};
+
+/* Finds the machine's devices and opens contexts on at most `most` of the first one's type. Skips
+ * those that cannot be opened. Notices name the devices left out. */
+enum status clustering_contexts_open(struct clustering_contexts *out,
+                                     const struct clustering_machine *machine, unsigned most,
+                                     struct error *err);
+/* Closes the open ones; accepts a zeroed struct. */
+void clustering_contexts_close(struct clustering_contexts *contexts);
+
+/* Copies the first process's value to all. Does nothing for a single process. */
+enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
+                                    size_t bytes, struct error *err);
+
+/* Fails unless all processes have opened the same rows with the same parameters. */
+enum status clustering_same_everywhere(const struct clustering_machine *machine,
+                                       const struct matrix_source *rows, const char *parameters,
+                                       struct error *err);
+
+/* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
+void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
+
+#endif

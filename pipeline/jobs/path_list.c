@@ -1,0 +1,245 @@
+/* path_list.c: maps or reads a list, notes where its paths begin, and indexes them by a hash of
+ * their bytes; equality is that of the bytes themselves. */
+#include "jobs/path_list.h"
+#include "base/hash.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "sources/filelist.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK ((size_t)1 << 20)
+
+static const char *list_name(char shown[256], const struct path_list *list)
+{
+    if (strcmp(list->name, "-") == 0)
+        return "the list on standard input";
+    return path_for_message(shown, 256, list->name);
+}
+
+/* --- bytes ----------------------------------------------------------------------------------- */
+
+static enum status read_stream(struct path_list *list, int fd, struct error *err)
+{
+    size_t capacity = 0;
+    char shown[256];
+    for (;;) {
+        if (list->size == capacity) {
+            capacity = capacity ? 2 * capacity : CHUNK;
+            char *grown = realloc(list->bytes, capacity);
+            if (!grown)
+                return error_memory(err, capacity, "a list of paths");
+            list->bytes = grown;
+        }
+        const ssize_t n = read(fd, list->bytes + list->size, capacity - list->size);
+        if (n == 0)
+            return STATUS_OK;
+        if (n < 0 && errno != EINTR)
+            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
+                               list_name(shown, list));
+        list->size += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static enum status read_bytes(struct path_list *list, struct error *err)
+{
+    char shown[256];
+    struct stat st;
+    if (strcmp(list->name, "-") == 0)
+        return read_stream(list, STDIN_FILENO, err);
+    const int fd = open(list->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return error_set(err, STATUS_USAGE, "there is no list of paths %s", list_name(shown, list));
+    if (fd < 0)
+        return error_errno(err, STATUS_FAILED, errno, "open", "cannot read %s",
+                           list_name(shown, list));
+    enum status status = STATUS_OK;
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        status = error_set(err, STATUS_USAGE, "%s is a directory, not a list of paths",
+                           list_name(shown, list));
+    } else if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        /* Private: pages are copied only where a path is rewritten. */
+        void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+        if (bytes != MAP_FAILED) {
+            list->bytes = bytes;
+            list->size = (size_t)st.st_size;
+            list->mapped = true;
+        }
+    }
+    if (status == STATUS_OK && !list->mapped)
+        status = read_stream(list, fd, err);
+    close(fd);
+    return status;
+}
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+static enum status split(struct path_list *list, struct error *err)
+{
+    struct filelist_form form = {.size = 0};
+    char shown[256];
+    uint64_t capacity = 0;
+    size_t end = list->size;
+    filelist_look(&form, list->bytes, list->size);
+    const char separator = form.has_nul ? 0 : '\n';
+    enum status status = filelist_check(&form, list_name(shown, list), err);
+    if (status != STATUS_OK)
+        return status;
+    while (end > 0 &&
+           (list->bytes[end - 1] == separator || filelist_line(&form, list->bytes, end) < end))
+        end--;
+    for (size_t at = filelist_mark(&form); at < end;) {
+        const char *stop = memchr(list->bytes + at, separator, end - at);
+        size_t length = stop ? (size_t)(stop - list->bytes) - at : end - at;
+        const size_t next = at + length + 1;
+        length = filelist_line(&form, list->bytes + at, length);
+        if (length == 0 || length > FILELIST_PATH_MAX)
+            return error_set(err, STATUS_FAILED, "%s is not a list of paths: path %llu %s",
+                             list_name(shown, list), (unsigned long long)list->count + 1,
+                             length == 0 ? "is empty" : "is longer than 1 MiB");
+        if (list->count == UINT32_MAX - 1)
+            return error_set(err, STATUS_FAILED, "%s has more than 4 billion paths",
+                             list_name(shown, list));
+        if (list->count == capacity) {
+            capacity = capacity ? 2 * capacity : 4096;
+            uint64_t *start = realloc(list->start, (size_t)capacity * sizeof *start);
+            if (start)
+                list->start = start;
+            uint32_t *lengths = realloc(list->length, (size_t)capacity * sizeof *lengths);
+            if (lengths)
+                list->length = lengths;
+            if (!start || !lengths)
+                return error_memory(err, (size_t)capacity * 12, "a list of paths");
+        }
+        if (strncmp(list->bytes + at, "./", length < 2 ? length : 2) == 0 ||
+            memmem(list->bytes + at, length, "//", 2))
+            length = filelist_normalize(list->bytes + at, length);
+        list->start[list->count] = at;
+        list->length[list->count++] = (uint32_t)length;
+        at = next;
+    }
+    if (list->count == 0)
+        return error_set(err, STATUS_FAILED, "%s holds no paths", list_name(shown, list));
+    return STATUS_OK;
+}
+
+/* The slot of a path, or the free one where it would go. */
+static size_t find_slot(const struct path_list *list, const char *path, size_t length)
+{
+    struct murmur3 state;
+    uint64_t digest[2];
+    murmur3_init(&state);
+    murmur3_update(&state, path, length);
+    murmur3_final(&state, digest);
+    size_t at = (size_t)digest[0] & (list->slots - 1);
+    for (; list->slot[at] != 0; at = (at + 1) & (list->slots - 1)) {
+        const uint32_t i = list->slot[at] - 1;
+        if (list->length[i] == length && memcmp(list->bytes + list->start[i], path, length) == 0)
+            break;
+    }
+    return at;
+}
+
+static enum status index_paths(struct path_list *list, struct error *err)
+{
+    char shown[256], path[256];
+    list->slots = 1024;
+    while (list->slots < 2 * list->count)
+        list->slots *= 2;
+    list->slot = calloc(list->slots, sizeof *list->slot);
+    if (!list->slot)
+        return error_memory(err, list->slots * sizeof *list->slot, "a list of paths");
+    for (uint64_t i = 0; i < list->count; i++) {
+        const size_t at = find_slot(list, list->bytes + list->start[i], list->length[i]);
+        if (list->slot[at] != 0)
+            return error_set(err, STATUS_FAILED,
+                             "%s names '%s' twice, for rows %u and %llu (rows count from 0): each "
+                             "path may occur once",
+                             list_name(shown, list), path_list_shown(path, sizeof path, list, i),
+                             list->slot[at] - 1, (unsigned long long)i);
+        list->slot[at] = (uint32_t)i + 1;
+    }
+    return STATUS_OK;
+}
+
+enum status path_list_open(struct path_list *out, const char *file, struct error *err)
+{
+    *out = (struct path_list){.name = file};
+    enum status status = read_bytes(out, err);
+    if (status == STATUS_OK)
+        status = split(out, err);
+    if (status == STATUS_OK)
+        status = index_paths(out, err);
+    return status;
+}
+
+enum status path_list_of_memory(struct path_list *out, const char *name, char *bytes, size_t size,
+                                struct error *err)
+{
+    *out = (struct path_list){.name = name, .bytes = bytes, .size = size};
+    const enum status status = split(out, err);
+    return status == STATUS_OK ? index_paths(out, err) : status;
+}
+
+enum status path_list_open_for(struct path_list *out, const char *file, const char *input,
+                               uint64_t rows, bool own_paths, struct error *err)
+{
+    char shown[256], shown_input[256], paths[40], have[40];
+    path_for_message(shown_input, sizeof shown_input, input);
+    if (own_paths)
+        return error_set(err, STATUS_USAGE,
+                         "%s is a clpipe file, which has the paths of its rows: leave out the list",
+                         shown_input);
+    enum status status = path_list_open(out, file, err);
+    if (status == STATUS_OK && out->count != rows)
+        status = error_set(err, STATUS_FAILED, "%s has %s, but %s has %s: row i needs path i",
+                           list_name(shown, out),
+                           format_number_of(paths, sizeof paths, out->count, "path"), shown_input,
+                           format_number_of(have, sizeof have, rows, "row"));
+    return status;
+}
+
+const char *path_list_path(const void *list, uint64_t i, size_t *length)
+{
+    return path_list_at(list, i, length);
+}
+
+void path_list_close(struct path_list *list)
+{
+    if (list->mapped)
+        munmap(list->bytes, list->size);
+    else
+        free(list->bytes);
+    free(list->start);
+    free(list->length);
+    free(list->slot);
+    *list = (struct path_list){0};
+}
+
+const char *path_list_at(const struct path_list *list, uint64_t i, size_t *length)
+{
+    *length = list->length[i];
+    return list->bytes + list->start[i];
+}
+
+uint64_t path_list_find(const struct path_list *list, const char *path, size_t length)
+{
+    const uint32_t found = list->slot[find_slot(list, path, length)];
+    return found ? found - 1 : PATH_LIST_NONE;
+}
+
+char *path_list_shown(char *out, size_t size, const struct path_list *list, uint64_t i)
+{
+    size_t length;
+    const char *path = path_list_at(list, i, &length);
+    char *copy = strndup(path, length);
+    path_for_message(out, size, copy ? copy : "?");
+    free(copy);
+    return out;
+}

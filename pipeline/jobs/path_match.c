@@ -1,0 +1,255 @@
+/* path_match.c: looks each image up in the list under all names that it has. */
+#include "jobs/path_match.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "base/source_name.h"
+#include "sources/filelist.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAMED 3
+/* As given, absolute in the working directory, absolute without symbolic links, absolute where it was given. */
+#define PREFIXES 4
+
+/* The beginnings that the paths of one source may have. */
+struct prefixes {
+    char *text[PREFIXES]; /* or NULL */
+    bool whole;           /* the source is a file: the prefix is its path */
+};
+
+struct finder {
+    const struct path_list *list;
+    struct result *result;
+    struct prefixes *sources;
+    char *working; /* the working directory */
+    char *buffer;
+    size_t size;
+};
+
+/* A few names for a message. */
+struct names {
+    uint64_t count;
+    char *text;
+    size_t size;
+};
+
+static void note(struct names *names, const char *shown)
+{
+    const size_t used = strlen(names->text);
+    if (names->count < NAMED)
+        snprintf(names->text + used, names->size - used, "%s%s", names->count ? ", " : "", shown);
+    else if (names->count == NAMED)
+        snprintf(names->text + used, names->size - used, ", ...");
+    names->count++;
+}
+
+/* --- the names of an image ------------------------------------------------------------------- */
+
+static char *join(const char *directory, const char *name)
+{
+    const size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) {
+        snprintf(path, size, "%s/%s", directory, name);
+        path[filelist_normalize(path, strlen(path))] = 0;
+    }
+    return path;
+}
+
+/* Cuts slashes off the end; "/" becomes "". */
+static void trim(char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    while (length > 0 && path[length - 1] == '/')
+        path[--length] = 0;
+}
+
+static enum status open_source(struct prefixes *out, const struct finder *finder, unsigned number,
+                               struct error *err)
+{
+    const struct result *result = finder->result;
+    const char *source = result_source_name(result, number),
+               *directory = result_source_directory(result, number);
+    const bool list = source_is_list(source);
+    struct stat st;
+    if (directory[0] &&
+        !(out->text[3] = source_path(list ? "." : result_source(result, number), directory)))
+        return error_memory(err, PATH_MAX, "a file name");
+    if (list) {
+        /* Paths of a list are as they are, or relative to a directory. */
+        out->text[1] = strdup(finder->working);
+        out->text[2] = realpath(".", NULL);
+        return out->text[1] ? STATUS_OK : error_memory(err, PATH_MAX, "a file name");
+    }
+    out->text[0] = strdup(source);
+    out->text[1] = source[0] == '/' ? strdup(source) : join(finder->working, source);
+    out->text[2] = realpath(source, NULL);
+    if (!out->text[0] || !out->text[1])
+        return error_memory(err, PATH_MAX, "a file name");
+    out->text[0][filelist_normalize(out->text[0], strlen(out->text[0]))] = 0;
+    for (int i = 0; i < PREFIXES; i++)
+        trim(out->text[i]);
+    /* "." stands for nothing: the path alone is looked for anyway. */
+    if (strcmp(out->text[0], ".") == 0)
+        out->text[0][0] = 0;
+    out->whole = stat(source, &st) == 0 && !S_ISDIR(st.st_mode);
+    return STATUS_OK;
+}
+
+static enum status open_sources(struct finder *finder, struct error *err)
+{
+    const unsigned count = result_source_count(finder->result);
+    finder->working = getcwd(NULL, 0);
+    finder->sources = calloc(count ? count : 1, sizeof *finder->sources);
+    if (!finder->working || !finder->sources)
+        return error_memory(err, count * sizeof *finder->sources, "sources");
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status = open_source(&finder->sources[i], finder, i, err);
+    return status;
+}
+
+static void close_sources(struct finder *finder)
+{
+    for (unsigned i = 0; finder->sources && i < result_source_count(finder->result); i++)
+        for (int p = 0; p < PREFIXES; p++)
+            free(finder->sources[i].text[p]);
+    free(finder->sources);
+    free(finder->working);
+    free(finder->buffer);
+}
+
+/* Prefix and path in the buffer. */
+static enum status compose(size_t *length, struct finder *finder, const char *prefix,
+                           const char *path, bool whole, struct error *err)
+{
+    const size_t size = strlen(prefix) + strlen(path) + 2;
+    if (size > finder->size) {
+        char *grown = realloc(finder->buffer, 2 * size);
+        if (!grown)
+            return error_memory(err, 2 * size, "a file name");
+        finder->buffer = grown;
+        finder->size = 2 * size;
+    }
+    snprintf(finder->buffer, finder->size, "%s%s%s", prefix, whole ? "" : "/", whole ? "" : path);
+    *length = strlen(finder->buffer);
+    return STATUS_OK;
+}
+
+/* --- matching -------------------------------------------------------------------------------- */
+
+/* The row of an image; *several: more than one path is its name. */
+static enum status find_image(uint64_t *row, bool *several, struct finder *finder,
+                              const struct result_image *image, struct error *err)
+{
+    const struct prefixes *source = &finder->sources[image->source];
+    uint64_t found[PREFIXES + 2];
+    unsigned count = 0;
+    found[count++] = path_list_find(finder->list, image->path_raw, strlen(image->path_raw));
+    /* A table of ours has \xHH for bytes that are not UTF-8. */
+    if (image->path != image->path_raw)
+        found[count++] = path_list_find(finder->list, image->path, strlen(image->path));
+    for (int i = 0; i < PREFIXES; i++) {
+        size_t length = 0;
+        if (!source->text[i] || (i > 0 && image->path_raw[0] == '/'))
+            continue;
+        enum status status =
+            compose(&length, finder, source->text[i], image->path_raw, source->whole, err);
+        if (status != STATUS_OK)
+            return status;
+        found[count++] = path_list_find(finder->list, finder->buffer, length);
+    }
+    *row = PATH_LIST_NONE;
+    *several = false;
+    for (unsigned i = 0; i < count; i++) {
+        *several = *several || (*row != PATH_LIST_NONE && found[i] != PATH_LIST_NONE &&
+                                found[i] != *row);
+        if (found[i] != PATH_LIST_NONE)
+            *row = found[i];
+    }
+    return STATUS_OK;
+}
+
+/* Names in *unused the paths whose bit is not set. */
+static void count_unused(struct path_match *out, const struct path_list *list, const uint8_t *used)
+{
+    struct names names = {0, out->first_unused, sizeof out->first_unused};
+    char shown[96];
+    for (uint64_t i = 0; i < list->count; i++)
+        if (!(used[i / 8] >> i % 8 & 1))
+            note(&names, names.count < NAMED ? path_list_shown(shown, sizeof shown, list, i) : "");
+    out->unused = names.count;
+}
+
+static enum status match_images(struct path_match *out, struct finder *finder, uint8_t *used,
+                                struct error *err)
+{
+    const uint64_t images = result_images(finder->result);
+    char ambiguous_text[320] = "", shown[96], list[256], number[40];
+    struct names ambiguous = {0, ambiguous_text, sizeof ambiguous_text};
+    struct names missing = {0, out->first_missing, sizeof out->first_missing};
+    for (uint64_t i = 0; i < images; i++) {
+        struct result_image image;
+        bool several;
+        if (result_image_at(finder->result, i, &image, err))
+            return STATUS_FAILED;
+        enum status status = find_image(&out->row[i], &several, finder, &image, err);
+        if (status != STATUS_OK)
+            return status;
+        const uint64_t row = out->row[i];
+        if (row == PATH_LIST_NONE) {
+            note(&missing, path_for_message(shown, sizeof shown, image.path_raw));
+            continue;
+        }
+        if (several || (used[row / 8] >> row % 8 & 1))
+            note(&ambiguous, path_for_message(shown, sizeof shown, image.path_raw));
+        used[row / 8] = (uint8_t)(used[row / 8] | 1u << row % 8);
+    }
+    path_for_message(list, sizeof list, finder->list->name);
+    if (ambiguous.count > 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s in %s %s ambiguous (%s): give paths with their source in front, or "
+                         "absolute ones",
+                         format_number_of(number, sizeof number, ambiguous.count, "path"), list,
+                         ambiguous.count == 1 ? "is" : "are", ambiguous_text);
+    out->missing = missing.count;
+    count_unused(out, finder->list, used);
+    if (missing.count == images) {
+        struct result_image image;
+        char first[96] = "";
+        if (images > 0 && result_image_at(finder->result, 0, &image, err) == STATUS_OK)
+            path_for_message(first, sizeof first, image.path_raw);
+        return error_set(err, STATUS_FAILED,
+                         "no path in %s is that of an image: its first is '%s', the first image is "
+                         "'%s'; relative paths are relative to the source of the images",
+                         list, path_list_shown(shown, sizeof shown, finder->list, 0), first);
+    }
+    return STATUS_OK;
+}
+
+enum status path_match_make(struct path_match *out, const struct path_list *list,
+                            struct result *result, struct error *err)
+{
+    const uint64_t images = result_images(result);
+    struct finder finder = {.list = list, .result = result};
+    *out = (struct path_match){.row = malloc((size_t)images * sizeof *out->row + 1)};
+    uint8_t *used = calloc(list->count / 8 + 1, 1);
+    enum status status = out->row && used
+                             ? open_sources(&finder, err)
+                             : error_memory(err, (size_t)images * sizeof *out->row, "rows by path");
+    if (status == STATUS_OK)
+        status = match_images(out, &finder, used, err);
+    close_sources(&finder);
+    free(used);
+    return status;
+}
+
+void path_match_clear(struct path_match *match)
+{
+    free(match->row);
+    *match = (struct path_match){0};
+}

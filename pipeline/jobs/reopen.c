@@ -1,0 +1,464 @@
+/* reopen.c: opens blobs for rows.
+ *
+ *   rows, ascending ──> paths ──┬─ a file ─────────────────┬─> opened by the thread that uses it
+ *                               └─ a member: its archive   ├─ a range
+ *                                  is listed once          └─ compressed: opened here, in order
+ *
+ * Rows are in the order of the walk, so those of an archive are consecutive and in its order. The
+ * offsets of members are kept; archives are opened again by each call, since compressed ones are
+ * read from the start. */
+#include "jobs/reopen.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/process.h"
+#include "base/source_name.h"
+#include "result/locate.h"
+#include "sources/archives.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define BATCH_A_THREAD 32u /* pictures */
+
+/* A value of `where` besides the positions of members; 0: unknown. */
+#define WHERE_FILE 1u
+#define WHERE_LOST 2u
+
+struct task {
+    struct reopened reopened;
+    char *path;
+    uint64_t bytes, where;
+    int64_t mtime_ns;
+    bool streamed;    /* its source was a stream */
+    struct blob blob; /* of a member opened in order */
+};
+
+struct reopen {
+    struct reopen_config config;
+    struct locator locator;
+    uint64_t *where;         /* per row, if there is an archive: refers to archives in `known` */
+    struct archives *known;  /* archives that were listed */
+    struct pathglob *globs;  /* matches everything */
+    struct archives *opened; /* archives opened by this call */
+    uint64_t opened_of, opened_as; /* the last archive's number in `known` and in `opened` */
+    struct task *task;
+    unsigned tasks, room;
+    const struct reopen_use *use;
+    uint64_t lost; /* number of archives */
+    char lost_path[256], lost_why[200];
+    atomic_bool streamed; /* some pictures of a stream that are no files here */
+    atomic_int shortage;  /* errno of a lack of resources when opening a picture; 0: none */
+};
+
+/* --- positions of archive members ------------------------------------------------------------- */
+
+struct named {
+    uint64_t digest[2], row, bytes;
+};
+
+/* The rows of an archive, and the entries of its listing. */
+struct finding {
+    struct source_listing listing; /* must be first: `add` receives a pointer to it */
+    struct reopen *reopen;
+    struct named *named; /* by digest */
+    uint64_t count, room, found;
+    size_t prefix; /* length of the directory part of a member's path */
+    struct failure failure;
+};
+
+static void digest_name(uint64_t digest[2], const char *name, size_t length)
+{
+    struct murmur3 state;
+    murmur3_init(&state);
+    murmur3_update(&state, name, length);
+    murmur3_final(&state, digest);
+}
+
+static int by_digest(const void *x, const void *y)
+{
+    return memcmp(x, y, sizeof(uint64_t[2]));
+}
+
+static void ignore_found(struct source_listing *listing)
+{
+    (void)listing;
+}
+
+static bool promises_nothing(const char *path)
+{
+    (void)path;
+    return false;
+}
+
+static enum status take_member(struct source_listing *listing, const char *path, size_t length,
+                               const struct entry *entry, struct error *err)
+{
+    struct finding *finding = (struct finding *)listing;
+    struct named key;
+    (void)err;
+    if (entry->failure.reason != REASON_NONE) {
+        if (!archives_member(entry->where)) /* the archive itself */
+            finding->failure = entry->failure;
+        return STATUS_OK;
+    }
+    digest_name(key.digest, path + finding->prefix, length - finding->prefix);
+    const struct named *named =
+        bsearch(&key, finding->named, finding->count, sizeof key, by_digest);
+    if (named && named->bytes == entry->bytes) {
+        finding->reopen->where[named->row] = entry->where;
+        finding->found++;
+    }
+    return STATUS_OK;
+}
+
+static enum status add_name(struct finding *finding, uint64_t row, uint64_t bytes, const char *name,
+                            struct error *err)
+{
+    if (finding->count == finding->room) {
+        const uint64_t room = finding->room ? 2 * finding->room : 256;
+        struct named *grown = realloc(finding->named, room * sizeof *grown);
+        if (!grown)
+            return error_memory(err, room * sizeof *grown, "the names in an archive");
+        finding->named = grown;
+        finding->room = room;
+    }
+    struct named *named = &finding->named[finding->count++];
+    named->row = row;
+    named->bytes = bytes;
+    digest_name(named->digest, name, strlen(name));
+    return STATUS_OK;
+}
+
+/* Collects the rows around `row` whose paths begin with the same archive. */
+static enum status gather_names(struct finding *finding, uint64_t row, const char *archive,
+                                size_t length, uint16_t source, struct error *err)
+{
+    struct result *result = finding->reopen->config.result;
+    const uint64_t rows = result_images(result);
+    struct result_image image;
+    for (int step = -1; step <= 1; step += 2) {
+        for (uint64_t at = step < 0 ? row : row + 1; at < rows; at += (uint64_t)(int64_t)step) {
+            enum status status = result_image_at(result, at, &image, err);
+            if (status != STATUS_OK)
+                return status;
+            if (image.source != source || strncmp(image.path_raw, archive, length) != 0)
+                break;
+            if ((status = add_name(finding, at, image.bytes, image.path_raw + length, err)))
+                return status;
+        }
+    }
+    qsort(finding->named, finding->count, sizeof *finding->named, by_digest);
+    return STATUS_OK;
+}
+
+static void note_lost(struct reopen *reopen, const char *path, const char *why)
+{
+    if (reopen->lost++ > 0)
+        return;
+    path_for_message(reopen->lost_path, sizeof reopen->lost_path, path);
+    snprintf(reopen->lost_why, sizeof reopen->lost_why, "%s", why);
+}
+
+static enum status list_archive(struct finding *finding, const struct archive_file *file,
+                                struct error *err)
+{
+    static const struct walk_options options = {.archives = true, .hidden = true};
+    struct reopen *reopen = finding->reopen;
+    enum status status = STATUS_OK;
+    if (!reopen->globs)
+        status = pathglob_open(&reopen->globs, NULL, 0, NULL, 0, err);
+    if (status == STATUS_OK && !reopen->known)
+        status = archives_open(&reopen->known, err);
+    if (status != STATUS_OK)
+        return status;
+    finding->listing = (struct source_listing){.options = &options,
+                                               .globs = reopen->globs,
+                                               .promises_image = promises_nothing,
+                                               .stop = reopen->config.stop,
+                                               .found = ignore_found,
+                                               .add = take_member};
+    finding->prefix = file->length + 1;
+    return archives_list(reopen->known, &finding->listing, file, err);
+}
+
+/* Sets `where` for all rows of the archive with which `path`, the path of a row, begins. The
+ * member's name begins at `path` + `name`, the row's at `path` + `prefix`. */
+static enum status find_members(struct reopen *reopen, uint64_t row,
+                                const struct result_image *image, const char *path, size_t name,
+                                size_t prefix, struct error *err)
+{
+    struct finding finding = {.reopen = reopen};
+    const int64_t mtime_ns = image->mtime_ns;
+    struct stat st;
+    enum status status = STATUS_FAILED;
+    char *archive = strndup(path, name - 1), *begins = strndup(image->path_raw, prefix);
+    if (!archive || !begins) {
+        error_memory(err, name + prefix, "a file name");
+        goto out;
+    }
+    if ((status = gather_names(&finding, row, begins, prefix, image->source, err)))
+        goto out;
+    const int code = path_stat_at(AT_FDCWD, archive, &st, 0) == 0 ? 0 : errno;
+    const bool directory = !code && S_ISDIR(st.st_mode);
+    for (uint64_t i = 0; i < finding.count; i++)
+        reopen->where[finding.named[i].row] = directory ? WHERE_FILE : WHERE_LOST;
+    if (directory)
+        goto out;
+    if (code) {
+        note_lost(reopen, archive,
+                  code == ENOENT || code == ENOTDIR ? "it no longer exists" : strerror(code));
+        goto out;
+    }
+    if (!S_ISREG(st.st_mode) || clock_file_time(&st.st_mtim) != mtime_ns) {
+        note_lost(reopen, archive, "it has changed since it was read");
+        goto out;
+    }
+    const struct archive_file file = {.directory = AT_FDCWD,
+                                      .name = archive,
+                                      .path = archive,
+                                      .length = name - 1,
+                                      .bytes = (uint64_t)st.st_size,
+                                      .mtime_ns = mtime_ns};
+    status = list_archive(&finding, &file, err);
+    if (status == STATUS_OK && finding.found < finding.count)
+        note_lost(reopen, archive,
+                  finding.failure.reason != REASON_NONE ? finding.failure.message
+                                                        : "it has changed since it was read");
+out:
+    free(finding.named);
+    free(archive);
+    free(begins);
+    return status;
+}
+
+/* --- tasks -------------------------------------------------------------------------------------
+ */
+
+/* The position of a member in the archives opened by this call. */
+static enum status place_member(struct task *task, struct reopen *reopen, size_t archive_length,
+                                struct error *err)
+{
+    const uint64_t where = task->where;
+    if (!reopen->opened) {
+        enum status status = archives_open(&reopen->opened, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (archives_of(where) != reopen->opened_of) {
+        struct archive_file file;
+        archives_about(&file, reopen->known, where);
+        char *name = strndup(task->path, archive_length);
+        if (!name)
+            return error_memory(err, archive_length, "a file name");
+        file.directory = AT_FDCWD;
+        file.name = file.path = name;
+        enum status status = archives_register(&reopen->opened_as, reopen->opened, &file, err);
+        free(name);
+        if (status != STATUS_OK)
+            return status;
+        reopen->opened_of = archives_of(where);
+    }
+    task->where = archives_where(reopen->opened, reopen->opened_as, archives_place(where),
+                                 where & SOURCE_WHERE_IN_ORDER);
+    return STATUS_OK;
+}
+
+static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index, struct error *err)
+{
+    struct result *result = reopen->config.result;
+    struct result_image image;
+    const char *path;
+    enum status status = result_image_at(result, row, &image, err);
+    if (status == STATUS_OK)
+        status = locate_image(&reopen->locator, &path, result, image.source, image.path_raw, err);
+    if (status != STATUS_OK)
+        return status;
+    /* Rows of other data have only a path: the file is accepted as it is. */
+    const size_t prefix = image.bytes > 0 ? archive_prefix(image.path_raw) : 0;
+    const size_t name = strlen(path) - strlen(image.path_raw) + prefix;
+    struct task task = {.path = strdup(path),
+                        .bytes = image.bytes,
+                        .mtime_ns = image.mtime_ns,
+                        .streamed = source_is_stream(result_source(result, image.source)),
+                        .where = WHERE_FILE,
+                        .blob = BLOB_NOTHING};
+    if (!task.path)
+        return error_memory(err, strlen(path) + 1, "a file name");
+    task.reopened = (struct reopened){
+        .index = index, .path = task.path, .width = image.width, .height = image.height};
+    if (prefix > 0 && !reopen->where) {
+        reopen->where = calloc(result_images(result), sizeof *reopen->where);
+        if (!reopen->where)
+            status = error_memory(err, result_images(result) * sizeof *reopen->where, "rows");
+    }
+    if (prefix > 0 && status == STATUS_OK && !reopen->where[row])
+        status = find_members(reopen, row, &image, task.path, name, prefix, err);
+    if (prefix > 0 && status == STATUS_OK)
+        task.where = reopen->where[row];
+    if (status == STATUS_OK && archives_member(task.where))
+        status = place_member(&task, reopen, name - 1, err);
+    if (status != STATUS_OK || task.where == WHERE_LOST)
+        free(task.path);
+    else
+        reopen->task[reopen->tasks++] = task;
+    return status;
+}
+
+static enum reason open_file(struct blob *out, const struct task *task, struct failure *failure)
+{
+    struct stat st;
+    int64_t since = 0;
+    int fd;
+    do
+        fd = path_open_at(AT_FDCWD, task->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && process_wait_for(&since, errno, "what decoding needs"));
+    if (fd < 0)
+        return failure_errno(failure, REASON_VANISHED, errno, "cannot open");
+    *out = blob_of_file(fd, task->bytes, task->mtime_ns);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return failure_set(failure, REASON_CHANGED, "no file");
+    if (task->bytes == 0)
+        *out = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
+    return REASON_NONE;
+}
+
+static enum reason open_member(struct blob *out, struct archives *archives, const struct task *task,
+                               struct failure *failure)
+{
+    const struct source_member member = {task->path, task->where, task->bytes, task->mtime_ns};
+    return archives_open_member(out, archives, &member, failure);
+}
+
+static void use_task(void *context, uint64_t i)
+{
+    struct reopen *reopen = context;
+    struct task *task = &reopen->task[i];
+    struct failure failure = {.reason = REASON_NONE};
+    if (reopen->config.stop && stop_requested(reopen->config.stop) != STOP_NONE)
+        return;
+    if (!archives_member(task->where))
+        open_file(&task->blob, task, &failure);
+    else if (!(task->where & SOURCE_WHERE_IN_ORDER))
+        open_member(&task->blob, reopen->opened, task, &failure);
+    if (failure.reason != REASON_NONE && task->streamed)
+        atomic_store(&reopen->streamed, true);
+    if (process_is_short(failure.error_number))
+        atomic_store(&reopen->shortage, failure.error_number);
+    if (failure.reason == REASON_NONE && blob_is_open(&task->blob)) {
+        task->reopened.blob = &task->blob;
+        reopen->use->picture(reopen->use->context, &task->reopened);
+    }
+    blob_close(&task->blob);
+}
+
+static enum status run_tasks(struct reopen *reopen, uint64_t done, struct error *err)
+{
+    const struct reopen_use *use = reopen->use;
+    workers_run(reopen->config.workers, use_task, reopen, reopen->tasks);
+    for (unsigned i = 0; i < reopen->tasks; i++)
+        free(reopen->task[i].path);
+    reopen->tasks = 0;
+    if (reopen->shortage)
+        return error_errno(err, STATUS_FAILED, reopen->shortage, "open",
+                           "cannot open pictures again%s", process_limits());
+    enum status status = stop_check(reopen->config.stop, "pictures were decoded again", err);
+    return status == STATUS_OK && use->progress ? use->progress(use->context, done, err) : status;
+}
+
+/* --- rows --------------------------------------------------------------------------------------
+ */
+
+static int by_row(const void *x, const void *y, void *context)
+{
+    const uint64_t *rows = context, *i = x, *j = y;
+    if (rows[*i] != rows[*j])
+        return rows[*i] < rows[*j] ? -1 : 1;
+    return *i < *j ? -1 : *i > *j;
+}
+
+enum status reopen_rows(struct reopen *reopen, const uint64_t *rows, uint64_t count,
+                        const struct reopen_use *use, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint64_t held = 0;
+    uint64_t *order = malloc((count + 1) * sizeof *order);
+    if (!order)
+        return error_memory(err, count * sizeof *order, "rows");
+    for (uint64_t i = 0; i < count; i++)
+        order[i] = i;
+    qsort_r(order, count, sizeof *order, by_row, (void *)rows);
+    reopen->use = use;
+    for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
+        const unsigned before = reopen->tasks;
+        struct failure failure = {.reason = REASON_NONE};
+        status = add_task(reopen, rows[order[i]], order[i], err);
+        if (reopen->tasks > before && reopen->task[before].where & SOURCE_WHERE_IN_ORDER) {
+            struct task *task = &reopen->task[before];
+            if (open_member(&task->blob, reopen->opened, task, &failure) == REASON_NONE)
+                held += task->blob.bytes;
+            else
+                blob_close(&task->blob);
+        }
+        if (status == STATUS_OK &&
+            (reopen->tasks == reopen->room || held >= reopen->config.memory || i + 1 == count)) {
+            status = run_tasks(reopen, i + 1, err);
+            held = 0;
+        }
+    }
+    for (unsigned i = 0; i < reopen->tasks; i++) {
+        blob_close(&reopen->task[i].blob);
+        free(reopen->task[i].path);
+    }
+    reopen->tasks = 0;
+    archives_close(&reopen->opened);
+    reopen->opened_of = 0;
+    free(order);
+    return status;
+}
+
+enum status reopen_open(struct reopen **out, const struct reopen_config *config, struct error *err)
+{
+    struct reopen *reopen = *out = calloc(1, sizeof *reopen);
+    if (!reopen)
+        return error_memory(err, sizeof *reopen, "pictures");
+    reopen->config = *config;
+    reopen->room = BATCH_A_THREAD * workers_count(config->workers);
+    reopen->task = calloc(reopen->room, sizeof *reopen->task);
+    if (reopen->task)
+        return STATUS_OK;
+    reopen_close(out);
+    return error_memory(err, sizeof(struct task) * BATCH_A_THREAD, "pictures");
+}
+
+void reopen_close(struct reopen **out)
+{
+    struct reopen *reopen = out ? *out : NULL;
+    if (!reopen)
+        return;
+    if (reopen->lost == 1)
+        log_message(LOG_NOTICE, "notice: pictures in %s cannot be read again: %s",
+                    reopen->lost_path, reopen->lost_why);
+    else if (reopen->lost > 1)
+        log_message(LOG_NOTICE,
+                    "notice: pictures in %llu archives cannot be read again, such as %s: %s",
+                    (unsigned long long)reopen->lost, reopen->lost_path, reopen->lost_why);
+    if (reopen->streamed)
+        log_message(LOG_NOTICE,
+                    "notice: pictures that came by tar:- are no files here: unpack the tar to a "
+                    "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
+    archives_close(&reopen->known);
+    pathglob_close(&reopen->globs);
+    locator_clear(&reopen->locator);
+    free(reopen->where);
+    free(reopen->task);
+    free(reopen);
+    *out = NULL;
+}

@@ -1,0 +1,59 @@
+/* selection.h: input, state and result of a choice of images. */
+#ifndef CLPIPE_JOBS_SELECTION_H
+#define CLPIPE_JOBS_SELECTION_H
+
+#include "jobs/machine.h"
+#include "result/selections.h"
+
+/* Streams of canonical_random: for rows, and for the clusters of level 1, 2... */
+#define SELECT_ROW_STREAM   0x53454c00u
+#define SELECT_LEVEL_STREAM 0x53454c01u
+
+enum select_preference { SELECT_BY_CENTRE, SELECT_BY_PICTURE };
+
+struct select_config {
+    const char *file, *name; /* name of the selection */
+    unsigned method;         /* row of select_methods */
+    const char *clusters;    /* NULL: the only clustering */
+    const char *feature;     /* for methods and limits that compare rows; NULL: the clustering's, or
+                              * the only one */
+    int metric;              /* for `diverse`: enum cluster_metric; -1: the default */
+    uint64_t count;          /* images; 0: as many as possible */
+    uint64_t per_cluster;    /* maximum per cluster; 0: any number */
+    double alike;            /* cosine from which two images of a cluster are alike; NAN: never */
+    enum select_preference preference; /* which of these is kept */
+    const char *within;      /* a list of paths to choose from, or NULL */
+    uint32_t without;        /* not from images with one of these flags (result/flags.h) */
+    uint64_t seed;
+    struct clustering_machine machine;
+};
+
+/* A row that may be chosen. */
+struct candidate {
+    uint64_t row, rank;
+    double key;     /* the method's order: smaller first */
+    int32_t node;   /* its cluster, at the last level considered */
+    int32_t parent; /* the parent of that cluster */
+};
+
+struct selection {
+    const struct select_config *config;
+    struct result *result;
+    const struct result_clusters *clusters; /* NULL: not used */
+    int32_t *labels;                        /* of all rows, if `clusters` */
+    float *distances;
+    struct candidate *candidate; /* the chosen ones first, in order */
+    uint64_t candidates;         /* rows that could be chosen */
+    uint64_t flagged;            /* that `without` has taken from them */
+    uint64_t chosen;
+    /* Left out because they are like a kept one of their cluster; by row. */
+    int64_t *omitted, *kept;
+    float *cosine;
+    uint64_t omitted_count;
+    bool hidden_known; /* from stored neighbours: */
+    uint64_t hidden;   /* candidates with an equally alike, kept neighbour in another cluster */
+    double radius;     /* for `diverse`: no candidate is farther from a chosen one; else NAN */
+    bool stored;       /* the file has it already */
+};
+
+#endif

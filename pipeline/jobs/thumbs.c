@@ -1,0 +1,232 @@
+/* thumbs.c: collects the thumbnails of a result in a temporary file.
+ *
+ *   result ── rows with a thumbnail ───────────────────────────> spool
+ *          └─ the others ──> workers decode pictures again ──────┘
+ *
+ * Only the calling thread uses the result. */
+#include "jobs/thumbs.h"
+
+#include "base/clock.h"
+#include "base/minmax.h"
+#include "base/output.h"
+#include "base/unnamed_file.h"
+#include "decode/thumbnail.h"
+#include "jobs/decode_again.h"
+#include "jobs/thumbs_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRESS_NS 100000000ll
+
+struct making {
+    struct thumbs *thumbs;
+    const uint64_t *rows; /* rows to decode */
+    uint64_t total;
+    int64_t shown;
+    pthread_mutex_t lock; /* guards the spool and the following */
+    enum status status;
+    struct error err;
+};
+
+/* --- the spool ------------------------------------------------------------------------------- */
+
+static enum status open_spool(struct thumbs *thumbs, struct error *err)
+{
+    const char *directory = thumbs->config.directory;
+    thumbs->spool = unnamed_file(directory);
+    if (thumbs->spool < 0)
+        return error_errno(err, STATUS_FAILED, errno, "open",
+                           "cannot create a temporary file for thumbnails in %s", directory);
+    return STATUS_OK;
+}
+
+static enum status put(struct thumbs *thumbs, uint64_t row, const uint8_t *jpeg, uint32_t length,
+                       struct error *err)
+{
+    if (write_all(thumbs->spool, jpeg, length, "the temporary file of thumbnails", err))
+        return STATUS_FAILED;
+    thumbs->at[row] = thumbs->used;
+    thumbs->length[row] = length;
+    thumbs->used += length;
+    return STATUS_OK;
+}
+
+/* --- all rows -------------------------------------------------------------------------------- */
+
+/* If a picture fails, the row has no thumbnail. */
+static bool make_one(void *context, uint64_t index, struct decode *decode,
+                     const struct image_info *info)
+{
+    struct making *making = context;
+    struct thumbnail_maker *maker = thumbnail_maker_new(making->thumbs->size);
+    uint32_t length = 0;
+    const bool good = thumbnail_decode(maker, decode, info, making->thumbs->config.stop);
+    uint8_t *jpeg = good ? thumbnail_finish(maker, &length) : NULL;
+    if (jpeg) {
+        pthread_mutex_lock(&making->lock);
+        if (making->status == STATUS_OK)
+            making->status = put(making->thumbs, making->rows[index], jpeg, length, &making->err);
+        pthread_mutex_unlock(&making->lock);
+    }
+    free(jpeg);
+    thumbnail_maker_free(maker);
+    return good;
+}
+
+static enum status show(void *context, uint64_t done, struct error *err)
+{
+    struct making *making = context;
+    const struct thumbs_config *config = &making->thumbs->config;
+    const int64_t now = clock_now();
+    if (making->status != STATUS_OK) {
+        *err = making->err;
+        return making->status;
+    }
+    if (!config->progress || (done < making->total && now - making->shown < PROGRESS_NS))
+        return STATUS_OK;
+    making->shown = now;
+    config->progress(config->progress_context, done, making->total);
+    return STATUS_OK;
+}
+
+static enum status make_missing(struct thumbs *thumbs, uint64_t missing, struct error *err)
+{
+    struct making making = {.thumbs = thumbs, .total = missing, .err = ERROR_INIT};
+    const struct reopen_config config = {.result = thumbs->config.result,
+                                         .workers = thumbs->workers,
+                                         .memory = thumbs->config.memory,
+                                         .stop = thumbs->config.stop};
+    const struct decode_again_use use = {
+        .side = thumbs->size, .picture = make_one, .progress = show, .context = &making};
+    struct decode_again *again = NULL;
+    uint64_t *rows = malloc(missing * sizeof *rows), count = 0;
+    if (!rows)
+        return error_memory(err, missing * sizeof *rows, "thumbnails");
+    for (uint64_t row = 0; row < thumbs->rows; row++)
+        if (thumbs->length[row] == 0)
+            rows[count++] = row;
+    making.rows = rows;
+    pthread_mutex_init(&making.lock, NULL);
+    enum status status = decode_again_open(&again, &config, err);
+    if (status == STATUS_OK)
+        status = decode_again_rows(again, rows, count, &use, err);
+    decode_again_close(&again);
+    pthread_mutex_destroy(&making.lock);
+    free(rows);
+    return status;
+}
+
+/* Copies the thumbnails stored in the file. */
+static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct error *err)
+{
+    struct result *result = thumbs->config.result;
+    for (uint64_t row = 0; row < thumbs->rows; row++) {
+        const uint8_t *jpeg = NULL;
+        uint64_t length = 0;
+        enum status status = result_thumbnail_read(result, row, &jpeg, &length, err);
+        if (status == STATUS_OK && length > 0)
+            status = put(thumbs, row, jpeg, (uint32_t)length, err);
+        if (status == STATUS_OK && row % 1024 == 0)
+            status = stop_check(thumbs->config.stop, "thumbnails were read", err);
+        if (status != STATUS_OK)
+            return status;
+        *missing += length == 0;
+    }
+    return STATUS_OK;
+}
+
+enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err)
+{
+    const uint64_t rows = result_images(config->result);
+    const uint32_t stored = result_thumbnail_size(config->result);
+    uint64_t missing = 0;
+    enum status status = STATUS_FAILED;
+    struct thumbs *thumbs = *out = calloc(1, sizeof *thumbs);
+    if (!thumbs)
+        return error_memory(err, sizeof *thumbs, "thumbnails");
+    thumbs->config = *config;
+    thumbs->rows = rows;
+    thumbs->spool = -1;
+    thumbs->size = stored         ? min_u32(stored, THUMBNAIL_MOST)
+                   : config->size ? config->size
+                                  : thumbnail_suitable_size(rows);
+    thumbs->at = calloc(rows + 1, sizeof *thumbs->at);
+    thumbs->length = calloc(rows + 1, sizeof *thumbs->length);
+    if (!thumbs->at || !thumbs->length)
+        status = error_memory(err, (rows + 1) * 12, "thumbnails");
+    else
+        status = workers_open(&thumbs->workers, config->threads, err);
+    if (status == STATUS_OK)
+        status = open_spool(thumbs, err);
+    if (status == STATUS_OK)
+        status = copy_stored(thumbs, &missing, err);
+    if (status == STATUS_OK && missing > 0)
+        status = make_missing(thumbs, missing, err);
+    for (uint64_t row = 0; row < rows && status == STATUS_OK; row++)
+        thumbs->missing += thumbs->length[row] == 0;
+    if (status != STATUS_OK)
+        thumbs_close(out);
+    return status;
+}
+
+void thumbs_close(struct thumbs **out)
+{
+    struct thumbs *thumbs = out ? *out : NULL;
+    if (!thumbs)
+        return;
+    workers_close(&thumbs->workers);
+    if (thumbs->spool >= 0)
+        close(thumbs->spool);
+    free(thumbs->at);
+    free(thumbs->length);
+    free(thumbs->buffer);
+    free(thumbs);
+    *out = NULL;
+}
+
+uint32_t thumbs_size(const struct thumbs *thumbs)
+{
+    return thumbs->size;
+}
+
+uint64_t thumbs_missing(const struct thumbs *thumbs)
+{
+    return thumbs->missing;
+}
+
+enum status thumbs_fetch(uint8_t **buffer, size_t *room, const struct thumbs *thumbs, uint64_t row,
+                         struct error *err)
+{
+    const uint32_t length = thumbs->length[row];
+    if (length > *room) {
+        free(*buffer);
+        *buffer = malloc(length);
+        *room = *buffer ? length : 0;
+        if (!*buffer)
+            return error_memory(err, length, "a thumbnail");
+    }
+    for (uint32_t done = 0; done < length;) {
+        const ssize_t got =
+            pread(thumbs->spool, *buffer + done, length - done, (off_t)(thumbs->at[row] + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return error_errno(err, STATUS_FAILED, got < 0 ? errno : EIO, "pread",
+                               "cannot read the temporary file of thumbnails");
+        done += (uint32_t)got;
+    }
+    return STATUS_OK;
+}
+
+enum status thumbs_read(struct thumbs *thumbs, uint64_t row, const uint8_t **data, uint32_t *bytes,
+                        struct error *err)
+{
+    enum status status = thumbs_fetch(&thumbs->buffer, &thumbs->room, thumbs, row, err);
+    *data = thumbs->buffer;
+    *bytes = status == STATUS_OK ? thumbs->length[row] : 0;
+    return status;
+}

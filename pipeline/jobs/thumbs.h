@@ -1,0 +1,83 @@
+/* thumbs.h: thumbnails of all rows of a result, and sheets of thumbnails for pages.
+ *
+ *   thumbs_open    reads those of the file (/thumbnails); pictures of rows without one are
+ *                  decoded again, scaled if the format supports it, on all threads
+ *   thumbs_read    returns one of them: a JPEG file
+ *   thumbs_sheets  writes any sequence of rows to sheets: JPEG files with a grid of square cells
+ *
+ * A thumbnail is an upright RGB picture whose longest side is at most thumbs_size() pixels. A row
+ * has none if its picture is missing, has changed, or cannot be decoded any more, which is no
+ * error. One thread at a time. The result is used in thumbs_open only. */
+#ifndef CLPIPE_JOBS_THUMBS_H
+#define CLPIPE_JOBS_THUMBS_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "result/result.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct thumbs;
+
+struct thumbs_config {
+    struct result *result; /* used in thumbs_open only */
+    uint32_t size;         /* for pictures to be decoded; 0: thumbnail_suitable_size() */
+    unsigned threads;      /* at least 1 */
+    uint64_t memory;       /* bytes for decoding; a larger picture is decoded alone */
+    const char *directory; /* existing directory for an unlinked temporary file of all thumbnails */
+    struct stop *stop;     /* may be NULL */
+    /* May be NULL. Called on the calling thread while pictures are decoded, about ten times a
+     * second. */
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+/* STATUS_INTERRUPTED: stopped. STATUS_FAILED: no memory, disk error, or damaged file. */
+enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err);
+/* Accepts NULL. */
+void thumbs_close(struct thumbs **thumbs);
+
+uint32_t thumbs_size(const struct thumbs *thumbs); /* longest side, pixels */
+uint64_t thumbs_missing(const struct thumbs *thumbs); /* rows without one */
+
+/* Returns the JPEG file of a row; *bytes is 0 if it has none. *data is valid until the next
+ * call. */
+enum status thumbs_read(struct thumbs *thumbs, uint64_t row, const uint8_t **data, uint32_t *bytes,
+                        struct error *err);
+
+/* Position of a thumbnail: pixels from the upper left corner of its sheet. width and height are 0
+ * if the row has none; its cell is grey. */
+struct thumb_place {
+    uint32_t sheet;
+    uint16_t x, y, width, height;
+};
+
+/* A sheet is a grid of columns x rows square cells of `cell` pixels, with a thumbnail in the upper
+ * left corner of each; the last sheet has only the rows of cells that it needs. */
+struct sheet_grid {
+    uint32_t cell, columns, rows;
+};
+/* The grid for these thumbnails, at most 2048 pixels a side: 32 x 32 cells of 64 pixels, 12 x 12 of
+ * 160. */
+struct sheet_grid thumbs_grid(const struct thumbs *thumbs);
+
+struct sheets_config {
+    const uint64_t *rows; /* in the order of the cells; rows may repeat */
+    uint64_t count;
+    uint32_t first; /* number of the first sheet: positions and `write` count from it */
+    /* Receives a finished JPEG file. Called by several threads at a time, for sheets in any order;
+     * `data` is valid until it returns. */
+    enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
+                         struct error *err);
+    void *context;
+    void (*progress)(void *context, uint64_t done, uint64_t total); /* in sheets; or NULL */
+    void *progress_context;
+};
+
+/* Makes sheets of the given rows on the configured threads: ceil(count / (columns * rows)) of them.
+ * places: `count` elements. Coefficients of clpipe's own thumbnails are copied, not encoded again.
+ * The bytes do not depend on threads. The first error of `write` ends the call. */
+enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
+                          const struct sheets_config *config, struct error *err);
+
+#endif

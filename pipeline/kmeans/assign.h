@@ -1,0 +1,126 @@
+/* assign.h: finds the nearest centroid of every row of a tile by the canonical distance. All labels
+ * come from here.
+ *
+ *   bounds (prune.h)      which rows may change their label
+ *   a filter (a table)    float32, or float16 on tensor cores: labels most of them
+ *   exact.h               the canonical distance decides the rest, on the device or the host */
+#ifndef CLPIPE_KMEANS_ASSIGN_H
+#define CLPIPE_KMEANS_ASSIGN_H
+
+#include "kmeans/counters.h"
+#include "kmeans/exact.h"
+#include "kmeans/prune.h"
+
+#define ASSIGNERS 2
+
+struct assigner;
+
+struct assign {
+    struct lane *lane;
+    struct lane_held *held;
+    struct data *data;
+    struct filter *filter;
+    struct prune prune;
+    struct exact *exact;
+    struct counters counters;
+    void *states[ASSIGNERS];         /* one per assigner of the table; NULL: not possible */
+    const struct assigner *assigner; /* the assigner of this pass */
+    void *state;                     /* and its state */
+    /* For the largest tile: */
+    cl_mem all, moved;       /* rows to search among all centroids, and among those that moved */
+    cl_mem undecided;        /* rows for the canonical distance */
+    cl_mem limits;           /* per row, an upper bound on its nearest centroid's score */
+    cl_mem device_centroids; /* struct centroid_move per centroid; NULL: centroids are on the
+                              * host */
+    uint64_t decided;        /* rows decided by the canonical distance so far */
+    uint64_t scored;         /* upper bound on the (row, centroid) pairs scored so far */
+};
+
+/* For the filter's data and its capacity of centroids. Close it even after an error. One thread. */
+enum status assign_open(struct assign *assign, struct filter *filter, struct error *err);
+void assign_close(struct assign *assign);
+
+/* Allocates what a tile outside the data needs; its owner closes it. */
+enum status assign_open_tile(struct assign *assign, struct tile *tile, struct error *err);
+
+/* Takes k centroids (k x stride values); they remain the caller's and must not change until the
+ * next call. shifts: k upper bounds on the distances that the centroids have moved since all tiles
+ * were last assigned; NULL: they were not. measured: see filter_set_centroids. *incremental:
+ * whether tiles may be assigned incrementally. */
+enum status assign_centroids(struct assign *assign, bool *incremental, const float *centroids,
+                             uint32_t k, const double *shifts, bool measured, struct error *err);
+
+/* The same for centroids on the device: see filter_use_centroids. moves: the output of
+ * move_centroids for them. If prune.plan_ready, shifts are ignored. */
+enum status assign_use_centroids(struct assign *assign, bool *incremental, uint32_t k,
+                                 const double *shifts, cl_mem moves, struct error *err);
+
+/* Invalidates the bounds of a row whose label was changed elsewhere. */
+enum status assign_forget_row(struct assign *assign, struct tile *tile, uint32_t row,
+                              struct error *err);
+
+/* Labels an acquired tile and waits. incremental: searches only rows that may change their
+ * label. */
+enum status assign_tile(struct assign *assign, struct tile *tile, bool incremental,
+                        struct error *err);
+
+/* The same in two steps, if assigner->in_one_wait: the first enqueues; the second, after the
+ * mailbox was read, labels the rows that the first left, and tells whether there were any. In
+ * between, assign_rows_left has their number on the device, for commands that must do nothing if
+ * there are any. */
+enum status assign_begin_tile(struct assign *assign, struct tile *tile, bool incremental,
+                              struct error *err);
+enum status assign_end_tile(bool *left, struct assign *assign, struct tile *tile, bool incremental,
+                            struct error *err);
+/* See assign_begin_tile. */
+struct device_count assign_rows_left(const struct assign *assign);
+
+/* The canonical distance (squared) of each row of an acquired tile to its label's centroid. */
+enum status assign_tile_distances(struct assign *assign, struct tile *tile, double *distances,
+                                  struct error *err);
+/* The same as float64 slices: see fetch_slices. */
+enum status assign_take_distances(struct assign *assign, struct tile *tile, uint32_t slices,
+                                  void (*take)(void *context, const struct fetch_slice *slice),
+                                  void *context, struct error *err);
+
+/* A way to find the nearest centroids of a tile's rows. It may use everything in struct assign and
+ * keeps the rest in its own state. */
+struct assigner {
+    const char *name;
+    /* Whether this way works on the device and pays for the rows. */
+    bool (*possible)(const struct filter *filter);
+    enum status (*open)(void **out, struct assign *assign, struct error *err);
+    void (*close)(void **state); /* accepts a pointer to NULL */
+    /* Allocates what a tile needs besides data_open's buffers. NULL: nothing. */
+    enum status (*open_tile)(void *state, struct tile *tile, struct error *err);
+    /* After the filter has taken the centroids of the pass: whether this way can search them. */
+    bool (*usable)(void *state);
+    /* Prepares a pass; clears *incremental if all rows must be searched. */
+    enum status (*begin_pass)(void *state, bool *incremental, struct error *err);
+    /* Enqueues what needs no counters; everything if in_one_wait. */
+    enum status (*begin_tile)(void *state, struct tile *tile, bool incremental, struct error *err);
+    /* After counters_read, labels the remaining rows; *left: there were any. */
+    enum status (*end_tile)(bool *left, void *state, struct tile *tile, bool incremental,
+                            struct error *err);
+    bool in_one_wait; /* begin_tile labels all rows except those counted in COUNT_LEFT */
+};
+
+extern const struct assigner assigner_float16, assigner_float32;
+
+/* For other assigners: searches `count` listed rows (rows NULL: the whole tile) among all centroids
+ * with the float32 filter and decides the rest by the canonical distance. */
+enum status float32_search(struct assign *assign, struct tile *tile, cl_mem rows, cl_uint count,
+                           struct error *err);
+
+/* Filters candidates of seeding in float16, if states[0] is open; their scores compare with
+ * thresholds as those of the float32 filter do. float16_usable: whether they can be, once
+ * filter_set_candidates was called. */
+bool float16_usable(const struct assign *assign);
+/* Takes filter->candidates, the first `count`. squares: their squared lengths, less the centre. */
+enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
+                                   struct error *err);
+/* Sets bit i of a row's mask if candidate i may be nearer than its threshold. */
+enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                      cl_mem mask, struct error *err);
+
+#endif

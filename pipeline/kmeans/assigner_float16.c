@@ -1,0 +1,548 @@
+/* assigner_float16.c: float16 on tensor cores (kmeans_filter_half.cl), on NVIDIA GPUs. For a row
+ * that it leaves undecided it lists the centroids that may be its nearest, for the canonical
+ * distance to decide; rows with too many of them go to the float32 filter.
+ *
+ * Scores mean the same as in filter.h, with larger bounds. Names follow docs/clustering.md. */
+#include "kmeans.h"
+#include "kmeans/assign.h"
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Relative rounding error of a value converted to float16, including the centre's subtraction. */
+#define U_HALF (0x1p-11 + 0x1p-23)
+/* Absolute error of the smallest float16 numbers. */
+#define ETA_HALF 0x1p-25
+/* Error per term of a tensor core's sum, relative to the sum of magnitudes. */
+#define U_TENSOR 0x1p-22
+/* Error of a score's float32 steps and of overwriting its lowest 4 bits. */
+#define U_SCORE (48 * 0x1p-24)
+#define MARGIN  1.02
+/* Shorter rows do not keep tensor cores busy; longer ones have no useful bound. */
+#define COLUMNS_MIN   16u
+#define COLUMNS_MAX   65536u
+#define CENTROIDS_MIN 32u
+/* One row in ROOM has slots, so that few groups idle, and at most so many rows. */
+#define ROOM      2u
+#define ROOM_MOST (1u << 25)
+/* Maximum size of the lists, per row. */
+#define LISTS_BYTES (8u + KMEANS_HALF_SLOTS * 4u / ROOM)
+
+/* Maximum number of column blocks of a row that fit in registers next to the scores. */
+#define KEEP_MAX 4
+
+/* Largest power of two by which centroids may lie beyond the rows without overflowing starts. */
+#define SPREAD_MAX 40
+
+/* Groups per compute unit for kernels that stride over rows. */
+#define GROUPS_UNIT 16
+/* Groups of a launch that lists centroids; most find no rows. */
+#define GROUPS_LIST 16384
+
+/* So few rows do not fill a GPU: the float32 filter would take as long for more. */
+#define FEW_ROWS 2048
+
+/* Centroids laid out for the kernel, in panels of KMEANS_HALF_PANEL. */
+struct half_panels {
+    cl_mem values;  /* lanes x columns float16 */
+    cl_mem starts;  /* lanes x (start, slope) */
+    cl_mem ids;     /* per lane: its centroid */
+    uint32_t count; /* panels */
+};
+
+/* What begin_tile has yet to lay out for this pass, while the first tile's rows are split. */
+enum layout { LAID_OUT, ALL_DUE, ALL_AND_MOVED_DUE };
+
+struct tensor {
+    struct assign *assign;
+    struct filter *filter;
+    struct lane_held *held;
+    enum layout layout;
+    uint32_t columns;
+    cl_kernel round, layout_kernel, search, list, settle, decide, seed;
+    struct half_panels all, some, trial; /* trial: candidates of seeding */
+    cl_mem squares;                      /* k: of the centroids */
+    cl_mem slope, offset;                /* k */
+    int32_t *host_ids;                   /* k: of `some` */
+    /* For the largest tile: */
+    cl_mem flagged;  /* undecided rows */
+    cl_mem outcomes; /* of searches among some, 16 bytes per row; later reused for slots */
+    cl_mem taken;    /* slots in use of undecided rows */
+    uint32_t room;   /* rows with slots */
+};
+
+static enum status open_panels(struct half_panels *panels, struct tensor *tensor, uint32_t capacity,
+                               struct error *err)
+{
+    const size_t places =
+        ((size_t)capacity + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL * KMEANS_HALF_PANEL;
+    const struct lane_wanted wanted[] = {BUFFER(panels->values, places * tensor->columns * 2),
+                                         BUFFER(panels->starts, places * 2 * sizeof(float)),
+                                         BUFFER(panels->ids, places * sizeof(cl_int))};
+    return lane_hold(&tensor->held, tensor->filter->lane, wanted, COUNT_OF(wanted), "centroids",
+                     err);
+}
+
+static uint32_t columns_of(const struct data *data)
+{
+    return (data->dimension + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS * KMEANS_HALF_COLUMNS;
+}
+
+/* Column blocks that the kernels keep in registers; 0: rows are too long. */
+static uint32_t keep(uint32_t columns)
+{
+    const uint32_t blocks = (columns + KMEANS_HALF_COLUMNS - 1) / KMEANS_HALF_COLUMNS;
+    return blocks <= KEEP_MAX ? blocks : 0;
+}
+
+static enum status open_tile(void *state, struct tile *tile, struct error *err)
+{
+    const struct tensor *tensor = state;
+    const struct lane_wanted wanted =
+        BUFFER(tile->float16, (size_t)tile->rows * tensor->columns * 2);
+    return lane_hold(&tile->held, tensor->filter->lane, &wanted, 1, "rounded rows", err);
+}
+
+/* Whether the device supports it, the rows are resident, there is memory for their float16 copy,
+ * and there are enough rows and centroids. */
+static bool possible(const struct filter *filter)
+{
+    const struct data *data = filter->data;
+    const bool large = data->dimension >= COLUMNS_MIN && filter->capacity >= CENTROIDS_MIN;
+    const uint32_t columns = columns_of(data);
+    uint64_t bytes;
+    return filter->lane->tensor && data->resident && !filter->no_bound &&
+           (large || filter->lane->plain_tensor) && columns <= COLUMNS_MAX &&
+           !__builtin_mul_overflow(data->share.rows, (uint64_t)columns * 2 + LISTS_BYTES, &bytes) &&
+           bytes <= data->spare;
+}
+
+static enum status open_kernels(struct tensor *tensor, struct error *err)
+{
+    char options[32];
+    snprintf(options, sizeof options, "-DKEEP=%u%s", keep(tensor->columns),
+             tensor->filter->lane->plain_tensor ? " -DPLAIN" : "");
+    struct lane *lane = tensor->filter->lane;
+    cl_program program;
+    if (lane_program(&program, lane, "kmeans_filter_half", options, err) != STATUS_OK)
+        return err->status;
+    const struct lane_wanted kernels[] = {KERNEL(tensor->round, program, "round_rows"),
+                                          KERNEL(tensor->layout_kernel, program, "lay_out"),
+                                          KERNEL(tensor->search, program, "assign_half"),
+                                          KERNEL(tensor->list, program, "list_half"),
+                                          KERNEL(tensor->settle, program, "settle_rows"),
+                                          KERNEL(tensor->decide, program, "decide_rows"),
+                                          KERNEL(tensor->seed, program, "seed_half")};
+    return lane_hold(&tensor->held, lane, kernels, COUNT_OF(kernels), "undecided rows", err);
+}
+
+static enum status open_buffers(struct tensor *tensor, struct error *err)
+{
+    struct lane *lane = tensor->filter->lane;
+    const size_t k = tensor->filter->capacity, rows = tensor->filter->data->tile_rows;
+    const size_t each = KMEANS_HALF_SLOTS * sizeof(cl_int), outcomes = rows * sizeof(cl_float4);
+    const uint64_t allocation = lane->device->max_allocation;
+    size_t room = rows / ROOM < ROOM_MOST ? rows / ROOM : ROOM_MOST;
+    if (allocation > 0 && room > allocation / each)
+        room = (size_t)(allocation / each);
+    tensor->room = (uint32_t)room;
+    const struct lane_wanted wanted[] = {
+        HOST(tensor->host_ids, k),
+        BUFFER(tensor->squares, k * sizeof(cl_double)),
+        BUFFER(tensor->slope, k * sizeof(cl_float)),
+        BUFFER(tensor->offset, k * sizeof(cl_float)),
+        BUFFER(tensor->flagged, rows * sizeof(cl_uint)),
+        BUFFER(tensor->outcomes, room * each > outcomes ? room * each : outcomes),
+        BUFFER(tensor->taken, (tensor->room + 1) * sizeof(cl_uint))};
+    if (lane_hold(&tensor->held, lane, wanted, COUNT_OF(wanted), "undecided rows", err) !=
+            STATUS_OK ||
+        ocl_enqueue_fill(lane->compute, "zero counts", tensor->taken, 0, 0,
+                         (tensor->room + 1) * sizeof(cl_uint), OCL_NO_WAITS, NULL,
+                         err) != STATUS_OK)
+        return err->status;
+    /* Lane i of `all` is centroid i. */
+    for (size_t i = 0; i < k; i++)
+        tensor->host_ids[i] = (int32_t)i;
+    return lane_write(lane, "centroid ids", tensor->all.ids, 0, k * sizeof *tensor->host_ids,
+                      tensor->host_ids, err);
+}
+
+static void close_tensor(void **state)
+{
+    struct tensor *tensor = *state;
+    if (tensor)
+        lane_release(&tensor->held);
+    free(tensor);
+    *state = NULL;
+}
+
+static enum status open_tensor(void **out, struct assign *assign, struct error *err)
+{
+    struct data *data = assign->data;
+    struct tensor *tensor = *out = calloc(1, sizeof *tensor);
+    if (!tensor)
+        return error_memory(err, sizeof *tensor, "centroids");
+    *tensor =
+        (struct tensor){.assign = assign, .filter = assign->filter, .columns = columns_of(data)};
+    if (open_kernels(tensor, err) != STATUS_OK ||
+        open_panels(&tensor->all, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->some, tensor, tensor->filter->capacity, err) != STATUS_OK ||
+        open_panels(&tensor->trial, tensor, KMEANS_TRIALS_MAX, err) != STATUS_OK ||
+        open_buffers(tensor, err) != STATUS_OK)
+        return err->status;
+    /* The rows' copies stay with the tiles, shared by all filters. */
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (!data->tiles[i].float16 && open_tile(tensor, &data->tiles[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+/* --- laying out ------------------------------------------------------------------------------ */
+
+/* Slope and offset as linear combinations of a centroid's length and its square. */
+struct half_bound {
+    cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
+};
+
+static struct half_bound bound(const struct tensor *tensor)
+{
+    const struct filter *filter = tensor->filter;
+    const double root = sqrt((double)tensor->columns);
+    const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
+    const double gamma = (tensor->columns + 64) * U_TENSOR;
+    const double kappa = canonical_error(filter->data->stride);
+    const double relative = 2 * U_HALF + U_HALF * U_HALF + gamma * 1.01 + U_SCORE;
+    const double margin = MARGIN / (1 - gamma - U_SCORE);
+    return (struct half_bound){
+        .slope_plain = margin * rho * 2 * root * ETA_HALF * 1.01,
+        .slope_length = margin * rho * 2 * relative,
+        .offset_plain = margin * (2 * rho * tensor->columns * ETA_HALF * ETA_HALF + 0x1p-100),
+        .offset_length = margin * 2 * rho * root * ETA_HALF * 1.01,
+        .offset_square = margin * (gamma + U_SCORE + 4 * kappa)};
+}
+
+/* Two powers of two that multiply to 2^exponent. */
+static void split_scale(cl_float scale[2], int exponent)
+{
+    scale[0] = (cl_float)ldexp(1.0, exponent / 2);
+    scale[1] = (cl_float)ldexp(1.0, exponent - exponent / 2);
+}
+
+/* The unit of tensor core sums: twice the scale between rows and centroids, a power of two. */
+static double score_unit(const struct filter *filter)
+{
+    return ldexp(2.0, filter->row_exponent - filter->exponent);
+}
+
+/* Lays out `used` of the given rows: the first ones, or those in panels->ids. squares: as lay_out
+ * (kmeans_filter_half.cl) takes them, from struct centroid_move if moves. */
+static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl_mem rows,
+                           cl_mem squares, bool moves, cl_uint used, bool listed, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    panels->count = (used + KMEANS_HALF_PANEL - 1) / KMEANS_HALF_PANEL;
+    if (panels->count == 0)
+        return STATUS_OK;
+    const cl_uint stride = filter->data->stride, use_ids = listed ? 1 : 0;
+    const cl_uint step = moves ? KMEANS_FACTS : 1, from = moves ? KMEANS_FACTS_SQUARE : 0;
+    const cl_double square_scale = ldexp(1.0, -2 * filter->exponent), unit = score_unit(filter);
+    const struct half_bound terms = bound(tensor);
+    cl_float scale[2];
+    split_scale(scale, -filter->exponent);
+    scale[0] = -scale[0];
+    if (ocl_args(tensor->layout_kernel, err, OCL_ARG(rows), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(squares), OCL_ARG(panels->ids), OCL_ARG(panels->values),
+                 OCL_ARG(panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
+                 OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids),
+                 OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(square_scale), OCL_ARG(unit), OCL_ARG(terms.slope_plain),
+                 OCL_ARG(terms.slope_length), OCL_ARG(terms.offset_plain),
+                 OCL_ARG(terms.offset_length), OCL_ARG(terms.offset_square),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    const size_t global[2] = {tensor->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
+    return lane_launch_2d(filter->lane, "round centroids", tensor->layout_kernel, global, NULL,
+                          err);
+}
+
+static bool usable(void *state)
+{
+    const struct filter *filter = ((struct tensor *)state)->filter;
+    /* Differences from the centre are computed in float32. */
+    return filter->exponent - filter->row_exponent <= SPREAD_MAX &&
+           filter->exponent < FLT_MAX_EXP - 1;
+}
+
+static enum status begin_pass(void *state, bool *incremental, struct error *err)
+{
+    (void)err;
+    struct tensor *tensor = state;
+    tensor->layout = *incremental ? ALL_AND_MOVED_DUE : ALL_DUE;
+    return STATUS_OK;
+}
+
+/* Writes the indices of `count` moved centroids, padded with -1, to where those are laid out. */
+static enum status send_ids(struct tensor *tensor, const uint8_t *moved, uint32_t count,
+                            struct error *err)
+{
+    uint32_t places = 0;
+    for (uint32_t i = 0; i < tensor->filter->k; i++)
+        if (moved[i])
+            tensor->host_ids[places++] = (int32_t)i;
+    while (places < count)
+        tensor->host_ids[places++] = -1;
+    return count == 0 ? STATUS_OK
+                      : lane_send(tensor->filter->lane, "centroid ids", tensor->some.ids, 0,
+                                  count * sizeof *tensor->host_ids, tensor->host_ids, err);
+}
+
+static enum status lay_out_due(struct tensor *tensor, struct error *err)
+{
+    const struct filter *filter = tensor->filter;
+    struct prune *prune = &tensor->assign->prune;
+    const cl_mem moves = tensor->assign->device_centroids;
+    const enum layout due = tensor->layout;
+    tensor->layout = LAID_OUT;
+    if (due == LAID_OUT)
+        return STATUS_OK;
+    if (!moves && lane_send(filter->lane, "squares", tensor->squares, 0,
+                            filter->k * sizeof *filter->squares, filter->squares, err) != STATUS_OK)
+        return err->status;
+    const cl_mem squares = moves ? moves : tensor->squares;
+    enum status status =
+        lay_out(tensor, &tensor->all, filter->centroids, squares, moves, filter->k, false, err);
+    if (status != STATUS_OK || due == ALL_DUE)
+        return status;
+    status = prune->moved_on_device ? prune_list(prune, tensor->some.ids, filter->k, err)
+                                    : send_ids(tensor, prune->moved, prune->moved_count, err);
+    return status == STATUS_OK ? lay_out(tensor, &tensor->some, filter->centroids, squares, moves,
+                                         prune->moved_count, true, err)
+                               : status;
+}
+
+/* --- searching ------------------------------------------------------------------------------- */
+
+/* Computes the tile's rounded rows and their norms, if it has none yet. */
+static enum status round_rows(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const cl_uint stride = filter->data->stride;
+    if (tile->has_float16)
+        return STATUS_OK;
+    cl_float scale[2];
+    split_scale(scale, -filter->row_exponent);
+    enum status status =
+        ocl_args(tensor->round, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
+                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->rows), OCL_ARG(stride),
+                 OCL_ARG(tensor->columns), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
+    if (status == STATUS_OK)
+        status = lane_launch(filter->lane, "round rows", tensor->round,
+                             (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
+    tile->has_float16 = tile->has_norms = status == STATUS_OK;
+    return status;
+}
+
+/* Parameters of a launch of assign_half or list_half. */
+struct launch {
+    const char *tag;
+    const struct half_panels *panels;
+    cl_mem rows;                   /* NULL: all */
+    cl_uint rows_count, most_rows; /* rows_count: the list's counter */
+    cl_uint mode;
+    cl_mem upper;
+    cl_uint flagged_count;
+};
+
+static enum status launch(struct tensor *tensor, struct tile *tile, const struct launch *job,
+                          struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const double unit = score_unit(filter);
+    const cl_float factor = (cl_float)unit;
+    const cl_float slack = float_up(2 * canonical_error(filter->data->stride) * unit * unit);
+    const cl_uint use_rows = job->rows ? 1 : 0;
+    const size_t local[2] = {KMEANS_HALF_ITEMS, 1};
+    const size_t groups = ((size_t)job->most_rows + KMEANS_HALF_ROWS - 1) / KMEANS_HALF_ROWS;
+    /* Lists hold few rows, so groups share the panels. */
+    const size_t shares = job->mode == KMEANS_HALF_LIST ? GROUPS_LIST / groups : 1;
+    const size_t most = shares < job->panels->count ? shares : job->panels->count;
+    const size_t global[2] = {groups * KMEANS_HALF_ITEMS, most > 0 ? most : 1};
+    const cl_mem counts = counters_buffer(&tensor->assign->counters);
+    cl_mem rows = job->rows ? job->rows : tensor->flagged;
+    cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? tensor->list : tensor->search;
+    if (ocl_args(kernel, err, OCL_ARG(tile->float16), OCL_ARG(job->panels->values),
+                 OCL_ARG(job->panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
+                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(rows),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
+                 OCL_ARG(job->upper), OCL_ARG(tensor->flagged), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tensor->outcomes), OCL_ARG(tensor->taken), OCL_ARG(counts),
+                 OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count), OCL_ARG(job->most_rows),
+                 OCL_ARG(tensor->columns), OCL_ARG(job->panels->count), OCL_ARG(use_rows),
+                 OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
+}
+
+/* Launches a kernel whose groups stride over listed rows, at most `rows`. */
+static enum status launch_listed(struct tensor *tensor, const char *tag, cl_kernel kernel,
+                                 uint64_t rows, struct error *err)
+{
+    struct lane *lane = tensor->filter->lane;
+    const uint64_t most = (uint64_t)lane->device->compute_units * GROUPS_UNIT;
+    const uint64_t each = KMEANS_OWN_ITEMS / KMEANS_LANES, groups = (rows + each - 1) / each;
+    return lane_launch(lane, tag, kernel, (groups < most ? groups : most) * KMEANS_OWN_ITEMS,
+                       KMEANS_OWN_ITEMS, err);
+}
+
+/* Searches rows (NULL: the whole tile) among all centroids: stores upper bounds on the best scores
+ * in assign->limits and flags undecided rows. */
+static enum status search_all(struct tensor *tensor, struct tile *tile, cl_mem rows,
+                              struct error *err)
+{
+    const struct launch job = {.tag = "search",
+                               .panels = &tensor->all,
+                               .rows = rows,
+                               .rows_count = COUNT_ALL,
+                               .most_rows = tile->rows,
+                               .mode = KMEANS_HALF_ALL,
+                               .upper = tensor->assign->limits,
+                               .flagged_count = COUNT_FLOAT16_UNDECIDED};
+    return launch(tensor, tile, &job, err);
+}
+
+/* Decides flagged rows by the canonical distance; those with too many centroids go to
+ * assign->moved. */
+static enum status decide(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const struct assign *assign = tensor->assign;
+    const struct launch job = {.tag = "list candidates",
+                               .panels = &tensor->all,
+                               .rows = tensor->flagged,
+                               .rows_count = COUNT_FLOAT16_UNDECIDED,
+                               .most_rows = tensor->room,
+                               .mode = KMEANS_HALF_LIST,
+                               .upper = assign->limits};
+    const cl_uint stride = filter->data->stride;
+    const cl_uint left_count = COUNT_LEFT, flagged_count = COUNT_FLOAT16_UNDECIDED;
+    const cl_double length_scale = ldexp(1.0, -filter->row_exponent);
+    const cl_mem counts = counters_buffer(&assign->counters);
+    if ((tensor->room > 0 && launch(tensor, tile, &job, err) != STATUS_OK) ||
+        ocl_args(tensor->decide, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(tile->norms), OCL_ARG(tensor->flagged), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tensor->taken), OCL_ARG(assign->limits), OCL_ARG(tile->labels),
+                 OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds), OCL_ARG(assign->moved),
+                 OCL_ARG(counts), OCL_ARG(left_count), OCL_ARG(flagged_count),
+                 OCL_ARG(tensor->room), OCL_ARG(stride), OCL_ARG(length_scale),
+                 OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch_listed(tensor, "decide", tensor->decide, tile->rows, err);
+}
+
+/* Searches the rows of assign->moved among the centroids that have moved (there may be none), like
+ * label_among_some (kmeans_bounds.h). Appends undecided rows to assign->all. */
+static enum status search_moved(struct tensor *tensor, struct tile *tile, struct error *err)
+{
+    struct filter *filter = tensor->filter;
+    const struct assign *assign = tensor->assign;
+    /* `upper` is not written. */
+    const struct launch job = {.tag = "search among moved",
+                               .panels = &tensor->some,
+                               .rows = assign->moved,
+                               .rows_count = COUNT_MOVED,
+                               .most_rows = tile->rows,
+                               .mode = KMEANS_HALF_SOME,
+                               .upper = tile->norms,
+                               .flagged_count = COUNT_RETRY};
+    const cl_uint stride = filter->data->stride, searched = tensor->some.count > 0 ? 1 : 0;
+    const cl_mem list = searched ? tensor->flagged : assign->moved;
+    const cl_uint list_count = searched ? COUNT_RETRY : COUNT_MOVED, left_count = COUNT_ALL;
+    const cl_mem counts = counters_buffer(&assign->counters);
+    if ((searched && launch(tensor, tile, &job, err) != STATUS_OK) ||
+        ocl_args(tensor->settle, err, OCL_ARG(tile->x), OCL_ARG(filter->centroids),
+                 OCL_ARG(tile->norms), OCL_ARG(list), OCL_ARG(tensor->outcomes),
+                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
+                 OCL_ARG(assign->all), OCL_ARG(counts), OCL_ARG(left_count), OCL_ARG(list_count),
+                 OCL_ARG(searched), OCL_ARG(stride), OCL_ARG(filter->half_scale),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(filter->bounds),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    return launch_listed(tensor, "own distances", tensor->settle, tile->rows, err);
+}
+
+static enum status begin_tile(void *state, struct tile *tile, bool incremental, struct error *err)
+{
+    struct tensor *tensor = state;
+    struct assign *assign = tensor->assign;
+    if (round_rows(tensor, tile, err) != STATUS_OK ||
+        (incremental && prune_split(&assign->prune, tile, assign->all, assign->moved,
+                                    counters_buffer(&assign->counters), err) != STATUS_OK) ||
+        lay_out_due(tensor, err) != STATUS_OK ||
+        (incremental && search_moved(tensor, tile, err) != STATUS_OK) ||
+        search_all(tensor, tile, incremental ? assign->all : NULL, err) != STATUS_OK)
+        return err->status;
+    return decide(tensor, tile, err);
+}
+
+static enum status end_tile(bool *left, void *state, struct tile *tile, bool incremental,
+                            struct error *err)
+{
+    (void)incremental;
+    struct assign *assign = ((struct tensor *)state)->assign;
+    const cl_uint *counts = counters_host(&assign->counters);
+    const cl_uint count = counts[COUNT_LEFT];
+    assign->decided += counts[COUNT_FLOAT16_UNDECIDED] - count;
+    *left = count > 0;
+    if (count > FEW_ROWS)
+        return float32_search(assign, tile, assign->moved, count, err);
+    assign->decided += count;
+    return assign->exact->ops->label(assign->exact, tile, assign->moved, count, assign->limits,
+                                     err);
+}
+
+/* --- candidates of seeding ------------------------------------------------------------------- */
+
+bool float16_usable(const struct assign *assign)
+{
+    return assign->states[0] && usable(assign->states[0]);
+}
+
+enum status float16_set_candidates(struct assign *assign, cl_mem squares, cl_uint count,
+                                   struct error *err)
+{
+    struct tensor *tensor = assign->states[0];
+    return lay_out(tensor, &tensor->trial, assign->filter->candidates, squares, false, count, false,
+                   err);
+}
+
+enum status float16_filter_candidates(struct assign *assign, struct tile *tile, cl_mem thresholds,
+                                      cl_mem mask, struct error *err)
+{
+    struct tensor *tensor = assign->states[0];
+    const cl_float unit = (cl_float)score_unit(assign->filter);
+    const cl_uint blocks = tensor->columns / KMEANS_HALF_COLUMNS;
+    const cl_uint shares = blocks >= 8 ? 4 : blocks >= 4 ? 2 : 1;
+    if (round_rows(tensor, tile, err) != STATUS_OK)
+        return err->status;
+    return LANE_RUN(assign->lane, "seed filter", tensor->seed, (uint64_t)tile->rows * shares,
+                    KMEANS_HALF_ITEMS, err, OCL_ARG(tile->float16), OCL_ARG(tensor->trial.values),
+                    OCL_ARG(tensor->trial.starts), OCL_ARG(tile->norms), OCL_ARG(thresholds),
+                    OCL_ARG(mask), OCL_ARG(tile->rows), OCL_ARG(tensor->columns), OCL_ARG(shares),
+                    OCL_ARG(unit));
+}
+
+const struct assigner assigner_float16 = {
+    .name = "float16",
+    .possible = possible,
+    .open = open_tensor,
+    .close = close_tensor,
+    .open_tile = open_tile,
+    .usable = usable,
+    .begin_pass = begin_pass,
+    .begin_tile = begin_tile,
+    .end_tile = end_tile,
+    .in_one_wait = true,
+};

@@ -1,0 +1,187 @@
+/* cluster.c: clustering and labelling from end to end. */
+#include "kmeans/cluster.h"
+#include "kmeans/engine.h"
+#include "kmeans/run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cluster_config_default(struct cluster_config *config)
+{
+    *config = (struct cluster_config){
+        .k = 10,
+        .metric = METRIC_EUCLIDEAN,
+        .init = INIT_KMEANSPP,
+        .n_init = 1,
+        .max_iter = 100,
+        .memory = (uint64_t)256 << 20,
+        .threads = 1,
+    };
+}
+
+/* --- clustering ------------------------------------------------------------------------------ */
+
+struct clustering {
+    struct cluster_outcome *out;
+    const struct cluster_config *config;
+    const struct cluster_outcome *known; /* NULL: it is to be found */
+};
+
+static enum status complete(struct cluster_outcome *own, struct engine *engine,
+                            const struct cluster_outcome *known, struct error *err)
+{
+    const size_t values = (size_t)known->k * known->dimension;
+    *own = (struct cluster_outcome){.k = known->k,
+                                    .dimension = known->dimension,
+                                    .iterations = known->iterations,
+                                    .converged = known->converged,
+                                    .centroids = malloc(values * sizeof *own->centroids),
+                                    .inertia_history = malloc((known->iterations + 1) * sizeof(double))};
+    if (!own->centroids || !own->inertia_history)
+        return error_memory(err, values * sizeof *own->centroids, "centroids");
+    memcpy(own->centroids, known->centroids, values * sizeof *own->centroids);
+    if (known->iterations > 0)
+        memcpy(own->inertia_history, known->inertia_history, known->iterations * sizeof(double));
+    return engine_complete(own, engine, err);
+}
+
+static enum status run_main(void *context, const struct rank *rank, struct error *err)
+{
+    const struct clustering *job = context;
+    struct engine engine;
+    struct cluster_outcome own = {0};
+    enum status status = engine_open(&engine, rank, job->config, err);
+    if (status == STATUS_OK && !job->known)
+        status = checkpoint_open(&engine.checkpoint, rank->comm, job->config->checkpoint,
+                                 rank->source->dimension, engine.fit.data->stride, NULL, 0, err);
+    if (status == STATUS_OK)
+        status = job->known ? complete(&own, &engine, job->known, err)
+                            : engine_run(&own, &engine, job->config->k, err);
+    own.seconds_build = rank->lane->seconds_build;
+    own.iterations_resumed = engine.checkpoint.resumed;
+    if (status == STATUS_OK && !job->known && rank->comm->rank == 0 && job->config->checkpoint &&
+        job->config->checkpoint->fits)
+        job->config->checkpoint->fits->made = engine.checkpoint.made;
+    if (status == STATUS_OK)
+        status = cluster_hand_over(job->out, &own, &engine.shard, err);
+    cluster_outcome_clear(&own);
+    engine_close(&engine);
+    return status;
+}
+
+static enum status run_on(struct cluster_outcome *out, struct ocl_context *const *contexts,
+                          uint32_t count, const struct matrix_source *source,
+                          const struct cluster_outcome *known, const struct cluster_config *config,
+                          const struct lane_choice *choice, struct error *err)
+{
+    struct clustering clustering = {out, config, known};
+    const struct run_job job = {source, config, choice, run_main, &clustering};
+    *out = (struct cluster_outcome){0};
+    enum status status = cluster_run_ranks(&job, contexts, count, err);
+    if (status != STATUS_OK)
+        cluster_outcome_clear(out);
+    return status;
+}
+
+enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
+                           const struct matrix_source *source, const struct cluster_config *config,
+                           const struct lane_choice *choice, struct error *err)
+{
+    struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
+    return run_on(out, same, choice->ranks, source, NULL, config, choice, err);
+}
+
+enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
+                        const struct matrix_source *source, const struct cluster_config *config,
+                        struct error *err)
+{
+    return run_on(out, devices->contexts, devices->count, source, NULL, config, NULL, err);
+}
+
+enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
+                             const struct matrix_source *source, const struct cluster_outcome *known,
+                             const struct cluster_config *config, struct error *err)
+{
+    return run_on(out, devices->contexts, devices->count, source, known, config, NULL, err);
+}
+
+/* --- labelling ------------------------------------------------------------------------------- */
+
+struct labelling {
+    int32_t *labels; /* of all rows; NULL except in the first process */
+    float *distances;
+    const struct cluster_config *config;
+    const float *centroids;
+};
+
+/* Labels and distances of the rank's rows: their place among all, or separate memory. */
+struct own_labels {
+    int32_t *labels;
+    float *distances;
+    void *memory;
+};
+
+static enum status open_labels(struct own_labels *own, const struct labelling *job,
+                               const struct shard *shard, struct error *err)
+{
+    const struct data_share *share = &shard->data.share;
+    const size_t each = sizeof *own->labels + sizeof *own->distances;
+    if (job->labels) {
+        own->labels = job->labels + share->first;
+        own->distances = job->distances + share->first;
+        return STATUS_OK;
+    }
+    own->memory = malloc(share->rows * each);
+    if (!own->memory)
+        return error_memory(err, share->rows * each, "labels");
+    own->labels = own->memory;
+    own->distances = (float *)(own->labels + share->rows);
+    return STATUS_OK;
+}
+
+static enum status label_main(void *context, const struct rank *rank, struct error *err)
+{
+    const struct labelling *job = context;
+    struct shard shard = {0};
+    struct fit fit = {0};
+    struct own_labels own = {0};
+    const uint32_t columns = rank->source->dimension;
+    enum status status = shard_open(&shard, rank, job->config, err);
+    if (status == STATUS_OK)
+        status = fit_open(&fit, &shard, job->config, NULL, err);
+    if (status == STATUS_OK)
+        status = open_labels(&own, job, &shard, err);
+    if (status == STATUS_OK) {
+        for (uint32_t i = 0; i < job->config->k; i++)
+            memcpy(fit.centroids + (size_t)i * fit.data->stride,
+                   job->centroids + (size_t)i * columns, columns * sizeof *fit.centroids);
+        status = fit_label(&fit, own.labels, own.distances, err);
+    }
+    if (status == STATUS_OK)
+        status = shard_collect(&shard, job->labels, own.labels, sizeof *own.labels, err);
+    if (status == STATUS_OK)
+        status = shard_collect(&shard, job->distances, own.distances, sizeof *own.distances, err);
+    lane_settle(rank->lane);
+    free(own.memory);
+    fit_close(&fit);
+    shard_close(&shard);
+    return status;
+}
+
+enum status cluster_assign(int32_t *labels, float *distances, const struct cluster_devices *devices,
+                           const struct matrix_source *source, const float *centroids, uint32_t k,
+                           const struct cluster_config *config, struct error *err)
+{
+    if (cluster_check(source, config, k, err) != STATUS_OK)
+        return err->status;
+    for (uint32_t i = 0; i < k; i++)
+        for (uint32_t j = 0; j < source->dimension; j++)
+            if (!isfinite(centroids[(size_t)i * source->dimension + j]))
+                return error_set(err, STATUS_FAILED, "centroid %u is not finite in column %u", i,
+                                 j);
+    struct cluster_config with_k = *config;
+    with_k.k = k;
+    struct labelling labelling = {labels, distances, &with_k, centroids};
+    const struct run_job job = {source, &with_k, NULL, label_main, &labelling};
+    return cluster_run_ranks(&job, devices->contexts, devices->count, err);
+}

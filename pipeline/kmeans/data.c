@@ -1,0 +1,708 @@
+/* data.c: tiles, resident on the device or streamed to it. */
+#include "kmeans/data.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "kmeans.h"
+#include "kmeans/method.h"
+#include "kmeans/reader.h"
+#include "matrix/row_tree.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Multiply-adds per tile and iteration on a CPU: a second on a slow one, to notice a stop in
+ * time. */
+#define TILE_WORK (1ull << 34)
+
+/* Bytes per slot if rows are loaded once: pinning larger ones costs more than it gains. */
+#define LOAD_BYTES (48u << 20)
+
+/* Many times the system's read-ahead, and a small part of the page cache. */
+#define SPAN_BYTES (256u << 20)
+
+/* A buffer that the reader fills with rows. */
+struct slot {
+    cl_mem host_buffer; /* `host` is mapped from it */
+    float *host;        /* while the reader may write */
+    cl_mem device;      /* the rows for the kernels: host_buffer itself on zero-copy lanes */
+    cl_event uploaded;
+};
+
+/* State of a pass over streamed data; resident data has it only while loading. */
+struct stream {
+    struct slot slots[DATA_SLOTS];
+    size_t slot_bytes;
+    struct reader *reader;
+    uint32_t requested;          /* tiles requested in this pass */
+    uint32_t staged[DATA_SLOTS]; /* slots taken from the reader, oldest first */
+    unsigned staged_count;
+    uint32_t order[DATA_SLOTS]; /* slots in order of their requests, oldest first */
+    unsigned outstanding;
+};
+
+static size_t row_bytes(const struct data *data)
+{
+    return (size_t)data->stride * sizeof(float);
+}
+
+static size_t tile_bytes(const struct data *data, const struct tile *tile)
+{
+    return tile->rows * row_bytes(data);
+}
+
+/* --- the plan -------------------------------------------------------------------------------- */
+
+static uint32_t whole_blocks(uint64_t rows, uint64_t most)
+{
+    if (rows > most)
+        rows = most;
+    rows -= rows % KMEANS_BLOCK_ROWS;
+    return rows < KMEANS_BLOCK_ROWS ? KMEANS_BLOCK_ROWS : (uint32_t)rows;
+}
+
+/* Decides what stays on the device, and the tiles. Row indices within a tile have 31 bits. */
+static enum status plan(struct data *data, const struct cluster_config *config, size_t *slot_rows,
+                        struct error *err)
+{
+    const struct ocl_device *device = data->lane->device;
+    const uint64_t row = row_bytes(data), most_rows = INT_MAX / 2;
+    uint64_t host = config->memory, on_device = config->device_memory;
+    if (on_device == 0)
+        on_device = device->unified_memory ? host : device->global_memory / 8 * 7;
+    if (on_device > device->global_memory)
+        on_device = device->global_memory;
+    uint64_t need;
+    /* Besides the row itself: labels, bounds, norms, lists, and what seeding keeps. */
+    data->resident =
+        !__builtin_mul_overflow(data->share.rows, row + 64, &need) && need <= on_device;
+    data->spare = data->resident ? on_device - need : 0;
+    uint64_t allocation = device->max_allocation ? device->max_allocation : on_device;
+    uint64_t staging = host / 2 / DATA_SLOTS,
+             preferred = data->lane->tiled ? 128u << 20 : 16u << 20;
+    if (staging > preferred)
+        staging = preferred;
+    uint64_t streamed = on_device / 2 / DATA_SLOTS < staging ? on_device / 2 / DATA_SLOTS : staging;
+    uint64_t work = (uint64_t)data->stride * config->k;
+    uint64_t bytes = data->resident ? allocation : streamed < allocation ? streamed : allocation;
+    data->tile_rows = whole_blocks(bytes / row, most_rows);
+    if (!data->lane->tiled && data->tile_rows > TILE_WORK / work)
+        data->tile_rows = whole_blocks(TILE_WORK / work, most_rows);
+    if (data->resident && staging > LOAD_BYTES)
+        staging = LOAD_BYTES;
+    *slot_rows = data->resident ? whole_blocks(staging / row, data->tile_rows) : data->tile_rows;
+    /* Whole pieces of the digest, which is computed while rows are read. */
+    const uint64_t piece = row_tree_piece(data->dimension * sizeof(float));
+    if (data->resident && *slot_rows > piece && piece % KMEANS_BLOCK_ROWS == 0)
+        *slot_rows -= *slot_rows % piece;
+    if (data->tile_rows > data->share.rows)
+        data->tile_rows = (uint32_t)data->share.rows;
+    if (*slot_rows > data->tile_rows)
+        *slot_rows = data->tile_rows;
+    if (row > allocation / data->tile_rows) {
+        char text[32];
+        return error_set(err, STATUS_FAILED,
+                         "rows of %u values are too long for %s: %u of them must fit in one "
+                         "allocation of at most %s",
+                         data->dimension, device->name, data->tile_rows,
+                         format_bytes(text, sizeof text, allocation));
+    }
+    uint64_t tiles = (data->share.rows + data->tile_rows - 1) / data->tile_rows;
+    if (tiles > UINT32_MAX)
+        return error_set(err, STATUS_FAILED, "%llu rows are more than clpipe can tile",
+                         (unsigned long long)data->rows);
+    data->tile_count = (uint32_t)tiles;
+    return STATUS_OK;
+}
+
+static enum status open_tile(struct data *data, uint32_t i, struct error *err)
+{
+    struct tile *tile = &data->tiles[i];
+    const uint64_t begin = (uint64_t)i * data->tile_rows, left = data->share.rows - begin;
+    tile->first = data->share.first + begin;
+    tile->offset = begin;
+    tile->rows = left < data->tile_rows ? (uint32_t)left : data->tile_rows;
+    const size_t each = (size_t)tile->rows * sizeof(float);
+    const struct lane_wanted wanted[] = {
+        SHARED(tile->labels, each), SHARED(tile->upper_bounds, each),
+        SHARED(tile->lower_bounds, each), SHARED(tile->norms, each),
+        SHARED(tile->x, tile_bytes(data, tile))};
+    if (lane_hold(&tile->held, data->lane, wanted, data->resident ? 5 : 4, "rows", err) !=
+            STATUS_OK ||
+        /* Rows start without bounds: a lower bound of 0 decides nothing. */
+        ocl_enqueue_fill(data->lane->compute, "no bounds", tile->lower_bounds, 0, 0, each,
+                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        return err->status;
+    if (!data->weights.of_row)
+        return STATUS_OK;
+    tile->host_weights = data->weights.of_row + tile->offset;
+    const struct lane_wanted weights = SHARED(tile->weights, each);
+    if (lane_hold(&tile->held, data->lane, &weights, 1, "weights", err) != STATUS_OK)
+        return err->status;
+    return lane_write(data->lane, "weights", tile->weights, 0, each, tile->host_weights, err);
+}
+
+/* --- slots ----------------------------------------------------------------------------------- */
+
+static enum status map_slot(struct data *data, struct slot *slot, size_t bytes, struct error *err)
+{
+    void *host = NULL;
+    enum status status =
+        ocl_enqueue_map(&host, data->lane->compute, "map slot", slot->host_buffer, true,
+                        CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, OCL_NO_WAITS, NULL, err);
+    slot->host = host;
+    return status;
+}
+
+static enum status unmap_slot(struct data *data, struct slot *slot, struct error *err)
+{
+    void *host = slot->host;
+    slot->host = NULL;
+    return ocl_enqueue_unmap(data->lane->compute, "unmap slot", slot->host_buffer, host,
+                             OCL_NO_WAITS, NULL, err);
+}
+
+static void close_stream(struct data *data)
+{
+    struct stream *stream = data->stream;
+    if (!stream)
+        return;
+    reader_close(&stream->reader);
+    struct error ignored = ERROR_INIT;
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+        struct slot *slot = &stream->slots[i];
+        if (slot->uploaded) {
+            ocl_wait(data->lane->upload, slot->uploaded, &ignored);
+            clReleaseEvent(slot->uploaded);
+        }
+        if (slot->host)
+            unmap_slot(data, slot, &ignored);
+        if (slot->device != slot->host_buffer)
+            ocl_buffer_release(&slot->device);
+        ocl_buffer_release(&slot->host_buffer);
+    }
+    free(stream);
+    data->stream = NULL;
+}
+
+/* Slots of `rows` rows; with device twins if kernels read rows from there. */
+static enum status open_stream(struct data *data, size_t rows, bool twins, struct error *err)
+{
+    struct stream *stream = data->stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return error_memory(err, sizeof *stream, "reading rows");
+    struct ocl_context *ocl = data->lane->ocl;
+    stream->slot_bytes = rows * row_bytes(data);
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+        struct slot *slot = &stream->slots[i];
+        if (ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                       stream->slot_bytes, NULL, "rows on the host", err) != STATUS_OK)
+            return err->status;
+        if (!twins || data->lane->zero_copy)
+            slot->device = slot->host_buffer;
+        else if (ocl_buffer(&slot->device, ocl, CL_MEM_READ_ONLY, stream->slot_bytes, NULL, "rows",
+                            err) != STATUS_OK)
+            return err->status;
+        if (map_slot(data, slot, stream->slot_bytes, err) != STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* --- loading --------------------------------------------------------------------------------- */
+
+static enum status wait_upload(struct data *data, struct slot *slot, struct error *err)
+{
+    if (!slot->uploaded)
+        return STATUS_OK;
+    cl_event event = slot->uploaded;
+    slot->uploaded = NULL;
+    enum status status = ocl_wait(data->lane->upload, event, err);
+    clReleaseEvent(event);
+    return status;
+}
+
+/* Takes a filled request from the reader, unless a stop was requested, and reports progress. */
+static enum status take_fill(const struct data *data, struct reader *reader, struct fill *fill,
+                             struct error *err)
+{
+    const struct cluster_config *config = data->config;
+    if (reader_take(reader, fill, err) != STATUS_OK ||
+        lane_check_stop(data->lane, err) != STATUS_OK)
+        return err->status;
+    /* Rank 0 reports for all. */
+    uint64_t done = fill->first - data->share.first + fill->rows;
+    if (data->comm->size > 1)
+        done = (uint64_t)((double)done / (double)data->share.rows * (double)data->rows);
+    if (config->phase && data->comm->rank == 0)
+        config->phase(config->progress_context, "rows read", done, data->rows);
+    return STATUS_OK;
+}
+
+/* Reads all rows through the slots and copies them to resident tiles that are not mapped. */
+static enum status load_through_slots(struct data *data, size_t slot_rows, struct reader *reader,
+                                      struct error *err)
+{
+    struct stream *stream = data->stream;
+    const uint64_t fills = (data->share.rows + slot_rows - 1) / slot_rows;
+    for (uint64_t asked = 0, taken = 0; taken < fills;) {
+        if (asked < fills && asked - taken < DATA_SLOTS) {
+            struct slot *slot = &stream->slots[asked % DATA_SLOTS];
+            uint64_t begin = asked * slot_rows, left = data->share.rows - begin;
+            struct fill fill = {data->share.first + begin,
+                                (uint32_t)(left < slot_rows ? left : slot_rows), slot->host};
+            if (wait_upload(data, slot, err) != STATUS_OK ||
+                reader_request(reader, &fill, err) != STATUS_OK)
+                return err->status;
+            asked++;
+            continue;
+        }
+        struct fill fill;
+        struct slot *slot = &stream->slots[taken++ % DATA_SLOTS];
+        if (take_fill(data, reader, &fill, err) != STATUS_OK)
+            return err->status;
+        if (!data->resident)
+            continue;
+        /* A fill lies within one tile: resident tiles are whole numbers of fills. */
+        struct tile *tile = data_tile_of(data, fill.first);
+        if (ocl_enqueue_write(data->lane->upload, "load rows", tile->x, false,
+                              (size_t)(fill.first - tile->first) * row_bytes(data),
+                              fill.rows * row_bytes(data), fill.to, OCL_NO_WAITS, &slot->uploaded,
+                              err) != STATUS_OK ||
+            ocl_flush(data->lane->upload, err) != STATUS_OK)
+            return err->status;
+    }
+    for (unsigned i = 0; i < DATA_SLOTS; i++)
+        if (wait_upload(data, &stream->slots[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+/* Reads all rows directly into the mapped tiles. */
+static enum status load_in_place(struct data *data, size_t slot_rows, struct reader *reader,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < data->tile_count && status == STATUS_OK; i++) {
+        struct tile *tile = &data->tiles[i];
+        void *host = NULL;
+        status = ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true,
+                                 CL_MAP_WRITE_INVALIDATE_REGION, 0, tile_bytes(data, tile),
+                                 OCL_NO_WAITS, NULL, err);
+        if (status != STATUS_OK)
+            return status;
+        for (uint32_t done = 0; done < tile->rows && status == STATUS_OK;) {
+            uint32_t left = tile->rows - done;
+            uint32_t rows = left < slot_rows ? left : (uint32_t)slot_rows;
+            struct fill fill = {tile->first + done, rows,
+                                (float *)host + (size_t)done * data->stride};
+            status = reader_request(reader, &fill, err);
+            if (status == STATUS_OK)
+                status = take_fill(data, reader, &fill, err);
+            done += rows;
+        }
+        struct error ignored = ERROR_INIT;
+        enum status unmapped =
+            ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, host, OCL_NO_WAITS, NULL,
+                              status == STATUS_OK ? err : &ignored);
+        if (status == STATUS_OK)
+            status = unmapped;
+    }
+    return status;
+}
+
+static enum status load(struct data *data, size_t slot_rows, struct error *err)
+{
+    const bool in_place = data->resident && data->lane->zero_copy;
+    const struct reader_stats stats = {&data->stats, &data->weighted, data->weights.of_row,
+                                       data->share.first};
+    struct reader *reader;
+    if (!in_place && open_stream(data, slot_rows, !data->resident, err) != STATUS_OK)
+        return err->status;
+    if (reader_open(&reader, data->source, &data->transform, data->lane->workers, &stats,
+                    DATA_SLOTS, err) != STATUS_OK)
+        return err->status;
+    enum status status = in_place ? load_in_place(data, slot_rows, reader, err)
+                                  : load_through_slots(data, slot_rows, reader, err);
+    reader_close(&reader);
+    if (data->resident)
+        close_stream(data);
+    return status;
+}
+
+static enum status open_stats(struct column_stats *stats, const struct data *data,
+                              struct error *err)
+{
+    return column_stats_open(stats, data->dimension, data->rows, data->share.first,
+                             data->share.rows, err);
+}
+
+/* Shares the first row, the origin of the statistics. */
+static enum status share_origin(struct data *data, struct error *err)
+{
+    const size_t bytes = data->dimension * sizeof(float);
+    if (data->comm->size == 1)
+        return STATUS_OK;
+    float *row = calloc(data->stride, sizeof *row);
+    enum status status = row ? STATUS_OK : error_memory(err, bytes, "a row");
+    if (status == STATUS_OK && data->comm->rank == 0)
+        status = matrix_read(data->source, 0, 1, row, err);
+    if (status == STATUS_OK && data->comm->rank == 0)
+        status = transform_rows(&data->transform, NULL, row, row, 0, 1, err);
+    if (status == STATUS_OK)
+        status = comm_broadcast(data->comm, row, bytes, 0, err);
+    if (status == STATUS_OK)
+        memcpy(data->stats.origin, row, bytes);
+    if (status == STATUS_OK && data->weights.of_row)
+        memcpy(data->weighted.origin, row, bytes);
+    free(row);
+    return status;
+}
+
+/* Merges the ranks' statistics into those of all rows. */
+static enum status join_stats(struct column_stats *stats, struct data *data, struct error *err)
+{
+    struct comm *comm = data->comm;
+    struct column_stats before;
+    enum status status = column_stats_open(&before, stats->dimension, 1, 0, 1, err);
+    if (status == STATUS_OK)
+        status = comm_receive(comm, before.sum, before.bytes, err);
+    if (status == STATUS_OK) {
+        column_stats_follow(stats, &before);
+        status = comm_send(comm, stats->sum, stats->bytes, err);
+    }
+    column_stats_close(&before);
+    stats->rows = data->rows;
+    return status == STATUS_OK ? comm_broadcast(comm, stats->sum, stats->bytes, comm->size - 1, err)
+                               : status;
+}
+
+/* Each process digests the pieces of its rows; the sum of these states is that of all rows. */
+static enum status join_reading(struct data *data, struct error *err)
+{
+    struct row_tree *tree = data->comm->apart ? data->config->reading : NULL;
+    size_t bytes;
+    if (!tree)
+        return STATUS_OK;
+    row_tree_keep(tree, data->share.first, data->share.rows);
+    void *state = row_tree_state(tree, &bytes);
+    const size_t count = (bytes + sizeof(int64_t) - 1) / sizeof(int64_t);
+    int64_t *values = calloc(count, sizeof *values);
+    if (!values)
+        return error_memory(err, bytes, "a digest");
+    memcpy(values, state, bytes);
+    enum status status = comm_sum(data->comm, values, values, count, err);
+    if (status == STATUS_OK)
+        memcpy(state, values, bytes);
+    free(values);
+    return status;
+}
+
+/* Reads the rows while the other ranks read theirs. */
+static enum status load_all(struct data *data, size_t slot_rows, struct error *err)
+{
+    if (share_origin(data, err) != STATUS_OK || load(data, slot_rows, err) != STATUS_OK ||
+        join_stats(&data->stats, data, err) != STATUS_OK ||
+        (data->weights.of_row && join_stats(&data->weighted, data, err) != STATUS_OK))
+        return err->status;
+    return join_reading(data, err);
+}
+
+enum status data_open(struct data *data, struct comm *comm, struct lane *lane,
+                      const struct matrix_source *source, const struct cluster_config *config,
+                      const struct data_share *share, struct error *err)
+{
+    const int64_t start = clock_now();
+    *data = (struct data){.comm = comm,
+                          .lane = lane,
+                          .source = source,
+                          .config = config,
+                          .rows = source->rows,
+                          .share = *share,
+                          .dimension = source->dimension};
+    if (data->dimension > UINT32_MAX - KMEANS_LANES)
+        return error_set(err, STATUS_FAILED, "rows of %u values are too long", data->dimension);
+    data->stride = (data->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
+    data->transform = (struct transform){config->metric, data->dimension, data->stride, "row"};
+    size_t slot_rows = 0;
+    enum status status = STATUS_FAILED;
+    if (plan(data, config, &slot_rows, err) != STATUS_OK ||
+        open_stats(&data->stats, data, err) != STATUS_OK ||
+        weights_open(&data->weights, comm, config->weights, share->first, share->rows,
+                     method_samples(config), config->k, err) != STATUS_OK ||
+        (data->weights.of_row && open_stats(&data->weighted, data, err) != STATUS_OK))
+        goto out;
+    data->tiles = calloc(data->tile_count, sizeof *data->tiles);
+    if (!data->tiles) {
+        error_memory(err, data->tile_count * sizeof *data->tiles, "tiles");
+        goto out;
+    }
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (open_tile(data, i, err) != STATUS_OK)
+            goto out;
+    if (fetch_open(&data->fetch, lane, data->tile_rows * sizeof(double), err) != STATUS_OK ||
+        load_all(data, slot_rows, err) != STATUS_OK)
+        goto out;
+    data->config = NULL;
+    data->seconds_read = clock_seconds_since(start);
+    status = STATUS_OK;
+out:
+    if (status != STATUS_OK) {
+        status = err->status;
+        data_close(data);
+    }
+    return status;
+}
+
+void data_close(struct data *data)
+{
+    if (data->lane)
+        close_stream(data);
+    fetch_close(&data->fetch);
+    for (uint32_t i = 0; data->tiles && i < data->tile_count; i++)
+        lane_release(&data->tiles[i].held);
+    free(data->tiles);
+    column_stats_close(&data->stats);
+    column_stats_close(&data->weighted);
+    weights_close(&data->weights);
+    *data = (struct data){0};
+}
+
+/* --- passes ---------------------------------------------------------------------------------- */
+
+/* The tile that follows `before` others in the pass. */
+static struct tile *tile_after(struct data *data, uint32_t before)
+{
+    if (!data->backwards)
+        return &data->tiles[before];
+    const uint64_t bytes = data->tile_rows * row_bytes(data);
+    const uint32_t span = bytes < SPAN_BYTES ? (uint32_t)(SPAN_BYTES / bytes) : 1;
+    return &data->tiles[data_backwards(before, data->tile_count, span)];
+}
+
+static enum status request_tile(struct data *data, unsigned slot, struct error *err)
+{
+    struct stream *stream = data->stream;
+    const struct tile *tile = tile_after(data, stream->requested++);
+    struct fill fill = {tile->first, tile->rows, stream->slots[slot].host};
+    stream->order[stream->outstanding++] = slot;
+    return reader_request(stream->reader, &fill, err);
+}
+
+static enum status begin(struct data *data, bool backwards, struct error *err)
+{
+    data->tile = NULL;
+    data->next_tile = 0;
+    data->backwards = backwards;
+    if (data->resident)
+        return STATUS_OK;
+    struct stream *stream = data->stream;
+    stream->requested = 0;
+    stream->staged_count = stream->outstanding = 0;
+    /* A CPU computes for longer than one thread reads, and should keep its caches for that. */
+    const bool alone = !data->lane->tiled && data->transform.metric == METRIC_EUCLIDEAN;
+    if (reader_open(&stream->reader, data->source, &data->transform,
+                    alone ? NULL : data->lane->workers, NULL, DATA_SLOTS, err) != STATUS_OK)
+        return err->status;
+    for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count; i++)
+        if (request_tile(data, i, err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+enum status data_begin(struct data *data, struct error *err)
+{
+    return begin(data, false, err);
+}
+
+enum status data_begin_at_either_end(struct data *data, struct error *err)
+{
+    return begin(data, !data->resident && !data->backwards, err);
+}
+
+/* Takes one filled slot from the reader and uploads it to the device. */
+static enum status stage(struct data *data, struct error *err)
+{
+    struct stream *stream = data->stream;
+    struct fill fill;
+    if (reader_take(stream->reader, &fill, err) != STATUS_OK)
+        return err->status;
+    unsigned at = stream->order[0];
+    memmove(stream->order, stream->order + 1, sizeof stream->order - sizeof stream->order[0]);
+    stream->outstanding--;
+    stream->staged[stream->staged_count++] = at;
+    struct slot *slot = &stream->slots[at];
+    if (data->lane->zero_copy)
+        return unmap_slot(data, slot, err);
+    if (ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
+                          fill.rows * row_bytes(data), slot->host, OCL_NO_WAITS, &slot->uploaded,
+                          err) != STATUS_OK)
+        return err->status;
+    return ocl_flush(data->lane->upload, err);
+}
+
+/* Returns a slot of streamed data to the reader. */
+static enum status release_tile(struct data *data, struct error *err)
+{
+    struct stream *stream = data->stream;
+    const unsigned at = stream->staged[0];
+    memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
+    stream->staged_count--;
+    data->tile->x = NULL;
+    data->tile->host = NULL;
+    data->tile = NULL;
+    if (data->lane->zero_copy &&
+        map_slot(data, &stream->slots[at], stream->slot_bytes, err) != STATUS_OK)
+        return err->status;
+    return stream->requested < data->tile_count ? request_tile(data, at, err) : STATUS_OK;
+}
+
+enum status data_next(struct data *data, struct tile **tile, struct error *err)
+{
+    if ((data->tile && !data->resident && release_tile(data, err) != STATUS_OK) ||
+        lane_check_stop(data->lane, err) != STATUS_OK)
+        return err->status;
+    if (data->next_tile == data->tile_count)
+        return STATUS_END;
+    *tile = data->tile = tile_after(data, data->next_tile++);
+    if (data->resident)
+        return STATUS_OK;
+    struct stream *stream = data->stream;
+    while (stream->staged_count == 0 || (stream->outstanding > 0 && reader_ready(stream->reader)))
+        if (stage(data, err) != STATUS_OK)
+            return err->status;
+    struct slot *slot = &stream->slots[stream->staged[0]];
+    (*tile)->x = slot->device;
+    (*tile)->host = slot->host;
+    return wait_upload(data, slot, err);
+}
+
+enum status data_end(struct data *data, enum status status)
+{
+    if (status == STATUS_END)
+        status = STATUS_OK;
+    data->tile = NULL;
+    if (data->resident || !data->stream)
+        return status;
+    /* After an error slots may be in any state: all return to the host for the next pass. */
+    struct stream *stream = data->stream;
+    struct error ignored = ERROR_INIT;
+    reader_close(&stream->reader);
+    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+        wait_upload(data, &stream->slots[i], &ignored);
+        if (stream->slots[i].host_buffer && !stream->slots[i].host)
+            map_slot(data, &stream->slots[i], stream->slot_bytes, &ignored);
+    }
+    return status;
+}
+
+struct tile *data_tile_of(struct data *data, uint64_t row)
+{
+    return &data->tiles[(row - data->share.first) / data->tile_rows];
+}
+
+/* So many rows take longer one by one than by gather_rows. */
+#define GATHERED 32
+
+/* Reads rows of resident data. All reads have ended on return, as the queue is in order, so `out`
+ * may be freed. Each read blocks if lane_read does: NVIDIA's driver takes several times as long for
+ * non-blocking ones. */
+static enum status read_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                             struct error *err)
+{
+    cl_event last = NULL;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct tile *tile = data_tile_of(data, rows[i]);
+        cl_event event = NULL;
+        status =
+            ocl_enqueue_read(data->lane->compute, "read row", tile->x, data->lane->device->nvidia,
+                             (size_t)(rows[i] - tile->first) * row_bytes(data), row_bytes(data),
+                             out + (size_t)i * data->stride, OCL_NO_WAITS, &event, err);
+        if (status == STATUS_OK && last)
+            clReleaseEvent(last);
+        if (status == STATUS_OK)
+            last = event;
+    }
+    if (!last)
+        return status;
+    struct error ignored = ERROR_INIT;
+    enum status waited = ocl_wait(data->lane->compute, last, status == STATUS_OK ? err : &ignored);
+    clReleaseEvent(last);
+    return status == STATUS_OK ? waited : status;
+}
+
+/* The same for many rows: a kernel brings those of a tile together. */
+static enum status gather_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                               struct error *err)
+{
+    struct lane *lane = data->lane;
+    struct lane_held *held = NULL;
+    cl_program program;
+    cl_kernel kernel;
+    cl_uint *list;
+    cl_mem device_list, gathered;
+    enum status status = lane_program(&program, lane, "kmeans_rows", "-DTILED=1", err);
+    if (status != STATUS_OK)
+        return status;
+    const struct lane_wanted wanted[] = {KERNEL(kernel, program, "gather_rows"), HOST(list, count),
+                                         BUFFER(device_list, count * sizeof *list),
+                                         BUFFER(gathered, count * row_bytes(data))};
+    status = lane_hold(&held, lane, wanted, COUNT_OF(wanted), "rows", err);
+    for (uint32_t from = 0, to; from < count && status == STATUS_OK; from = to) {
+        const struct tile *tile = data_tile_of(data, rows[from]);
+        const cl_uint stride = data->stride, first = 0;
+        for (to = from; to < count && data_tile_of(data, rows[to]) == tile; to++)
+            list[to] = (cl_uint)(rows[to] - tile->first);
+        const size_t global[2] = {stride / KMEANS_LANES, to - from};
+        status = lane_write(lane, "list of rows", device_list, 0, (to - from) * sizeof *list,
+                            list + from, err);
+        if (status == STATUS_OK)
+            status = ocl_args(kernel, err, OCL_ARG(tile->x), OCL_ARG(device_list),
+                              OCL_ARG(gathered), OCL_ARG(first), OCL_ARG(stride), OCL_ARGS_END);
+        if (status == STATUS_OK)
+            status = lane_launch_2d(lane, "gather rows", kernel, global, NULL, err);
+        if (status == STATUS_OK)
+            status = lane_read(lane, "rows", gathered, 0, (to - from) * row_bytes(data),
+                               out + (size_t)from * stride, err);
+    }
+    lane_release(&held);
+    return status;
+}
+
+enum status data_rows(struct data *data, float *out, const uint64_t *rows, uint32_t count,
+                      struct error *err)
+{
+    if (data->resident)
+        return (data->lane->tiled && count >= GATHERED ? gather_rows : read_rows)(data, out, rows,
+                                                                                  count, err);
+    float *row = malloc(data->dimension * sizeof *row);
+    if (!row)
+        return error_memory(err, data->dimension * sizeof *row, "a row");
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = data->source->read(data->source->context, rows[i], 1, row, err);
+        if (status == STATUS_OK)
+            status = transform_rows(&data->transform, data->lane->workers,
+                                    out + (size_t)i * data->stride, row, rows[i], 1, err);
+    }
+    free(row);
+    return status;
+}
+
+enum status data_map(float **rows, struct data *data, struct tile *tile, struct error *err)
+{
+    void *host = tile->host;
+    enum status status =
+        host ? STATUS_OK
+             : ocl_enqueue_map(&host, data->lane->compute, "map rows", tile->x, true, CL_MAP_READ,
+                               0, tile_bytes(data, tile), OCL_NO_WAITS, NULL, err);
+    *rows = host;
+    return status;
+}
+
+enum status data_unmap(struct data *data, struct tile *tile, float *rows, struct error *err)
+{
+    return tile->host ? STATUS_OK
+                      : ocl_enqueue_unmap(data->lane->compute, "unmap rows", tile->x, rows,
+                                          OCL_NO_WAITS, NULL, err);
+}

@@ -1,0 +1,128 @@
+/* exact_device.c: launches of kmeans_exact.cl, on devices with float64. */
+#include "kmeans.h"
+#include "kmeans/exact.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct device {
+    struct exact exact;
+    struct lane_held *held;
+    cl_kernel label, distances, others;
+    cl_mem values; /* float64 per row of the largest tile */
+};
+
+static bool possible(const struct lane *lane)
+{
+    return !lane->host_exact;
+}
+
+static void close_device(struct exact *exact)
+{
+    struct device *device = (struct device *)exact;
+    lane_release(&device->held);
+    free(device);
+}
+
+static enum status open_device(struct exact **out, struct filter *filter, struct error *err)
+{
+    struct lane *lane = filter->lane;
+    enum status status = STATUS_FAILED;
+    char options[64];
+    *out = NULL;
+    struct device *device = calloc(1, sizeof *device);
+    if (!device)
+        return error_memory(err, sizeof *device, "distances");
+    device->exact =
+        (struct exact){.ops = &exact_device, .filter = filter, .data = filter->data, .lane = lane};
+    snprintf(options, sizeof options, "-DGROUP=%u -DSPAN=%u", lane->tiled ? filter->width : 1,
+             lane->tiled ? 1 : 16);
+    if (lane_program(&device->exact.program, lane, "kmeans_exact", options, err) != STATUS_OK)
+        goto out;
+    const cl_program program = device->exact.program;
+    const struct lane_wanted wanted[] = {
+        KERNEL(device->label, program, "assign_exact"),
+        KERNEL(device->distances, program, "label_distances"),
+        KERNEL(device->others, program, "other_distances"),
+        BUFFER(device->values, filter->data->tile_rows * sizeof(double))};
+    if (lane_hold(&device->held, lane, wanted, COUNT_OF(wanted), "distances", err) != STATUS_OK)
+        goto out;
+    *out = &device->exact;
+    status = STATUS_OK;
+out:
+    if (status != STATUS_OK)
+        close_device(&device->exact);
+    return status;
+}
+
+static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
+                              cl_mem limit, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    struct filter *filter = exact->filter;
+    if (count == 0)
+        return STATUS_OK;
+    if (filter_lay_out_all(filter, exact->centroids, err) != STATUS_OK)
+        return err->status;
+    const struct panels *all = &filter->all;
+    const cl_uint stride = exact->data->stride, columns = exact->data->dimension;
+    const size_t group = exact->lane->tiled ? filter->width : 1;
+    return LANE_RUN(exact->lane, "assign exact", device->label, (uint64_t)count * group, group, err,
+                    OCL_ARG(tile->x), OCL_ARG(all->factors), OCL_ARG(all->ids),
+                    OCL_ARG(filter->centroids), OCL_ARG(tile->norms),
+                    OCL_ARG(filter->centre_buffer), OCL_ARG(rows), OCL_ARG(tile->labels),
+                    OCL_ARG(tile->upper_bounds), OCL_ARG(limit), OCL_ARG(stride), OCL_ARG(columns),
+                    OCL_ARG(all->count), OCL_ARG(all->width));
+}
+
+/* Launches a kernel over all rows of a tile. */
+static enum status launch_tile(const struct exact *exact, const char *tag, cl_kernel kernel,
+                               const struct tile *tile, struct error *err)
+{
+    const bool tiled = exact->lane->tiled;
+    return lane_launch(exact->lane, tag, kernel, (uint64_t)tile->rows * (tiled ? KMEANS_LANES : 1),
+                       tiled ? exact->filter->width : 64, err);
+}
+
+static enum status label_distances(struct exact *exact, struct tile *tile, uint32_t slices,
+                                   void (*take)(void *context, const struct fetch_slice *slice),
+                                   void *context, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    const cl_uint rows = tile->rows, stride = exact->data->stride;
+    if (ocl_args(device->distances, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
+                 OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (launch_tile(exact, "distances", device->distances, tile, err) != STATUS_OK)
+        return err->status;
+    return fetch_slices(&exact->data->fetch, "distances", device->values,
+                        tile->rows * sizeof(double), slices, take, context, err);
+}
+
+static enum status other_distances(struct exact *exact, struct tile *tile, double *distances,
+                                   const int32_t *labels, uint32_t k, struct error *err)
+{
+    const struct device *device = (struct device *)exact;
+    const cl_uint rows = tile->rows, stride = exact->data->stride;
+    if (lane_write(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err) !=
+        STATUS_OK)
+        return err->status;
+    if (ocl_args(device->others, err, OCL_ARG(tile->x), OCL_ARG(exact->filter->centroids),
+                 OCL_ARG(tile->labels), OCL_ARG(device->values), OCL_ARG(rows), OCL_ARG(stride),
+                 OCL_ARG(k), OCL_ARGS_END) != STATUS_OK)
+        return err->status;
+    if (launch_tile(exact, "other distances", device->others, tile, err) != STATUS_OK)
+        return err->status;
+    return fetch_copy(&exact->data->fetch, "distances", device->values, rows * sizeof *distances,
+                      distances, err);
+}
+
+const struct exact_ops exact_device = {
+    .name = "device",
+    .possible = possible,
+    .open = open_device,
+    .close = close_device,
+    .label = label_rows,
+    .distances = label_distances,
+    .other_distances = other_distances,
+};

@@ -1,0 +1,174 @@
+/* exact_host.c: the canonical distance on the host's threads, which map a tile's rows. */
+#include "kmeans/canonical.h"
+#include "kmeans/exact.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* Rows that a thread takes at a time. */
+#define ROWS_PART 16
+
+struct job {
+    const struct exact *exact;
+    const float *rows;
+    const uint32_t *list; /* rows to label; NULL: all */
+    int32_t *labels;      /* of the tile */
+    const int32_t *own;   /* the same, not modified */
+    float *upper_bounds;  /* of the tile */
+    double *distances;    /* of the tile */
+    uint32_t count, k;
+};
+
+static bool possible(const struct lane *lane)
+{
+    (void)lane;
+    return true;
+}
+
+static enum status open_host(struct exact **out, struct filter *filter, struct error *err)
+{
+    struct exact *exact = *out = malloc(sizeof *exact);
+    if (!exact)
+        return error_memory(err, sizeof *exact, "distances");
+    *exact = (struct exact){
+        .ops = &exact_host, .filter = filter, .data = filter->data, .lane = filter->lane};
+    return STATUS_OK;
+}
+
+static void close_host(struct exact *exact)
+{
+    free(exact);
+}
+
+/* Runs `part` over the job's rows, a few at a time, while the tile's rows are mapped. */
+static enum status map_and_run(struct job *job, struct tile *tile,
+                               void (*part)(void *context, uint64_t part), struct error *err)
+{
+    struct data *data = job->exact->data;
+    float *rows;
+    if (data_map(&rows, data, tile, err) != STATUS_OK)
+        return err->status;
+    job->rows = rows;
+    workers_run(job->exact->lane->workers, part, job, (job->count + ROWS_PART - 1) / ROWS_PART);
+    return data_unmap(data, tile, rows, err);
+}
+
+static void label_part(void *context, uint64_t part)
+{
+    const struct job *job = context;
+    const uint32_t stride = job->exact->data->stride;
+    for (uint64_t i = part * ROWS_PART; i < (part + 1) * ROWS_PART && i < job->count; i++) {
+        const uint32_t row = job->list[i];
+        double distance;
+        job->labels[row] =
+            (int32_t)canonical_nearest(&distance, job->rows + (size_t)row * stride,
+                                       job->exact->centroids, job->exact->filter->k, stride);
+        job->upper_bounds[row] = INFINITY;
+    }
+}
+
+/* Labels and bounds are mapped, too. */
+static enum status label_rows(struct exact *exact, struct tile *tile, cl_mem rows, cl_uint count,
+                              cl_mem limit, struct error *err)
+{
+    (void)limit;
+    struct lane *lane = exact->lane;
+    const size_t bytes = tile->rows * sizeof(float);
+    const cl_map_flags flags = CL_MAP_READ | CL_MAP_WRITE;
+    void *labels = NULL, *bounds = NULL;
+    enum status status = STATUS_FAILED, unmapped = STATUS_OK;
+    struct error ignored = ERROR_INIT;
+    if (count == 0)
+        return STATUS_OK;
+    uint32_t *list = malloc(count * sizeof *list);
+    if (!list)
+        return error_memory(err, count * sizeof *list, "undecided rows");
+    if (lane_read(lane, "undecided rows", rows, 0, count * sizeof *list, list, err) != STATUS_OK ||
+        ocl_enqueue_map(&labels, lane->compute, "map labels", tile->labels, true, flags, 0, bytes,
+                        OCL_NO_WAITS, NULL, err) != STATUS_OK ||
+        ocl_enqueue_map(&bounds, lane->compute, "map bounds", tile->upper_bounds, true, flags, 0,
+                        bytes, OCL_NO_WAITS, NULL, err) != STATUS_OK)
+        goto out;
+    struct job job = {
+        .exact = exact, .list = list, .labels = labels, .upper_bounds = bounds, .count = count};
+    status = map_and_run(&job, tile, label_part, err);
+out:
+    if (bounds)
+        unmapped = ocl_enqueue_unmap(lane->compute, "unmap bounds", tile->upper_bounds, bounds,
+                                     OCL_NO_WAITS, NULL, status == STATUS_OK ? err : &ignored);
+    if (labels && unmapped == STATUS_OK)
+        unmapped = ocl_enqueue_unmap(lane->compute, "unmap labels", tile->labels, labels,
+                                     OCL_NO_WAITS, NULL, status == STATUS_OK ? err : &ignored);
+    free(list);
+    return status == STATUS_OK ? unmapped : status;
+}
+
+static void distance_part(void *context, uint64_t part)
+{
+    const struct job *job = context;
+    const uint32_t stride = job->exact->data->stride;
+    for (uint64_t i = part * ROWS_PART; i < (part + 1) * ROWS_PART && i < job->count; i++)
+        job->distances[i] = canonical_distance(
+            job->rows + i * stride, job->exact->centroids + (size_t)job->own[i] * stride, stride);
+}
+
+static enum status label_distances(struct exact *exact, struct tile *tile, uint32_t slices,
+                                   void (*take)(void *context, const struct fetch_slice *slice),
+                                   void *context, struct error *err)
+{
+    const size_t rows = tile->rows;
+    enum status status = STATUS_FAILED;
+    int32_t *labels = malloc(rows * sizeof *labels);
+    double *distances = malloc(rows * sizeof *distances);
+    if (!labels || !distances) {
+        error_memory(err, rows * sizeof *distances, "distances");
+        goto out;
+    }
+    status = lane_read(exact->lane, "labels", tile->labels, 0, rows * sizeof *labels, labels, err);
+    if (status != STATUS_OK)
+        goto out;
+    struct job job = {.exact = exact, .own = labels, .distances = distances, .count = tile->rows};
+    status = map_and_run(&job, tile, distance_part, err);
+    if (status == STATUS_OK)
+        fetch_slices_of(exact->lane->workers, distances, rows * sizeof *distances, slices, take,
+                        context);
+out:
+    free(labels);
+    free(distances);
+    return status;
+}
+
+static void other_part(void *context, uint64_t part)
+{
+    const struct job *job = context;
+    const uint32_t stride = job->exact->data->stride;
+    for (uint64_t i = part * ROWS_PART; i < (part + 1) * ROWS_PART && i < job->count; i++) {
+        double nearest = INFINITY;
+        for (uint32_t c = 0; c < job->k; c++)
+            if (c != (uint32_t)job->own[i])
+                nearest =
+                    fmin(nearest,
+                         canonical_distance(job->rows + i * stride,
+                                            job->exact->centroids + (size_t)c * stride, stride));
+        job->distances[i] = nearest;
+    }
+}
+
+static enum status other_distances(struct exact *exact, struct tile *tile, double *distances,
+                                   const int32_t *labels, uint32_t k, struct error *err)
+{
+    struct job job = {
+        .exact = exact, .own = labels, .distances = distances, .count = tile->rows, .k = k};
+    enum status status = map_and_run(&job, tile, other_part, err);
+    lane_settle(exact->lane);
+    return status;
+}
+
+const struct exact_ops exact_host = {
+    .name = "host",
+    .possible = possible,
+    .open = open_host,
+    .close = close_host,
+    .label = label_rows,
+    .distances = label_distances,
+    .other_distances = other_distances,
+};

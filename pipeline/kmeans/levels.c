@@ -1,0 +1,666 @@
+/* levels.c: fits one after the other, each kept in the checkpoint once it is done.
+ *
+ * A job that is resumed makes the same calls: what the checkpoint has is completed by one assignment instead
+ * of found. All processes make them; the first has labels, the others centroids alone. */
+#include "kmeans/levels.h"
+#include "base/clock.h"
+#include "base/compare.h"
+#include "base/labelled.h"
+#include "base/minmax.h"
+#include "base/workers.h"
+#include "kmeans/checkpoint.h"
+#include "kmeans/cluster.h"
+#include "kmeans/label_rows.h"
+#include "matrix/projected.h"
+#include "ranks/processes.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct levels {
+    const struct cluster_devices *devices;
+    const struct cluster_levels_config *wanted;
+    struct cluster_config config;
+    struct checkpoint_config checkpoint;
+    struct checkpoint_fits fits;
+    uint32_t at; /* fits so far, of which the checkpoint may have more */
+    struct comm *comm;
+    double seconds[4]; /* read, build, init, iterate: of all fits */
+};
+
+static bool is_first(const struct levels *levels)
+{
+    return levels->comm->rank == 0;
+}
+
+/* Gives all processes the centroids, and adds up the seconds. */
+static enum status share(struct levels *levels, struct cluster_outcome *out, uint32_t k,
+                         uint32_t dimension, struct error *err)
+{
+    const size_t bytes = (size_t)k * dimension * sizeof *out->centroids;
+    if (!is_first(levels)) {
+        out->k = k;
+        out->dimension = dimension;
+        if (!(out->centroids = malloc(bytes)))
+            return error_memory(err, bytes, "centroids");
+    }
+    levels->seconds[0] += out->seconds_read;
+    levels->seconds[1] += out->seconds_build;
+    levels->seconds[2] += out->seconds_init;
+    levels->seconds[3] += out->seconds_iterate;
+    return comm_broadcast(levels->comm, out->centroids, bytes, 0, err);
+}
+
+static enum status find(struct levels *levels, struct cluster_outcome *out,
+                        const struct matrix_source *rows, const struct cluster_config *config,
+                        struct error *err)
+{
+    const enum status status = cluster_run(out, levels->devices, rows, config, err);
+    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+}
+
+static enum status complete(struct levels *levels, struct cluster_outcome *out,
+                            const struct matrix_source *rows, const struct cluster_outcome *known,
+                            const struct cluster_config *config, struct error *err)
+{
+    const enum status status = cluster_complete(out, levels->devices, rows, known, config, err);
+    if (status == STATUS_INTERRUPTED && is_first(levels))
+        checkpoint_save_fits(config->checkpoint, err);
+    return status == STATUS_OK ? share(levels, out, config->k, rows->dimension, err) : status;
+}
+
+static enum status keep(struct levels *levels, const struct cluster_outcome *out, uint32_t round,
+                        struct error *err)
+{
+    if (levels->wanted->count == 1 && levels->wanted->rounds == 0)
+        return STATUS_OK;
+    enum status status = checkpoint_add_fit(&levels->fits, out, round, round > 0, err);
+    if (status == STATUS_OK && is_first(levels))
+        checkpoint_save_fits(levels->config.checkpoint, err);
+    return status;
+}
+
+/* One fit; *round: how often it was resampled already. */
+static enum status fit(struct levels *levels, struct cluster_outcome *out, uint32_t *round,
+                       const struct matrix_source *rows, const struct cluster_config *config,
+                       struct error *err)
+{
+    const uint32_t at = levels->at++;
+    *round = 0;
+    if (at < levels->fits.count) {
+        *round = levels->fits.round[at];
+        return complete(levels, out, rows, &levels->fits.fit[at], config, err);
+    }
+    const enum status status = find(levels, out, rows, config, err);
+    return status == STATUS_OK ? keep(levels, out, 0, err) : status;
+}
+
+/* --- resampling ------------------------------------------------------------------------------ */
+
+/* The numbers of the rows nearest to each centroid, ascending, for all processes. */
+static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct levels *levels,
+                               const struct cluster_outcome *out, const struct cluster_config *config,
+                               uint64_t all, struct error *err)
+{
+    const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
+    const size_t bytes = (size_t)config->k * n * sizeof **rows;
+    int64_t *nearest = malloc(bytes);
+    uint64_t *sizes = malloc(config->k * sizeof *sizes);
+    int32_t *labels = malloc((size_t)all * sizeof *labels);
+    enum status status =
+        nearest && sizes && labels ? STATUS_OK : error_memory(err, bytes, "the nearest rows");
+    *count = 0;
+    if (status == STATUS_OK && is_first(levels)) {
+        for (uint64_t i = 0; i < all; i++)
+            labels[i] = config->weights && config->weights[i] == 0 ? -1 : out->labels[i];
+        labelled_count(sizes, nearest, n, labels, out->distances, all, config->k);
+        for (size_t i = 0; i < (size_t)config->k * n; i++)
+            if (nearest[i] >= 0)
+                nearest[(*count)++] = nearest[i];
+        qsort(nearest, *count, sizeof *nearest, compare_u64);
+    }
+    if (status == STATUS_OK)
+        status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
+    if (status == STATUS_OK)
+        status = comm_broadcast(levels->comm, nearest, *count * sizeof *nearest, 0, err);
+    free(sizes);
+    free(labels);
+    *rows = (uint64_t *)nearest;
+    return status;
+}
+
+/* Iterations and histories of rounds follow each other. */
+static enum status prepend_history(struct cluster_outcome *found, const struct cluster_outcome *before,
+                                   struct error *err)
+{
+    const size_t all = (size_t)before->iterations + found->iterations;
+    double *history = malloc((all + 1) * sizeof *history);
+    if (!history)
+        return error_memory(err, (all + 1) * sizeof *history, "the inertia of iterations");
+    if (before->iterations > 0)
+        memcpy(history, before->inertia_history, before->iterations * sizeof *history);
+    if (found->iterations > 0)
+        memcpy(history + before->iterations, found->inertia_history, found->iterations * sizeof *history);
+    free(found->inertia_history);
+    found->inertia_history = history;
+    found->iterations = (uint32_t)all;
+    return STATUS_OK;
+}
+
+static enum status resample(struct levels *levels, struct cluster_outcome *out, uint32_t round,
+                            const struct matrix_source *all, const struct cluster_config *config,
+                            struct error *err)
+{
+    struct cluster_config of_few = *config;
+    struct cluster_outcome found = {0};
+    struct matrix_source rows;
+    uint64_t *row = NULL, count;
+    float *weights = NULL;
+    enum status status = choose_rows(&row, &count, levels, out, config, all->rows, err);
+    if (status == STATUS_OK && config->weights && !(weights = malloc(count * sizeof *weights)))
+        status = error_memory(err, count * sizeof *weights, "weights");
+    for (uint64_t i = 0; weights && i < count; i++)
+        weights[i] = config->weights[row[i]];
+    of_few.weights = weights;
+    of_few.init = INIT_KMEANSPP;
+    of_few.seed = config->seed + round;
+    of_few.reading = NULL;
+    struct matrix_list list = {all, row};
+    matrix_list_source(&rows, &list, count);
+    if (status == STATUS_OK)
+        status = find(levels, &found, &rows, &of_few, err);
+    if (status == STATUS_OK && is_first(levels))
+        status = prepend_history(&found, out, err);
+    if (status == STATUS_OK) {
+        cluster_outcome_clear(out);
+        status = complete(levels, out, all, &found, config, err);
+    }
+    if (status == STATUS_OK)
+        status = keep(levels, out, round, err);
+    cluster_outcome_clear(&found);
+    free(weights);
+    free(row);
+    return status;
+}
+
+/* --- levels ---------------------------------------------------------------------------------- */
+
+/* What clusters of centroids are like those of rows. */
+static struct cluster_config config_above(const struct levels *levels, uint32_t level)
+{
+    struct cluster_config config = levels->config;
+    config.k = levels->wanted->k[level];
+    if (level == 0)
+        return config;
+    config.metric = config.metric == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
+    config.init = config.init == INIT_GIVEN ? INIT_KMEANSPP : config.init;
+    config.weights = NULL;
+    config.reading = NULL;
+    return config;
+}
+
+static enum status make_level(struct levels *levels, struct cluster_level *level, uint32_t number,
+                              const struct matrix_source *rows, struct error *err)
+{
+    const struct cluster_config config = config_above(levels, number);
+    uint32_t round;
+    enum status status = fit(levels, &level->outcome, &round, rows, &config, err);
+    while (round < levels->wanted->rounds && status == STATUS_OK)
+        status = resample(levels, &level->outcome, ++round, rows, &config, err);
+    return status;
+}
+
+/* --- dividing clusters ------------------------------------------------------------------------- */
+
+/* The clusters that are divided, by themselves: several at a time, each by one thread. */
+struct split {
+    struct levels *levels;
+    const struct matrix_source *rows;
+    uint64_t *row, *begin; /* numbers of the rows of each part, ascending; where those of part i begin */
+    uint32_t parts;
+    struct cluster_outcome *found; /* of each part; k is 0 where it has no rows */
+    uint32_t first, end;           /* those in memory: */
+    float *values;
+    pthread_mutex_t lock; /* guards what follows */
+    uint32_t done, kept;
+    bool *ended;
+    struct error error; /* the first */
+};
+
+/* Lists the rows of each part, for all processes. */
+static enum status list_parts(struct split *split, const struct cluster_outcome *coarse, struct error *err)
+{
+    const struct levels *levels = split->levels;
+    const float *weights = levels->config.weights;
+    const uint64_t rows = split->rows->rows;
+    uint64_t at = 0;
+    split->row = malloc((size_t)rows * sizeof *split->row);
+    split->begin = calloc(split->parts + 2, sizeof *split->begin);
+    split->found = calloc(split->parts, sizeof *split->found);
+    split->ended = calloc(split->parts, sizeof *split->ended);
+    if (!split->row || !split->begin || !split->found || !split->ended)
+        return error_memory(err, (size_t)rows * sizeof *split->row, "the rows of clusters");
+    if (is_first(levels)) {
+        uint64_t *place = split->begin + 1; /* counts, then where each part goes on, then ends */
+        for (uint64_t i = 0; i < rows; i++)
+            place[coarse->labels[i] + 1] += !weights || weights[i] > 0;
+        for (uint32_t i = 0; i < split->parts; i++)
+            at = place[i] += at;
+        for (uint64_t i = 0; i < rows; i++)
+            if (!weights || weights[i] > 0)
+                split->row[place[coarse->labels[i]]++] = i;
+    }
+    const size_t bytes = (split->parts + 1) * sizeof *split->begin;
+    const enum status status = comm_broadcast(levels->comm, split->begin, bytes, 0, err);
+    return status == STATUS_OK ? comm_broadcast(levels->comm, split->row,
+                                                split->begin[split->parts] * sizeof *split->row, 0, err)
+                               : status;
+}
+
+static uint64_t rows_of_part(const struct split *split, uint32_t part)
+{
+    return split->begin[part + 1] - split->begin[part];
+}
+
+/* A part with k clusters, or as many as it has different rows. */
+static enum status fit_part(struct split *split, uint32_t part, const struct cluster_devices *devices,
+                            const struct matrix_source *rows, unsigned threads, struct error *err)
+{
+    const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
+    struct cluster_config config = split->levels->config;
+    float *weights = config.weights ? malloc((size_t)count * sizeof *weights) : NULL;
+    if (config.weights && !weights)
+        return error_memory(err, (size_t)count * sizeof *weights, "weights");
+    for (uint64_t i = 0; weights && i < count; i++)
+        weights[i] = config.weights[row[i]];
+    config.weights = weights;
+    config.k = (uint32_t)min_u64(split->levels->wanted->split, count);
+    config.init = INIT_KMEANSPP;
+    config.memory /= config.threads / threads;
+    config.threads = threads;
+    config.checkpoint = NULL;
+    config.processes = NULL;
+    config.reading = NULL;
+    config.progress = NULL;
+    config.phase = NULL;
+    enum status status = cluster_run(&split->found[part], devices, rows, &config, err);
+    if (status == STATUS_FAILED && !err->name[0] && err->native > 0 && (uint32_t)err->native < config.k) {
+        config.k = (uint32_t)err->native;
+        *err = (struct error)ERROR_INIT;
+        status = cluster_run(&split->found[part], devices, rows, &config, err);
+    }
+    free(weights);
+    return status;
+}
+
+/* What the next parts of a checkpoint have; in order. */
+static enum status keep_parts(struct split *split, struct error *err)
+{
+    struct levels *levels = split->levels;
+    enum status status = STATUS_OK;
+    for (; split->kept < split->end && split->ended[split->kept] && status == STATUS_OK; split->kept++) {
+        if (levels->at++ < levels->fits.count)
+            continue;
+        levels->fits.made += split->found[split->kept].iterations;
+        status = keep(levels, &split->found[split->kept], 0, err);
+    }
+    return status;
+}
+
+/* Of processes, each has its share of the parts. */
+static bool is_own(const struct split *split, uint32_t part)
+{
+    return part % split->levels->comm->size == split->levels->comm->rank;
+}
+
+static void divide_part(void *context, uint64_t i)
+{
+    struct split *split = context;
+    const struct levels *levels = split->levels;
+    const struct cluster_config *config = &levels->config;
+    const uint32_t part = split->first + (uint32_t)i, dimension = split->rows->dimension;
+    struct error err = ERROR_INIT;
+    pthread_mutex_lock(&split->lock);
+    enum status status = split->error.status;
+    pthread_mutex_unlock(&split->lock);
+    if (status == STATUS_OK && !split->ended[part] && rows_of_part(split, part) > 0 && is_own(split, part)) {
+        struct matrix_memory memory = {
+            split->values + (split->begin[part] - split->begin[split->first]) * dimension, dimension};
+        const struct cluster_devices one = {levels->devices->contexts + part % levels->devices->count, 1};
+        struct matrix_source rows;
+        matrix_memory_source(&rows, &memory, rows_of_part(split, part));
+        status = fit_part(split, part, &one, &rows, 1, &err);
+    }
+    pthread_mutex_lock(&split->lock);
+    split->ended[part] |= status == STATUS_OK;
+    split->done++;
+    if (status == STATUS_OK && levels->comm->size == 1)
+        status = keep_parts(split, &err);
+    if (status != STATUS_OK && split->error.status == STATUS_OK)
+        split->error = err;
+    if (config->phase && is_first(levels))
+        config->phase(config->progress_context, "clusters divided", split->done, split->parts);
+    pthread_mutex_unlock(&split->lock);
+}
+
+/* Reads the rows of the parts from `first` on as far as memory allows, at least one part. */
+static enum status read_parts(struct split *split, struct error *err)
+{
+    const struct matrix_source *rows = split->rows;
+    const uint64_t start = split->begin[split->first], step = matrix_rows_at_once(rows);
+    const size_t each = rows->dimension * sizeof(float);
+    for (split->end = split->first + 1; split->end < split->parts; split->end++)
+        if ((split->begin[split->end + 1] - start) * each > split->levels->config.memory)
+            break;
+    const uint64_t count = split->begin[split->end] - start;
+    int64_t *to = malloc((size_t)rows->rows * sizeof *to);
+    float *read = malloc(min_u64(step, rows->rows) * each);
+    free(split->values);
+    split->values = malloc((size_t)count * each + 1);
+    enum status status = to && read && split->values ? STATUS_OK
+                                                     : error_memory(err, count * each, "rows of clusters");
+    if (status == STATUS_OK)
+        memset(to, -1, (size_t)rows->rows * sizeof *to);
+    for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
+        for (uint64_t i = split->begin[part]; i < split->begin[part + 1]; i++)
+            if (!split->ended[part] && is_own(split, part))
+                to[split->row[i]] = (int64_t)(i - start);
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
+        const uint64_t some = min_u64(step, rows->rows - first);
+        status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, some, read, err);
+        for (uint64_t i = 0; i < some && status == STATUS_OK; i++)
+            if (to[first + i] >= 0)
+                memcpy(split->values + (size_t)to[first + i] * rows->dimension,
+                       read + (size_t)i * rows->dimension, each);
+    }
+    free(to);
+    free(read);
+    return status;
+}
+
+/* Gives all processes what one of them has found. */
+static enum status share_part(struct split *split, uint32_t part, struct error *err)
+{
+    struct comm *comm = split->levels->comm;
+    struct cluster_outcome *found = &split->found[part];
+    const uint32_t root = part % comm->size;
+    uint32_t about[3] = {found->k, found->iterations, found->converged};
+    enum status status = comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
+    if (status != STATUS_OK)
+        return status == STATUS_END ? STATUS_OK : status;
+    const size_t values = (size_t)about[0] * split->rows->dimension;
+    if (comm->rank != root) {
+        *found = (struct cluster_outcome){.k = about[0],
+                                          .dimension = split->rows->dimension,
+                                          .iterations = about[1],
+                                          .converged = about[2],
+                                          .centroids = malloc(values * sizeof(float) + 1),
+                                          .inertia_history = malloc((about[1] + 1) * sizeof(double))};
+        if (!found->centroids || !found->inertia_history)
+            return error_memory(err, values * sizeof(float), "centroids");
+    }
+    status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
+    return status == STATUS_OK ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
+                               : status;
+}
+
+/* The parts from `first` on that are in memory together. */
+static enum status divide_some(struct split *split, struct workers *workers, struct error *err)
+{
+    const struct levels *levels = split->levels;
+    const size_t each = split->rows->dimension * sizeof(float);
+    const bool large = rows_of_part(split, split->first) * each > levels->config.memory;
+    struct matrix_list list = {split->rows, split->row + split->begin[split->first]};
+    struct matrix_source rows;
+    bool all = true;
+    split->end = split->first + 1;
+    enum status status = large ? STATUS_OK : read_parts(split, err);
+    for (uint32_t part = split->first; part < split->end; part++)
+        all = all && split->ended[part];
+    if (status == STATUS_OK && large && !all) {
+        matrix_list_source(&rows, &list, rows_of_part(split, split->first));
+        if (is_own(split, split->first))
+            status = fit_part(split, split->first, levels->devices, &rows, levels->config.threads, err);
+        split->done++;
+        split->ended[split->first] = status == STATUS_OK;
+    } else if (status == STATUS_OK && !all) {
+        workers_run(workers, divide_part, split, split->end - split->first);
+    }
+    if (status == STATUS_OK && split->error.status != STATUS_OK)
+        *err = split->error;
+    status = status == STATUS_OK ? split->error.status : status;
+    for (uint32_t part = split->first; part < split->end && status == STATUS_OK && !all; part++)
+        status = share_part(split, part, err);
+    if (status == STATUS_OK)
+        status = keep_parts(split, err);
+    split->first = split->end;
+    return status;
+}
+
+/* The parts that the checkpoint has. */
+static enum status take_parts(struct split *split, struct error *err)
+{
+    const struct checkpoint_fits *fits = &split->levels->fits;
+    for (uint32_t i = 0; split->levels->at + i < fits->count && i < split->parts; i++) {
+        const struct cluster_outcome *fit = &fits->fit[split->levels->at + i];
+        struct cluster_outcome *found = &split->found[i];
+        const size_t values = (size_t)fit->k * fit->dimension;
+        split->ended[i] = true;
+        *found = *fit;
+        found->centroids = malloc(values * sizeof(float) + 1);
+        found->inertia_history = malloc((fit->iterations + 1) * sizeof(double));
+        if (!found->centroids || !found->inertia_history)
+            return error_memory(err, values * sizeof(float), "centroids");
+        memcpy(found->centroids, fit->centroids, values * sizeof(float));
+        if (fit->iterations > 0)
+            memcpy(found->inertia_history, fit->inertia_history, fit->iterations * sizeof(double));
+        split->done++;
+    }
+    return STATUS_OK;
+}
+
+/* All parts as one outcome without labels; *parents: of its clusters. */
+static enum status join_parts(struct cluster_outcome *out, int32_t **parents, const struct split *split,
+                              struct error *err)
+{
+    const uint32_t dimension = split->rows->dimension;
+    *out = (struct cluster_outcome){.dimension = dimension, .converged = true};
+    for (uint32_t i = 0; i < split->parts; i++) {
+        out->k += split->found[i].k;
+        out->iterations = max_u32(out->iterations, split->found[i].iterations);
+    }
+    out->centroids = malloc((size_t)out->k * dimension * sizeof *out->centroids);
+    out->inertia_history = calloc(out->iterations + 1, sizeof *out->inertia_history);
+    *parents = malloc(out->k * sizeof **parents);
+    if (!out->centroids || !out->inertia_history || !*parents)
+        return error_memory(err, (size_t)out->k * dimension * sizeof *out->centroids, "centroids");
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < split->parts; i++) {
+        const struct cluster_outcome *found = &split->found[i];
+        if (found->k == 0)
+            continue;
+        memcpy(out->centroids + (size_t)at * dimension, found->centroids,
+               (size_t)found->k * dimension * sizeof *out->centroids);
+        for (uint32_t c = 0; c < found->k; c++)
+            (*parents)[at++] = (int32_t)i;
+        for (uint32_t j = 0; j < out->iterations && found->iterations > 0; j++)
+            out->inertia_history[j] += found->inertia_history[min_u32(j, found->iterations - 1)];
+        out->converged = out->converged && found->converged;
+    }
+    return STATUS_OK;
+}
+
+static enum status divide_all(struct split *split, struct error *err)
+{
+    struct workers *workers = NULL;
+    enum status status = take_parts(split, err);
+    split->levels->fits.pending = false; /* parts keep no state of their own */
+    if (status == STATUS_OK)
+        status = workers_open(&workers, split->levels->config.threads, err);
+    while (status == STATUS_OK && split->first < split->parts)
+        status = divide_some(split, workers, err);
+    workers_close(&workers);
+    if (status == STATUS_INTERRUPTED && is_first(split->levels))
+        checkpoint_save_fits(split->levels->config.checkpoint, err);
+    return status;
+}
+
+/* Level 2 is made of the rows, and level 1 by dividing its clusters. */
+static enum status make_split(struct levels *levels, struct cluster_level *level,
+                              const struct matrix_source *rows, struct error *err)
+{
+    struct cluster_config config = levels->config;
+    struct cluster_outcome *coarse = &level[1].outcome, known = {0};
+    struct split split = {.levels = levels, .rows = rows, .parts = levels->wanted->k[1], .error = ERROR_INIT};
+    int32_t *parents = NULL;
+    uint32_t round;
+    config.k = split.parts;
+    pthread_mutex_init(&split.lock, NULL);
+    enum status status = fit(levels, coarse, &round, rows, &config, err);
+    const int64_t start = clock_now();
+    if (status == STATUS_OK)
+        status = list_parts(&split, coarse, err);
+    if (status == STATUS_OK)
+        status = divide_all(&split, err);
+    if (status == STATUS_OK)
+        status = join_parts(&known, &parents, &split, err);
+    levels->seconds[3] += clock_seconds_since(start);
+    config.k = known.k;
+    config.reading = NULL;
+    if (status == STATUS_OK)
+        status = complete(levels, &level[0].outcome, rows, &known, &config, err);
+    free(coarse->labels);
+    coarse->labels = parents;
+    cluster_outcome_clear(&known);
+    for (uint32_t i = 0; i < split.parts && split.found; i++)
+        cluster_outcome_clear(&split.found[i]);
+    free(split.found);
+    free(split.ended);
+    free(split.values);
+    free(split.row);
+    free(split.begin);
+    pthread_mutex_destroy(&split.lock);
+    return status;
+}
+
+static enum status make_levels(struct levels *levels, struct cluster_level *level,
+                               const struct matrix_source *rows, struct error *err)
+{
+    if (levels->wanted->split > 0)
+        return make_split(levels, level, rows, err);
+    enum status status = make_level(levels, &level[0], 0, rows, err);
+    for (uint32_t i = 1; i < levels->wanted->count && status == STATUS_OK; i++) {
+        struct matrix_memory below = {level[i - 1].outcome.centroids, rows->dimension};
+        struct matrix_source centroids;
+        matrix_memory_source(&centroids, &below, level[i - 1].outcome.k);
+        status = make_level(levels, &level[i], i, &centroids, err);
+    }
+    return status;
+}
+
+/* --- of all rows ----------------------------------------------------------------------------- */
+
+/* The labels of what a level clusters become the parents below, and those of rows follow. */
+static enum status label_rows_of(struct cluster_level *below, struct cluster_outcome *out,
+                                 uint64_t rows, struct error *err)
+{
+    below->parents = out->labels;
+    out->labels = malloc((size_t)rows * sizeof *out->labels);
+    float *distances = realloc(out->distances, (size_t)rows * sizeof *distances);
+    out->distances = distances ? distances : out->distances;
+    if (!out->labels || !distances)
+        return error_memory(err, (size_t)rows * 8, "labels");
+    out->rows = rows;
+    for (uint64_t i = 0; i < rows; i++)
+        out->labels[i] = below->parents[below->outcome.labels[i]];
+    return STATUS_OK;
+}
+
+/* Distances from the centroids of all levels but the first: one pass over the rows. */
+static enum status measure(struct cluster_level *level, uint32_t count, const struct matrix_source *source,
+                           const struct cluster_config *config, struct error *err)
+{
+    const char *metric = metric_names[config->metric];
+    const uint64_t step = 4 * matrix_rows_at_once(source);
+    const size_t bytes = (size_t)min_u64(step, source->rows) * source->dimension * sizeof(float);
+    float *rows = malloc(bytes);
+    enum status status = rows ? STATUS_OK : error_memory(err, bytes, "rows");
+    for (uint64_t first = 0; first < source->rows && status == STATUS_OK; first += step) {
+        const uint64_t some = min_u64(step, source->rows - first);
+        status = matrix_read(source, first, some, rows, err);
+        for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
+            struct cluster_outcome *out = &level[i].outcome;
+            status = label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
+                                out->centroids, out->k, metric, config->threads,
+                                config->stop, err);
+        }
+        if (status == STATUS_OK && config->phase)
+            config->phase(config->progress_context, "rows labelled", first + some, source->rows);
+    }
+    free(rows);
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
+        struct cluster_outcome *out = &level[i].outcome;
+        labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, out->rows, out->k);
+        out->inertia = labelled_inertia(out->labels, out->distances, config->weights, out->rows);
+    }
+    return status;
+}
+
+enum status cluster_levels_spread(struct cluster_level *level, uint32_t count,
+                                  const struct matrix_source *source, const struct cluster_config *config,
+                                  struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
+        status = label_rows_of(&level[i - 1], &level[i].outcome, source->rows, err);
+    return status == STATUS_OK && count > 1 ? measure(level, count, source, config, err) : status;
+}
+
+static enum status spread(struct levels *levels, struct cluster_level *level,
+                          const struct matrix_source *source, struct error *err)
+{
+    const enum status status =
+        cluster_levels_spread(level, levels->wanted->count, source, &levels->config, err);
+    if (status == STATUS_INTERRUPTED)
+        checkpoint_save_fits(levels->config.checkpoint, err);
+    level->outcome.seconds_read = levels->seconds[0];
+    level->outcome.seconds_build = levels->seconds[1];
+    level->outcome.seconds_init = levels->seconds[2];
+    level->outcome.seconds_iterate = levels->seconds[3];
+    level->outcome.iterations_resumed = max_u64(level->outcome.iterations_resumed, levels->fits.resumed);
+    return status;
+}
+
+void cluster_levels_clear(struct cluster_level *levels, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        cluster_outcome_clear(&levels[i].outcome);
+        free(levels[i].parents);
+        levels[i].parents = NULL;
+    }
+}
+
+enum status cluster_levels_run(struct cluster_level *level, const struct cluster_devices *devices,
+                               const struct matrix_source *source, const struct cluster_config *config,
+                               const struct cluster_levels_config *wanted, struct error *err)
+{
+    struct comm alone = {.size = 1}, *comm = processes_comm(config->processes);
+    struct levels levels = {
+        .devices = devices, .wanted = wanted, .config = *config, .comm = comm ? comm : &alone};
+    const bool several = wanted->count > 1 || wanted->rounds > 0;
+    enum status status = STATUS_OK;
+    if (several && config->checkpoint) {
+        levels.checkpoint = *config->checkpoint;
+        levels.config.checkpoint = &levels.checkpoint;
+        status = checkpoint_take_fits(&levels.fits, config->checkpoint, levels.comm, err);
+        levels.checkpoint.fits = &levels.fits;
+    }
+    if (status == STATUS_OK)
+        status = make_levels(&levels, level, source, err);
+    if (status == STATUS_OK && is_first(&levels))
+        status = spread(&levels, level, source, err);
+    checkpoint_clear_fits(&levels.fits);
+    return status;
+}

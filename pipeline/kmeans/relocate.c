@@ -1,0 +1,248 @@
+/* relocate.c: selects the farthest rows of all ranks, in order.
+ *
+ * A rank selects its own farthest rows, about as many as there are empty clusters, and offers some
+ * of them at a time. All ranks merge the offers of all and so take the same rows; a rank whose
+ * offer is used up selects and offers its next rows. */
+#include "kmeans/relocate.h"
+#include "kmeans/canonical.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Minimum number of rows that a rank offers at a time; more clusters are rarely empty. */
+#define BATCH_MIN 16
+
+struct far_row {
+    double distance; /* 0: the rank has no more */
+    uint64_t row;
+    float weight;
+    int32_t label;
+};
+
+struct far_rows {
+    struct fit *fit;
+    double *distances;     /* of the rank's rows */
+    struct far_row *rows;  /* the rank's last selection, farthest first */
+    uint64_t count, sent;  /* rows selected, and offered */
+    uint64_t limit;        /* rows to select next; doubles */
+    struct far_row latest; /* the nearest row ever selected */
+    uint32_t batch;
+    struct far_row *given; /* size x batch: each rank's last offer */
+    float *values;         /* size x batch x stride: these rows */
+    uint32_t *used;        /* rows used of each; size */
+};
+
+static int by_distance(const void *a, const void *b)
+{
+    const struct far_row *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance > y->distance ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+uint32_t relocate_count_empty(const struct fit *fit)
+{
+    uint32_t empty = 0;
+    for (uint32_t c = 0; c < fit->config->k; c++)
+        empty += fit->update->all.counts[c] == 0;
+    return empty;
+}
+
+/* Moves rows[at] down a heap of `count` rows with the nearest at the top. */
+static void sift_down(struct far_row *rows, uint64_t count, uint64_t at)
+{
+    const struct far_row row = rows[at];
+    for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && by_distance(&rows[child + 1], &rows[child]) > 0)
+            child++;
+        if (by_distance(&rows[child], &row) <= 0)
+            break;
+        rows[at] = rows[child];
+    }
+    rows[at] = row;
+}
+
+/* Selects the `limit` farthest of the rank's rows after `latest`. */
+static enum status select_rows(struct far_rows *far, struct error *err)
+{
+    const struct data_share *share = &far->fit->data->share;
+    const float *weights = far->fit->data->weights.of_row;
+    const uint64_t limit = far->limit < share->rows ? far->limit : share->rows;
+    struct far_row *rows = realloc(far->rows, limit * sizeof *rows);
+    if (!rows)
+        return error_memory(err, limit * sizeof *rows, "relocating empty clusters");
+    far->rows = rows;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < share->rows; i++) {
+        if (far->distances[i] <= 0 || (count == limit && far->distances[i] < rows[0].distance) ||
+            (weights && weights[i] == 0))
+            continue;
+        const struct far_row row = {far->distances[i], share->first + i, weights ? weights[i] : 1,
+                                    far->fit->labels[i]};
+        if (by_distance(&row, &far->latest) <= 0)
+            continue;
+        if (count < limit) {
+            rows[count++] = row;
+            for (uint64_t at = count / 2; count == limit && at-- > 0;)
+                sift_down(rows, count, at);
+        } else if (by_distance(&row, &rows[0]) < 0) {
+            rows[0] = row;
+            sift_down(rows, count, 0);
+        }
+    }
+    qsort(rows, count, sizeof *rows, by_distance);
+    if (count > 0)
+        far->latest = rows[count - 1];
+    far->count = count;
+    far->sent = 0;
+    far->limit *= 2;
+    return STATUS_OK;
+}
+
+static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
+                                 struct error *err)
+{
+    const struct data_share *share = &fit->data->share;
+    const uint32_t size = fit->comm->size;
+    *far = (struct far_rows){
+        .fit = fit, .latest.distance = HUGE_VAL, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
+    far->limit = far->batch;
+    const size_t given = (size_t)size * far->batch;
+    far->distances = malloc(share->rows * sizeof *far->distances);
+    far->given = calloc(given, sizeof *far->given);
+    far->used = malloc(size * sizeof *far->used);
+    far->values = malloc(given * fit->data->stride * sizeof *far->values);
+    if (!far->distances || !far->given || !far->used || !far->values)
+        return error_memory(err, share->rows * sizeof *far->distances, "relocating empty clusters");
+    for (uint32_t rank = 0; rank < size; rank++)
+        far->used[rank] = far->batch;
+    struct data *data = fit->data;
+    struct tile *tile;
+    enum status status = data_begin_at_either_end(data, err);
+    while (status == STATUS_OK && (status = data_next(data, &tile, err)) == STATUS_OK)
+        status = assign_tile_distances(fit->assign, tile, far->distances + tile->offset, err);
+    return data_end(data, status);
+}
+
+/* Makes ranks whose offers are used up offer their next rows. */
+static enum status refill(struct far_rows *far, struct error *err)
+{
+    struct comm *comm = far->fit->comm;
+    const size_t batch = far->batch;
+    bool wanted = false;
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        wanted = wanted || far->used[rank] == batch;
+    if (!wanted)
+        return STATUS_OK;
+    struct far_row *own = far->given + comm->rank * batch;
+    if (far->used[comm->rank] == batch)
+        for (size_t i = 0; i < batch; i++) {
+            if (far->sent == far->count && select_rows(far, err) != STATUS_OK)
+                return err->status;
+            own[i] = far->sent < far->count ? far->rows[far->sent++] : (struct far_row){0};
+        }
+    for (uint32_t rank = 0; rank < comm->size; rank++)
+        if (far->used[rank] == batch)
+            far->used[rank] = 0;
+    const size_t all = comm->size * batch;
+    uint64_t *rows = malloc(all * sizeof *rows);
+    if (!rows)
+        return error_memory(err, all * sizeof *rows, "relocating empty clusters");
+    enum status status = comm_gather_each(comm, far->given, batch * sizeof *own, err);
+    for (size_t i = 0; i < all; i++)
+        rows[i] = far->given[i].row;
+    if (status == STATUS_OK)
+        status = shard_rows(far->fit->shard, far->values, rows, (uint32_t)all, err);
+    free(rows);
+    return status;
+}
+
+/* The next row of all ranks, and its values; distance 0 if there is none. */
+static enum status next_row(struct far_row *row, const float **values, struct far_rows *far,
+                            struct error *err)
+{
+    const uint32_t size = far->fit->comm->size;
+    if (refill(far, err) != STATUS_OK)
+        return err->status;
+    uint32_t best = 0;
+    for (uint32_t rank = 1; rank < size; rank++)
+        if (by_distance(&far->given[(size_t)rank * far->batch + far->used[rank]],
+                        &far->given[(size_t)best * far->batch + far->used[best]]) < 0)
+            best = rank;
+    const size_t at = (size_t)best * far->batch + far->used[best];
+    *row = far->given[at];
+    *values = far->values + at * far->fit->data->stride;
+    if (row->distance > 0)
+        far->used[best]++;
+    return STATUS_OK;
+}
+
+/* Gives one row to an empty cluster. */
+static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
+                            uint32_t cluster, struct error *err)
+{
+    const uint32_t stride = fit->data->stride;
+    float *centroid = fit->centroids + (size_t)cluster * stride;
+    fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
+    memcpy(centroid, values, stride * sizeof *values);
+    const bool own = shard_has_row(fit->shard, row->row);
+    update_move_row(fit->update, values, row->weight, (uint32_t)row->label, cluster, own);
+    if (!own)
+        return STATUS_OK;
+    struct tile *tile = data_tile_of(fit->data, row->row);
+    const uint32_t at = (uint32_t)(row->row - tile->first);
+    const int32_t label = (int32_t)cluster;
+    fit->labels[tile->offset + at] = label;
+    if (lane_send(fit->lane, "label", tile->labels, at * sizeof label, sizeof label,
+                  &fit->labels[tile->offset + at], err) != STATUS_OK)
+        return err->status;
+    return assign_forget_row(fit->assign, tile, at, err);
+}
+
+enum status relocate_rows(struct fit *fit, struct error *err)
+{
+    const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
+    const uint64_t *counts = fit->update->all.counts;
+    enum status status = STATUS_FAILED;
+    struct far_rows far = {0};
+    struct far_row row = {0};
+    uint32_t given = 0, cluster = 0;
+    float *values = malloc((size_t)empty * stride * sizeof *values);
+    if (!values) {
+        error_memory(err, (size_t)empty * stride * sizeof *values, "relocating empty clusters");
+        goto out;
+    }
+    status = far_rows_open(&far, fit, empty, err);
+    while (status == STATUS_OK && given < empty) {
+        const float *value = NULL;
+        status = next_row(&row, &value, &far, err);
+        if (status != STATUS_OK || row.distance == 0) /* every row lies on its centroid */
+            break;
+        if (counts[row.label] == 1)
+            continue;
+        uint32_t same = 0; /* index of an equal row given before */
+        while (same < given &&
+               canonical_distance(value, values + (size_t)same * stride, stride) != 0)
+            same++;
+        if (same < given)
+            continue;
+        while (counts[cluster] > 0)
+            cluster++;
+        memcpy(values + (size_t)given++ * stride, value, stride * sizeof *value);
+        status = give_row(fit, &row, value, cluster, err);
+    }
+    if (status == STATUS_OK && given == 0)
+        status = error_set(err, STATUS_FAILED,
+                           "k is %u, but there are fewer different rows; choose a smaller k",
+                           fit->config->k);
+    if (status == STATUS_OK && fit->shard->device_update.used)
+        status = device_update_store(&fit->shard->device_update, fit->labels, err);
+out:
+    free(far.distances);
+    free(far.rows);
+    free(far.given);
+    free(far.used);
+    free(far.values);
+    free(values);
+    return status;
+}

@@ -1,0 +1,63 @@
+/* seed.h: chooses the first centroids. All calls are collective. */
+#ifndef CLPIPE_KMEANS_SEED_H
+#define CLPIPE_KMEANS_SEED_H
+
+#include "kmeans/checkpoint.h"
+#include "kmeans/shard.h"
+
+/* Fills centroids (k x stride values) by greedy k-means++, k-means|| or random rows, depending on
+ * config->init; `run` is the index of the restart. k-means++ keeps its state in the checkpoint and
+ * resumes from the seeds there. STATUS_FAILED if fewer than k distinct rows were noticed. */
+enum status seed_centroids(float *centroids, struct shard *shard,
+                           const struct cluster_config *config, uint32_t run,
+                           struct checkpoint *checkpoint, struct error *err);
+
+/* Copies given centroids: k x dimension values in the data's own space. */
+enum status seed_given(float *centroids, const struct data *data,
+                       const struct cluster_config *config, struct error *err);
+
+/* --- for the ways to choose first centroids
+ * ------------------------------------------------------ */
+
+/* What k-means++ keeps of a tile. */
+struct seed_tile {
+    cl_mem distances;  /* float64 per row; NULL: the host keeps them */
+    cl_mem thresholds; /* float32 per row, to compare the filter's scores with */
+    cl_mem mask;       /* one bit per candidate */
+    cl_mem weights;    /* float64 per row, or NULL */
+};
+
+/* Draws of k-means++. */
+struct seed_draws {
+    const struct cluster_config *config;
+    uint32_t stream, trials;
+    uint32_t from; /* the seeds chosen so far */
+    struct checkpoint *checkpoint;
+};
+/* Fills random with the numbers of the draw of seed `seed`, draws->trials of them. */
+void seed_random(double *random, const struct seed_draws *draws, uint32_t seed);
+/* The state of a checkpoint after `seeds` of them; NULL: none is kept. */
+void seed_save(struct checkpoint *checkpoint, uint32_t seeds);
+
+/* Chooses the seeds that are left, all on the device: the host waits once for many of them. Needs
+ * the only rank, resident rows and float16_usable. blocks: of rows; upto: what remains in each and
+ * all earlier ones. */
+enum status seed_on_device(float *centroids, struct shard *shard, const struct seed_tile *tiles,
+                           const double *upto, uint64_t blocks, const struct seed_draws *draws,
+                           struct error *err);
+
+/* k-means++ with random numbers of `stream`. weights: of the rank's rows, or NULL: all 1.
+ * checkpoint: NULL keeps no state. */
+enum status seed_plus_plus(float *centroids, struct shard *shard, const double *weights,
+                           const struct cluster_config *config, uint32_t stream,
+                           struct checkpoint *checkpoint, struct error *err);
+
+/* Draws the first row, by weight if there are weights. */
+enum status seed_first_row(uint64_t *row, const struct data *data, const double *weights,
+                           uint64_t seed, uint32_t stream, struct error *err);
+/* Fails because k exceeds the number of distinct rows, which is err->native, without a name. */
+enum status seed_too_few(uint32_t k, uint64_t distinct, struct error *err);
+void seed_progress(const struct cluster_config *config, const struct comm *comm, uint64_t done,
+                   uint64_t total);
+
+#endif

@@ -1,0 +1,173 @@
+/* comparable.c: a matrix of the comparable rows, and results with the numbers of all rows. */
+#include "neighbours/comparable.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include <math.h>
+#include <stdlib.h>
+
+bool comparable_values(const struct matrix_source *all, const float *row,
+                       enum cluster_metric metric)
+{
+    bool zero = true;
+    for (uint32_t i = 0; i < all->dimension; i++) {
+        if (!isfinite(row[i]) || (metric == METRIC_HELLINGER && row[i] < 0))
+            return false;
+        zero &= !(row[i] != 0);
+    }
+    return (metric != METRIC_COSINE || !zero) && !matrix_is_blank(all, row);
+}
+
+enum status comparable_open(struct comparable *out, const struct matrix_source *all,
+                            const struct neighbours_config *config, struct error *err)
+{
+    const uint64_t step = matrix_rows_at_once(all);
+    float *rows = malloc((size_t)step * all->dimension * sizeof *rows);
+    *out = (struct comparable){.all = all, .row = malloc((size_t)all->rows * sizeof *out->row)};
+    out->list = (struct matrix_list){all, out->row};
+    matrix_list_source(&out->source, &out->list, 0);
+    enum status status = STATUS_OK;
+    if (!rows || !out->row)
+        status = error_memory(err, (size_t)all->rows * sizeof *out->row, "rows to compare");
+    for (uint64_t first = 0; status == STATUS_OK && first < all->rows; first += step) {
+        const uint64_t count = min_u64(step, all->rows - first);
+        status = stop_check(config->stop, "reading rows", err);
+        if (status == STATUS_OK)
+            status = matrix_read(all, first, count, rows, err);
+        for (uint64_t i = 0; status == STATUS_OK && i < count; i++)
+            if (comparable_values(all, rows + (size_t)i * all->dimension, config->metric))
+                out->row[out->source.rows++] = first + i;
+    }
+    free(rows);
+    return status;
+}
+
+void comparable_close(struct comparable *comparable)
+{
+    free(comparable->row);
+    *comparable = (struct comparable){0};
+}
+
+void comparable_tell(const struct comparable *comparable, const char *feature)
+{
+    const uint64_t left = comparable->all->rows - comparable->source.rows;
+    char images[40];
+    if (left > 0)
+        log_message(LOG_NOTICE, "notice: %s without values of %s that can be compared: left out",
+                    format_number_of(images, sizeof images, left, "image"), feature);
+}
+
+uint64_t comparable_find(const struct comparable *comparable, uint64_t row)
+{
+    uint64_t low = 0, high = comparable->source.rows;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (comparable->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < comparable->source.rows && comparable->row[low] == row ? low
+                                                                        : comparable->source.rows;
+}
+
+void comparable_pick(const struct comparable *comparable, void *values)
+{
+    uint32_t *four = values;
+    for (uint64_t i = 0; i < comparable->source.rows; i++)
+        four[i] = four[comparable->row[i]];
+}
+
+void comparable_spread(const struct comparable *comparable, int32_t *labels, float *distances)
+{
+    uint64_t left = comparable->source.rows;
+    for (uint64_t row = comparable->all->rows; row-- > 0;) {
+        const bool compared = left > 0 && comparable->row[left - 1] == row;
+        labels[row] = compared ? labels[--left] : -1;
+        distances[row] = compared ? distances[left] : NAN;
+    }
+}
+
+/* Expands a result to `queries`, the i-th searched one being number to[i] (NULL: i), with n
+ * neighbours each, numbered as among all rows. */
+static enum status spread(struct neighbours *found, const struct comparable *comparable,
+                          const uint64_t *to, uint64_t queries, uint32_t n, struct error *err)
+{
+    const size_t count = (size_t)queries * n;
+    int64_t *rows = malloc(count * sizeof *rows);
+    double *squared = malloc(count * sizeof *squared);
+    if (!rows || !squared) {
+        free(rows);
+        free(squared);
+        return error_memory(err, count * (sizeof *rows + sizeof *squared), "neighbours");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = -1;
+        squared[i] = (double)NAN;
+    }
+    for (uint64_t i = 0; i < found->queries; i++)
+        for (uint32_t j = 0; j < found->n; j++) {
+            const size_t from = (size_t)i * found->n + j, at = (size_t)(to ? to[i] : i) * n + j;
+            if (found->rows[from] >= 0)
+                rows[at] = (int64_t)comparable->row[found->rows[from]];
+            squared[at] = found->squared[from];
+        }
+    free(found->rows);
+    free(found->squared);
+    found->rows = rows;
+    found->squared = squared;
+    found->queries = queries;
+    found->n = n;
+    return STATUS_OK;
+}
+
+enum status comparable_of_all(struct neighbours *out, const struct comparable *comparable,
+                              const struct neighbours_config *config, struct error *err)
+{
+    const uint64_t rows = comparable->source.rows;
+    struct neighbours_config search = *config;
+    enum status status = STATUS_OK;
+    *out = (struct neighbours){0};
+    if (rows > 1) {
+        search.n = (uint32_t)min_u64(config->n, rows - 1);
+        status = neighbours_of_all(out, &comparable->source, &search, err);
+    }
+    return status == STATUS_OK
+               ? spread(out, comparable, comparable->row, comparable->all->rows, config->n, err)
+               : status;
+}
+
+enum status comparable_of_rows(struct neighbours *out, const struct comparable *comparable,
+                               const uint64_t *rows, uint32_t count,
+                               const struct neighbours_config *config, struct error *err)
+{
+    uint64_t *places = malloc(count * sizeof *places), *to = malloc(count * sizeof *to);
+    enum status status = STATUS_OK;
+    uint32_t some = 0;
+    *out = (struct neighbours){0};
+    if (!places || !to)
+        status = error_memory(err, count * sizeof *places, "rows");
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        places[some] = comparable_find(comparable, rows[i]);
+        to[some] = i;
+        some += places[some] < comparable->source.rows;
+    }
+    if (status == STATUS_OK && some > 0)
+        status = neighbours_of_rows(out, &comparable->source, places, some, config, err);
+    if (status == STATUS_OK)
+        status = spread(out, comparable, to, count, config->n, err);
+    free(places);
+    free(to);
+    return status;
+}
+
+enum status comparable_of_values(struct neighbours *out, const struct comparable *comparable,
+                                 const float *values, uint32_t count,
+                                 const struct neighbours_config *config, struct error *err)
+{
+    *out = (struct neighbours){0};
+    enum status status = STATUS_OK;
+    if (comparable->source.rows > 0)
+        status = neighbours_of_values(out, &comparable->source, values, count, config, err);
+    return status == STATUS_OK ? spread(out, comparable, NULL, count, config->n, err) : status;
+}

@@ -1,0 +1,51 @@
+/* layout.h: a map: positions of all rows in two dimensions that keep neighbours together.
+ *
+ * The method is t-SNE (L. van der Maaten and G. Hinton 2008) on the affinities of the given
+ * neighbour graph, with Barnes-Hut forces (L. van der Maaten 2014), learning rate and iterations
+ * after A. Belkina et al. 2019, and initialisation by principal components (D. Kobak and P. Berens
+ * 2019).
+ *
+ * The results are bit-identical for any number of threads. */
+#ifndef CLPIPE_NEIGHBOURS_LAYOUT_H
+#define CLPIPE_NEIGHBOURS_LAYOUT_H
+
+#include "base/error.h"
+#include "base/stop.h"
+#include "kmeans/cluster_types.h"
+#include "matrix/matrix.h"
+#include <stdint.h>
+
+/* Neighbours that suit the map; any further ones in a graph are ignored. */
+#define LAYOUT_NEIGHBOURS 15u
+
+/* The nearest rows of each row, in order: row i has neighbour[i * neighbours + j]; -1: none. */
+struct layout_graph {
+    uint64_t rows;
+    uint32_t neighbours;
+    const int64_t *neighbour;
+};
+
+struct layout_config {
+    unsigned threads;  /* at least 1 */
+    struct stop *stop; /* may be NULL */
+    /* May be NULL; called on the calling thread after each iteration. */
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+/* The first two principal components of all rows in the metric's space (see kmeans/transform.h): x
+ * and y of each row at xy[2 * i], xy[2 * i + 1]. The axes are those of features/pca.h.
+ * Rows that cannot be compared (neighbours/comparable.h) are at 0, 0. STATUS_FAILED:
+ * reading, memory; STATUS_INTERRUPTED. */
+enum status layout_principal(float *xy, const struct matrix_source *matrix,
+                             enum cluster_metric metric, const struct layout_config *config,
+                             struct error *err);
+
+/* Computes the map. initial: 2 x rows, from layout_principal; NULL: fixed random positions.
+ * Positions span -1 to 1 along the wider axis, centred. Memory: about 64 * neighbours + 200 bytes
+ * per row. Accepts any graph: rows without neighbours, coincident rows, several components.
+ * STATUS_FAILED: out of memory; STATUS_INTERRUPTED: a stop was requested. */
+enum status layout_map(float *xy, const struct layout_graph *graph, const float *initial,
+                       const struct layout_config *config, struct error *err);
+
+#endif

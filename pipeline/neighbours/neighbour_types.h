@@ -1,0 +1,39 @@
+/* neighbour_types.h: input and output of a neighbour search; neighbours.h has the functions. */
+#ifndef CLPIPE_NEIGHBOURS_NEIGHBOUR_TYPES_H
+#define CLPIPE_NEIGHBOURS_NEIGHBOUR_TYPES_H
+
+#include "kmeans/cluster_types.h"
+
+/* Rows are numbered with 32 bits internally. */
+#define NEIGHBOURS_ROWS_MAX 0xfffffffeu
+
+struct neighbours_choice;
+
+struct neighbours_config {
+    enum cluster_metric metric;
+    uint32_t n;             /* neighbours per row, at least 1 */
+    unsigned threads;       /* on the host, including the caller */
+    uint64_t memory;        /* bytes of host buffers besides the result */
+    uint64_t device_memory; /* bytes; 0: all of the device's memory */
+    /* GPU contexts are used for the neighbours of all rows; CPU contexts, or NULL and 0, select the
+     * host's threads. */
+    struct cluster_devices devices;
+    struct stop *stop; /* may be NULL */
+    /* As in struct cluster_config; may be NULL. The phases are "rows read" and "rows compared", the
+     * latter in millions of pairs. */
+    void (*phase)(void *context, const char *phase, uint64_t done, uint64_t total);
+    void *progress_context;
+    const struct neighbours_choice *choice; /* NULL; tests: neighbours/choice.h */
+};
+
+/* The result; it owns its arrays. */
+struct neighbours {
+    uint64_t queries; /* rows that have neighbours */
+    uint32_t n;
+    int64_t *rows;     /* queries x n, nearest first; -1 if there are fewer */
+    double *squared;   /* queries x n squared distances in the metric's space; likewise NaN */
+    uint64_t compared; /* pairs of rows whose canonical distance was computed */
+    double seconds_read, seconds_build, seconds_search;
+};
+
+#endif

@@ -1,0 +1,26 @@
+/* ranked.h: the rows of a preset prepared for ranking (similar, evaluate, pages): reduced to
+ * principal components without whitening, if the preset defines their number. docs/features.md
+ * shows what that gains. */
+#ifndef CLPIPE_NEIGHBOURS_RANKED_H
+#define CLPIPE_NEIGHBOURS_RANKED_H
+
+#include "base/stop.h"
+#include "matrix/matrix.h"
+#include "result/result.h"
+
+/* Takes ownership of `rows`, which belong to `about`, even on failure; `result` must outlive them.
+ * *out is `rows` itself if there is nothing to do. The components are those of the preset's
+ * clustering of the same rows, or are computed in the same way. STATUS_FAILED,
+ * STATUS_INTERRUPTED. */
+enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
+                        struct result *result, const struct result_feature *about,
+                        unsigned threads, struct stop *stop, struct error *err);
+
+/* Converts `count` rows of the feature, with the columns of `rows`, to those of `ranked`; NaN for a
+ * row without information. */
+void ranked_values(const struct matrix_source *ranked, float *out, const float *rows,
+                   uint64_t count);
+/* The number of columns of `rows`. */
+uint32_t ranked_columns(const struct matrix_source *ranked);
+
+#endif

@@ -1,0 +1,169 @@
+/* fetch.c: two pinned pieces used in turn.
+ *
+ * The next piece is read by one of the threads that process slices, with a blocking read: NVIDIA's
+ * driver reports the end of an event late. Pinning takes 0.4 ms per MiB, so the pieces are small
+ * and live as long as the rows. */
+#include "kmeans.h"
+#include "ocl/fetch.h"
+#include <string.h>
+
+#define PIECE_BYTES (2u << 20)
+#define UNIT_BYTES  (KMEANS_BLOCK_ROWS * sizeof(double))
+
+/* Bytes worth waking a thread for. */
+#define COPY_BYTES (64u << 10)
+
+static size_t units_of(size_t bytes)
+{
+    return (bytes + UNIT_BYTES - 1) / UNIT_BYTES;
+}
+
+enum status fetch_open(struct fetch *fetch, struct lane *lane, size_t usual, struct error *err)
+{
+    const size_t whole = units_of(usual) * UNIT_BYTES;
+    *fetch = (struct fetch){.lane = lane, .piece_bytes = whole < PIECE_BYTES ? whole : PIECE_BYTES};
+    enum status status = STATUS_OK;
+    for (int i = 0; i < 2 && status == STATUS_OK; i++) {
+        status = ocl_buffer(&fetch->pieces[i], lane->ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                            fetch->piece_bytes, NULL, "values on the host", err);
+        if (status == STATUS_OK)
+            status = ocl_enqueue_map(&fetch->host[i], lane->compute, "map piece", fetch->pieces[i],
+                                     true, CL_MAP_WRITE_INVALIDATE_REGION, 0, fetch->piece_bytes,
+                                     OCL_NO_WAITS, NULL, err);
+    }
+    return status;
+}
+
+void fetch_close(struct fetch *fetch)
+{
+    struct error ignored = ERROR_INIT;
+    for (int i = 0; i < 2; i++) {
+        if (fetch->host[i])
+            ocl_enqueue_unmap(fetch->lane->compute, "unmap piece", fetch->pieces[i], fetch->host[i],
+                              OCL_NO_WAITS, NULL, &ignored);
+        ocl_buffer_release(&fetch->pieces[i]);
+    }
+    *fetch = (struct fetch){0};
+}
+
+uint32_t fetch_takers(const struct lane *lane)
+{
+    const unsigned threads = workers_count(lane->workers);
+    return threads > 2 ? threads - 1 : threads;
+}
+
+/* --- slices ---------------------------------------------------------------------------------- */
+
+struct slices {
+    void (*take)(void *context, const struct fetch_slice *slice);
+    void *context;
+    uint32_t count;
+    /* What is cut into slices: */
+    const void *values;
+    size_t offset, bytes; /* offset: in the buffer */
+};
+
+static void take_slice(const struct slices *slices, uint32_t number)
+{
+    const size_t units = units_of(slices->bytes);
+    const size_t each = (units + slices->count - 1) / slices->count * UNIT_BYTES;
+    const size_t from = number * each, left = slices->bytes - from;
+    if (from >= slices->bytes)
+        return;
+    const struct fetch_slice slice = {.offset = slices->offset + from,
+                                      .bytes = left < each ? left : each,
+                                      .values = (const char *)slices->values + from,
+                                      .number = number};
+    slices->take(slices->context, &slice);
+}
+
+static void take_part(void *context, uint64_t part)
+{
+    take_slice(context, (uint32_t)part);
+}
+
+void fetch_slices_of(struct workers *workers, const void *values, size_t bytes, uint32_t slices,
+                     void (*take)(void *context, const struct fetch_slice *slice), void *context)
+{
+    struct slices job = {take, context, slices, values, 0, bytes};
+    workers_run(workers, take_part, &job, slices);
+}
+
+/* --- pieces ---------------------------------------------------------------------------------- */
+
+struct pieces {
+    struct fetch *fetch;
+    const char *tag;
+    cl_mem buffer;
+    size_t bytes;
+    uint64_t next; /* index of the piece to read */
+    enum status status;
+    struct error *err;
+    struct slices slices; /* of the previous piece */
+};
+
+static void read_next(struct pieces *pieces)
+{
+    const struct fetch *fetch = pieces->fetch;
+    const size_t from = pieces->next * fetch->piece_bytes, left = pieces->bytes - from;
+    pieces->status = lane_read(fetch->lane, pieces->tag, pieces->buffer, from,
+                               left < fetch->piece_bytes ? left : fetch->piece_bytes,
+                               fetch->host[pieces->next % 2], pieces->err);
+}
+
+/* Parts are dealt out in order: the read begins first. */
+static void read_or_take(void *context, uint64_t part)
+{
+    struct pieces *pieces = context;
+    if (part == 0)
+        read_next(pieces);
+    else
+        take_slice(&pieces->slices, (uint32_t)part - 1);
+}
+
+enum status fetch_slices(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,
+                         uint32_t slices,
+                         void (*take)(void *context, const struct fetch_slice *slice),
+                         void *context, struct error *err)
+{
+    struct pieces pieces = {.fetch = fetch,
+                            .tag = tag,
+                            .buffer = buffer,
+                            .bytes = bytes,
+                            .err = err,
+                            .slices = {.take = take, .context = context, .count = slices}};
+    struct workers *workers = fetch->lane->workers;
+    const size_t each = fetch->piece_bytes;
+    read_next(&pieces);
+    while (pieces.status == STATUS_OK) {
+        const size_t from = pieces.next * each, left = bytes - from;
+        pieces.slices.values = fetch->host[pieces.next++ % 2];
+        pieces.slices.offset = from;
+        pieces.slices.bytes = left < each ? left : each;
+        if (left <= each) {
+            workers_run(workers, take_part, &pieces.slices, slices);
+            return STATUS_OK;
+        }
+        workers_run(workers, read_or_take, &pieces, slices + 1);
+    }
+    return pieces.status;
+}
+
+uint32_t fetch_copiers(const struct fetch *fetch, size_t bytes)
+{
+    const size_t piece = bytes < fetch->piece_bytes ? bytes : fetch->piece_bytes;
+    const uint32_t most = (uint32_t)(piece / COPY_BYTES) + 1, takers = fetch_takers(fetch->lane);
+    return most < takers ? most : takers;
+}
+
+void fetch_copy_slice(void *context, const struct fetch_slice *slice)
+{
+    memcpy((char *)context + slice->offset, slice->values, slice->bytes);
+}
+
+enum status fetch_copy(struct fetch *fetch, const char *tag, cl_mem buffer, size_t bytes,
+                       void *host, struct error *err)
+{
+    return fetch_slices(fetch, tag, buffer, bytes, fetch_copiers(fetch, bytes), fetch_copy_slice,
+                        host, err);
+}

@@ -1,0 +1,159 @@
+/* blobs.c: writes and reads in blocks. */
+#include "result/blobs.h"
+#include "result/columns.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define END_BLOCK 4096
+
+struct blobs {
+    struct column_writer data, end;
+    uint64_t at_end; /* bytes added so far */
+};
+
+enum status blobs_create(struct blobs **out, hid_t file, const char *group, const char *axis,
+                         uint64_t rows, uint64_t bytes, const char *path, struct error *err)
+{
+    hid_t id = H5I_INVALID_HID;
+    struct blobs *t = *out = calloc(1, sizeof *t);
+    enum status status = t ? h5_create_group(&id, file, group, path, err)
+                           : error_memory(err, sizeof *t, "blobs");
+    if (!status)
+        status = column_create(&t->data, file, id, "data", VALUE_U8, bytes, NULL, axis, path, err);
+    if (!status)
+        status = column_create(&t->end, file, id, "end", VALUE_U64, rows, NULL, image_table.axis,
+                               path, err);
+    h5_close(&id);
+    if (status)
+        blobs_close(out);
+    return status;
+}
+
+enum status blobs_add(struct blobs *t, const void *blob, uint64_t length, struct error *err)
+{
+    t->at_end += length;
+    const enum status status = column_add(&t->end, &t->at_end, sizeof t->at_end, err);
+    return status ? status : column_add_rows(&t->data, blob, length, err);
+}
+
+enum status blobs_finish(struct blobs *t, struct error *err)
+{
+    const enum status status = column_finish(&t->end, err);
+    return status ? status : column_finish(&t->data, err);
+}
+
+void blobs_close(struct blobs **blobs)
+{
+    if (!blobs || !*blobs)
+        return;
+    column_clear(&(*blobs)->data);
+    column_clear(&(*blobs)->end);
+    free(*blobs);
+    *blobs = NULL;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+struct blob_reader {
+    const char *path, *group;
+    hid_t data, end;
+    uint64_t rows, bytes, most;
+    uint64_t first; /* ends of rows [first, first + loaded) are in `ends`, from ends[1] on */
+    unsigned loaded;
+    uint64_t ends[END_BLOCK + 1]; /* ends[0]: where row `first` begins */
+    uint8_t *blob;
+    size_t capacity;
+};
+
+enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
+                             uint64_t most, const char *path, struct error *err)
+{
+    *out = NULL;
+    enum status status = STATUS_FAILED;
+    hid_t id = H5I_INVALID_HID;
+    hsize_t ends = 0, bytes = 0;
+    char where[64];
+    if (!h5_is_object(file, group, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    struct blob_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return error_memory(err, sizeof *reader, "blobs");
+    *reader = (struct blob_reader){.path = path, .group = group, .rows = rows, .most = most};
+    snprintf(where, sizeof where, "/%s/data", group);
+    if (h5_open_group(&id, file, group, path, err) ||
+        h5_open_dataset(&reader->data, id, "data", VALUE_U8, 1, &bytes, where, path, err))
+        goto out;
+    snprintf(where, sizeof where, "/%s/end", group);
+    if (h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, where, path, err))
+        goto out;
+    if (ends != rows) {
+        h5_damaged(err, path, "/%s has another number of rows than /images", group);
+        goto out;
+    }
+    reader->bytes = bytes;
+    *out = reader;
+    reader = NULL;
+    status = STATUS_OK;
+out:
+    h5_close(&id);
+    blob_reader_close(&reader);
+    return status;
+}
+
+void blob_reader_close(struct blob_reader **reader)
+{
+    if (!reader || !*reader)
+        return;
+    h5_close(&(*reader)->data);
+    h5_close(&(*reader)->end);
+    free((*reader)->blob);
+    free(*reader);
+    *reader = NULL;
+}
+
+static enum status load_ends(struct blob_reader *reader, uint64_t row, struct error *err)
+{
+    const uint64_t left = reader->rows - row;
+    const unsigned count = left < END_BLOCK ? (unsigned)left : END_BLOCK;
+    reader->loaded = 0;
+    reader->ends[0] = 0;
+    if ((row > 0 &&
+         h5_read_rows(reader->end, VALUE_U64, row - 1, 1, reader->ends, reader->path, err)) ||
+        h5_read_rows(reader->end, VALUE_U64, row, count, reader->ends + 1, reader->path, err))
+        return STATUS_FAILED;
+    reader->first = row;
+    reader->loaded = count;
+    return STATUS_OK;
+}
+
+enum status blob_reader_read(struct blob_reader *reader, uint64_t row, const uint8_t **blob,
+                             uint64_t *length, struct error *err)
+{
+    *blob = NULL;
+    *length = 0;
+    assert(row < reader->rows);
+    if ((row < reader->first || row >= reader->first + reader->loaded) &&
+        load_ends(reader, row, err))
+        return STATUS_FAILED;
+    const uint64_t *ends = reader->ends + (row - reader->first), start = ends[0], end = ends[1];
+    if (start > end || end > reader->bytes || end - start > reader->most)
+        return h5_damaged(err, reader->path, "/%s/end: row %llu contradicts the others",
+                          reader->group, (unsigned long long)row);
+    if (end == start)
+        return STATUS_OK;
+    if (end - start >= reader->capacity) {
+        uint8_t *more = realloc(reader->blob, 2 * (end - start));
+        if (!more)
+            return error_memory(err, 2 * (end - start), "a blob");
+        reader->blob = more;
+        reader->capacity = 2 * (end - start);
+    }
+    if (h5_read_rows(reader->data, VALUE_U8, start, end - start, reader->blob, reader->path, err))
+        return STATUS_FAILED;
+    reader->blob[end - start] = 0;
+    *blob = reader->blob;
+    *length = end - start;
+    return STATUS_OK;
+}

@@ -1,0 +1,523 @@
+/* carry.c: everything with a value for each image follows the row map. */
+#include "result/carry.h"
+#include "base/labelled.h"
+#include "base/log.h"
+#include "base/minmax.h"
+#include "base/parse.h"
+#include "result/copies.h"
+#include "result/defined.h"
+#include "result/feature_matrix.h"
+#include "result/imported.h"
+#include "result/selections.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES (8u << 20)
+#define MAP_CHUNK   16384 /* values of a row map that are compressed together */
+
+static uint64_t rows_in_block(size_t row_bytes)
+{
+    return row_bytes < BLOCK_BYTES ? BLOCK_BYTES / (row_bytes ? row_bytes : 1) : 1;
+}
+
+/* Rows [first, first + *count) of the new file that lie together in the old one, or have no row
+ * there; *count is at most `most` and `left`. Returns the old row of the first, or -1. */
+static int64_t next_run(const struct row_map *map, uint64_t first, uint64_t most, uint64_t *count)
+{
+    const int64_t start = map->earlier[first];
+    uint64_t n = 1;
+    while (n < most && first + n < map->rows &&
+           map->earlier[first + n] == (start < 0 ? -1 : start + (int64_t)n))
+        n++;
+    *count = n;
+    return start;
+}
+
+static struct copies copies_of(const struct carry *c)
+{
+    return (struct copies){
+        .from = c->from, .to = c->file, .path = c->path, .rows = c->map->same ? NULL : c->rows};
+}
+
+/* --- imported features ----------------------------------------------------------------------- */
+
+enum status carry_imported(struct carry *c, struct error *err)
+{
+    const struct copies copies = copies_of(c);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < c->from->feature_count && !status; i++) {
+        const struct result_feature *feature = &c->from->features[i].feature;
+        char name[FEATURE_NAME_MAX + 16];
+        snprintf(name, sizeof name, "/features/%s", feature->name);
+        if (!result_feature_imported(feature))
+            continue;
+        if (h5_is_object(c->file, name, H5O_TYPE_DATASET)) {
+            log_message(LOG_NOTICE,
+                        "notice: the imported feature %s is removed: a feature that is computed "
+                        "has its name now",
+                        feature->name);
+            continue;
+        }
+        status = copies_make(&copies, name, err);
+        c->imported += c->map->fresh > 0;
+    }
+    return status;
+}
+
+/* --- clusterings ----------------------------------------------------------------------------- */
+
+/* What is made anew of a clustering of the new file. */
+struct continued {
+    const struct result_clusters *old;
+    float *centroids, *distances;
+    int32_t *labels;
+    uint64_t *sizes;
+    int64_t *nearest;
+};
+
+static void continued_clear(struct continued *k)
+{
+    free(k->centroids);
+    free(k->distances);
+    free(k->labels);
+    free(k->sizes);
+    free(k->nearest);
+}
+
+/* Reads a whole part of a clustering in the new file to `to` or, where that is NULL, writes `from`. */
+static enum status move_part(const struct carry *c, const char *clusters, enum cluster_part part,
+                             void *to, const void *from, struct error *err)
+{
+    const struct cluster_part_kind *kind = &cluster_part_kind[part];
+    char name[FEATURE_NAME_MAX + 32];
+    hsize_t size[2];
+    hid_t dataset;
+    snprintf(name, sizeof name, "/clusters/%s/%s", clusters, kind->name);
+    if (h5_open_dataset(&dataset, c->file, name, kind->type, kind->rank, size, name, c->path, err))
+        return STATUS_FAILED;
+    const enum status status =
+        to ? h5_read_rows(dataset, kind->type, 0, size[0], to, c->path, err)
+           : h5_write_rows(dataset, kind->type, 0, size[0], from, c->path, err);
+    h5_close(&dataset);
+    return status;
+}
+
+/* Clusterings have the same memory as `cluster` took to make them. */
+static enum status load_continued(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    const size_t rows = (size_t)c->map->rows;
+    k->centroids = malloc((size_t)old->k * old->dimension * sizeof *k->centroids);
+    k->labels = malloc(rows * sizeof *k->labels + 1);
+    k->distances = malloc(rows * sizeof *k->distances + 1);
+    k->sizes = calloc(old->k, sizeof *k->sizes);
+    k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
+    if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest)
+        return error_memory(err, rows * 8, "labels");
+    enum status status = result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err);
+    if (!status)
+        status = move_part(c, old->name, PART_LABELS, k->labels, NULL, err);
+    return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
+}
+
+/* New rows of a level are where the level below, which is carried before, has their clusters. */
+static enum status label_by_level_below(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *below = result_clusters_below(c->from, k->old), *above;
+    char name[FEATURE_NAME_MAX + 32];
+    int32_t *parents, *labels = NULL;
+    snprintf(name, sizeof name, "/clusters/%s/labels", below ? below->name : "");
+    if (!below || !h5_is_object(c->file, name, H5O_TYPE_DATASET))
+        return STATUS_OK;
+    enum status status = result_parents_read(&parents, &above, c->from, below, err);
+    if (status == STATUS_OK && !(labels = malloc((size_t)c->map->rows * sizeof *labels + 1)))
+        status = error_memory(err, (size_t)c->map->rows * sizeof *labels, "labels");
+    if (status == STATUS_OK)
+        status = move_part(c, below->name, PART_LABELS, labels, NULL, err);
+    for (uint64_t i = 0; status == STATUS_OK && i < c->map->rows; i++)
+        if (c->map->earlier[i] < 0 && labels[i] >= 0 && (uint32_t)labels[i] < below->k)
+            k->labels[i] = parents[labels[i]];
+    free(labels);
+    free(parents);
+    return status;
+}
+
+/* The rows of the new file that a clustering was made from; false: not all of its features are there. */
+static bool open_rows(struct matrix_source *rows, const struct carry *c,
+                      const struct result_clusters *old)
+{
+    struct result_feature about;
+    const char *preset = result_preset(c->from);
+    const bool joined = preset && strcmp(old->feature, RESULT_PRESET) == 0 &&
+                        !result_feature_find(c->from, RESULT_PRESET);
+    return (joined ? feature_matrix_open_preset(rows, &about, c->now, preset, NULL)
+                   : feature_matrix_open(rows, &about, c->now, old->feature, NULL)) == STATUS_OK;
+}
+
+static enum status label_new_rows(struct continued *k, const struct carry *c, struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    const uint32_t columns = old->columns ? old->columns : old->dimension;
+    const uint64_t block = rows_in_block((size_t)columns * sizeof(float));
+    struct projection projection = {.columns = 0};
+    struct matrix_source matrix;
+    float *rows = NULL, *projected = NULL;
+    if (!c->now)
+        return STATUS_OK;
+    enum status status = label_by_level_below(k, c, err);
+    if (status || !open_rows(&matrix, c, old))
+        return status;
+    if (matrix.dimension != columns)
+        goto out;
+    rows = malloc(block * columns * sizeof *rows);
+    projected = old->columns ? malloc(block * old->dimension * sizeof *rows) : rows;
+    if (!rows || !projected)
+        status = error_memory(err, block * columns * sizeof *rows, "new rows");
+    if (!status && old->columns)
+        status = result_projection_read(&projection, c->from, old, err);
+    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
+        if (next_run(c->map, first, block, &count) >= 0)
+            continue;
+        status = matrix_read(&matrix, first, count, rows, err);
+        /* Rows that say nothing get no label. */
+        for (uint64_t i = 0; i < count && !status; i++)
+            if (matrix_is_blank(&matrix, rows + i * columns))
+                rows[i * columns] = NAN;
+        if (!status && old->columns)
+            projection_rows(&projection, projected, rows, count);
+        if (!status)
+            status = c->label(c->context, k->labels + first, k->distances + first, projected, count,
+                              old->dimension, k->centroids, old->k, old->metric, err);
+    }
+out:
+    matrix_close(&matrix);
+    projection_clear(&projection);
+    if (projected != rows)
+        free(projected);
+    free(rows);
+    return status;
+}
+
+/* What depends on the rows that there are now. */
+static enum status write_continued(const struct continued *k, const struct carry *c,
+                                   struct error *err)
+{
+    const struct result_clusters *old = k->old;
+    char name[FEATURE_NAME_MAX + 16];
+    hid_t group;
+    if (move_part(c, old->name, PART_LABELS, NULL, k->labels, err) ||
+        move_part(c, old->name, PART_DISTANCES, NULL, k->distances, err) ||
+        move_part(c, old->name, PART_SIZES, NULL, k->sizes, err) ||
+        move_part(c, old->name, PART_NEAREST, NULL, k->nearest, err))
+        return STATUS_FAILED;
+    snprintf(name, sizeof name, "/clusters/%s", old->name);
+    enum status status = h5_open_group(&group, c->file, name, c->path, err);
+    if (!status && !old->fitted_rows)
+        status = h5_put_number(group, "fitted_rows", VALUE_U64, &old->rows, c->path, err);
+    h5_close(&group);
+    return status;
+}
+
+static enum status continue_clusters(struct carry *c, const struct result_clusters *old,
+                                     struct error *err)
+{
+    struct continued k = {.old = old};
+    uint64_t unlabelled = c->map->rows;
+    enum status status = load_continued(&k, c, err);
+    if (!status)
+        status = label_new_rows(&k, c, err);
+    if (!status) {
+        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows, old->k);
+        for (uint32_t i = 0; i < old->k; i++)
+            unlabelled -= k.sizes[i];
+        const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
+        char *names = unlabelled > 0 ? c->unlabelled_names : c->names;
+        const size_t used = strlen(names);
+        c->continued += told && unlabelled == 0;
+        c->unlabelled += told && unlabelled > 0;
+        if (told)
+            snprintf(names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
+        status = write_continued(&k, c, err);
+    }
+    continued_clear(&k);
+    return status;
+}
+
+/* Whether `feature`, a name or several joined ("a+b:0.5", or the name of the preset), has other
+ * values now, although the images are the same. */
+static bool is_outdated(const struct carry *c, const char *what, const char *name,
+                        const char *feature)
+{
+    for (unsigned i = 0; c->features && i < c->features->count; i++) {
+        const struct feature *now = &c->features->feature[i];
+        const struct result_feature *before = result_feature_find(c->from, now->name);
+        bool named = strcmp(feature, RESULT_PRESET) == 0;
+        for (const char *at = feature; *at && !named;) {
+            const size_t length = strcspn(at, "+:");
+            named = strlen(now->name) == length && strncmp(now->name, at, length) == 0;
+            at += strcspn(at, "+");
+            at += *at == '+';
+        }
+        if (!named || !before || strcmp(before->spec, now->spec) == 0)
+            continue;
+        if (!c->remade || strcmp(c->remade, name) != 0)
+            log_message(LOG_NOTICE, "notice: %s/%s is removed: the codebook of %s is a new one",
+                        what, name, now->name);
+        return true;
+    }
+    return false;
+}
+
+/* How well clusters agree with folders is not known of rows that have come or gone. */
+static bool is_agreement(const char *attribute)
+{
+    bool is = strcmp(attribute, "folders") == 0;
+    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++)
+        is = is || strcmp(attribute, agreement_attribute[i].name) == 0;
+    return is;
+}
+
+static enum status carry_one(struct carry *c, const struct result_clusters *old, struct error *err)
+{
+    struct copies copies = copies_of(c);
+    char name[FEATURE_NAME_MAX + 16];
+    hid_t group;
+    snprintf(name, sizeof name, "/clusters/%s", old->name);
+    copies.left_out_attribute = c->map->same ? NULL : is_agreement;
+    enum status status = h5_make_group(&group, c->file, "clusters", c->path, err);
+    h5_close(&group);
+    if (!status)
+        status = copies_make(&copies, name, err);
+    return status || c->map->same ? status : continue_clusters(c, old, err);
+}
+
+enum status carry_clusters(struct carry *c, struct error *err)
+{
+    enum status status = STATUS_OK;
+    unsigned coarsest = 0;
+    for (unsigned i = 0; i < c->from->clusters_count; i++)
+        coarsest = max_u32(coarsest, c->from->clusters[i].clusters.level);
+    if (c->from->clusters_count > 0 && c->map->fresh > 0 && c->label)
+        status = result_open_unfinished(&c->now, c->file, c->path, err);
+    for (unsigned at = 0; at < (coarsest + 1) * c->from->clusters_count && !status; at++) {
+        const unsigned i = at % c->from->clusters_count;
+        const struct result_clusters *old = &c->from->clusters[i].clusters;
+        if (old->level == at / c->from->clusters_count && !(c->leave_out && c->leave_out[i]) &&
+            !is_outdated(c, "clusters", old->name, old->feature))
+            status = carry_one(c, old, err);
+    }
+    result_close(&c->now);
+    return status;
+}
+
+/* --- neighbours ------------------------------------------------------------------------------ */
+
+struct graph {
+    hid_t rows, distances; /* datasets of the new file */
+    hsize_t size[2];
+    uint64_t old_rows;
+    const int64_t *now; /* of each old row; -1: it is gone */
+};
+
+/* The row numbers as they are now; neighbours that are gone are left out. */
+static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
+{
+    const uint64_t n = g->size[1];
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < n; i++)
+        if (rows[i] >= 0 && (uint64_t)rows[i] < g->old_rows && g->now[rows[i]] >= 0) {
+            rows[kept] = g->now[rows[i]];
+            distances[kept++] = distances[i];
+        }
+    for (; kept < n; kept++) {
+        rows[kept] = -1;
+        distances[kept] = NAN;
+    }
+}
+
+/* Of both datasets, whose rows have moved. */
+static enum status renumber_graph(const struct carry *c, const struct graph *g, struct error *err)
+{
+    const uint64_t n = g->size[1], block = rows_in_block(12 * n);
+    int64_t *rows = malloc(block * n * sizeof *rows);
+    float *distances = malloc(block * n * sizeof *distances);
+    enum status status =
+        rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
+    for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
+        count = c->map->rows - first < block ? c->map->rows - first : block;
+        if (h5_read_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
+            h5_read_rows(g->distances, VALUE_F32, first, count, distances, c->path, err))
+            status = STATUS_FAILED;
+        for (uint64_t i = 0; i < count && !status; i++)
+            renumber_row(g, rows + i * n, distances + i * n);
+        if (!status && (h5_write_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
+                        h5_write_rows(g->distances, VALUE_F32, first, count, distances, c->path, err)))
+            status = STATUS_FAILED;
+    }
+    free(rows);
+    free(distances);
+    return status;
+}
+
+static enum status carry_graph(struct carry *c, const char *feature, int64_t *now, struct error *err)
+{
+    const struct copies copies = copies_of(c);
+    struct graph g = {
+        .rows = H5I_INVALID_HID, .distances = H5I_INVALID_HID, .old_rows = result_images(c->from),
+        .now = now};
+    hsize_t distances[2];
+    hid_t group = H5I_INVALID_HID;
+    char name[FEATURE_NAME_MAX + 16];
+    snprintf(name, sizeof name, "/neighbours/%s", feature);
+    enum status status = copies_make(&copies, name, err);
+    if (status || c->map->same)
+        return status;
+    c->neighbours++;
+    status = STATUS_FAILED;
+    if (h5_open_group(&group, c->file, name, c->path, err) ||
+        h5_open_dataset(&g.rows, group, "rows", VALUE_I64, 2, g.size, name, c->path, err) ||
+        h5_open_dataset(&g.distances, group, "distances", VALUE_F32, 2, distances, name, c->path, err))
+        goto out;
+    status = g.size[0] == c->map->rows && distances[0] == g.size[0] && distances[1] == g.size[1]
+                 ? renumber_graph(c, &g, err)
+                 : h5_damaged(err, c->from->path, "%s has an impossible size", name);
+out:
+    h5_close(&group);
+    h5_close(&g.rows);
+    h5_close(&g.distances);
+    return status;
+}
+
+/* The number of each old row; -1: it is gone. Free it. */
+static enum status find_rows_now(int64_t **out, const struct carry *c, struct error *err)
+{
+    const uint64_t old_rows = result_images(c->from);
+    int64_t *now = *out = malloc(old_rows * sizeof *now + 1);
+    if (!now)
+        return error_memory(err, old_rows * sizeof *now, "numbers of rows");
+    for (uint64_t i = 0; i < old_rows; i++)
+        now[i] = -1;
+    for (uint64_t i = 0; i < c->map->rows; i++)
+        if (c->map->earlier[i] >= 0)
+            now[c->map->earlier[i]] = (int64_t)i;
+    return STATUS_OK;
+}
+
+enum status carry_neighbours(struct carry *c, struct error *err)
+{
+    struct h5_names names;
+    hid_t from, all = H5I_INVALID_HID;
+    int64_t *now = NULL;
+    enum status status = h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP,
+                                     "content", c->from->path, err);
+    if (!status && from > 0)
+        status = h5_create_group(&all, c->file, "neighbours", c->path, err);
+    if (!status && from > 0)
+        status = find_rows_now(&now, c, err);
+    for (unsigned i = 0; i < names.count && !status; i++)
+        if (!is_outdated(c, "neighbours", names.name[i], names.name[i]))
+            status = carry_graph(c, names.name[i], now, err);
+    h5_free_names(&names);
+    h5_close(&all);
+    h5_close(&from);
+    free(now);
+    return status;
+}
+
+/* --- what comes next --------------------------------------------------------------------------- */
+
+static enum status carry_selections(const struct carry *c, const struct copies *copies,
+                                    struct error *err)
+{
+    int64_t *now;
+    uint64_t gone = 0;
+    char images[40];
+    if (H5Lexists(c->from->file, "selections", H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (c->map->same)
+        return copies_make(copies, "/selections", err);
+    enum status status = find_rows_now(&now, c, err);
+    if (status == STATUS_OK)
+        status = selections_carry(c->file, c->path, c->from, now, &gone, err);
+    if (gone > 0)
+        log_message(LOG_NOTICE, "notice: selections leave out %s: the files are gone",
+                    format_number_of(images, sizeof images, gone, "image"));
+    free(now);
+    return status;
+}
+
+enum status carry_next(struct carry *c, struct error *err)
+{
+    static const char flags[] = "/images/flags";
+    const struct copies copies = copies_of(c);
+    enum status status = carry_selections(c, &copies, err);
+    if (status || H5Lexists(c->from->file, flags, H5P_DEFAULT) <= 0)
+        return status;
+    if (c->map->same)
+        return copies_make(&copies, flags, err);
+    log_message(LOG_NOTICE, "notice: %s is removed: rows have come, gone or moved", flags);
+    return STATUS_OK;
+}
+
+/* --- the map --------------------------------------------------------------------------------- */
+
+enum status carry_write_map(hid_t run, const struct row_map *map, const char *path,
+                            struct error *err)
+{
+    const hsize_t rows = map->rows, chunk = rows < MAP_CHUNK ? (rows ? rows : 1) : MAP_CHUNK;
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
+          dataset = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    H5Pset_obj_track_times(list, false);
+    /* Rows mostly follow each other: the map takes a byte or two for a hundred of them. */
+    if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+        H5Pset_chunk(list, 1, &chunk);
+        H5Pset_shuffle(list);
+        H5Pset_deflate(list, 4);
+    }
+    dataset = H5Dcreate2(run, "row_map", H5T_STD_I64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (dataset < 0) {
+        h5_fail(err, "H5Dcreate2", "write", path);
+        goto out;
+    }
+    if (h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    h5_close(&space);
+    h5_close(&list);
+    return status;
+}
+
+/* --- notices --------------------------------------------------------------------------------- */
+
+void carry_tell(const struct carry *c)
+{
+    char images[40];
+    const unsigned long long gone = c->map->gone;
+    format_number_of(images, sizeof images, c->map->fresh, "new image");
+    if (c->continued > 0 && c->map->fresh > 0)
+        log_message(LOG_NOTICE,
+                    "notice: clusters %s are continued: %s labelled by the stored centroids%s; "
+                    "clpipe cluster fits them to all images",
+                    c->names, images, gone > 0 ? ", rows that are gone left out" : "");
+    else if (c->continued > 0)
+        log_message(LOG_NOTICE, "notice: clusters %s are continued without rows that are gone",
+                    c->names);
+    if (c->unlabelled > 0)
+        log_message(LOG_NOTICE,
+                    "notice: clusters %s are of features that have no values for new images: these "
+                    "have the label -1",
+                    c->unlabelled_names);
+    if (c->imported > 0)
+        log_message(LOG_NOTICE,
+                    "notice: %u imported feature%s NaN for %s: import %s again", c->imported,
+                    c->imported == 1 ? " is" : "s are", images, c->imported == 1 ? "it" : "them");
+    if (c->neighbours > 0)
+        log_message(LOG_NOTICE, "notice: stored neighbours leave out %s: clpipe similar --all finds "
+                                "them again",
+                    c->map->fresh > 0 ? images : "rows that are gone");
+}

@@ -1,0 +1,513 @@
+/* checksums.c: computed where a file is written, compared where it is verified. */
+#include "result/checksums.h"
+#include "result/defined.h"
+#include "result/identity.h"
+#include "result/parts.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP        "checksums"
+#define MOST_VISITED (1u << 20)
+#define BYTE_AXIS    "checksum_byte"
+#define PIECE_AXIS   "piece_" /* and the number of pieces */
+
+/* The checksums of one dataset. */
+struct entry {
+    char *name; /* absolute */
+    char root[65];
+    struct pieces pieces;
+    bool there;  /* its dataset */
+    bool fresh; /* its digests are known */
+    bool kept;  /* so is its root */
+};
+
+struct entries {
+    struct entry *entry;
+    unsigned count;
+    unsigned visited; /* members of /checksums: hard links can make a group its own member */
+};
+
+static void clear(struct entries *entries)
+{
+    for (unsigned i = 0; i < entries->count; i++) {
+        free(entries->entry[i].name);
+        pieces_clear(&entries->entry[i].pieces);
+    }
+    free(entries->entry);
+    *entries = (struct entries){0};
+}
+
+/* A new entry, at the end. */
+static struct entry *add(struct entries *entries, const char *name, struct error *err)
+{
+    const unsigned count = entries->count;
+    if ((count & (count - 1)) == 0) {
+        struct entry *more = realloc(entries->entry, (count ? 2 * count : 1) * sizeof *more);
+        if (!more) {
+            error_memory(err, count * sizeof *more, "checksums");
+            return NULL;
+        }
+        entries->entry = more;
+    }
+    struct entry *entry = &entries->entry[count];
+    *entry = (struct entry){.name = strdup(name)};
+    if (!entry->name) {
+        error_memory(err, strlen(name), "a name");
+        return NULL;
+    }
+    entries->count++;
+    return entry;
+}
+
+static struct entry *find(const struct entries *entries, const char *name)
+{
+    for (unsigned i = 0; i < entries->count; i++)
+        if (strcmp(entries->entry[i].name, name) == 0)
+            return &entries->entry[i];
+    return NULL;
+}
+
+/* --- what is stored -------------------------------------------------------------------------- */
+
+/* Reads the digests of one dataset; false: they have another form. */
+static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
+{
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    hsize_t size[2] = {0, 0};
+    char *root = NULL;
+    struct error why = ERROR_INIT;
+    bool right = H5Tequal(type, H5T_STD_U8LE) > 0 && H5Sget_simple_extent_ndims(space) == 2 &&
+                 H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
+                 size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
+                 !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
+                 !h5_get_text(&root, dataset, "root", true, path, &why) &&
+                 strlen(root) < sizeof entry->root;
+    if (right) {
+        strcpy(entry->root, root);
+        entry->fresh = entry->kept = true;
+    }
+    /* No root: what it belongs to has changed, checksums_forget. */
+    if (right && *root) {
+        entry->pieces.count = size[0];
+        entry->pieces.digest = malloc(size[0] ? size[0] * PIECE_DIGEST : 1);
+        right = entry->pieces.digest &&
+                (size[0] == 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                                         entry->pieces.digest) >= 0);
+    }
+    free(root);
+    h5_close(&space);
+    h5_close(&type);
+    return right;
+}
+
+/* All that a group below /checksums has. Names that lead elsewhere, or have another form, are as if
+ * they were not there. */
+static enum status load_group(struct entries *entries, hid_t group, const char *name, int depth,
+                              const char *path, struct error *err)
+{
+    struct h5_names members;
+    enum status status = h5_list(&members, group, DEFINED_MOST_MEMBERS, path, err);
+    if (status != STATUS_OK)
+        return status;
+    for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {
+        char member[DEFINED_NAME_MAX];
+        const char *link = members.name[i];
+        const bool is_group = h5_is_object(group, link, H5O_TYPE_GROUP);
+        if (++entries->visited > MOST_VISITED) {
+            status = h5_damaged(err, path, "/checksums has more members than it can have");
+            break;
+        }
+        if (snprintf(member, sizeof member, "%s/%s", name, link) >= (int)sizeof member ||
+            (!is_group && !h5_is_object(group, link, H5O_TYPE_DATASET)) || depth > 8)
+            continue;
+        hid_t object = H5Oopen(group, link, H5P_DEFAULT);
+        if (object < 0) {
+            status = h5_fail(err, "H5Oopen", "read", path);
+        } else if (is_group) {
+            status = load_group(entries, object, member, depth + 1, path, err);
+        } else {
+            struct entry *entry = add(entries, member, err);
+            if (!entry)
+                status = STATUS_FAILED;
+            else if (!load_digests(entry, object, path)) {
+                pieces_clear(&entry->pieces);
+                free(entry->name);
+                entries->count--;
+            }
+        }
+        h5_close(&object);
+    }
+    h5_free_names(&members);
+    return status;
+}
+
+static enum status load(struct entries *entries, hid_t file, const char *path, struct error *err)
+{
+    hid_t group;
+    if (!h5_is_object(file, GROUP, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    if (h5_open_group(&group, file, GROUP, path, err))
+        return STATUS_FAILED;
+    enum status status = load_group(entries, group, "", 0, path, err);
+    h5_close(&group);
+    return status;
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* A text of 64 bytes as an attribute, which is made or overwritten: nothing is left behind in the
+ * file's heap. */
+static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
+                            struct error *err)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute;
+    char value[64] = "";
+    memcpy(value, root, strnlen(root, sizeof value));
+    H5Tset_size(type, sizeof value);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    if (H5Aexists(object, name) > 0 && H5Adelete(object, name) < 0)
+        attribute = H5I_INVALID_HID;
+    else
+        attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const bool ok = attribute > 0 && H5Awrite(attribute, type, value) >= 0;
+    h5_close(&attribute);
+    h5_close(&space);
+    h5_close(&type);
+    return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
+}
+
+/* The path below the root. */
+static void entry_path(char path[DEFINED_NAME_MAX + sizeof GROUP], const struct entry *entry)
+{
+    snprintf(path, DEFINED_NAME_MAX + sizeof GROUP, "%s%s", GROUP, entry->name);
+}
+
+struct making {
+    struct entries *entries;
+    struct axes *axes;
+    const char *path;
+};
+
+/* As identity_compute, but what lies in parts stands on their checksums. */
+static enum status digest_own(void *context, struct pieces *pieces, const struct serial *serial,
+                              hid_t dataset, const char *name, const struct serial_values *values,
+                              struct error *err)
+{
+    return h5_is_virtual(dataset)
+               ? parts_digest(pieces, dataset, err)
+               : identity_compute(context, pieces, serial, dataset, name, values, err);
+}
+
+/* As identity_pieces: those that are known, else computed. They stay the entry's. */
+static enum status known_pieces(void *context, struct pieces *pieces, const struct serial *serial,
+                                hid_t dataset, const char *name, const struct serial_values *values,
+                                struct error *err)
+{
+    const struct making *making = context;
+    struct entry *entry = find(making->entries, name);
+    *pieces = (struct pieces){0};
+    if (!entry && !(entry = add(making->entries, name, err)))
+        return STATUS_FAILED;
+    if (!entry->pieces.digest && !entry->fresh) {
+        if (digest_own(NULL, &entry->pieces, serial, dataset, name, values, err))
+            return STATUS_FAILED;
+        entry->fresh = true;
+    }
+    entry->there = true;
+    pieces->count = entry->pieces.count;
+    pieces->digest = malloc(pieces->count ? pieces->count * PIECE_DIGEST : 1);
+    if (!pieces->digest)
+        return error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
+    if (pieces->count > 0)
+        memcpy(pieces->digest, entry->pieces.digest, pieces->count * PIECE_DIGEST);
+    return STATUS_OK;
+}
+
+static enum status make_entry(void *context, hid_t object, const char *name,
+                              const struct defined *defined, struct error *err)
+{
+    struct making *making = context;
+    char root[65];
+    if (defined->type != H5O_TYPE_DATASET || defined_below(name, "/runs"))
+        return STATUS_OK;
+    if (identity_of_dataset(root, NULL, object, name, making->axes, making->path, known_pieces,
+                            making, err))
+        return STATUS_FAILED;
+    struct entry *entry = find(making->entries, name);
+    if (!entry->kept)
+        strcpy(entry->root, root);
+    return STATUS_OK;
+}
+
+/* Creates the groups above a dataset, and the dataset. */
+static enum status write_entry(hid_t file, const struct entry *entry, const char *path,
+                               struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char name[DEFINED_NAME_MAX + sizeof GROUP], axis[32];
+    hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    const char *const axes[] = {axis, BYTE_AXIS};
+    const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
+    entry_path(name, entry);
+    for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (H5Lexists(file, name, H5P_DEFAULT) <= 0 &&
+            h5_create_group(&group, file, name, path, err))
+            goto out;
+        h5_close(&group);
+        *slash = '/';
+    }
+    snprintf(axis, sizeof axis, "%s%llu", PIECE_AXIS, (unsigned long long)entry->pieces.count);
+    if (h5_create_on_scales(&dataset, file, file, name, VALUE_U8, 2, size, axes, path, err) ||
+        put_root(dataset, "root", entry->root, path, err) ||
+        h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
+        goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&group);
+    h5_close(&dataset);
+    return status;
+}
+
+/* What is kept of another file's, under the names that it has now. */
+static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
+                             struct error *err)
+{
+    if (load(entries, kept->file, kept->path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < entries->count; i++) {
+        struct entry *entry = &entries->entry[i];
+        char from[DEFINED_NAME_MAX], above[DEFINED_NAME_MAX];
+        bool left_out = false;
+        snprintf(above, sizeof above, "%s", entry->name);
+        for (; *above && !left_out; *strrchr(above, '/') = 0)
+            left_out = kept->leave_out(kept->context, above);
+        if (left_out)
+            entry->name[0] = 0;
+        snprintf(from, sizeof from, "/clusters/%s", kept->renamed_from ? kept->renamed_from : "");
+        if (!kept->renamed_from || !defined_below(entry->name, from))
+            continue;
+        char *name;
+        if (asprintf(&name, "/clusters/%s%s", kept->renamed_to, entry->name + strlen(from)) < 0)
+            return error_memory(err, strlen(from), "a name");
+        free(entry->name);
+        entry->name = name;
+        entry->kept = false; /* the name is in the root */
+    }
+    return STATUS_OK;
+}
+
+static enum status add_known(struct entries *entries, const struct checksums_known *known,
+                             struct error *err)
+{
+    struct entry *entry = add(entries, known->name, err);
+    if (!entry)
+        return STATUS_FAILED;
+    const uint8_t *leaves = row_tree_leaves(known->tree, &entry->pieces.count);
+    entry->fresh = true;
+    entry->pieces.digest = malloc(entry->pieces.count * PIECE_DIGEST + 1);
+    if (!entry->pieces.digest)
+        return error_memory(err, entry->pieces.count * PIECE_DIGEST, "checksums");
+    memcpy(entry->pieces.digest, leaves, entry->pieces.count * PIECE_DIGEST);
+    return STATUS_OK;
+}
+
+enum status checksums_write(hid_t file, const char *path, const struct checksums_kept *kept,
+                            const struct checksums_known *known, unsigned count, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char identity[65];
+    hid_t group = H5I_INVALID_HID;
+    struct entries entries = {0};
+    struct axes axes;
+    struct making making = {.entries = &entries, .axes = &axes, .path = path};
+    const struct defined_visitor visitor = {make_entry, NULL, &making};
+    axes_init(&axes, file, path);
+    /* What follows reads past HDF5. */
+    if (h5_flush_file(file, path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < count; i++)
+        if (add_known(&entries, &known[i], err))
+            goto out;
+    if ((kept && load_kept(&entries, kept, err)) ||
+        defined_walk(file, "/", path, &visitor, err) ||
+        identity_of_file(identity, file, making.axes, path, known_pieces, &making, err) ||
+        h5_create_group(&group, file, GROUP, path, err) ||
+        put_root(group, "identity", identity, path, err))
+        goto out;
+    for (unsigned i = 0; i < entries.count; i++)
+        if (entries.entry[i].there && write_entry(file, &entries.entry[i], path, err))
+            goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    axes_clear(&axes);
+    clear(&entries);
+    return status;
+}
+
+/* --- verifying ------------------------------------------------------------------------------- */
+
+struct checking {
+    struct verify *verify;
+    struct entries stored;
+    const char *below; /* NULL: all but clusterings and neighbours */
+};
+
+static bool is_asked_for(const struct checking *checking, const char *name)
+{
+    return checking->below ? defined_below(name, checking->below)
+                           : !defined_below(name, "/clusters") && !defined_below(name, "/neighbours") &&
+                                 !defined_below(name, "/runs");
+}
+
+/* Rows of images or failures: any of them may be damaged. */
+static enum status mark(struct verify *verify, const char *name, bool unreadable, uint64_t first,
+                        uint64_t last, struct error *err)
+{
+    const bool failures = defined_below(name, "/failures");
+    const uint64_t rows =
+        failures ? result_failures(verify->result) : result_images(verify->result);
+    if (!(failures ? verify->bad_failures : verify->bad_images) || last >= rows ||
+        !(failures || defined_below(name, "/images") || defined_below(name, "/features")) ||
+        strcmp(name, "/images/sources") == 0 || strcmp(name, "/images/" DIRECTORIES) == 0 ||
+        defined_below(name, "/images/json") || defined_below(name, "/images/txt"))
+        return STATUS_OK;
+    struct verify_range *more = realloc(verify->range, (verify->ranges + 1) * sizeof *more);
+    if (!more)
+        return error_memory(err, (verify->ranges + 1) * sizeof *more, "damaged rows");
+    more[verify->ranges++] = (struct verify_range){failures, unreadable, first, last};
+    verify->range = more;
+    return STATUS_OK;
+}
+
+/* unreadable: of what is found, some could not be read. */
+static enum status report(struct checking *checking, const char *name, const struct pieces *found,
+                          const struct pieces *stored, bool unreadable, struct error *err)
+{
+    for (uint64_t i = 0; i < found->count; i++) {
+        uint64_t first, last, end, ignored;
+        if (memcmp(found->digest[i], stored->digest[i], PIECE_DIGEST) == 0)
+            continue;
+        for (end = i + 1; end < found->count &&
+                          memcmp(found->digest[end], stored->digest[end], PIECE_DIGEST) != 0;
+             end++)
+            ;
+        pieces_rows(found, i, &first, &ignored);
+        pieces_rows(found, end - 1, &ignored, &last);
+        if (first == last)
+            verify_broken(checking->verify, "%s: row %llu has changed since it was written", name,
+                          (unsigned long long)first);
+        else
+            verify_broken(checking->verify,
+                          "%s: something in rows %llu to %llu has changed since it was written",
+                          name, (unsigned long long)first, (unsigned long long)last);
+        if (mark(checking->verify, name, unreadable, first, last, err))
+            return STATUS_FAILED;
+        i = end;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_entry(void *context, hid_t object, const char *name,
+                               const struct defined *defined, struct error *err)
+{
+    struct checking *checking = context;
+    struct verify *verify = checking->verify;
+    struct result *result = verify->result;
+    struct pieces found = {0};
+    struct error why = ERROR_INIT;
+    char root[65];
+    if (defined->type != H5O_TYPE_DATASET || !is_asked_for(checking, name))
+        return STATUS_OK;
+    struct entry *stored = find(&checking->stored, name);
+    enum status status = STATUS_OK;
+    if (!stored || !stored->root[0]) {
+        verify_broken(verify, "%s: it has no checksums", name);
+        return STATUS_OK;
+    }
+    stored->there = true;
+    if (identity_of_dataset(root, &found, object, name, &result->axes, result->path,
+                            digest_own, NULL, &why)) {
+        verify_broken(verify, "%s", why.sentence);
+        if (found.count == stored->pieces.count)
+            status = report(checking, name, &found, &stored->pieces, true, err);
+    } else if (strcmp(root, stored->root) == 0) {
+        /* The digests of the digests: it is the checksums that are wrong, if anything. */
+        if (found.count != stored->pieces.count ||
+            (found.count > 0 &&
+             memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) != 0))
+            verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
+                          name);
+    } else if (h5_is_virtual(object)) {
+        verify_broken(verify, "%s: what its parts have is not what was merged", name);
+    } else if (found.count != stored->pieces.count) {
+        verify_broken(verify, "%s: it has another size than its checksums say", name);
+    } else if (found.count == 0 ||
+               memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) == 0) {
+        verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
+    } else {
+        status = report(checking, name, &found, &stored->pieces, false, err);
+    }
+    pieces_clear(&found);
+    return status;
+}
+
+/* What no dataset's checksums cover: names, and attributes of groups. */
+static enum status check_identity(struct checking *checking, struct error *err)
+{
+    struct result *result = checking->verify->result;
+    struct making making = {.entries = &checking->stored, .axes = &result->axes, .path = result->path};
+    char *stored = NULL, identity[65];
+    hid_t group;
+    if (h5_open_group(&group, result->file, GROUP, result->path, err))
+        return STATUS_FAILED;
+    enum status status = h5_get_text(&stored, group, "identity", false, result->path, err);
+    h5_close(&group);
+    if (status == STATUS_OK)
+        status = identity_of_file(identity, result->file, &result->axes, result->path, known_pieces,
+                                  &making, err);
+    if (status == STATUS_OK && (!stored || strcmp(stored, identity) != 0))
+        verify_broken(checking->verify,
+                      "/: names or attributes have changed since the file was written");
+    free(stored);
+    return status;
+}
+
+/* Whether a dataset belonged to a clustering that is not there any more. */
+static bool is_of_lost_clusters(const struct result *result, const char *name)
+{
+    char clusters[FEATURE_NAME_MAX] = "";
+    if (!defined_below(name, "/clusters"))
+        return false;
+    sscanf(name, "/clusters/%63[^/]", clusters);
+    return !result_clusters_find(result, clusters);
+}
+
+enum status checksums_verify(struct verify *verify, const char *name, struct error *err)
+{
+    struct result *result = verify->result;
+    const bool all = strcmp(name, "/") == 0;
+    struct checking checking = {.verify = verify, .below = all ? NULL : name};
+    const struct defined_visitor visitor = {check_entry, NULL, &checking};
+    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {
+        if (all)
+            verify_broken(verify, "/checksums is missing");
+        return STATUS_OK;
+    }
+    const uint64_t before = verify->count;
+    enum status status = load(&checking.stored, result->file, result->path, err);
+    if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
+        status = defined_walk(result->file, name, result->path, &visitor, err);
+    for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {
+        const struct entry *entry = &checking.stored.entry[i];
+        if (!entry->there && (is_asked_for(&checking, entry->name) ||
+                              (all && is_of_lost_clusters(result, entry->name))))
+            verify_broken(verify, "%s: it is missing, its checksums are not", entry->name);
+    }
+    if (status == STATUS_OK && all && verify->count == before)
+        status = check_identity(&checking, err);
+    clear(&checking.stored);
+    return status;
+}

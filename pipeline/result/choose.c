@@ -1,0 +1,74 @@
+/* choose.c: finds a feature or clustering by name, and lists those that there are. */
+#include "result/choose.h"
+#include "base/path.h"
+#include <stdio.h>
+
+/* ", NAME" behind what is there. */
+static void list_name(char *names, size_t size, size_t *used, const char *name)
+{
+    if (*used < size)
+        *used += (size_t)snprintf(names + *used, size - *used, "%s%s", *used ? ", " : "", name);
+}
+
+enum status choose_feature(const struct result_feature **out, const struct result *result,
+                           const char *name, struct error *err)
+{
+    char shown[256], names[512] = "";
+    size_t used = 0;
+    const unsigned count = result_feature_count(result);
+    path_for_message(shown, sizeof shown, result_path(result));
+    *out = name ? result_feature_find(result, name) : NULL;
+    unsigned compared = 0;
+    for (unsigned i = 0; i < count && !name; i++)
+        if (!result_feature_describes(result_feature_at(result, i)) && compared++ == 0)
+            *out = result_feature_at(result, i);
+    if (!name && count == 1)
+        *out = result_feature_at(result, 0);
+    if (*out && compared <= 1)
+        return STATUS_OK;
+    *out = NULL;
+    for (unsigned i = 0; i < count; i++)
+        list_name(names, sizeof names, &used, result_feature_at(result, i)->name);
+    if (count == 0)
+        return error_set(err, STATUS_FAILED, "%s holds no features", shown);
+    if (name)
+        return error_set(err, STATUS_USAGE, "%s holds no feature '%s', only %s", shown, name,
+                         names);
+    error_set(err, STATUS_USAGE, "%s holds several features: %s", shown, names);
+    error_remedy(err, REMEDY_CHOOSE_FEATURE);
+    return STATUS_USAGE;
+}
+
+enum status choose_clusters(const struct result_clusters **out, const struct result *result,
+                            const char *name, struct error *err)
+{
+    char shown[256], names[512] = "";
+    size_t used = 0;
+    const unsigned count = result_clusters_count(result);
+    path_for_message(shown, sizeof shown, result_path(result));
+    unsigned trees = 0;
+    *out = name ? result_clusters_find(result, name) : NULL;
+    for (unsigned i = 0; i < count && !name; i++) {
+        const struct result_clusters *clusters = result_clusters_at(result, i);
+        /* The finest of several levels stands for all. */
+        if (clusters->level > 1 && result_clusters_below(result, clusters))
+            continue;
+        trees++;
+        *out = trees == 1 ? clusters : NULL;
+    }
+    if (*out)
+        return STATUS_OK;
+    for (unsigned i = 0; i < count; i++)
+        list_name(names, sizeof names, &used, result_clusters_at(result, i)->name);
+    if (count == 0) {
+        error_set(err, STATUS_FAILED, "%s holds no clusters", shown);
+        error_remedy(err, REMEDY_MAKE_CLUSTERS);
+        return STATUS_FAILED;
+    }
+    if (name)
+        return error_set(err, STATUS_USAGE, "%s holds no /clusters/%s, only %s", shown, name,
+                         names);
+    error_set(err, STATUS_USAGE, "%s holds several clusterings: %s", shown, names);
+    error_remedy(err, REMEDY_CHOOSE_CLUSTERS);
+    return STATUS_USAGE;
+}

@@ -1,0 +1,304 @@
+/* class_layer.c: /classes/NAME, from a model or another file, and the scores. */
+#include "result/class_layer.h"
+#include "features/kind.h"
+#include "result/class_groups.h"
+#include "result/copies.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP       "classes"
+#define MARK        "model_digest"
+#define MOST_BYTES  ((uint64_t)1 << 30)
+#define USUAL_SCORE 36 /* length of a row times that of a class's weights, as networks have it */
+#define LANES       8
+
+/* --- writing ----------------------------------------------------------------------------------- */
+
+/* The model's layer, if it reads what the feature stores; NULL: it has none. */
+static const struct net_classes *classes_of(const struct feature *feature)
+{
+    const struct net_model *model = feature->kind->network ? feature->net.model : NULL;
+    const bool own = model && model->classes.count > 0 &&
+                     (uint32_t)net_model_output(model, feature->net.output) == model->classes.output;
+    return own ? &model->classes : NULL;
+}
+
+/* Rows of unit length have lost theirs: the scales make up for it. */
+static void scale_classes(float *out, const struct net_classes *classes, bool unit)
+{
+    double squares = 0;
+    for (uint32_t c = 0; c < classes->count; c++) {
+        int64_t sum = 0;
+        for (uint32_t i = 0; i < classes->columns; i++) {
+            const int weight = classes->weights[(size_t)c * classes->columns + i];
+            sum += weight * weight;
+        }
+        squares += (double)classes->scale[c] * classes->scale[c] * (double)sum;
+    }
+    const double length = squares > 0 ? USUAL_SCORE / sqrt(squares / classes->count) : 1;
+    for (uint32_t c = 0; c < classes->count; c++)
+        out[c] = unit ? (float)(classes->scale[c] * length) : classes->scale[c];
+}
+
+/* The lines of the names, each a string in `copy`. */
+static void split_names(const char **name, char *copy, const struct net_classes *classes)
+{
+    memcpy(copy, classes->names, classes->names_bytes);
+    for (uint32_t c = 0; c < classes->count; c++) {
+        name[c] = copy;
+        copy += strcspn(copy, "\n");
+        *copy++ = '\0';
+    }
+}
+
+static enum status write_layer(hid_t file, hid_t all, const struct feature *feature,
+                               const struct net_classes *classes, const char *path,
+                               struct error *err)
+{
+    const hsize_t size[2] = {classes->count, classes->columns};
+    const size_t room = classes->names_bytes + 1 + classes->count * (sizeof(char *) + sizeof(float));
+    char own[AXIS_NAME_MAX], values[AXIS_NAME_MAX];
+    const char *const axes[] = {own, values};
+    hid_t group = H5I_INVALID_HID;
+    const char **name = malloc(room);
+    enum status status = STATUS_FAILED;
+    if (!name)
+        return error_memory(err, room, "the names of classes");
+    float *const scale = (float *)(name + classes->count);
+    split_names(name, (char *)(scale + classes->count), classes);
+    scale_classes(scale, classes, feature->normalize == NORMALIZE_UNIT);
+    axis_name(own, "class", feature->name);
+    axis_name(values, "feature", feature->name);
+    if (h5_create_group(&group, all, feature->name, path, err) ||
+        h5_put_text(group, MARK, feature->net.digest, path, err) ||
+        h5_put_texts(file, group, "name", name, classes->count, own, path, err) ||
+        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path, err) ||
+        h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, path, err) ||
+        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err))
+        goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    free(name);
+    return status;
+}
+
+enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
+                               const char *path, struct error *err)
+{
+    const struct copies copies = {.from = from, .to = file, .path = path};
+    enum status status = STATUS_OK;
+    hid_t all = H5I_INVALID_HID;
+    if (from && h5_is_object(from->file, GROUP, H5O_TYPE_GROUP))
+        status = copies_make(&copies, "/" GROUP, err);
+    for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
+        const struct feature *feature = &features->feature[i];
+        const struct net_classes *classes = classes_of(feature);
+        if (!classes)
+            continue;
+        if (all < 0)
+            status = h5_make_group(&all, file, GROUP, path, err);
+        if (status == STATUS_OK && H5Lexists(all, feature->name, H5P_DEFAULT) <= 0)
+            status = write_layer(file, all, feature, classes, path, err);
+    }
+    h5_close(&all);
+    return status;
+}
+
+/* --- reading ----------------------------------------------------------------------------------- */
+
+static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
+                              const char *path, struct error *err)
+{
+    hsize_t size[2];
+    hid_t dataset;
+    if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
+        return STATUS_FAILED;
+    enum status status = size[0] == layer->count
+                             ? STATUS_OK
+                             : h5_damaged(err, path, "%s has another number of names than rows", where);
+    layer->name = status == STATUS_OK ? calloc(layer->count, sizeof *layer->name) : NULL;
+    if (status == STATUS_OK && !layer->name)
+        status = error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
+    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
+        status = h5_read_text(&layer->name[c], dataset, c, path, err);
+    h5_close(&dataset);
+    return status;
+}
+
+/* `scale` or `offset`. */
+static enum status read_column(float *out, const struct class_layer *layer, hid_t group,
+                               const char *name, const char *where, const char *path,
+                               struct error *err)
+{
+    hsize_t size[2];
+    hid_t dataset;
+    if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
+        return STATUS_FAILED;
+    enum status status = size[0] == layer->count
+                             ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
+                             : h5_damaged(err, path, "%s has another number of values than rows", where);
+    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
+        if (!isfinite(out[c]))
+            status = h5_damaged(err, path, "%s has a value that is no number", where);
+    h5_close(&dataset);
+    return status;
+}
+
+/* `matrix`, as float32: it may be stored as int8 or float32. */
+static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t columns,
+                               const char *where, const char *path, struct error *err)
+{
+    hsize_t size[2] = {0, 0};
+    hid_t dataset;
+    enum value_type type = VALUE_I8;
+    if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, NULL)) {
+        type = VALUE_F32;
+        if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, err))
+            return STATUS_FAILED;
+    }
+    enum status status = STATUS_OK;
+    if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
+        size[0] * size[1] > MOST_BYTES / sizeof(float))
+        status = h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
+    const size_t count = status == STATUS_OK ? (size_t)(size[0] * size[1]) : 0;
+    layer->count = (uint32_t)size[0];
+    layer->columns = columns;
+    layer->weights = malloc(count * sizeof *layer->weights + 1);
+    layer->offset = malloc(count ? size[0] * sizeof *layer->offset : 1);
+    if (status == STATUS_OK && (!layer->weights || !layer->offset))
+        status = error_memory(err, count * sizeof *layer->weights, "the classes");
+    if (status == STATUS_OK)
+        status = h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err);
+    /* From the end on: bytes lie in front of what they become. */
+    for (size_t i = count; status == STATUS_OK && type == VALUE_I8 && i-- > 0;)
+        layer->weights[i] = ((const int8_t *)layer->weights)[i];
+    for (size_t i = 0; i < count && status == STATUS_OK && type == VALUE_F32; i++)
+        if (!isfinite(layer->weights[i]))
+            status = h5_damaged(err, path, "%s has a value that is no number", where);
+    h5_close(&dataset);
+    return status;
+}
+
+/* The scores' own scale becomes a part of the weights. */
+static void multiply(struct class_layer *layer, const float *scale)
+{
+    double squares = 0;
+    for (uint32_t c = 0; c < layer->count; c++)
+        for (uint32_t i = 0; i < layer->columns; i++) {
+            float *weight = &layer->weights[(size_t)c * layer->columns + i];
+            *weight *= scale[c];
+            squares += (double)*weight * *weight;
+        }
+    layer->length = squares > 0 ? USUAL_SCORE / sqrt(squares / layer->count) : 1;
+}
+
+static enum status read_layer(struct class_layer *out, struct result *result, hid_t all,
+                              const struct result_feature *feature, struct error *err)
+{
+    char where[FEATURE_NAME_MAX + 24], *digest = NULL;
+    float *scale = NULL;
+    hid_t group;
+    snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
+    snprintf(out->feature, sizeof out->feature, "%s", feature->name);
+    if (h5_open_group(&group, all, feature->name, result->path, err))
+        return STATUS_FAILED;
+    enum status status = h5_get_text(&digest, group, MARK, true, result->path, err);
+    if (status == STATUS_OK)
+        snprintf(out->digest, sizeof out->digest, "%s", digest);
+    free(digest);
+    if (status == STATUS_OK)
+        status = read_matrix(out, group, feature->dimension, where, result->path, err);
+    if (status == STATUS_OK && !(scale = malloc(out->count * sizeof *scale)))
+        status = error_memory(err, out->count * sizeof *scale, "the classes");
+    snprintf(where, sizeof where, "/" GROUP "/%s", feature->name);
+    if (status == STATUS_OK)
+        status = read_column(scale, out, group, "scale", where, result->path, err);
+    if (status == STATUS_OK)
+        status = read_column(out->offset, out, group, "offset", where, result->path, err);
+    if (status == STATUS_OK)
+        status = read_names(out, group, where, result->path, err);
+    if (status == STATUS_OK)
+        multiply(out, scale);
+    free(scale);
+    h5_close(&group);
+    return status;
+}
+
+enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
+                             struct error *err)
+{
+    hid_t all;
+    *out = (struct class_layer){.count = 0};
+    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
+        return STATUS_END;
+    if (h5_open_group(&all, result->file, GROUP, result->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_END;
+    for (unsigned i = 0; i < result_feature_count(result) && status == STATUS_END; i++) {
+        const struct result_feature *one = result_feature_at(result, i);
+        if ((!feature || strcmp(feature, one->name) == 0) &&
+            h5_is_object(all, one->name, H5O_TYPE_GROUP) && H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
+            status = read_layer(out, result, all, one, err);
+    }
+    h5_close(&all);
+    return status;
+}
+
+void class_layer_clear(struct class_layer *layer)
+{
+    for (uint32_t c = 0; layer->name && c < layer->count; c++)
+        free(layer->name[c]);
+    free(layer->name);
+    free(layer->weights);
+    free(layer->offset);
+    *layer = (struct class_layer){.count = 0};
+}
+
+static float product(const float *a, const float *b, uint32_t count)
+{
+    float lanes[LANES] = {0}, rest = 0;
+    uint32_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] += a[i + l] * b[i + l];
+    for (; i < count; i++)
+        rest += a[i] * b[i];
+    for (int l = 0; l < LANES; l++)
+        rest += lanes[l];
+    return rest;
+}
+
+void class_layer_scores(float *scores, const struct class_layer *layer, const float *rows,
+                        uint64_t count)
+{
+    for (uint32_t c = 0; c < layer->count; c++)
+        for (uint64_t i = 0; i < count; i++)
+            scores[i * layer->count + c] =
+                layer->offset[c] + product(layer->weights + (size_t)c * layer->columns,
+                                           rows + i * layer->columns, layer->columns);
+}
+
+/* --- checks ------------------------------------------------------------------------------------ */
+
+enum status class_groups_verify(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    (void)err;
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        struct class_layer layer;
+        struct error why = ERROR_INIT;
+        const char *model = strstr(feature->spec, ",model=");
+        const enum status status = class_layer_read(&layer, result, feature->name, &why);
+        if (status != STATUS_OK && status != STATUS_END)
+            verify_broken(verify, "/" GROUP "/%s: %s", feature->name, why.sentence);
+        else if (status == STATUS_OK && model &&
+                 strncmp(model + strlen(",model="), layer.digest, strlen(layer.digest)) != 0)
+            verify_broken(verify, "/" GROUP "/%s is of another model than the feature", feature->name);
+        class_layer_clear(&layer);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,26 @@
+/* class_layer.h: the linear layer that makes class scores of a feature's rows: /classes/NAME. */
+#ifndef CLPIPE_RESULT_CLASS_LAYER_H
+#define CLPIPE_RESULT_CLASS_LAYER_H
+
+#include "result/result.h"
+
+struct class_layer {
+    char feature[FEATURE_NAME_MAX], digest[65]; /* digest: of the model */
+    uint32_t count, columns;
+    char **name;             /* count, UTF-8 */
+    float *weights, *offset; /* count x columns; count: scores are weights * row + offset */
+    /* A row of this length has scores as the network's own (docs/networks.md). */
+    double length;
+};
+
+/* The layer of a feature, or of the first feature that has one (feature NULL). STATUS_END: none;
+ * STATUS_FAILED: it is damaged. Clear it even after a failure. */
+enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
+                             struct error *err);
+void class_layer_clear(struct class_layer *layer);
+
+/* The scores of `count` rows, count x layer->count. */
+void class_layer_scores(float *scores, const struct class_layer *layer, const float *rows,
+                        uint64_t count);
+
+#endif

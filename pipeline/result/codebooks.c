@@ -1,0 +1,391 @@
+/* codebooks.c: codebooks as groups of datasets. */
+#include "result/codebooks.h"
+
+#include "base/path.h"
+#include "result/change.h"
+#include "result/codebook_groups.h"
+#include "result/workdir.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROUP      "codebooks"
+#define OPTION     ",codebook="
+#define SPEC_SIZE  sizeof((struct stored_codebook *)0)->spec
+
+/* --- owning ---------------------------------------------------------------------------------- */
+
+void codebooks_clear(struct codebooks *codebooks)
+{
+    for (unsigned i = 0; i < codebooks->count; i++)
+        feature_codebook_clear(&codebooks->stored[i].codebook);
+    free(codebooks->stored);
+    *codebooks = (struct codebooks){.stored = NULL};
+}
+
+void codebooks_spec_asked(char *asked, size_t size, const char *spec)
+{
+    const char *option = strstr(spec, OPTION);
+    snprintf(asked, size, "%.*s%s", option ? (int)(option - spec) : (int)strlen(spec), spec,
+             option ? option + strlen(OPTION) + strcspn(option + strlen(OPTION), ",") : "");
+}
+
+/* A new entry, not counted yet. */
+static struct stored_codebook *new_entry(struct codebooks *codebooks, struct error *err)
+{
+    if (codebooks->count == FEATURE_MAX) {
+        error_set(err, STATUS_FAILED, "more than %d codebooks", FEATURE_MAX);
+        return NULL;
+    }
+    if (!codebooks->stored)
+        codebooks->stored = calloc(FEATURE_MAX, sizeof *codebooks->stored);
+    if (!codebooks->stored) {
+        error_memory(err, FEATURE_MAX * sizeof *codebooks->stored, "codebooks");
+        return NULL;
+    }
+    struct stored_codebook *entry = &codebooks->stored[codebooks->count];
+    *entry = (struct stored_codebook){.name = ""};
+    return entry;
+}
+
+enum status codebooks_add(struct codebooks *codebooks, struct feature *feature,
+                          struct feature_codebook *codebook, struct error *err)
+{
+    struct stored_codebook *entry = new_entry(codebooks, err);
+    if (!entry)
+        return STATUS_FAILED;
+    strcpy(entry->name, feature->name);
+    codebooks_spec_asked(entry->spec, sizeof entry->spec, feature->spec);
+    entry->codebook = *codebook;
+    *codebook = (struct feature_codebook){.columns = 0};
+    codebooks->count++;
+    return feature_bind_codebook(feature, &entry->codebook, err);
+}
+
+enum status codebooks_bind(const struct codebooks *codebooks, struct feature_set *features,
+                           const char *where, struct error *err)
+{
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        for (unsigned c = 0; c < codebooks->count && !feature->codebook; c++) {
+            char digest[FEATURE_DIGEST];
+            feature_codebook_digest(digest, &codebooks->stored[c].codebook);
+            if (strcmp(digest, feature->codebook_digest) != 0)
+                continue;
+            enum status status =
+                feature_bind_codebook(feature, &codebooks->stored[c].codebook, err);
+            if (status != STATUS_OK)
+                return status;
+        }
+        if (feature->codebook_digest[0] && !feature->codebook)
+            return error_set(err, STATUS_FAILED, "%s: the codebook of the feature %s is missing",
+                             where, feature->name);
+    }
+    return STATUS_OK;
+}
+
+enum status codebooks_choose(const struct codebooks *codebooks, struct feature *feature,
+                             const char *where, struct error *err)
+{
+    const struct stored_codebook *found = NULL;
+    char digests[2][FEATURE_DIGEST], names[256] = "";
+    struct error why = ERROR_INIT;
+    unsigned fitting = 0;
+    for (unsigned i = 0; i < codebooks->count; i++) {
+        const struct stored_codebook *entry = &codebooks->stored[i];
+        struct feature trial = *feature;
+        why = (struct error)ERROR_INIT;
+        if (feature_bind_codebook(&trial, &entry->codebook, &why) != STATUS_OK)
+            continue;
+        if (strcmp(entry->name, feature->name) == 0)
+            return feature_bind_codebook(feature, &entry->codebook, err);
+        feature_codebook_digest(digests[found != NULL], &entry->codebook);
+        const bool same = found && strcmp(digests[0], digests[1]) == 0;
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", entry->name);
+        found = found ? found : entry;
+        fitting += !same;
+    }
+    if (fitting == 1)
+        return feature_bind_codebook(feature, &found->codebook, err);
+    if (fitting > 1)
+        return error_set(err, STATUS_USAGE,
+                         "several codebooks of %s fit feature %s: name it like the one that is "
+                         "meant (%s)",
+                         where, feature->name, names);
+    if (codebooks->count == 1)
+        return error_set(err, STATUS_USAGE, "%s: %s", where, why.sentence);
+    if (codebooks->count == 0)
+        return error_set(err, STATUS_USAGE, "%s has no codebook", where);
+    for (unsigned i = 0; i < codebooks->count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%.63s: %.120s", used ? "; " : "",
+                 codebooks->stored[i].name, codebooks->stored[i].spec);
+    }
+    return error_set(err, STATUS_USAGE, "no codebook of %s fits feature %s (%s)", where,
+                     feature->name, names);
+}
+
+/* --- in a file ------------------------------------------------------------------------------- */
+
+static enum value_type value_type_of(enum codebook_type type)
+{
+    static const enum value_type types[] = {[CODEBOOK_UINT8] = VALUE_U8,
+                                            [CODEBOOK_INT8] = VALUE_I8,
+                                            [CODEBOOK_INT16] = VALUE_I16,
+                                            [CODEBOOK_INT32] = VALUE_I32,
+                                            [CODEBOOK_FLOAT64] = VALUE_F64};
+    return types[type];
+}
+
+/* A list has one axis; axes of one length share a scale. */
+static enum status write_array(hid_t file, hid_t group, const struct codebook_array *array,
+                               const char *path, struct error *err)
+{
+    const int rank = array->rows == 1 ? 1 : 2;
+    const hsize_t size[2] = {rank == 1 ? array->columns : array->rows, array->columns};
+    char axis[2][AXIS_NAME_MAX];
+    const char *const axes[] = {axis[0], axis[1]};
+    for (int a = 0; a < rank; a++)
+        snprintf(axis[a], sizeof axis[a], "codebook_%s_%llu", a == 0 && rank == 2 ? "row" : "value",
+                 (unsigned long long)size[a]);
+    return h5_put_values(file, group, array->name, value_type_of(array->type), rank, size, axes,
+                         array->values, path, err);
+}
+
+static enum status write_codebook(hid_t file, hid_t all, const struct feature *feature,
+                                  const char *path, struct error *err)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    char spec[SPEC_SIZE];
+    hid_t group;
+    if (h5_create_group(&group, all, feature->name, path, err))
+        return STATUS_FAILED;
+    codebooks_spec_asked(spec, sizeof spec, feature->spec);
+    feature_codebook_arrays(arrays, feature->codebook);
+    enum status status = h5_put_text(group, "digest", feature->codebook_digest, path, err);
+    if (status == STATUS_OK)
+        status = h5_put_text(group, "spec", spec, path, err);
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS && status == STATUS_OK; i++)
+        status = write_array(file, group, &arrays[i], path, err);
+    h5_close(&group);
+    return status;
+}
+
+enum status codebook_groups_write(hid_t file, const struct feature_set *features, const char *path,
+                                  struct error *err)
+{
+    enum status status = STATUS_OK;
+    hid_t all = H5I_INVALID_HID;
+    for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
+        if (!features->feature[i].codebook)
+            continue;
+        if (all < 0 && h5_create_group(&all, file, GROUP, path, err))
+            return STATUS_FAILED;
+        status = write_codebook(file, all, &features->feature[i], path, err);
+    }
+    h5_close(&all);
+    return status;
+}
+
+/* Reads one array, whose name and type are set; free array->values. */
+static enum status read_array(struct codebook_array *array, struct result *result, hid_t group,
+                              const char *codebook, struct error *err)
+{
+    hsize_t size[2] = {1, 1};
+    char where[2 * FEATURE_NAME_MAX + 16];
+    snprintf(where, sizeof where, "/" GROUP "/%s/%s", codebook, array->name);
+    hid_t dataset = H5I_INVALID_HID;
+    int rank = 0;
+    if (h5_is_object(group, array->name, H5O_TYPE_DATASET)) {
+        hid_t plain = H5Dopen2(group, array->name, H5P_DEFAULT);
+        hid_t space = plain > 0 ? H5Dget_space(plain) : H5I_INVALID_HID;
+        rank = space > 0 ? H5Sget_simple_extent_ndims(space) : 0;
+        h5_close(&space);
+        h5_close(&plain);
+    }
+    if (rank != 1 && rank != 2)
+        return h5_damaged(err, result->path, "%s is missing or has another form", where);
+    if (h5_open_dataset(&dataset, group, array->name, value_type_of(array->type), rank, size, where,
+                        result->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    if (size[0] == 0 || size[rank - 1] == 0 || size[0] > UINT32_MAX || size[rank - 1] > UINT32_MAX) {
+        h5_damaged(err, result->path, "%s has an impossible size", where);
+        goto out;
+    }
+    array->rows = rank == 1 ? 1 : (uint32_t)size[0];
+    array->columns = (uint32_t)size[rank - 1];
+    void *values = malloc(codebook_array_bytes(array));
+    if (!values) {
+        error_memory(err, codebook_array_bytes(array), "a codebook");
+        goto out;
+    }
+    array->values = values;
+    status = h5_read_rows(dataset, value_type_of(array->type), 0, size[0], values, result->path,
+                          err);
+out:
+    h5_close(&dataset);
+    return status;
+}
+
+/* Reads one codebook into a new entry. */
+static enum status read_codebook(struct codebooks *out, struct result *result, hid_t all,
+                                 const char *name, struct error *err)
+{
+    struct codebook_array arrays[CODEBOOK_ARRAYS];
+    const struct feature_codebook none = {.columns = 0};
+    char digest[FEATURE_DIGEST], found[FEATURE_DIGEST], subject[512], shown[256];
+    enum status status = STATUS_FAILED;
+    hid_t group = H5I_INVALID_HID;
+    struct stored_codebook *entry = new_entry(out, err);
+    if (!entry || h5_open_group(&group, all, name, result->path, err))
+        return STATUS_FAILED;
+    feature_codebook_arrays(arrays, &none); /* names and types */
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        arrays[i].values = NULL;
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    snprintf(subject, sizeof subject, "%s: /" GROUP "/%s",
+             path_for_message(shown, sizeof shown, result->path), name);
+    if (h5_get_short_text(digest, sizeof digest, group, "digest", result->path, err) ||
+        h5_get_short_text(entry->spec, sizeof entry->spec, group, "spec", result->path, err))
+        goto out;
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        if (read_array(&arrays[i], result, group, name, err))
+            goto out;
+    status = feature_codebook_from_arrays(&entry->codebook, arrays, CODEBOOK_ARRAYS, subject, err);
+    if (status != STATUS_OK)
+        goto out;
+    feature_codebook_digest(found, &entry->codebook);
+    if (strcmp(found, digest) != 0) {
+        feature_codebook_clear(&entry->codebook);
+        status = h5_damaged(err, result->path,
+                            "/" GROUP "/%s has other values than when it was written", name);
+        goto out;
+    }
+    out->count++;
+out:
+    for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
+        free((void *)(uintptr_t)arrays[i].values);
+    h5_close(&group);
+    return status;
+}
+
+static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
+                                  struct error *err)
+{
+    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", result->path, err);
+}
+
+enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,
+                           struct error *err)
+{
+    struct h5_names names;
+    hid_t all;
+    *out = (struct codebooks){.stored = NULL};
+    enum status status = list_codebooks(&names, &all, result, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        if ((!name || strcmp(name, names.name[i]) == 0) && schema_name_valid(names.name[i]))
+            status = read_codebook(out, result, all, names.name[i], err);
+    }
+    h5_free_names(&names);
+    h5_close(&all);
+    if (status != STATUS_OK)
+        codebooks_clear(out);
+    return status;
+}
+
+enum status codebook_groups_verify(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    struct h5_names names;
+    hid_t all;
+    enum status status = list_codebooks(&names, &all, result, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        struct codebooks one = {.stored = NULL};
+        struct error why = ERROR_INIT;
+        if (read_codebook(&one, result, all, names.name[i], &why) != STATUS_OK)
+            verify_broken(verify, "/" GROUP "/%s: %s", names.name[i], why.sentence);
+        codebooks_clear(&one);
+    }
+    for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
+        const struct result_feature *feature = &result->features[i].feature;
+        const char *option = strstr(feature->spec, OPTION);
+        struct codebooks one = {.stored = NULL};
+        char digest[FEATURE_DIGEST] = "";
+        if (!option)
+            continue;
+        if (codebooks_read(&one, result, feature->name, NULL) == STATUS_OK && one.count == 1)
+            feature_codebook_digest(digest, &one.stored[0].codebook);
+        if (strncmp(option + strlen(OPTION), digest, FEATURE_DIGEST - 1) != 0)
+            verify_broken(verify, "/features/%s: its codebook is not in the file", feature->name);
+        codebooks_clear(&one);
+    }
+    h5_free_names(&names);
+    h5_close(&all);
+    return status;
+}
+
+enum status codebooks_write_file(const char *output, const struct feature_set *features,
+                                 const char *parameters, struct error *err)
+{
+    struct change *change = NULL;
+    enum status status = change_open(&change, output, NULL, NULL, 0, err);
+    if (status != STATUS_OK)
+        return status;
+    const hid_t file = change_file(change);
+    if (H5Adelete(file, "parameters") < 0)
+        status = h5_fail(err, "H5Adelete", "write", output);
+    if (status == STATUS_OK)
+        status = h5_put_text(file, "parameters", parameters, output, err);
+    if (status == STATUS_OK)
+        status = codebook_groups_write(file, features, output, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    return status;
+}
+
+/* --- beside a log ---------------------------------------------------------------------------- */
+
+static char *learned_name(const char *directory, struct error *err)
+{
+    char *name;
+    if (asprintf(&name, "%s/" WORKDIR_LEARNED, directory) >= 0)
+        return name;
+    error_memory(err, strlen(directory), "a file name");
+    return NULL;
+}
+
+enum status codebooks_write_log(const struct feature_set *features, const char *directory,
+                                struct error *err)
+{
+    char *name = learned_name(directory, err);
+    /* What is left there without a log is of another run. */
+    if (name)
+        unlink(name);
+    enum status status = name ? codebooks_write_file(name, features, "{}", err) : STATUS_FAILED;
+    free(name);
+    return status;
+}
+
+enum status codebooks_read_log(struct codebooks *out, const char *directory, struct error *err)
+{
+    char *name = learned_name(directory, err), shown[256];
+    struct result *result = NULL;
+    *out = (struct codebooks){.stored = NULL};
+    enum status status = name ? STATUS_OK : STATUS_FAILED;
+    if (name && (access(name, F_OK) == 0 || errno != ENOENT) &&
+        (result_open(&result, name, NULL) || codebooks_read(out, result, NULL, NULL))) {
+        error_set(err, STATUS_FAILED, "the codebooks of the unfinished run in %s are damaged",
+                  path_for_message(shown, sizeof shown, directory));
+        status = error_remedy(err, REMEDY_START_OVER);
+    }
+    result_close(&result);
+    free(name);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* defined.h: the names that the format defines: docs/file-format.md as a table, and a walk through a
+ * file that tells its own objects and attributes from those of other programs.
+ *
+ * A dimension scale at the root belongs to the datasets whose axes it describes and is neither. */
+#ifndef CLPIPE_RESULT_DEFINED_H
+#define CLPIPE_RESULT_DEFINED_H
+
+#include "result/h5.h"
+
+/* More members of a group, or attributes of an object, are taken for damage. */
+#define DEFINED_MOST_MEMBERS 65536
+/* Room for the absolute name of an object that the format defines. */
+#define DEFINED_NAME_MAX 512
+
+/* One object, or all objects of a form of name. */
+struct defined {
+    const char *name; /* absolute; "*" stands for any one part between slashes */
+    H5O_type_t type;
+    const char *mark; /* if the name ends in "*": the attribute without which it is foreign */
+    const char *attributes; /* names in byte order, each followed by a space */
+};
+
+/* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. */
+const struct defined *defined_find(const char *name);
+/* Whether an object is, or is in, a group; both names are absolute. */
+bool defined_below(const char *name, const char *group);
+/* Whether an attribute is the format's, or HDF5's or netCDF's own. */
+bool defined_attribute(const struct defined *defined, const char *attribute);
+bool defined_attribute_of_library(const char *attribute);
+/* Whether a dataset at the root is a dimension scale with one of the format's names. */
+bool defined_scale(hid_t file, const char *name);
+
+/* Calls `own` for each object of the format at or below `name` (not for scales), parents first,
+ * members in the order of the bytes of their names; and `foreign`, which may be NULL, for everything
+ * else there: objects and links (attribute NULL; what is below them is not visited), and attributes
+ * of own objects. Neither must change the file. Ends at the first status that is not STATUS_OK. */
+struct defined_visitor {
+    enum status (*own)(void *context, hid_t object, const char *name, const struct defined *defined,
+                       struct error *err);
+    enum status (*foreign)(void *context, const char *name, const char *attribute,
+                           struct error *err);
+    void *context;
+};
+enum status defined_walk(hid_t file, const char *name, const char *path,
+                         const struct defined_visitor *visitor, struct error *err);
+
+#endif

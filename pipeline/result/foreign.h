@@ -1,0 +1,37 @@
+/* foreign.h: what other programs and people have added to a file: groups, datasets, links and
+ * attributes whose names the format does not define. clpipe never reads it and keeps it. */
+#ifndef CLPIPE_RESULT_FOREIGN_H
+#define CLPIPE_RESULT_FOREIGN_H
+
+#include "result/h5.h"
+
+/* Calls `found` for each foreign object or link at or below `name` (absolute; "/" is the root;
+ * `attribute` is NULL; what is below it belongs to it) and for each foreign attribute of the
+ * format's own objects. `path` is the file's, for messages. `found` must not change the file. */
+enum status foreign_each(hid_t file, const char *name, const char *path,
+                         enum status (*found)(void *context, const char *name,
+                                              const char *attribute, struct error *err),
+                         void *context, struct error *err);
+
+/* References to objects (but for those of dimension scales, which are made anew) and virtual datasets cannot be
+ * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
+enum status foreign_check(hid_t file, const char *path, struct error *err);
+/* The same of a file that may be clpipe's, or not be there. */
+enum status foreign_check_file(const char *path, struct error *err);
+/* From now on foreign_copy leaves them out. Before any other thread knows of a file. */
+void foreign_drop_references(void);
+
+struct foreign_copied {
+    uint64_t objects, attributes;
+    /* An object left behind: it belonged to an object that the new file lacks, its name is taken
+     * there, or it refers to other objects. */
+    uint64_t lost;
+};
+
+/* Copies all of it at or below `name` from one file to another: objects with everything below them
+ * and their attributes, links as links (they are not followed). Dimension scales between them, and between
+ * them and clpipe's datasets, are attached to those of the same name and length. Fails as foreign_check. */
+enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *from_path, hid_t to,
+                         const char *to_path, const char *name, struct error *err);
+
+#endif

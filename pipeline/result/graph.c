@@ -1,0 +1,155 @@
+/* graph.c: adds neighbours to a copy of a file, and reads them. */
+#include "result/graph.h"
+#include "base/path.h"
+#include "result/change.h"
+#include "result/result_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP      "neighbours"
+#define BLOCK_ROWS 65536u
+
+static char *graph_name(char buffer[FEATURE_NAME_MAX + 15], const char *feature)
+{
+    snprintf(buffer, FEATURE_NAME_MAX + 15, GROUP "/%s", feature);
+    return buffer;
+}
+
+enum status graph_check(struct result *result, const char *feature, bool replace, struct error *err)
+{
+    char name[FEATURE_NAME_MAX + 16], shown[256];
+    path_for_message(shown, sizeof shown, result->path);
+    if (!schema_name_valid(feature))
+        return error_set(err, STATUS_USAGE,
+                         "neighbours are stored of one feature, not of %s, which is joined from "
+                         "several",
+                         feature);
+    if (H5Lexists(result->file, GROUP, H5P_DEFAULT) > 0 &&
+        H5Lexists(result->file, graph_name(name, feature), H5P_DEFAULT) > 0 && !replace) {
+        error_set(err, STATUS_USAGE, "%s already has neighbours of %s", shown, feature);
+        return error_remedy(err, REMEDY_REPLACE_LABELS);
+    }
+    return STATUS_OK;
+}
+
+static enum status write_distances(hid_t dataset, const struct graph_values *values,
+                                   const char *path, struct error *err)
+{
+    const uint64_t step = values->rows < BLOCK_ROWS ? values->rows : BLOCK_ROWS;
+    float *block = malloc((size_t)step * values->n * sizeof *block + 1);
+    enum status status =
+        block ? STATUS_OK : error_memory(err, (size_t)step * values->n * sizeof *block, "distances");
+    for (uint64_t first = 0; first < values->rows && status == STATUS_OK; first += step) {
+        const uint64_t left = values->rows - first, count = left < step ? left : step;
+        for (uint64_t i = 0; i < count * values->n; i++)
+            block[i] = (float)values->squared[first * values->n + i];
+        status = h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+    }
+    free(block);
+    return status;
+}
+
+static enum status write_graph(hid_t file, const struct graph_values *values, const char *path,
+                               struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    const hsize_t size[2] = {values->rows, values->n};
+    const char *const axes[] = {image_table.axis, axis};
+    const uint8_t is_squared = 1;
+    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    axis_name(axis, "neighbour", values->feature);
+    if (h5_make_group(&all, file, GROUP, path, err) ||
+        h5_create_group(&group, all, values->feature, path, err) ||
+        h5_put_text(group, "feature", values->feature, path, err) ||
+        h5_put_text(group, "metric", values->metric, path, err) ||
+        h5_put_text(group, "content", values->content, path, err) ||
+        h5_put_number(group, "n", VALUE_U32, &values->n, path, err) ||
+        h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
+        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path, err) ||
+        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path, err) ||
+        write_distances(dataset, values, path, err) || h5_finish_dataset(&dataset, path, err))
+        goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&dataset);
+    h5_close(&group);
+    h5_close(&all);
+    return status;
+}
+
+enum status graph_write(struct result *result, const struct graph_values *values, struct error *err)
+{
+    char name[FEATURE_NAME_MAX + 16] = "/";
+    const char *const left_out = name;
+    struct change *change = NULL;
+    graph_name(name + 1, values->feature);
+    enum status status = change_open(&change, result->path, result, &left_out, 1, err);
+    if (status == STATUS_OK)
+        status = write_graph(change_file(change), values, result->path, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    return status;
+}
+
+/* --- reading ----------------------------------------------------------------------------------- */
+
+enum status graph_open(struct graph *out, struct result *result, const char *feature,
+                       struct error *err)
+{
+    char name[FEATURE_NAME_MAX + 16], where[FEATURE_NAME_MAX + 32];
+    hsize_t rows[2], distances[2];
+    hid_t group = H5I_INVALID_HID;
+    *out = (struct graph){.result = result,
+                          .rows_dataset = H5I_INVALID_HID,
+                          .distances_dataset = H5I_INVALID_HID};
+    graph_name(name, feature);
+    if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) ||
+        !h5_is_object(result->file, name, H5O_TYPE_GROUP))
+        return STATUS_END;
+    enum status status = h5_open_group(&group, result->file, name, result->path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = STATUS_FAILED;
+    snprintf(where, sizeof where, "/%s/rows", name);
+    if (h5_open_dataset(&out->rows_dataset, group, "rows", VALUE_I64, 2, rows, where, result->path,
+                        err))
+        goto out;
+    snprintf(where, sizeof where, "/%s/distances", name);
+    if (h5_open_dataset(&out->distances_dataset, group, "distances", VALUE_F32, 2, distances, where,
+                        result->path, err))
+        goto out;
+    if (h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
+        h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err))
+        goto out;
+    if (rows[0] != result_images(result) || distances[0] != rows[0] || distances[1] != rows[1] ||
+        rows[1] == 0 || rows[1] > UINT32_MAX) {
+        h5_damaged(err, result->path, "/%s has an impossible size", name);
+        goto out;
+    }
+    out->rows = rows[0];
+    out->n = (uint32_t)rows[1];
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    if (status != STATUS_OK)
+        graph_close(out);
+    return status;
+}
+
+enum status graph_read(struct graph *graph, uint64_t first, uint64_t count, int64_t *neighbours,
+                       float *squared, struct error *err)
+{
+    const char *path = graph->result->path;
+    if (h5_read_rows(graph->rows_dataset, VALUE_I64, first, count, neighbours, path, err))
+        return STATUS_FAILED;
+    return h5_read_rows(graph->distances_dataset, VALUE_F32, first, count, squared, path, err);
+}
+
+void graph_close(struct graph *graph)
+{
+    h5_close(&graph->rows_dataset);
+    h5_close(&graph->distances_dataset);
+}

@@ -1,0 +1,909 @@
+/* h5.c: HDF5 with our errors, our property lists, and distrust of what is read. */
+#include "result/h5.h"
+#include "base/path.h"
+#include "matrix/h5_driver.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <hdf5_hl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Large data starts on a page: it can be mapped, and read without HDF5. */
+#define ALIGN_FROM (64 << 10)
+#define ALIGN_TO   4096
+/* Metadata is written in pieces of this size. */
+#define META_BLOCK (64 << 10)
+/* Of a column of texts that is deflated: fewer bytes never are. */
+#define TEXT_CHUNK_BYTES (256u << 10)
+#define TEXT_FROM        (64u << 10)
+/* HDF5 reads a chunk as a whole. */
+#define MOST_CHUNK_BYTES (64u << 20)
+#define MOST_MEMBERS 65536
+/* Deflate shrinks by 1032 at most. */
+#define MOST_COMPRESSION 1100
+#if !H5_VERSION_GE(1, 10, 3)
+#define H5Dwrite_chunk H5DOwrite_chunk
+#endif
+
+static const struct {
+    const char *name; /* in digests; of texts their width is part of it */
+    size_t size;
+    H5T_class_t class;
+    bool is_signed;
+} value_kinds[] = {
+    [VALUE_U8] = {"uint8", 1, H5T_INTEGER, false},
+    [VALUE_U16] = {"uint16", 2, H5T_INTEGER, false},
+    [VALUE_U32] = {"uint32", 4, H5T_INTEGER, false},
+    [VALUE_U64] = {"uint64", 8, H5T_INTEGER, false},
+    [VALUE_I8] = {"int8", 1, H5T_INTEGER, true},
+    [VALUE_I16] = {"int16", 2, H5T_INTEGER, true},
+    [VALUE_I32] = {"int32", 4, H5T_INTEGER, true},
+    [VALUE_I64] = {"int64", 8, H5T_INTEGER, true},
+    [VALUE_F16] = {"float16", 2, H5T_FLOAT, true},
+    [VALUE_F32] = {"float32", 4, H5T_FLOAT, true},
+    [VALUE_F64] = {"float64", 8, H5T_FLOAT, true},
+    [VALUE_TEXT8] = {"text", 8, H5T_STRING, false},
+    [VALUE_TEXT16] = {"text", 16, H5T_STRING, false},
+    [VALUE_TEXT] = {"text", 0, H5T_STRING, false},
+};
+
+size_t value_size(enum value_type type)
+{
+    return value_kinds[type].size;
+}
+
+const char *value_name(enum value_type type)
+{
+    return value_kinds[type].name;
+}
+
+static const struct h5_virtual *virtual_reader;
+
+void h5_set_virtual(const struct h5_virtual *reader)
+{
+    virtual_reader = reader;
+}
+
+static struct raw *find_virtual(hid_t dataset)
+{
+    return virtual_reader ? virtual_reader->find(dataset) : NULL;
+}
+
+bool h5_is_virtual(hid_t dataset)
+{
+    return find_virtual(dataset) != NULL;
+}
+
+enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err)
+{
+    struct raw *raw = find_virtual(dataset);
+    if (!raw)
+        return raw_open(out, dataset, path, err);
+    *out = raw_share(raw);
+    return STATUS_OK;
+}
+
+void h5_close(hid_t *id)
+{
+    if (*id > 0)
+        H5Idec_ref(*id);
+    *id = H5I_INVALID_HID;
+}
+
+/* binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
+static hid_t make_float16(void)
+{
+    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(type, 15, 10, 5, 0, 10);
+    H5Tset_size(type, 2);
+    H5Tset_ebias(type, 15);
+    return type;
+}
+
+/* Texts of `width` bytes; 0: of variable length. */
+static hid_t make_text(size_t width)
+{
+    hid_t text = H5Tcopy(H5T_C_S1);
+    H5Tset_size(text, width ? width : H5T_VARIABLE);
+    H5Tset_strpad(text, width ? H5T_STR_NULLPAD : H5T_STR_NULLTERM);
+    H5Tset_cset(text, H5T_CSET_UTF8);
+    return text;
+}
+
+/* A new type identifier: as stored (little-endian) or as in memory. */
+static hid_t make_type(enum value_type type, bool stored)
+{
+    switch (type) {
+    case VALUE_U8:
+        return H5Tcopy(stored ? H5T_STD_U8LE : H5T_NATIVE_UINT8);
+    case VALUE_U16:
+        return H5Tcopy(stored ? H5T_STD_U16LE : H5T_NATIVE_UINT16);
+    case VALUE_U32:
+        return H5Tcopy(stored ? H5T_STD_U32LE : H5T_NATIVE_UINT32);
+    case VALUE_U64:
+        return H5Tcopy(stored ? H5T_STD_U64LE : H5T_NATIVE_UINT64);
+    case VALUE_I8:
+        return H5Tcopy(stored ? H5T_STD_I8LE : H5T_NATIVE_INT8);
+    case VALUE_I16:
+        return H5Tcopy(stored ? H5T_STD_I16LE : H5T_NATIVE_INT16);
+    case VALUE_I32:
+        return H5Tcopy(stored ? H5T_STD_I32LE : H5T_NATIVE_INT32);
+    case VALUE_I64:
+        return H5Tcopy(stored ? H5T_STD_I64LE : H5T_NATIVE_INT64);
+    case VALUE_F16:
+        return make_float16();
+    case VALUE_F32:
+        return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
+    case VALUE_F64:
+        return H5Tcopy(stored ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE);
+    case VALUE_TEXT8:
+    case VALUE_TEXT16:
+    case VALUE_TEXT:
+        break;
+    }
+    return make_text(value_kinds[type].size);
+}
+
+/* The texts of a dataset in memory: NUL-padded, in its own character set, which HDF5 does not convert. */
+static hid_t text_in_memory(hid_t dataset)
+{
+    hid_t stored = H5Dget_type(dataset), type = H5Tcopy(stored);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    h5_close(&stored);
+    return type;
+}
+
+static enum status check_written(int failed, const char *path, struct error *err)
+{
+    return failed ? h5_system_failed(err, failed, "pwrite", "write", path) : STATUS_OK;
+}
+
+enum status h5_check_reads(struct error *err)
+{
+    const char *path;
+    const int failed = h5_driver_read_failed(&path);
+    if (failed == H5_DRIVER_DAMAGE)
+        return h5_damaged(err, path, "an object that it names cannot be read");
+    return failed ? h5_system_failed(err, failed, "pread", "read", path) : STATUS_OK;
+}
+
+enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
+{
+    char what[400], shown[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return error_set(err, STATUS_FAILED, "%s is damaged or not a clpipe file: %s",
+                     path_for_message(shown, sizeof shown, path), what);
+}
+
+/* The file access properties of everything that clpipe opens or creates. */
+static hid_t access_list(void)
+{
+    h5_quiet();
+    hid_t list = H5Pcreate(H5P_FILE_ACCESS);
+    h5_driver_use(list);
+    H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
+    H5Pset_alignment(list, ALIGN_FROM, ALIGN_TO);
+    H5Pset_meta_block_size(list, META_BLOCK);
+    /* Files appear by rename: nobody writes to one that another has open. HDF5's own locks fail on
+     * file systems without flock(). */
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
+    H5Pset_file_locking(list, false, true);
+#endif
+#if H5_VERSION_GE(1, 10, 2)
+    H5Pset_libver_bounds(list, H5F_LIBVER_EARLIEST, H5F_LIBVER_V18);
+#endif
+    return list;
+}
+
+static enum status create_file(hid_t *file, const char *path, bool virtual, struct error *err)
+{
+    hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
+#if H5_VERSION_GE(1, 10, 2)
+    if (virtual)
+        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
+#else
+    (void)virtual;
+#endif
+    H5Pset_obj_track_times(creation, false);
+    *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
+    h5_close(&creation);
+    h5_close(&access);
+    return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fcreate", "write", path);
+}
+
+enum status h5_create_file(hid_t *file, const char *path, struct error *err)
+{
+    return create_file(file, path, false, err);
+}
+
+enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err)
+{
+    return create_file(file, path, true, err);
+}
+
+enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
+{
+    hid_t access = access_list();
+    if (!writable)
+        /* Readers take what newer libraries wrote. */
+        H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
+    const enum status status = h5_open(file, path, writable, access, err);
+    h5_close(&access);
+    return status;
+}
+
+enum status h5_flush_file(hid_t file, const char *path, struct error *err)
+{
+    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0)
+        return h5_fail(err, "H5Fflush", "write", path);
+    return check_written(h5_driver_write_failed(file), path, err);
+}
+
+void h5_discard_file(hid_t *file)
+{
+    h5_driver_drop(*file);
+    if (*file > 0)
+        H5Fclose(*file);
+    *file = H5I_INVALID_HID;
+}
+
+enum status h5_finish_file(hid_t *file, const char *path, struct error *err)
+{
+    if (h5_flush_file(*file, path, err) != STATUS_OK || h5_check_reads(err) != STATUS_OK) {
+        h5_discard_file(file);
+        return STATUS_FAILED;
+    }
+    const bool closed = H5Fclose(*file) >= 0;
+    *file = H5I_INVALID_HID;
+    return closed ? check_written(h5_driver_closed_failed(), path, err)
+                  : h5_fail(err, "H5Fclose", "write", path);
+}
+
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                            struct error *err)
+{
+    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    *group = H5Gcreate2(parent, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+    h5_close(&creation);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
+}
+
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err)
+{
+    if (H5Lexists(parent, name, H5P_DEFAULT) <= 0)
+        return h5_create_group(group, parent, name, path, err);
+    *group = H5Gopen2(parent, name, H5P_DEFAULT);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "write", path);
+}
+
+/* Creates a dataset of `stored` whose layout `creation` has; both are closed. */
+static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name, hid_t stored,
+                                  int rank, const hsize_t *dimensions, hid_t creation,
+                                  const char *path, struct error *err)
+{
+    hid_t space = H5Screate_simple(rank, dimensions, NULL);
+    H5Pset_obj_track_times(creation, false);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+    *dataset = H5Dcreate2(parent, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    h5_close(&space);
+    h5_close(&stored);
+    h5_close(&creation);
+    return status;
+}
+
+static hid_t contiguous(void)
+{
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_layout(creation, H5D_CONTIGUOUS);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    return creation;
+}
+
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err)
+{
+    return create_dataset(dataset, parent, name, make_type(type, true), rank, dimensions,
+                          contiguous(), path, err);
+}
+
+enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
+                            const struct text_size *size, const char *path, struct error *err)
+{
+    const size_t width = size->width ? (size_t)size->width : 1;
+    const hsize_t dimension = rows;
+    hsize_t chunk = TEXT_CHUNK_BYTES / width;
+    hid_t creation = H5I_INVALID_HID;
+    if (rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
+        H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
+        chunk = chunk < 1 ? 1 : chunk > rows ? rows : chunk;
+        creation = H5Pcreate(H5P_DATASET_CREATE);
+        H5Pset_chunk(creation, 1, &chunk);
+        H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
+    } else {
+        creation = contiguous();
+    }
+    return create_dataset(dataset, parent, name, make_text(width), 1, &dimension, creation, path,
+                          err);
+}
+
+size_t h5_text_width(hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset);
+    const size_t width = H5Tget_size(type);
+    h5_close(&type);
+    return width;
+}
+
+enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
+                              const char *path, struct error *err)
+{
+    const hsize_t chunk[2] = {chunk_rows, dimensions[1]};
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, 2, chunk);
+    if (shuffle)
+        H5Pset_shuffle(creation);
+    H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
+    return create_dataset(dataset, parent, name, make_type(type, true), 2, dimensions, creation, path,
+                          err);
+}
+
+/* Better known before the rest is computed. */
+static enum status check_written_to(hid_t dataset, const char *path, struct error *err)
+{
+    hid_t file = H5Iget_file_id(dataset);
+    const enum status status = check_written(h5_driver_write_failed(file), path, err);
+    h5_close(&file);
+    return status;
+}
+
+bool h5_is_compressed(hid_t dataset)
+{
+    hid_t list = H5Dget_create_plist(dataset);
+    const bool is = H5Pget_layout(list) == H5D_CHUNKED && H5Pget_nfilters(list) > 0;
+    h5_close(&list);
+    return is;
+}
+
+uint64_t h5_stored_bytes(hid_t dataset)
+{
+    return H5Dget_storage_size(dataset);
+}
+
+enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
+{
+    bool ok = *dataset <= 0 || H5Dclose(*dataset) >= 0;
+    *dataset = H5I_INVALID_HID;
+    return ok ? STATUS_OK : h5_fail(err, "H5Dclose", "write", path);
+}
+
+/* Reads rows to `to` or, where that is NULL, writes them from `from`. */
+static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                             void *to, const void *from, const char *path, struct error *err)
+{
+    if (count == 0)
+        return STATUS_OK;
+    h5_quiet();
+    const struct raw *raw = to ? find_virtual(dataset) : NULL;
+    if (raw)
+        return raw_read(raw, first, count, to, err);
+    hsize_t size[2] = {0}, start[2] = {first, 0};
+    hid_t type_id =
+        value_kinds[type].class == H5T_STRING ? text_in_memory(dataset) : make_type(type, false);
+    hid_t file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
+    int rank = H5Sget_simple_extent_ndims(file);
+    bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
+    size[0] = count;
+    if (ok)
+        memory = H5Screate_simple(rank, size, NULL);
+    ok = ok && memory > 0 &&
+         H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
+         (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
+             : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
+    enum status status =
+        ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
+    h5_close(&memory);
+    h5_close(&file);
+    h5_close(&type_id);
+    return status;
+}
+
+enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                          const void *data, const char *path, struct error *err)
+{
+    const enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
+    return status ? status : check_written_to(dataset, path, err);
+}
+
+enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                         void *data, const char *path, struct error *err)
+{
+    return move_rows(dataset, type, first, count, data, NULL, path, err);
+}
+
+enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
+                                enum value_type type, int rank, const hsize_t *dimensions,
+                                const char *const *axis, const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (int a = 0; a < rank && !status; a++)
+        status = h5_create_scale(file, axis[a], dimensions[a], path, err);
+    if (!status)
+        status = h5_create_dataset(dataset, parent, name, type, rank, dimensions, path, err);
+    for (int a = 0; a < rank && !status; a++)
+        status = h5_attach_scale(file, *dataset, (unsigned)a, axis[a], path, err);
+    return status;
+}
+
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
+                          const hsize_t *dimensions, const char *const *axis, const void *values,
+                          const char *path, struct error *err)
+{
+    hid_t dataset = H5I_INVALID_HID;
+    enum status status = h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions,
+                                             axis, path, err);
+    if (!status)
+        status = h5_write_rows(dataset, type, 0, dimensions[0], values, path, err);
+    if (!status)
+        return h5_finish_dataset(&dataset, path, err);
+    h5_close(&dataset);
+    return status;
+}
+
+enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
+                         uint64_t count, const char *axis, const char *path, struct error *err)
+{
+    struct text_size size = {0, 0};
+    hid_t dataset = H5I_INVALID_HID;
+    char *row = NULL;
+    enum status status = STATUS_FAILED;
+    for (uint64_t i = 0; i < count; i++)
+        text_size_add(&size, strlen(text[i]));
+    const size_t width = size.width ? (size_t)size.width : 1;
+    if (!(row = malloc(width + 1))) {
+        error_memory(err, width, "a text");
+        goto out;
+    }
+    if (h5_create_scale(file, axis, count, path, err) ||
+        h5_create_texts(&dataset, parent, name, count, &size, path, err) ||
+        h5_attach_scale(file, dataset, 0, axis, path, err))
+        goto out;
+    for (uint64_t i = 0; i < count; i++)
+        if (h5_write_rows(dataset, VALUE_TEXT, i, 1, strncpy(row, text[i], width), path, err))
+            goto out;
+    status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    free(row);
+    return status;
+}
+
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
+                         struct error *err)
+{
+    const size_t width = h5_text_width(dataset);
+    *text = calloc(width + 1, 1);
+    enum status status = *text ? h5_read_rows(dataset, VALUE_TEXT, row, 1, *text, path, err)
+                               : error_memory(err, width, "a text");
+    if (!status && !utf8_valid(*text, strlen(*text)))
+        status = h5_damaged(err, path, "it has a text that is not UTF-8");
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
+}
+
+enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
+                          const char *path, struct error *err)
+{
+    hid_t stored = make_type(type, true), memory = make_type(type, false);
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool ok = attribute > 0 && H5Awrite(attribute, memory, value) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
+    h5_close(&attribute);
+    h5_close(&space);
+    h5_close(&memory);
+    h5_close(&stored);
+    return status;
+}
+
+enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
+                        struct error *err)
+{
+    return h5_put_number(object, name, VALUE_TEXT, &text, path, err);
+}
+
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
+                            struct error *err)
+{
+    if (h5_is_object(file, name, H5O_TYPE_DATASET))
+        return STATUS_OK;
+    char text[80];
+    /* What netCDF writes for a dimension without a variable, to the letter and its width. */
+    snprintf(text, sizeof text, "This is a netCDF dimension but not a netCDF variable. %10llu",
+             (unsigned long long)length);
+    hsize_t size = length;
+    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &size, NULL);
+    H5Pset_obj_track_times(creation, false);
+    hid_t scale = H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    bool ok = scale > 0 && H5DSset_scale(scale, text) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSset_scale", "write", path);
+    h5_close(&scale);
+    h5_close(&space);
+    h5_close(&creation);
+    return status;
+}
+
+enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
+                            const char *path, struct error *err)
+{
+    hid_t id = H5Dopen2(file, scale, H5P_DEFAULT);
+    bool ok = id > 0 && H5DSattach_scale(dataset, id, axis) >= 0;
+    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSattach_scale", "write", path);
+    h5_close(&id);
+    return status;
+}
+
+bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    if (H5Lexists(parent, name, H5P_DEFAULT) <= 0 ||
+        H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
+        return false;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) >= 0)
+        return object.type == type;
+    h5_driver_note_damage(parent);
+    return false;
+}
+
+hid_t h5_stored_type(enum value_type type)
+{
+    return make_type(type, true);
+}
+
+/* True if the type, as stored, is a form of `type`: a text of its size, or, bit for bit, the number in either
+ * byte order. */
+static bool type_matches(hid_t stored, enum value_type type)
+{
+    if (value_kinds[type].class == H5T_STRING) {
+        const size_t size = H5Tget_size(stored), wanted = value_kinds[type].size;
+        return H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0 &&
+               (wanted ? size == wanted : size > 0 && size <= H5_TEXT_MOST);
+    }
+    hid_t own = make_type(type, true);
+    bool same = H5Tequal(stored, own) > 0;
+    H5Tset_order(own, H5T_ORDER_BE);
+    same = same || H5Tequal(stored, own) > 0;
+    h5_close(&own);
+    return same;
+}
+
+bool h5_find_type(enum value_type *type, hid_t stored)
+{
+    for (int i = VALUE_U8; i <= VALUE_TEXT; i++) {
+        *type = i;
+        if ((value_kinds[i].size == 0 || value_kinds[i].size == H5Tget_size(stored)) &&
+            type_matches(stored, i))
+            return true;
+    }
+    return false;
+}
+
+/* The size of the open file in bytes. */
+static uint64_t file_size(hid_t object)
+{
+    hsize_t bytes = 0;
+    hid_t file = H5Iget_file_id(object);
+    int *descriptor = NULL;
+    struct stat st;
+    if (file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        fstat(*descriptor, &st) == 0)
+        bytes = (hsize_t)st.st_size;
+    h5_close(&file);
+    return bytes;
+}
+
+const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
+{
+    const char *wrong = NULL;
+    uint64_t file_bytes = file_size(dataset);
+    hid_t list = H5Dget_create_plist(dataset);
+    H5D_layout_t layout = H5Pget_layout(list);
+    if (H5Pget_external_count(list) > 0) {
+        wrong = "keeps its data in another file";
+    } else if (layout == H5D_VIRTUAL) {
+        wrong = virtual_reader ? virtual_reader->bad_mapping(dataset)
+                               : "is put together from other datasets";
+    } else if (bytes == 0) {
+        wrong = NULL;
+    } else if (layout == H5D_CONTIGUOUS) {
+        haddr_t at = H5Dget_offset(dataset);
+        if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)
+            wrong = "lies beyond the end of the file";
+        else if (H5Dget_storage_size(dataset) != bytes)
+            wrong = "takes another number of bytes than it has";
+    } else if (layout == H5D_CHUNKED) {
+        hsize_t chunk[3];
+        uint64_t chunk_bytes = element;
+        int rank = H5Pget_chunk(list, 3, chunk);
+        for (int i = 0; i < rank && i < 3; i++)
+            chunk_bytes = chunk[i] > MOST_CHUNK_BYTES ? UINT32_MAX : chunk_bytes * chunk[i];
+        if (rank < 1 || rank > 2 || chunk_bytes > MOST_CHUNK_BYTES)
+            wrong = "has larger chunks than clpipe reads (64 MiB)";
+        else if (H5Dget_storage_size(dataset) > file_bytes ||
+                 bytes / MOST_COMPRESSION > H5Dget_storage_size(dataset))
+            wrong = "is larger than its file can hold";
+    }
+    h5_close(&list);
+    return wrong;
+}
+
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err)
+{
+    *group = H5Gopen2(parent, name, H5P_DEFAULT);
+    return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "read", path);
+}
+
+enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                            int rank, hsize_t *dimensions, const char *where, const char *path,
+                            struct error *err)
+{
+    char shown[256];
+    *dataset = H5I_INVALID_HID;
+    if (!h5_is_object(parent, name, H5O_TYPE_DATASET))
+        return error_set(err, STATUS_FAILED, "%s is damaged: it has no dataset %s",
+                         path_for_message(shown, sizeof shown, path), where);
+    *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
+    if (*dataset < 0)
+        return h5_fail(err, "H5Dopen2", "read", path);
+    hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
+    const char *wrong = NULL;
+    uint64_t elements = 1;
+    if (!type_matches(stored, type)) {
+        wrong = "has another type than clpipe writes";
+    } else if (H5Sget_simple_extent_type(space) != H5S_SIMPLE ||
+               H5Sget_simple_extent_ndims(space) != rank ||
+               H5Sget_simple_extent_dims(space, dimensions, NULL) != rank) {
+        wrong = "has another number of dimensions than clpipe writes";
+    } else {
+        const size_t element = H5Tget_size(stored);
+        for (int i = 0; i < rank; i++)
+            if (__builtin_mul_overflow(elements, dimensions[i], &elements))
+                wrong = "has an impossible size";
+        if (!wrong && elements > (uint64_t)INT64_MAX / element)
+            wrong = "has an impossible size";
+        if (!wrong)
+            wrong = h5_bad_storage(*dataset, elements * element, element);
+    }
+    h5_close(&space);
+    h5_close(&stored);
+    if (!wrong)
+        return STATUS_OK;
+    h5_close(dataset);
+    return h5_damaged(err, path, "%s %s", where, wrong);
+}
+
+/* Reads a scalar attribute of that class. */
+static bool get_scalar(hid_t object, const char *name, H5T_class_t class, hid_t memory, void *value)
+{
+    if (H5Aexists(object, name) <= 0)
+        return false;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t stored = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    bool ok = attribute > 0 && H5Tget_class(stored) == class && H5Tget_size(stored) <= 8 &&
+              H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, memory, value) >= 0;
+    h5_close(&space);
+    h5_close(&stored);
+    h5_close(&attribute);
+    return ok;
+}
+
+bool h5_get_integer(hid_t object, const char *name, int64_t *value)
+{
+    return get_scalar(object, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
+}
+
+bool h5_get_real(hid_t object, const char *name, double *value)
+{
+    return get_scalar(object, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
+}
+
+enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
+                        const char *path, struct error *err)
+{
+    *text = NULL;
+    if (H5Aexists(object, name) <= 0)
+        return required ? h5_damaged(err, path, "it has no attribute '%s'", name) : STATUS_OK;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    const bool variable = H5Tis_variable_str(type) > 0;
+    const size_t size = H5Tget_size(type);
+    char *stored = NULL;
+    enum status status = STATUS_FAILED;
+    if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1 ||
+        size > H5_TEXT_MOST) {
+        h5_damaged(err, path, "its attribute '%s' is no text", name);
+        goto out;
+    }
+    if (!variable)
+        *text = calloc(size + 1, 1);
+    if (variable ? H5Aread(attribute, type, &stored) < 0 : *text && H5Aread(attribute, type, *text) < 0) {
+        h5_fail(err, "H5Aread", "read", path);
+        goto out;
+    }
+    if (variable)
+        *text = strdup(stored ? stored : "");
+    status = *text ? STATUS_OK : error_memory(err, size, "an attribute");
+out:
+    if (stored)
+        H5free_memory(stored);
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&attribute);
+    return status;
+}
+
+enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
+                              const char *path, struct error *err)
+{
+    char *found;
+    if (h5_get_text(&found, object, name, true, path, err))
+        return STATUS_FAILED;
+    const bool fits = strlen(found) < size && utf8_valid(found, strlen(found));
+    if (fits)
+        strcpy(text, found);
+    free(found);
+    return fits ? STATUS_OK
+                : h5_damaged(err, path, "its attribute '%s' is longer than it can be", name);
+}
+
+struct listing {
+    struct h5_names *names;
+    unsigned most;
+};
+
+static herr_t add_name(struct listing *listing, const char *name)
+{
+    struct h5_names *names = listing->names;
+    if (names->count == listing->most)
+        return -1;
+    if ((names->count & (names->count - 1)) == 0) {
+        char **more = realloc(names->name, (names->count ? 2 * names->count : 1) * sizeof *more);
+        if (!more)
+            return -1;
+        names->name = more;
+    }
+    names->name[names->count] = strdup(name);
+    return names->name[names->count++] ? 0 : -1;
+}
+
+static herr_t add_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    (void)group;
+    (void)info;
+    return add_name(context, name);
+}
+
+static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *context)
+{
+    (void)object;
+    (void)info;
+    return add_name(context, name);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorts what an iteration has listed, or says why it failed. */
+static enum status finish_listing(struct listing *listing, herr_t result, const char *call,
+                                  const char *path, struct error *err)
+{
+    struct h5_names *names = listing->names;
+    if (result < 0) {
+        bool many = names->count == listing->most;
+        h5_free_names(names);
+        return many ? h5_damaged(err, path, "a group has more than %u members", listing->most)
+                    : h5_fail(err, call, "read", path);
+    }
+    if (names->count > 1)
+        qsort(names->name, names->count, sizeof *names->name, compare_names);
+    return STATUS_OK;
+}
+
+enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
+                    struct error *err)
+{
+    *names = (struct h5_names){0};
+    struct listing listing = {names, most};
+    hsize_t index = 0;
+    H5Eclear2(H5E_DEFAULT);
+    herr_t result = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, &listing);
+    return finish_listing(&listing, result, "H5Literate", path, err);
+}
+
+/* Whether `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`. */
+static enum status is_marked(bool *marked, hid_t parent, const char *name, H5O_type_t type,
+                             const char *mark, const char *path, struct error *err)
+{
+    H5L_info_t link;
+    H5O_info_t object;
+    *marked = false;
+    if (H5Lget_info(parent, name, &link, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lget_info", "read", path);
+    if (link.type != H5L_TYPE_HARD)
+        return STATUS_OK;
+    if (H5Oget_info_by_name(parent, name, &object, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Oget_info_by_name", "read", path);
+    if (object.type != type)
+        return STATUS_OK;
+    const htri_t there = H5Aexists_by_name(parent, name, mark, H5P_DEFAULT);
+    if (there < 0)
+        return h5_fail(err, "H5Aexists_by_name", "read", path);
+    *marked = there > 0;
+    return STATUS_OK;
+}
+
+enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
+                        H5O_type_t type, const char *mark, const char *path, struct error *err)
+{
+    unsigned kept = 0;
+    *names = (struct h5_names){0};
+    *group = H5I_INVALID_HID;
+    if (!h5_is_object(file, name, H5O_TYPE_GROUP))
+        return STATUS_OK;
+    enum status status = h5_open_group(group, file, name, path, err);
+    if (!status)
+        status = h5_list(names, *group, MOST_MEMBERS, path, err);
+    for (unsigned i = 0; i < names->count && !status; i++) {
+        char *member = names->name[i];
+        bool own = false;
+        status = is_marked(&own, *group, member, type, mark, path, err);
+        names->name[i] = names->name[kept];
+        names->name[kept] = member;
+        kept += own;
+    }
+    while (!status && names->count > kept)
+        free(names->name[--names->count]);
+    return status;
+}
+
+enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
+                               const char *path, struct error *err)
+{
+    *names = (struct h5_names){0};
+    struct listing listing = {names, most};
+    hsize_t index = 0;
+    H5Eclear2(H5E_DEFAULT);
+    herr_t result =
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, &listing);
+    return finish_listing(&listing, result, "H5Aiterate2", path, err);
+}
+
+void h5_free_names(struct h5_names *names)
+{
+    for (unsigned i = 0; i < names->count; i++)
+        free(names->name[i]);
+    free(names->name);
+    *names = (struct h5_names){0};
+}

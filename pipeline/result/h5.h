@@ -1,0 +1,211 @@
+/* h5.h: the few things that the store does with HDF5, each with one line of error.
+ *
+ * HDF5 keeps global state: only one thread uses it at a time. Its errors become our sentences
+ * (matrix/h5_error.h).
+ * Everything that is written can be read by HDF5 1.8 and holds no time stamps. */
+#ifndef CLPIPE_RESULT_H5_H
+#define CLPIPE_RESULT_H5_H
+
+#define H5_USE_110_API
+#include <hdf5.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "matrix/h5_error.h"
+#include "matrix/raw.h"
+#include <stdint.h>
+
+/* The element types that clpipe's files have. */
+enum value_type {
+    VALUE_U8,
+    VALUE_U16,
+    VALUE_U32,
+    VALUE_U64,
+    VALUE_I8,
+    VALUE_I16,
+    VALUE_I32,
+    VALUE_I64,
+    VALUE_F16,
+    VALUE_F32,
+    VALUE_F64,
+    VALUE_TEXT8,  /* UTF-8 of 8 bytes, NUL-padded */
+    VALUE_TEXT16, /* of 16 bytes */
+    VALUE_TEXT,   /* of as many bytes as the dataset says, h5_text_width */
+};
+
+/* Bytes of one element in memory; 0: VALUE_TEXT. */
+size_t value_size(enum value_type type);
+/* "uint8" to "float64", "text". */
+const char *value_name(enum value_type type);
+
+/* Longer texts of a dataset or an attribute are taken for damage. */
+#define H5_TEXT_MOST (16u << 20)
+
+/* A new type: `type` as clpipe stores it. */
+hid_t h5_stored_type(enum value_type type);
+/* Which of them, in either byte order, a stored type is; false: it is none. */
+bool h5_find_type(enum value_type *type, hid_t stored);
+
+/* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
+void h5_close(hid_t *id);
+
+/* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
+enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Creates (truncates) or opens a file. `what` of messages is "write" or "read". */
+enum status h5_create_file(hid_t *file, const char *path, struct error *err);
+/* The same for one that is to have virtual datasets: those need HDF5 1.10. */
+enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err);
+enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
+
+/* Writes what HDF5 holds in memory. Only this and h5_finish_file tell all failures of writing; other
+ * functions may tell them (h5_driver.h). */
+enum status h5_flush_file(hid_t file, const char *path, struct error *err);
+
+/* STATUS_FAILED: something of a file that is open could not be read. Functions of HDF5 take that for
+ * absence, and so may what calls them; before a result is made of it this tells. */
+enum status h5_check_reads(struct error *err);
+
+/* Completes and closes a file that was written, once h5_check_reads has nothing to tell; closes it
+ * also on failure. */
+enum status h5_finish_file(hid_t *file, const char *path, struct error *err);
+
+/* Closes a file whose content does not matter any more: nothing more of it is written. */
+void h5_discard_file(hid_t *file);
+
+/* --- writing; the messages name the file's `path` -------------------------------------------- */
+
+enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                            struct error *err);
+/* The same, or opens the existing one. */
+enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err);
+
+/* A dataset of `rank` dimensions, contiguous, its space allocated at once and not filled. */
+enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              int rank, const hsize_t *dimensions, const char *path,
+                              struct error *err);
+
+/* The same with the scale axis[a] at each dimension a, creating missing scales. */
+enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const char *name,
+                                enum value_type type, int rank, const hsize_t *dimensions,
+                                const char *const *axis, const char *path, struct error *err);
+/* The same with all its values. */
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
+                          const hsize_t *dimensions, const char *const *axis, const void *values,
+                          const char *path, struct error *err);
+
+/* A dataset of rows in chunks of `chunk_rows`, deflated by H5_DEFLATE_LEVEL, optionally shuffled;
+ * every chunk must be written. */
+#define H5_DEFLATE_LEVEL 1
+enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                              const hsize_t dimensions[2], uint64_t chunk_rows, bool shuffle,
+                              const char *path, struct error *err);
+
+/* A column of texts of that size, contiguous, or deflated in chunks where most of it would be padding. */
+enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
+                            const struct text_size *size, const char *path, struct error *err);
+/* Bytes of each text of such a dataset. */
+size_t h5_text_width(hid_t dataset);
+
+/* Whether a dataset is in chunks that a filter may have made smaller; the bytes that its values take
+ * in the file. */
+bool h5_is_compressed(hid_t dataset);
+uint64_t h5_stored_bytes(hid_t dataset);
+
+/* Writes or reads elements [first, first + count) along the first axis and all along the others.
+ * count 0 does nothing. */
+enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                          const void *data, const char *path, struct error *err);
+enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
+                         void *data, const char *path, struct error *err);
+
+/* Closes a dataset that was written, whose last part may only now go to the disk. */
+enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err);
+
+/* Text `row` of a column, as a new string, which is UTF-8. */
+enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
+                         struct error *err);
+/* A whole column of texts with the scale `axis`, which is created if missing. */
+enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
+                         uint64_t count, const char *axis, const char *path, struct error *err);
+
+/* Scalar attributes. A text may be of any length. */
+enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
+                        struct error *err);
+enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
+                          const char *path, struct error *err);
+
+/* A dimension scale without values (netCDF's convention) at the root of the file, unless it is
+ * there already. */
+enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
+                            struct error *err);
+enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
+                            const char *path, struct error *err);
+
+/* --- virtual datasets ------------------------------------------------------------------------ */
+
+/* Provides those of merged files (parts.h); NULL if no such file is open. */
+struct h5_virtual {
+    struct raw *(*find)(hid_t dataset);        /* NULL: it was not looked at */
+    const char *(*bad_mapping)(hid_t dataset); /* what is wrong with it, or NULL */
+};
+void h5_set_virtual(const struct h5_virtual *reader);
+
+/* Whether a dataset that was opened by h5_open_dataset shows rows of other files. */
+bool h5_is_virtual(hid_t dataset);
+/* As raw_open, also for these. */
+enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struct error *err);
+
+/* --- reading what others may have written ---------------------------------------------------- */
+
+/* True if `name` is a hard link in `parent` to an object of that type; soft and external links,
+ * which lead elsewhere, count as missing, and so does what cannot be read (h5_check_reads). */
+bool h5_is_object(hid_t parent, const char *name, H5O_type_t type);
+
+enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
+                          struct error *err);
+
+/* Opens a dataset and checks its type, its rank (1 or 2), that its data lies in this file (or its
+ * parts, parts.h) and that its size is one that the file can hold. `where` is the dataset's path for messages. */
+enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                            int rank, hsize_t *dimensions, const char *where, const char *path,
+                            struct error *err);
+
+/* What is wrong with the storage of a dataset's `bytes` bytes, or NULL: its data must lie in this
+ * file or its parts, and the file must be large enough for them. */
+const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element_bytes);
+
+/* A scalar number attribute; false if it is missing or of another kind. Integers of any width are
+ * read as int64. */
+bool h5_get_integer(hid_t object, const char *name, int64_t *value);
+bool h5_get_real(hid_t object, const char *name, double *value);
+
+/* A scalar text attribute, of variable or fixed length, as a new string of at most H5_TEXT_MOST
+ * bytes. *text is NULL if the attribute is missing and not `required`. */
+enum status h5_get_text(char **text, hid_t object, const char *name, bool required,
+                        const char *path, struct error *err);
+
+/* One that must be there, be UTF-8 and fit into `size` bytes. */
+enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
+                              const char *path, struct error *err);
+
+/* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
+ * `most`. Free with h5_free_names. */
+struct h5_names {
+    char **name;
+    unsigned count;
+};
+enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
+                    struct error *err);
+/* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
+ * type with the attribute `mark`. *group is invalid, and there are none, where the file has no such group. */
+enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
+                        H5O_type_t type, const char *mark, const char *path, struct error *err);
+/* All attributes of an object. */
+enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
+                               const char *path, struct error *err);
+void h5_free_names(struct h5_names *names);
+
+#endif

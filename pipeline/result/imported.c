@@ -1,0 +1,187 @@
+/* imported.c: adds a feature to a copy of a file, block by block. */
+#include "result/imported.h"
+#include "base/minmax.h"
+#include "base/path.h"
+#include "result/change.h"
+#include "result/result_internal.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool feature_is_part(const char *feature, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = feature; *at; at += *at == '+') {
+        if (strncmp(at, name, length) == 0 && strchr("+:", at[length]))
+            return true;
+        at += strcspn(at, "+");
+    }
+    return false;
+}
+
+enum status imported_check(struct result *result, const char *name, bool replace, struct error *err)
+{
+    char shown[256], shown_name[128], where[FEATURE_NAME_MAX + 16];
+    path_for_message(shown, sizeof shown, result->path);
+    if (!schema_name_valid(name))
+        return error_set(err, STATUS_USAGE,
+                         "'%s' cannot be the name of a feature: use 1 to %d letters, digits, '_', "
+                         "'.' and '-'",
+                         path_for_message(shown_name, sizeof shown_name, name),
+                         FEATURE_NAME_MAX - 1);
+    if (!result->has_images || result_images(result) == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s has no images that the rows of a feature could belong to", shown);
+    const struct result_feature *old = result_feature_find(result, name);
+    snprintf(where, sizeof where, "features/%s", name);
+    if (old && result_feature_imported(old) && replace)
+        return STATUS_OK;
+    if (old && result_feature_imported(old)) {
+        error_set(err, STATUS_USAGE, "%s already has an imported feature '%s'", shown, name);
+        error_remedy(err, REMEDY_REPLACE_FEATURE);
+        return STATUS_USAGE;
+    }
+    if (old || H5Lexists(result->file, where, H5P_DEFAULT) > 0)
+        return error_set(err, STATUS_USAGE, "%s already has /%s, which %s: choose another name",
+                         shown, where,
+                         old ? "clpipe computed from the images" : "another program stored");
+    return STATUS_OK;
+}
+
+enum status imported_equal(bool *equal, struct result *result,
+                           const struct imported_feature *feature, struct error *err)
+{
+    const struct matrix_source *rows = feature->rows;
+    const struct result_feature *old = result_feature_find(result, feature->name);
+    const uint64_t step = min_u64(feature->rows_at_once, rows->rows);
+    const size_t values = (size_t)step * rows->dimension;
+    *equal = old && result_feature_imported(old) && old->dimension == rows->dimension &&
+             strcmp(old->imported_from, feature->from) == 0;
+    if (!*equal)
+        return STATUS_OK;
+    float *block = malloc(2 * values * sizeof *block);
+    enum status status = block ? STATUS_OK : error_memory(err, 2 * values * sizeof *block, "rows");
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK && *equal; first += step) {
+        const uint64_t count = min_u64(rows->rows - first, step);
+        status = feature->progress(feature->context, first, rows->rows, err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, count, block, err);
+        if (status == STATUS_OK)
+            status = h5_read_rows(result_feature_dataset(old), VALUE_F32, first, count,
+                                  block + values, result->path, err);
+        *equal =
+            status == STATUS_OK &&
+            memcmp(block, block + values, (size_t)count * rows->dimension * sizeof *block) == 0;
+    }
+    free(block);
+    return status;
+}
+
+static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,
+                                  const char *path, struct error *err)
+{
+    const uint32_t scale = 1;
+    char digest[65];
+    if (feature->digest(feature->context, digest, err))
+        return STATUS_FAILED;
+    const char *const texts[][2] = {{"spec", FEATURE_IMPORTED}, {"kind", FEATURE_IMPORTED},
+                                    {"bins", ""},               {"grid", ""},
+                                    {"normalize", ""},          {"imported_from", feature->from},
+                                    {"imported_digest", digest}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (h5_put_text(dataset, texts[i][0], texts[i][1], path, err))
+            return STATUS_FAILED;
+    return h5_put_number(dataset, "decode_scale", VALUE_U32, &scale, path, err);
+}
+
+static enum status write_rows(hid_t dataset, const struct imported_feature *feature,
+                              const char *path, struct error *err)
+{
+    const struct matrix_source *rows = feature->rows;
+    const uint64_t step =
+        feature->rows_at_once < rows->rows ? feature->rows_at_once : rows->rows;
+    const size_t bytes = (size_t)step * rows->dimension * sizeof(float);
+    float *block = malloc(bytes);
+    enum status status = block ? STATUS_OK : error_memory(err, bytes, "rows");
+    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
+        const uint64_t left = rows->rows - first, count = left < step ? left : step;
+        status = feature->progress(feature->context, first, rows->rows, err);
+        if (status == STATUS_OK)
+            status = matrix_read(rows, first, count, block, err);
+        if (status == STATUS_OK)
+            status = h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+    }
+    free(block);
+    return status;
+}
+
+static enum status write_feature(hid_t file, const struct imported_feature *feature,
+                                 const char *path, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char axis[AXIS_NAME_MAX];
+    const char *const axes[] = {image_table.axis, axis};
+    const hsize_t size[2] = {feature->rows->rows, feature->rows->dimension};
+    hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
+    axis_name(axis, "feature", feature->name);
+    if (group < 0) {
+        h5_fail(err, "H5Gopen2", "write", path);
+        goto out;
+    }
+    status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
+                                 path, err);
+    if (status == STATUS_OK)
+        status = write_rows(dataset, feature, path, err);
+    if (status == STATUS_OK)
+        status = put_attributes(dataset, feature, path, err);
+    if (status == STATUS_OK)
+        status = h5_finish_dataset(&dataset, path, err);
+out:
+    h5_close(&dataset);
+    h5_close(&group);
+    return status;
+}
+
+/* What was made from the rows of a feature, and the feature. */
+static enum status list_old(char (**names)[FEATURE_NAME_MAX + 16], const char ***pointers,
+                            unsigned *count, const struct result *result, const char *name,
+                            struct error *err)
+{
+    *names = malloc((result->clusters_count + 2) * sizeof **names);
+    *pointers = malloc((result->clusters_count + 2) * sizeof **pointers);
+    *count = 0;
+    if (!*names || !*pointers)
+        return error_memory(err, result->clusters_count * sizeof **names, "names");
+    for (unsigned i = 0; i < result->clusters_count; i++) {
+        const struct result_clusters *clusters = &result->clusters[i].clusters;
+        if (feature_is_part(clusters->feature, name))
+            snprintf((*names)[(*count)++], sizeof **names, "/clusters/%s", clusters->name);
+    }
+    snprintf((*names)[(*count)++], sizeof **names, "/neighbours/%s", name);
+    snprintf((*names)[(*count)++], sizeof **names, "/features/%s", name);
+    for (unsigned i = 0; i < *count; i++)
+        (*pointers)[i] = (*names)[i];
+    return STATUS_OK;
+}
+
+enum status imported_write(struct result *result, const struct imported_feature *feature,
+                           struct error *err)
+{
+    char (*names)[FEATURE_NAME_MAX + 16] = NULL;
+    const char **pointers = NULL;
+    unsigned count = 0;
+    struct change *change = NULL;
+    enum status status = STATUS_OK;
+    if (result_feature_find(result, feature->name))
+        status = list_old(&names, &pointers, &count, result, feature->name, err);
+    if (status == STATUS_OK)
+        status = change_open(&change, result->path, result, pointers, count, err);
+    if (status == STATUS_OK)
+        status = write_feature(change_file(change), feature, result->path, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    free(names);
+    free(pointers);
+    return status;
+}

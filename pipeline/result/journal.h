@@ -1,0 +1,69 @@
+/* journal.h: adds records of a run to the logs in its work directory, and keeps the order of all
+ * records.
+ *
+ *   journal_open ─> journal_begin ─> journal_put... ─> journal_finish
+ *                   (resume or new)  (in any order)    or journal_stop
+ *
+ * Records arrive in any order and from any thread; the thread that fills a gap adds them to a block
+ * in sequence order, and writes the block when it is full. A thread of the journal syncs the log
+ * one second after the oldest record or after 64 MiB, in the background. Records sealed by earlier
+ * runs are not written again: only their locations go to the order file. */
+#ifndef CLPIPE_RESULT_JOURNAL_H
+#define CLPIPE_RESULT_JOURNAL_H
+
+#include "base/text.h"
+#include "result/records.h"
+#include "result/workdir.h"
+
+struct journal;
+
+/* Counts of the records. */
+struct journal_tally {
+    uint64_t by_reason[REASON_COUNT]; /* REASON_NONE: images */
+    uint64_t pixels, bytes;
+    uint64_t codes; /* images with a perceptual code */
+};
+
+/* Opens the logs of `workdir`, which must outlive it, and reads only their headers; fails like
+ * records_open. fresh: ignore existing logs. Images have features of these widths
+ * (records_scan). */
+enum status journal_open(struct journal **out, const struct workdir *workdir,
+                         const uint32_t *widths, unsigned features, bool fresh, struct error *err);
+
+/* The logs: of earlier runs until journal_finish, then including this run's. Their signature is
+ * that of the run that created the first one. */
+const struct records *journal_records(const struct journal *journal);
+
+/* Begins a log: in addition to existing ones, which are checked block by block, or with `signature`
+ * if there are none. Ignored logs are removed. STATUS_INTERRUPTED: stopped; `stop` may be NULL. */
+enum status journal_begin(struct journal *journal, const char *signature, struct stop *stop,
+                          struct error *err);
+
+/* Adds one record: with an origin unchanged, else with its values: words, each feature's row padded
+ * to 4 bytes. Any thread; may write to the log. After a failure all later calls fail with the same
+ * error. */
+enum status journal_put(struct journal *journal, const struct store_record *record,
+                        const void *values, struct error *err);
+
+/* Number of records processed in order. Any thread. */
+uint64_t journal_written(struct journal *journal);
+
+/* Writes and syncs: records counted by journal_written then survive a crash. */
+enum status journal_seal(struct journal *journal, struct error *err);
+
+/* Seals all records, including those after a gap; nothing may be added afterwards. *kept: number of
+ * records. */
+enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err);
+
+/* Seals a complete journal: *order is a file, owned by the journal, with `*records` locations of 8
+ * bytes in sequence order. */
+enum status journal_finish(struct journal *journal, int *order, uint64_t *records,
+                           struct journal_tally *tally, struct error *err);
+
+/* Do the logs have records that are worth keeping? */
+bool journal_holds_work(const struct journal *journal);
+
+/* Accepts NULL; the logs are not removed. */
+void journal_close(struct journal **journal);
+
+#endif

@@ -1,0 +1,101 @@
+/* locate.c: from sources and relative paths to absolute ones. */
+#include "result/locate.h"
+#include "base/path.h"
+#include "base/source_name.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool leads(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* A source's path: from where it was given, or from here if it is not there any more, but here. */
+static enum status find_source(struct locator *locator, unsigned number,
+                               const struct result *result, struct error *err)
+{
+    const char *source = result_source(result, number),
+               *directory = result_source_directory(result, number);
+    struct stat st;
+    if (locator->source && locator->source_of == number)
+        return STATUS_OK;
+    free(locator->source);
+    free(locator->base);
+    locator->source_of = (uint16_t)number;
+    locator->source = source_path(source, directory[0] ? directory : locator->working);
+    locator->base = strdup(directory[0] ? directory : locator->working);
+    char *here = source_path(source, locator->working);
+    if (!locator->source || !locator->base || !here) {
+        free(here);
+        return error_memory(err, strlen(source) + 1, "a file name");
+    }
+    path_from_utf8(locator->base);
+    locator->is_list = source_is_list(source);
+    const bool list = locator->is_list;
+    if (!(list ? leads(locator->base) : leads(locator->source)) && (list || leads(here))) {
+        free(locator->source);
+        free(locator->base);
+        locator->source = here;
+        locator->base = strdup(locator->working);
+        if (!locator->base)
+            return error_memory(err, strlen(locator->working), "a file name");
+        path_from_utf8(locator->base);
+    } else {
+        free(here);
+    }
+    locator->source_is_directory = stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
+    return STATUS_OK;
+}
+
+enum status locate_image(struct locator *locator, const char **path, const struct result *result,
+                         unsigned source, const char *path_raw, struct error *err)
+{
+    if (source >= result_source_count(result))
+        return error_set(err, STATUS_FAILED,
+                         "an image has no valid source: the file is damaged, see clpipe verify");
+    if (!locator->working && !((locator->working = path_working_directory()) && *locator->working))
+        return error_errno(err, STATUS_FAILED, errno, "getcwd",
+                           "the working directory has no name");
+    enum status status = find_source(locator, source, result, err);
+    if (status != STATUS_OK)
+        return status;
+    const size_t size =
+        strlen(locator->base) + strlen(locator->source) + strlen(path_raw) + 3;
+    if (size > locator->size) {
+        char *grown = realloc(locator->path, size);
+        if (!grown)
+            return error_memory(err, size, "a file name");
+        locator->path = grown;
+        locator->size = size;
+    }
+    const bool list = locator->is_list, directory = !list && locator->source_is_directory;
+    const char *base = list ? locator->base : locator->source, *below = path_raw;
+    while (list && below[0] == '.' && below[1] == '/')
+        below += 2;
+    size_t length = strlen(base);
+    while (length > 0 && base[length - 1] == '/')
+        length--;
+    if (list && below[0] == '/')
+        length = 0;
+    /* Of a member, that has no file: below its archive. */
+    if (!list && !directory)
+        below += archive_prefix(path_raw);
+    const bool itself = !list && !directory && below == path_raw;
+    snprintf(locator->path, locator->size, "%.*s%s%s", (int)length, base,
+             itself || below[0] == '/' ? "" : "/", itself ? "" : below);
+    *path = locator->path;
+    return STATUS_OK;
+}
+
+void locator_clear(struct locator *locator)
+{
+    free(locator->working);
+    free(locator->source);
+    free(locator->base);
+    free(locator->path);
+    *locator = (struct locator){0};
+}

@@ -1,0 +1,462 @@
+/* merge.c: one list of all rows of the parts, in their order.
+ *
+ * Paths, sources and failures are copied: without them nothing could be said of a row whose part is
+ * lost. All other columns, features and thumbnails are virtual datasets, or are copied, too. */
+#include "result/merge.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/process.h"
+#include "matrix/h5_driver.h"
+#include "result/codebooks.h"
+#include "result/merge_inputs.h"
+#include "result/rewrite.h"
+#include "result/signature.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Parts that are open at a time, unless more threads read. */
+#define MOST_OPEN 64
+
+struct merge;
+
+/* The rows of a part, which is open while it is read, and for a while. */
+struct merge_part {
+    struct merge *merge;
+    const struct merge_input *input;
+    struct result *result; /* of a merged file: open all the time */
+    struct file_input *file;
+    struct row_input rows; /* of `file` */
+    unsigned users;
+    uint64_t used;
+    int *source_now;
+};
+
+struct merge {
+    const struct merge_config *config;
+    struct merge_inputs inputs;
+    const char *path;                 /* of the output, for messages */
+    struct part *part;                /* of each input, for the manifest */
+    uint64_t *rows, *thumbnail_bytes; /* of each input */
+    struct signature_parts parts;     /* what the file is made of, as the first input says */
+    struct codebooks codebooks;
+    struct sidecars *sidecars; /* NULL: the parts have none */
+    struct row_lists lists;
+    struct row_input *input;
+    struct merge_part *open_part;
+    pthread_mutex_t lock; /* guards what is open */
+    unsigned open;
+    uint64_t clock;
+};
+
+/* --- rows of parts ----------------------------------------------------------------------------- */
+
+static void close_part(struct merge_part *part)
+{
+    if (!part->file)
+        return;
+    hid_t file = part->result ? H5I_INVALID_HID : part->file->file;
+    file_input_clear(part->file);
+    h5_close(&file);
+    free(part->file);
+    part->file = NULL;
+    part->merge->open--;
+}
+
+/* Under both locks. */
+static enum status open_part(struct merge_part *part, struct error *err)
+{
+    struct merge *m = part->merge;
+    const struct merge_input *input = part->input;
+    char identity[65];
+    part->file = malloc(sizeof *part->file);
+    if (!part->file)
+        return error_memory(err, sizeof *part->file, "a part");
+    hid_t file = part->result ? part->result->file : H5I_INVALID_HID;
+    enum status status = part->result ? STATUS_OK : h5_open_file(&file, input->path, false, err);
+    if (status == STATUS_OK &&
+        (!parts_identity(identity, file) || strcmp(identity, input->part.identity) != 0))
+        status = h5_damaged(err, input->path, "it has changed while it was merged");
+    if (status != STATUS_OK) {
+        if (!part->result)
+            h5_close(&file);
+        free(part->file);
+        part->file = NULL;
+        return status;
+    }
+    file_input_init(&part->rows, part->file, file, input->path, input->sources, &m->parts.features,
+                    part->source_now, input->thumbnail_size);
+    m->open++;
+    return STATUS_OK;
+}
+
+static enum status acquire(struct merge_part *part, struct error *err)
+{
+    struct merge *m = part->merge;
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&m->lock);
+    part->used = ++m->clock;
+    part->users++;
+    if (!part->file) {
+        struct merge_part *oldest = NULL;
+        for (unsigned i = 0; i < m->inputs.count && m->open >= MOST_OPEN; i++) {
+            struct merge_part *other = &m->open_part[i];
+            if (other->file && other->users == 0 && (!oldest || other->used < oldest->used))
+                oldest = other;
+        }
+        h5_driver_lock();
+        if (oldest)
+            close_part(oldest);
+        status = open_part(part, err);
+        h5_driver_unlock();
+        part->users -= status != STATUS_OK;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+static void release(struct merge_part *part)
+{
+    pthread_mutex_lock(&part->merge->lock);
+    part->users--;
+    pthread_mutex_unlock(&part->merge->lock);
+}
+
+static enum status read_part(void *context, const struct move_column *column, uint64_t first,
+                             uint64_t count, void *rows, struct error *err)
+{
+    struct merge_part *part = context;
+    enum status status = acquire(part, err);
+    if (status != STATUS_OK)
+        return status;
+    status = part->rows.read(part->rows.context, column, first, count, rows, err);
+    release(part);
+    return status;
+}
+
+static enum status part_lengths(void *context, const struct move_column *column, uint64_t first,
+                                uint64_t count, uint64_t *lengths, struct error *err)
+{
+    struct merge_part *part = context;
+    enum status status = acquire(part, err);
+    if (status != STATUS_OK)
+        return status;
+    status = part->rows.lengths(part->rows.context, column, first, count, lengths, err);
+    release(part);
+    return status;
+}
+
+/* All rows of all parts, with their sources as they are now numbered. */
+static enum status list_rows(struct merge *m, struct error *err)
+{
+    const unsigned count = m->inputs.count;
+    const char *directory = process_temporary_directory();
+    enum status status = row_list_open(&m->lists.images, directory, err);
+    if (status == STATUS_OK)
+        status = row_list_open(&m->lists.failures, directory, err);
+    m->input = calloc(count, sizeof *m->input);
+    m->open_part = calloc(count, sizeof *m->open_part);
+    if (!m->input || !m->open_part)
+        return error_memory(err, count * sizeof *m->open_part, "the parts");
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
+        const struct merge_input *input = &m->inputs.input[i];
+        struct merge_part *part = &m->open_part[i];
+        *part = (struct merge_part){.merge = m, .input = input};
+        m->input[i] = (struct row_input){read_part, part_lengths, part};
+        part->source_now = malloc((input->sources + 1) * sizeof *part->source_now);
+        if (!part->source_now)
+            return error_memory(err, input->sources * sizeof *part->source_now, "sources");
+        for (unsigned s = 0; s < input->sources; s++)
+            part->source_now[s] = (int)(input->first_source + s);
+        /* Parts of its own are looked at where it is opened. */
+        if (input->merged)
+            status = result_open(&part->result, input->path, err);
+        if (status == STATUS_OK)
+            status = row_list_add(m->lists.images, i, 0, m->rows[i], err);
+        if (status == STATUS_OK)
+            status = row_list_add(m->lists.failures, i, 0, input->failures, err);
+    }
+    if (status == STATUS_OK)
+        status = row_list_finish(m->lists.images, err);
+    return status == STATUS_OK ? row_list_finish(m->lists.failures, err) : status;
+}
+
+/* What lies beside the pictures is copied, like all texts. */
+static enum status add_sidecars(struct merge *m, struct error *err)
+{
+    enum status status = sidecars_stored(m->inputs.first)
+                             ? sidecars_open(&m->sidecars, process_temporary_directory(), err)
+                             : STATUS_OK;
+    for (unsigned i = 0; i < m->inputs.count && m->sidecars && status == STATUS_OK; i++) {
+        const char *text[SIDECAR_COLUMNS];
+        struct sidecar_reader *reader = NULL;
+        struct result *part;
+        status = result_open(&part, m->inputs.input[i].path, err);
+        if (status == STATUS_OK)
+            status = sidecar_reader_open(&reader, part, err);
+        for (uint64_t row = 0; row < m->rows[i] && status == STATUS_OK; row++) {
+            status = sidecar_reader_row(reader, row, text, err);
+            if (status == STATUS_OK)
+                status = sidecars_row_of(m->sidecars, text, err);
+        }
+        sidecar_reader_close(&reader);
+        result_close(&part);
+    }
+    return status;
+}
+
+/* --- rows that stay where they are ------------------------------------------------------------- */
+
+/* Every image must have a code for the column to be there. */
+static bool has_codes(const struct merge_inputs *inputs)
+{
+    for (unsigned i = 0; i < inputs->count; i++)
+        if (inputs->input[i].part.rows > 0 && !inputs->input[i].codes)
+            return false;
+    return true;
+}
+
+/* A dataset with a row for each image, which shows those of the parts. The parts must agree on its
+ * type; what `length` says. */
+static enum status create_virtual(hid_t *dataset, struct merge *m, hid_t group,
+                                  const char *absolute, const uint64_t *length, uint64_t total,
+                                  struct error *err)
+{
+    const struct merge_inputs *inputs = &m->inputs;
+    hid_t type = H5I_INVALID_HID;
+    hsize_t size[2] = {total, 1};
+    int rank = 1;
+    enum status status = STATUS_OK;
+    *dataset = H5I_INVALID_HID;
+    for (unsigned i = 0; i < inputs->count && status == STATUS_OK && type <= 0; i++) {
+        if (length[i] == 0)
+            continue;
+        hid_t file = H5I_INVALID_HID, like = H5I_INVALID_HID, space = H5I_INVALID_HID;
+        hsize_t found[2] = {0, 1};
+        status = h5_open_file(&file, inputs->input[i].path, false, err);
+        if (status == STATUS_OK && (like = H5Dopen2(file, absolute, H5P_DEFAULT)) < 0)
+            status = h5_fail(err, "H5Dopen2", "read", inputs->input[i].path);
+        if (status == STATUS_OK) {
+            type = H5Dget_type(like);
+            space = H5Dget_space(like);
+            rank = H5Sget_simple_extent_ndims(space);
+            H5Sget_simple_extent_dims(space, found, NULL);
+            size[1] = found[1];
+        }
+        h5_close(&space);
+        h5_close(&like);
+        h5_close(&file);
+    }
+    if (status == STATUS_OK)
+        status = parts_create_dataset(dataset, group, strrchr(absolute, '/') + 1, absolute, type,
+                                      rank, size, m->part, length, inputs->count, m->path, err);
+    h5_close(&type);
+    return status;
+}
+
+/* A column of the manifest: the member of struct part at `offset`. */
+static enum status write_numbers(struct merge *m, hid_t file, hid_t group, const char *name,
+                                 size_t offset, struct error *err)
+{
+    const hsize_t count = m->inputs.count;
+    const char *const axis = PARTS_AXIS;
+    uint64_t *values = malloc(count * sizeof *values);
+    if (!values)
+        return error_memory(err, count * sizeof *values, "the parts");
+    for (unsigned i = 0; i < count; i++)
+        memcpy(&values[i], (const char *)&m->part[i] + offset, sizeof *values);
+    const enum status status =
+        h5_put_values(file, group, name, VALUE_U64, 1, &count, &axis, values, m->path, err);
+    free(values);
+    return status;
+}
+
+static enum status write_texts(struct merge *m, hid_t file, hid_t group, const char *name,
+                               size_t offset, struct error *err)
+{
+    const char **text = malloc(m->inputs.count * sizeof *text);
+    if (!text)
+        return error_memory(err, m->inputs.count * sizeof *text, "the parts");
+    for (unsigned i = 0; i < m->inputs.count; i++)
+        memcpy(&text[i], (const char *)&m->part[i] + offset, sizeof *text);
+    const enum status status =
+        h5_put_texts(file, group, name, text, m->inputs.count, PARTS_AXIS, m->path, err);
+    free(text);
+    return status;
+}
+
+static enum status write_manifest(struct merge *m, hid_t file, struct error *err)
+{
+    hid_t group = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (h5_create_group(&group, file, PARTS_GROUP, m->path, err) ||
+        write_texts(m, file, group, "path", offsetof(struct part, text), err) ||
+        write_texts(m, file, group, "identity", offsetof(struct part, identity), err) ||
+        write_numbers(m, file, group, "rows", offsetof(struct part, rows), err) ||
+        write_numbers(m, file, group, "thumbnail_bytes", offsetof(struct part, thumbnail_bytes),
+                      err) ||
+        write_numbers(m, file, group, "bytes", offsetof(struct part, bytes), err))
+        goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
+}
+
+static enum status refer(void *context, hid_t *dataset, hid_t group, const char *name,
+                         struct error *err)
+{
+    struct merge *m = context;
+    const bool thumbnails = strcmp(name, "/" THUMBNAIL_GROUP "/data") == 0;
+    const uint64_t *length = thumbnails ? m->thumbnail_bytes : m->rows;
+    uint64_t total = 0;
+    for (unsigned i = 0; i < m->inputs.count; i++)
+        total += length[i];
+    return create_virtual(dataset, m, group, name, length, total, err);
+}
+
+static enum status finish(void *context, hid_t file, const char *temporary, struct error *err)
+{
+    struct merge *m = context;
+    return write_manifest(m, file, err) || h5_flush_file(file, m->path, err) ||
+                   parts_attach(file, temporary, err)
+               ? STATUS_FAILED
+               : STATUS_OK;
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+static enum status list_parts(struct merge *m, struct error *err)
+{
+    const unsigned count = m->inputs.count;
+    m->part = calloc(count, sizeof *m->part);
+    m->rows = calloc(count, sizeof *m->rows);
+    m->thumbnail_bytes = calloc(count, sizeof *m->thumbnail_bytes);
+    if (!m->part || !m->rows || !m->thumbnail_bytes)
+        return error_memory(err, count * sizeof *m->part, "the parts");
+    for (unsigned i = 0; i < count; i++) {
+        m->part[i] = m->inputs.input[i].part;
+        m->rows[i] = m->part[i].rows;
+        m->thumbnail_bytes[i] = m->part[i].thumbnail_bytes;
+    }
+    return STATUS_OK;
+}
+
+/* What all parts have in common. */
+static enum status read_content(struct merge *m, struct error *err)
+{
+    struct result *first = m->inputs.first;
+    enum status status = signature_parts_of(&m->parts, first, err);
+    if (status == STATUS_OK)
+        status = codebooks_read(&m->codebooks, first, NULL, err);
+    if (status == STATUS_OK)
+        status = codebooks_bind(&m->codebooks, &m->parts.features, first->path, err);
+    m->parts.content.sources = (const char *const *)m->inputs.source;
+    m->parts.content.directories = (const char *const *)m->inputs.directory;
+    m->parts.content.source_count = m->inputs.source_count;
+    m->parts.content.share = (struct list_share){.count = 0};
+    return status;
+}
+
+static void tell(void *context, uint64_t done, uint64_t total)
+{
+    const struct merge *m = context;
+    const uint64_t rows = m->inputs.images + m->inputs.failures;
+    m->config->progress(m->config->progress_context, "merging",
+                        (uint64_t)((double)rows * (double)done / (double)total), rows);
+}
+
+static enum status write_output(struct merge *m, int64_t began, struct error *err)
+{
+    const struct merge_config *config = m->config;
+    const struct rewrite_refer referring = {refer, finish, m};
+    struct rewrite_report report;
+    struct rewrite rewrite = {.output = m->path,
+                              .unnamed = config->unnamed,
+                              .content = &m->parts.content,
+                              .input = m->input,
+                              .images = m->lists.images,
+                              .failures = m->lists.failures,
+                              .codes = has_codes(&m->inputs),
+                              .compress = config->compress,
+                              .threads = config->threads,
+                              .refer = config->copy ? NULL : &referring,
+                              .sidecars = m->sidecars,
+                              .run = config->run,
+                              .classes_of = m->inputs.first,
+                              .began = began,
+                              .stop = config->stop,
+                              .progress = config->progress ? tell : NULL,
+                              .progress_context = m};
+    for (unsigned i = 0; i < m->inputs.count; i++)
+        rewrite.compress = rewrite.compress || m->inputs.input[i].compressed;
+    return rewrite_file(&report, &rewrite, err);
+}
+
+static void clear(struct merge *m)
+{
+    for (unsigned i = 0; i < m->inputs.count && m->open_part; i++) {
+        struct merge_part *part = &m->open_part[i];
+        close_part(part);
+        result_close(&part->result);
+        free(part->source_now);
+    }
+    free(m->open_part);
+    free(m->input);
+    row_lists_close(&m->lists);
+    sidecars_close(&m->sidecars);
+    codebooks_clear(&m->codebooks);
+    signature_parts_clear(&m->parts);
+    merge_inputs_clear(&m->inputs);
+    pthread_mutex_destroy(&m->lock);
+    free(m->part);
+    free(m->rows);
+    free(m->thumbnail_bytes);
+    free(m);
+}
+
+enum status merge_files(struct merge_report *report, const struct merge_config *config,
+                        struct error *err)
+{
+    const int64_t began = clock_now();
+    struct merge *m = calloc(1, sizeof *m);
+    *report = (struct merge_report){.parts = config->count};
+    if (!m)
+        return error_memory(err, sizeof *m, "a merge");
+    pthread_mutex_init(&m->lock, NULL);
+    m->config = config;
+    m->path = config->output;
+    enum status status = merge_inputs_open(&m->inputs, report, config, err);
+    if (status == STATUS_OK)
+        status = list_parts(m, err);
+    if (status == STATUS_OK)
+        status = list_rows(m, err);
+    if (status == STATUS_OK)
+        status = read_content(m, err);
+    if (status == STATUS_OK)
+        status = add_sidecars(m, err);
+    if (status == STATUS_OK)
+        status = write_output(m, began, err);
+    report->images = m->inputs.images;
+    report->failures = m->inputs.failures;
+    report->shards = m->inputs.count > 0 && m->inputs.input[0].share.count > 0;
+    clear(m);
+    return status;
+}
+
+enum status merge_look(bool *current, const char *output, const char *const *name, unsigned count,
+                       struct error *err)
+{
+    char shown[256];
+    hid_t file;
+    bool same = true;
+    *current = false;
+    enum status status = merge_open_output(&file, output, err);
+    if (status == STATUS_OK && file > 0)
+        status = parts_are(&same, current, file, output, name, count, err);
+    h5_close(&file);
+    if (status != STATUS_OK || same)
+        return status;
+    return error_set(err, STATUS_USAGE, "%s is another result, not merged from %u parts like %s",
+                     path_for_message(shown, sizeof shown, output), count, name[0]);
+}

@@ -1,0 +1,503 @@
+/* merge_inputs.c: refuses what would not be the result of one ingest. */
+#include "result/merge_inputs.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "result/objects.h"
+#include "result/parameters.h"
+#include "result/sidecars.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum status refuse(struct error *err, const char *path, const char *other, const char *why)
+{
+    char shown[256], theirs[256];
+    return error_set(err, STATUS_USAGE, "%s and %s cannot be merged: %s",
+                     path_for_message(shown, sizeof shown, path),
+                     path_for_message(theirs, sizeof theirs, other), why);
+}
+
+/* --- names of parts -------------------------------------------------------------------------- */
+
+/* The absolute form of a path: without "." and double slashes; NULL where it has "..", or no memory. */
+static char *spelled_out(const char *path)
+{
+    char *here = *path == '/' ? strdup("") : getcwd(NULL, 0), *out, *to;
+    if (!here || !(out = malloc(strlen(here) + strlen(path) + 3))) {
+        free(here);
+        return NULL;
+    }
+    to = stpcpy(out, strcmp(here, "/") ? here : "");
+    free(here);
+    while (*path) {
+        const size_t length = strcspn(path, "/");
+        if (length == 2 && path[0] == '.' && path[1] == '.') {
+            free(out);
+            return NULL;
+        }
+        if (length > 0 && !(length == 1 && *path == '.')) {
+            *to++ = '/';
+            memcpy(to, path, length);
+            to += length;
+        }
+        path += length + (path[length] == '/');
+    }
+    *to = 0;
+    return out;
+}
+
+/* What follows the directory of `output` in `path`, a new text; NULL: it is not below. */
+static char *below(const char *output, const char *path)
+{
+    const char *slash = output ? strrchr(output, '/') : NULL;
+    const size_t length = slash ? (size_t)(slash - output) + 1 : 0;
+    return slash && path && strncmp(output, path, length) == 0 ? strdup(path + length) : NULL;
+}
+
+/* As it is spelled, or where symbolic links lead. */
+static enum status name_part(char **name, const char *output, const char *path, struct error *err)
+{
+    char shown[256], *a = spelled_out(output), *b = spelled_out(path), *target = NULL;
+    *name = below(a, b);
+    free(a);
+    free(b);
+    if (!*name && output_resolve(&target, output, NULL) == STATUS_OK) {
+        char *slash = strrchr(target, '/'), *whole = NULL;
+        if (slash)
+            *slash = 0;
+        char *directory = realpath(slash ? *target ? target : "/" : ".", NULL);
+        char *real = realpath(path, NULL);
+        if (directory && (whole = malloc(strlen(directory) + 3))) {
+            sprintf(whole, "%s/x", strcmp(directory, "/") ? directory : "");
+            *name = below(whole, real);
+        }
+        free(whole);
+        free(real);
+        free(directory);
+    }
+    free(target);
+    return *name ? STATUS_OK
+                 : error_set(err, STATUS_USAGE,
+                             "%s is not below the directory of the merged file, which refers to it "
+                             "by a relative path: write the merged file beside its parts or above "
+                             "them, or give --copy",
+                             path_for_message(shown, sizeof shown, path));
+}
+
+/* --- one file -------------------------------------------------------------------------------- */
+
+/* What belongs to the file and not to its rows stays behind. */
+static enum status note_left_out(struct merge_report *report, struct result *result,
+                                 struct error *err)
+{
+    struct objects objects;
+    char shown[200];
+    enum status status = objects_list(&objects, result, err);
+    if (status == STATUS_OK && objects.count > 0 && report->left_out == 0)
+        snprintf(report->first_left_out, sizeof report->first_left_out, "%s: %s",
+                 path_for_message(shown, sizeof shown, result->path), objects.object[0].name);
+    report->left_out += objects.count;
+    objects_clear(&objects);
+    return status;
+}
+
+static uint64_t length_of(hid_t dataset)
+{
+    hsize_t size[2] = {0, 0};
+    hid_t space = H5Dget_space(dataset);
+    H5Sget_simple_extent_dims(space, size, NULL);
+    h5_close(&space);
+    return size[0];
+}
+
+/* The thumbnails of a part are all of their data: those of the next one begin behind it. */
+static enum status look_at_thumbnails(struct merge_input *input, struct result *result,
+                                      struct error *err)
+{
+    hid_t data = H5Dopen2(result->file, THUMBNAIL_GROUP "/data", H5P_DEFAULT),
+          ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
+    uint64_t end = 0;
+    input->part.thumbnail_bytes = length_of(data);
+    enum status status =
+        input->part.rows > 0
+            ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1, 1, &end, result->path, err)
+            : STATUS_OK;
+    if (status == STATUS_OK && end != input->part.thumbnail_bytes)
+        status = h5_damaged(err, result->path,
+                            "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
+                            (unsigned long long)end,
+                            (unsigned long long)input->part.thumbnail_bytes);
+    h5_close(&ends);
+    h5_close(&data);
+    return status;
+}
+
+static enum status look_at(struct merge_input *input, struct result *result,
+                           const struct merge_config *config, struct error *err)
+{
+    char shown[256], identity[65];
+    struct stat st;
+    path_for_message(shown, sizeof shown, input->path);
+    if (!result->has_images)
+        return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
+    if (!parts_identity(identity, result->file))
+        return error_set(err, STATUS_USAGE,
+                         "%s has no checksums: make it anew with ingest --fresh",
+                         shown);
+    if (result_parts(result) > 0 && !config->copy)
+        return error_set(err, STATUS_USAGE,
+                         "%s was itself merged from other files: merge those, or give --copy",
+                         shown);
+    if (stat(input->path, &st))
+        return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
+    input->part.rows = result_images(result);
+    input->part.bytes = (uint64_t)st.st_size;
+    input->part.path = strdup(input->path);
+    input->part.identity = strdup(identity);
+    input->failures = result_failures(result);
+    input->sources = result_source_count(result);
+    input->merged = result_parts(result) > 0;
+    input->sidecars = sidecars_stored(result);
+    input->codes = result_has_codes(result);
+    input->compressed = result_compressed(result);
+    input->thumbnail_size = result_thumbnail_size(result);
+    if (!input->part.path || !input->part.identity)
+        return error_memory(err, strlen(input->path), "the name of a part");
+    if (input->thumbnail_size > 0 && look_at_thumbnails(input, result, err))
+        return STATUS_FAILED;
+    if (config->unnamed) {
+        char *real = realpath(input->path, NULL);
+        input->part.name = real ? strdup(real + 1) : NULL;
+        free(real);
+        if (!input->part.name)
+            return error_memory(err, strlen(input->path), "the name of a part");
+    } else if (!config->copy) {
+        char *name;
+        if (name_part(&name, config->output, input->path, err))
+            return err->status;
+        input->part.name = name;
+    }
+    if (input->part.name) {
+        const size_t length = strlen(input->part.name);
+        char *text = malloc(4 * length + 1);
+        if (!text)
+            return error_memory(err, 4 * length + 1, "the name of a part");
+        path_to_utf8(text, 4 * length + 1, input->part.name, length);
+        input->part.text = text;
+    }
+    input->share = result->share;
+    return STATUS_OK;
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+
+/* The computed features, which are what the parameters say; imported ones are left out. */
+static const struct result_feature *next_computed(const struct result *result, unsigned *i)
+{
+    while (*i < result_feature_count(result) &&
+           result_feature_imported(result_feature_at(result, *i)))
+        ++*i;
+    return *i < result_feature_count(result) ? result_feature_at(result, (*i)++) : NULL;
+}
+
+static enum status compare_features(const struct result *first, const struct result *result,
+                                    struct error *err)
+{
+    char why[3200];
+    for (unsigned i = 0, j = 0;;) {
+        const struct result_feature *a = next_computed(first, &i), *b = next_computed(result, &j);
+        if (!a && !b)
+            return STATUS_OK;
+        if (!a || !b || strcmp(a->name, b->name) != 0) {
+            snprintf(why, sizeof why, "only one has the feature %s",
+                     !b || (a && strcmp(a->name, b->name) < 0) ? a->name : b->name);
+            return refuse(err, first->path, result->path, why);
+        }
+        if (strcmp(a->spec, b->spec) != 0 && strstr(a->spec, "codebook="))
+            return refuse(err, first->path, result->path,
+                          "their codebooks differ: learn one with clpipe codebook, and give it to "
+                          "each ingest with --feature SPEC,codebook=C.h5");
+        if (strcmp(a->spec, b->spec) != 0 || strcmp(a->normalize, b->normalize) != 0 ||
+            a->decode_scale != b->decode_scale || a->dimension != b->dimension) {
+            snprintf(why, sizeof why, "the feature %s is %s in one, %s in the other", a->name,
+                     a->spec, b->spec);
+            return refuse(err, first->path, result->path, why);
+        }
+    }
+}
+
+static enum status compare(const struct merge_inputs *inputs, const struct merge_input *input,
+                           const struct result *result, struct error *err)
+{
+    const struct result *first = inputs->first;
+    const struct merge_input *a = &inputs->input[0];
+    char why[800];
+    if (strcmp(first->version, result->version) != 0) {
+        snprintf(why, sizeof why, "they were made by clpipe %.100s and %.100s", first->version,
+                 result->version);
+        return refuse(err, first->path, result->path, why);
+    }
+    if (compare_features(first, result, err))
+        return err->status;
+    if (parameters_difference(why, sizeof why, first->parameters, result->parameters, "the first")) {
+        static const char asks[] = "the command asks for", has[] = "the second has";
+        for (char *at; (at = strstr(why, asks));) {
+            memcpy(at, has, sizeof has - 1);
+            memmove(at + sizeof has - 1, at + sizeof asks - 1, strlen(at + sizeof asks - 1) + 1);
+        }
+        return refuse(err, first->path, result->path, why);
+    }
+    if ((!first->preset) != (!result->preset) ||
+        (first->preset && strcmp(first->preset, result->preset) != 0))
+        return refuse(err, first->path, result->path, "their features belong to different presets");
+    if (a->thumbnail_size != input->thumbnail_size)
+        return refuse(err, first->path, result->path,
+                      "their thumbnails have different sizes, or only one has some");
+    if (a->sidecars != input->sidecars)
+        return h5_damaged(err, result->path,
+                          "only one has /images/key, cls, json and txt: it or %s", first->path);
+    if ((a->share.count > 0) != (input->share.count > 0))
+        return refuse(err, first->path, result->path, "only one is a shard");
+    if (a->share.count != input->share.count) {
+        snprintf(why, sizeof why, "they are shards of %llu and of %llu",
+                 (unsigned long long)a->share.count, (unsigned long long)input->share.count);
+        return refuse(err, first->path, result->path, why);
+    }
+    if (a->share.count > 0 && strcmp(a->share.list_digest, input->share.list_digest) != 0)
+        return refuse(err, first->path, result->path, "they are shards of different lists");
+    return STATUS_OK;
+}
+
+/* A relative one is another in another directory. */
+static bool same_source(const char *source, const char *directory, const struct result *result,
+                        unsigned i)
+{
+    const char *there = result_source_directory(result, i);
+    return strcmp(source, result_source(result, i)) == 0 &&
+           (source[source[0] == '@'] == '/' || !directory[0] || !there[0] ||
+            strcmp(directory, there) == 0);
+}
+
+/* Shards have the same sources; of others each has its own, which follow each other. */
+static enum status add_sources(struct merge_inputs *inputs, struct merge_input *input,
+                               const struct result *result, struct error *err)
+{
+    const unsigned more = result_source_count(result);
+    char why[512], shown[256];
+    if (input->share.count > 0 && inputs->source_count > 0) {
+        bool same = more == inputs->source_count;
+        for (unsigned i = 0; i < more && same; i++)
+            same = strcmp(inputs->source[i], result_source(result, i)) == 0;
+        return same ? STATUS_OK
+                    : refuse(err, inputs->first->path, result->path, "their sources differ");
+    }
+    for (unsigned i = 0; i < more; i++)
+        for (unsigned j = 0; j < inputs->source_count; j++)
+            if (same_source(inputs->source[j], inputs->directory[j], result, i)) {
+                const struct merge_input *other = inputs->input;
+                while (other + 1 < input && other[1].first_source <= j)
+                    other++;
+                snprintf(why, sizeof why, "both have the source %s",
+                         path_for_message(shown, sizeof shown, inputs->source[j]));
+                return refuse(err, other->path, input->path, why);
+            }
+    input->first_source = inputs->source_count;
+    if (inputs->source_count + more > UINT16_MAX + 1)
+        return error_set(err, STATUS_USAGE, "the files have more than 65,536 sources together");
+    char **grown = realloc(inputs->source, (inputs->source_count + more + 1) * sizeof *grown);
+    if (!grown)
+        return error_memory(err, more * sizeof *grown, "sources");
+    inputs->source = grown;
+    grown = realloc(inputs->directory, (inputs->source_count + more + 1) * sizeof *grown);
+    if (!grown)
+        return error_memory(err, more * sizeof *grown, "sources");
+    inputs->directory = grown;
+    for (unsigned i = 0; i < more; i++) {
+        const unsigned at = inputs->source_count++;
+        inputs->source[at] = strdup(result_source(result, i));
+        inputs->directory[at] = strdup(result_source_directory(result, i));
+        if (!inputs->source[at] || !inputs->directory[at])
+            return error_memory(err, 256, "sources");
+    }
+    return STATUS_OK;
+}
+
+static int compare_shards(const void *a, const void *b)
+{
+    const struct merge_input *x = a, *y = b;
+    return (x->share.index > y->share.index) - (x->share.index < y->share.index);
+}
+
+/* All shards, each once. */
+static enum status order_shards(struct merge_inputs *inputs, struct error *err)
+{
+    const struct merge_input *input = inputs->input;
+    const uint64_t count = input[0].share.count;
+    if (count == 0)
+        return STATUS_OK;
+    qsort(inputs->input, inputs->count, sizeof *inputs->input, compare_shards);
+    for (unsigned i = 0; i < inputs->count; i++) {
+        char why[80];
+        if (i > 0 && input[i].share.index == input[i - 1].share.index) {
+            snprintf(why, sizeof why, "both are shard %llu/%llu",
+                     (unsigned long long)input[i].share.index, (unsigned long long)count);
+            return refuse(err, input[i - 1].path, input[i].path, why);
+        }
+    }
+    uint64_t missing = 0;
+    while (missing < inputs->count && input[missing].share.index == missing)
+        missing++;
+    if (inputs->count != count)
+        return error_set(err, STATUS_USAGE,
+                         "%llu of %llu shards are missing, the first is shard %llu/%llu: all of "
+                         "them are merged at once",
+                         (unsigned long long)(count - inputs->count), (unsigned long long)count,
+                         (unsigned long long)missing, (unsigned long long)count);
+    for (unsigned i = 0; i < inputs->count; i++) {
+        const uint64_t next = i + 1 < inputs->count ? input[i + 1].share.first : input[i].share.list_count;
+        if (input[i].share.last != next || (i == 0 && input[0].share.first != 0))
+            return refuse(err, input[i].path, input[i + 1 < inputs->count ? i + 1 : 0].path,
+                          next > input[i].share.last ? "there is a gap between their shares of the list"
+                                                    : "their shares of the list overlap");
+    }
+    return STATUS_OK;
+}
+
+enum status merge_open_output(hid_t *file, const char *output, struct error *err)
+{
+    char shown[256];
+    struct stat out;
+    *file = H5I_INVALID_HID;
+    if (stat(output, &out) || (S_ISREG(out.st_mode) && out.st_size == 0))
+        return STATUS_OK;
+    if (S_ISREG(out.st_mode) && h5_open_file(file, output, false, err) == STATUS_OK &&
+        H5Aexists(*file, "clpipe_format") > 0)
+        return STATUS_OK;
+    if (*file < 0 && H5Fis_hdf5(output) > 0)
+        return STATUS_FAILED;
+    h5_close(file);
+    return error_set(err, STATUS_FAILED, "%s is no clpipe file and is not overwritten",
+                     path_for_message(shown, sizeof shown, output));
+}
+
+/* The first object of a merged file that a merge would not keep; the rows of parts are virtual. */
+static bool find_object(char *name, size_t size, hid_t file)
+{
+    static const char *const groups[] = {"clusters", "neighbours", "features"};
+    for (int g = 0; g < 3; g++) {
+        struct h5_names names = {0};
+        hid_t group = H5I_INVALID_HID;
+        bool found = false;
+        if (h5_is_object(file, groups[g], H5O_TYPE_GROUP) &&
+            h5_open_group(&group, file, groups[g], "", NULL) == STATUS_OK &&
+            h5_list(&names, group, RESULT_MOST_FEATURES, "", NULL) == STATUS_OK)
+            for (unsigned i = 0; i < names.count && !found; i++) {
+                hid_t dataset = g == 2 ? H5Dopen2(group, names.name[i], H5P_DEFAULT) : 0;
+                hid_t list = dataset > 0 ? H5Dget_create_plist(dataset) : 0;
+                found = g < 2 || (list > 0 && H5Pget_layout(list) != H5D_VIRTUAL);
+                h5_close(&list);
+                h5_close(&dataset);
+                snprintf(name, size, "%s/%s", groups[g], names.name[i]);
+            }
+        h5_free_names(&names);
+        h5_close(&group);
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+/* What is replaced is clpipe's, and none of the inputs. */
+static enum status check_output(const struct merge_inputs *inputs, const char *output,
+                                bool keep_objects, struct error *err)
+{
+    char shown[256], object[320];
+    struct stat out, st;
+    hid_t file;
+    enum status status = merge_open_output(&file, output, err);
+    const bool keep = status == STATUS_OK && file > 0 && keep_objects &&
+                      find_object(object, sizeof object, file);
+    h5_close(&file);
+    path_for_message(shown, sizeof shown, output);
+    if (keep)
+        return error_set(err, STATUS_USAGE,
+                         "%s holds %s, which a merge does not keep, and its parts have changed: "
+                         "move it to another name, and repeat the command",
+                         shown, object);
+    if (status != STATUS_OK || stat(output, &out))
+        return status;
+    for (unsigned i = 0; i < inputs->count; i++)
+        if (stat(inputs->input[i].path, &st) == 0 && st.st_dev == out.st_dev &&
+            st.st_ino == out.st_ino)
+            return error_set(err, STATUS_USAGE, "-o %s is one of the files to be merged", shown);
+    return STATUS_OK;
+}
+
+enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *report,
+                              const struct merge_config *config, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct result *result = NULL;
+    if (config->count > PARTS_MOST) {
+        *out = (struct merge_inputs){.count = 0};
+        return error_set(err, STATUS_USAGE,
+                         "%u files are more than the %d that can be merged at once: merge some with "
+                         "--copy first",
+                         config->count, PARTS_MOST);
+    }
+    *out = (struct merge_inputs){.input = calloc(config->count, sizeof *out->input)};
+    if (!out->input)
+        return error_memory(err, config->count * sizeof *out->input, "the parts");
+    for (unsigned i = 0; i < config->count && status == STATUS_OK; i++) {
+        struct merge_input *input = &out->input[out->count++];
+        input->path = config->input[i];
+        status = stop_check(config->stop, "looking at the files", err);
+        if (status == STATUS_OK)
+            status = result_open(&result, input->path, err);
+        if (status == STATUS_OK)
+            status = look_at(input, result, config, err);
+        if (status == STATUS_OK && i > 0)
+            status = compare(out, input, result, err);
+        if (status == STATUS_OK && !out->first)
+            out->first = result;
+        if (status == STATUS_OK)
+            status = add_sources(out, input, result, err);
+        if (status == STATUS_OK)
+            status = note_left_out(report, result, err);
+        out->images += input->part.rows;
+        out->failures += input->failures;
+        if (result != out->first)
+            result_close(&result);
+        result = NULL;
+    }
+    if (status == STATUS_OK)
+        status = order_shards(out, err);
+    if (status == STATUS_OK)
+        status = check_output(out, config->output, config->keep_objects, err);
+    if (status == STATUS_OK && out->images == 0)
+        status = error_set(err, STATUS_FAILED, "there is no image in these files");
+    return status;
+}
+
+void merge_inputs_clear(struct merge_inputs *inputs)
+{
+    for (unsigned i = 0; i < inputs->count; i++) {
+        struct merge_input *input = &inputs->input[i];
+        free((void *)(uintptr_t)input->part.name);
+        free((void *)(uintptr_t)input->part.text);
+        free((void *)(uintptr_t)input->part.path);
+        free((void *)(uintptr_t)input->part.identity);
+    }
+    for (unsigned i = 0; i < inputs->source_count; i++) {
+        free(inputs->source[i]);
+        free(inputs->directory[i]);
+    }
+    free(inputs->source);
+    free(inputs->directory);
+    free(inputs->input);
+    result_close(&inputs->first);
+    *inputs = (struct merge_inputs){0};
+}

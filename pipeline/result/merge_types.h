@@ -1,0 +1,35 @@
+/* merge_types.h: what a merge is told, and what it tells. */
+#ifndef CLPIPE_RESULT_MERGE_TYPES_H
+#define CLPIPE_RESULT_MERGE_TYPES_H
+
+#include "base/stop.h"
+#include "result/content.h"
+
+struct merge_config {
+    const char *const *input;
+    unsigned count;
+    const char *output;
+    /* `output` is the path of an open file without a name (/proc/self/fd/N), which gets no other one;
+     * parts are found by their absolute paths. */
+    bool unnamed;
+    /* An output that holds clusterings, imported features or neighbours is not replaced. */
+    bool keep_objects;
+    bool copy; /* rows are copied; else the output shows those of the inputs (parts.h) */
+    bool compress; /* features that are copied are deflated; those of inputs that have them so always are */
+    unsigned threads; /* that deflate */
+    const struct store_run *run;
+    struct stop *stop; /* may be NULL */
+    /* Of the rows merged so far; may be NULL. */
+    void (*progress)(void *context, const char *what, uint64_t done, uint64_t total);
+    void *progress_context;
+};
+
+struct merge_report {
+    uint64_t images, failures;
+    unsigned parts;
+    bool shards;                          /* of one ingest */
+    uint64_t left_out;                    /* clusterings, imported features and neighbours */
+    char first_left_out[320];             /* "A.h5: clusters/kmeans" */
+};
+
+#endif

@@ -1,0 +1,17 @@
+/* names.h: the paths of rows that are in no clpipe file: /images/path, source and sources without the
+ * other columns, in a file of clusters alone. */
+#ifndef CLPIPE_RESULT_NAMES_H
+#define CLPIPE_RESULT_NAMES_H
+
+#include "result/result_internal.h"
+
+/* Writes the names of `names->count` rows into a new file. */
+enum status names_write(hid_t file, const struct result_names *names, const char *path,
+                        struct error *err);
+
+/* Writes /images/sources and /images/directories, `directories` NULL: they are unknown. */
+enum status sources_write(hid_t file, hid_t images, const char *const *sources,
+                          const char *const *directories, unsigned count, const char *path,
+                          struct error *err);
+
+#endif

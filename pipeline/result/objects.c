@@ -1,0 +1,239 @@
+/* objects.c: lists, finds, removes and renames what is not tied to the rows. */
+#include "result/objects.h"
+#include "result/change.h"
+#include "result/clusters.h"
+#include "base/path.h"
+#include "result/imported.h"
+#include "result/selections.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_group[] = {
+    [OBJECT_CLUSTERS] = "clusters", [OBJECT_FEATURE] = "features", [OBJECT_NEIGHBOURS] = "neighbours",
+    [OBJECT_SELECTION] = "selections"};
+
+/* --- listing --------------------------------------------------------------------------------- */
+
+/* Adds the storage of each dataset visited to *context. */
+static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, void *context)
+{
+    uint64_t *bytes = context;
+    if (info->type != H5O_TYPE_DATASET)
+        return 0;
+    hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+    if (dataset > 0)
+        *bytes += H5Dget_storage_size(dataset);
+    h5_close(&dataset);
+    return 0;
+}
+
+static enum status add_object(struct objects *out, struct result *result, enum object_kind kind,
+                              const char *name, const char *feature, struct error *err)
+{
+    struct object *grown = realloc(out->object, (out->count + 1u) * sizeof *grown);
+    if (!grown)
+        return error_memory(err, (out->count + 1u) * sizeof *grown, "a list of objects");
+    out->object = grown;
+    struct object *object = &out->object[out->count++];
+    *object = (struct object){.kind = kind};
+    snprintf(object->name, sizeof object->name, "%s/%s", kind_group[kind], name);
+    snprintf(object->feature, sizeof object->feature, "%s", feature);
+    hid_t id = H5Oopen(result->file, object->name, H5P_DEFAULT);
+    if (id > 0)
+        H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
+    h5_close(&id);
+    return STATUS_OK;
+}
+
+/* The members of the kind's group that have an attribute `mark`. */
+static enum status add_members(struct objects *out, struct result *result, enum object_kind kind,
+                               const char *mark, struct error *err)
+{
+    struct h5_names names;
+    hid_t group;
+    enum status status = h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP,
+                                     mark, result->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        const char *name = names.name[i];
+        if (schema_name_valid(name))
+            status = add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
+    }
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
+}
+
+enum status objects_list(struct objects *out, struct result *result, struct error *err)
+{
+    enum status status = STATUS_OK;
+    *out = (struct objects){0};
+    for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++)
+        status = add_object(out, result, OBJECT_CLUSTERS, result->clusters[i].clusters.name,
+                            result->clusters[i].clusters.feature, err);
+    for (unsigned i = 0; i < result->feature_count && status == STATUS_OK; i++) {
+        const struct result_feature *feature = &result->features[i].feature;
+        if (result_feature_imported(feature))
+            status = add_object(out, result, OBJECT_FEATURE, feature->name, feature->name, err);
+    }
+    if (status == STATUS_OK)
+        status = add_members(out, result, OBJECT_NEIGHBOURS, "content", err);
+    return status == STATUS_OK ? add_members(out, result, OBJECT_SELECTION, "method", err) : status;
+}
+
+void objects_clear(struct objects *objects)
+{
+    free(objects->object);
+    *objects = (struct objects){0};
+}
+
+/* What is wrong with a name that no object has. */
+static enum status not_found(const struct objects *objects, const struct result *result,
+                             const char *name, struct error *err)
+{
+    char shown[256], file[256], names[512] = "";
+    const char *feature = strncmp(name, "features/", 9) == 0 ? name + 9 : name;
+    path_for_message(file, sizeof file, result->path);
+    path_for_message(shown, sizeof shown, name);
+    if (result_feature_find(result, feature))
+        return error_set(err, STATUS_USAGE,
+                         "features/%s of %s was computed from the images and cannot be removed; "
+                         "ingest without it makes a new file",
+                         feature, file);
+    for (unsigned i = 0; i < objects->count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                 objects->object[i].name);
+    }
+    if (objects->count == 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s holds no '%s', and neither clusterings nor imported features nor "
+                         "neighbours nor selections",
+                         file, shown);
+    return error_set(err, STATUS_USAGE, "%s holds no '%s', only %s", file, shown, names);
+}
+
+enum status objects_find(const struct object **out, const struct objects *objects,
+                         const struct result *result, const char *name, struct error *err)
+{
+    const struct object *found[2] = {NULL, NULL};
+    *out = NULL;
+    name += *name == '/';
+    for (unsigned i = 0; i < objects->count; i++) {
+        const struct object *object = &objects->object[i];
+        if (strcmp(object->name, name) == 0) {
+            *out = object;
+            return STATUS_OK;
+        }
+        if (strcmp(strchr(object->name, '/') + 1, name) == 0)
+            found[found[0] != NULL] = object;
+    }
+    if (!found[0])
+        return not_found(objects, result, name, err);
+    if (found[1])
+        return error_set(err, STATUS_USAGE, "'%s' could be %s or %s: name one of them", name,
+                         found[0]->name, found[1]->name);
+    *out = found[0];
+    return STATUS_OK;
+}
+
+/* --- removing -------------------------------------------------------------------------------- */
+
+static bool depends(const struct object *object, const struct object *on)
+{
+    return on->kind == OBJECT_FEATURE && object != on && feature_is_part(object->feature, on->feature);
+}
+
+static enum status take_dependents(const struct result *result, const struct objects *objects,
+                                   bool *remove, bool dependents, struct error *err)
+{
+    char shown[256], names[512] = "";
+    const struct object *feature = NULL;
+    for (unsigned i = 0; i < objects->count; i++)
+        for (unsigned j = 0; remove[i] && j < objects->count; j++) {
+            const size_t used = strlen(names);
+            if (remove[j] || !depends(&objects->object[j], &objects->object[i]))
+                continue;
+            feature = &objects->object[i];
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                     objects->object[j].name);
+            remove[j] = dependents;
+        }
+    if (!feature || dependents)
+        return STATUS_OK;
+    error_set(err, STATUS_USAGE, "in %s, %s %s made from %s",
+              path_for_message(shown, sizeof shown, result->path), names,
+              strchr(names, ',') ? "were" : "was", feature->name);
+    error_remedy(err, REMEDY_REMOVE_DEPENDENTS);
+    return STATUS_USAGE;
+}
+
+/* Levels make sense together only: all of a tree go. */
+static void take_levels(const struct result *result, bool *remove)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (unsigned i = 0; i < result->clusters_count; i++) {
+            const struct result_clusters *clusters = &result->clusters[i].clusters;
+            for (unsigned j = 0; j < result->clusters_count; j++)
+                if (*clusters->parent && remove[i] != remove[j] &&
+                    strcmp(result->clusters[j].clusters.name, clusters->parent) == 0)
+                    more = remove[i] = remove[j] = true;
+        }
+    }
+}
+
+enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
+                           bool dependents, struct error *err)
+{
+    struct change *change = NULL;
+    char (*names)[OBJECT_NAME_MAX + 1] = malloc((objects->count + 1) * sizeof *names);
+    const char **pointers = malloc((objects->count + 1) * sizeof *pointers);
+    unsigned count = 0;
+    take_levels(result, remove);
+    enum status status =
+        names && pointers ? take_dependents(result, objects, remove, dependents, err)
+                          : error_memory(err, objects->count * sizeof *names, "names");
+    for (unsigned i = 0; i < objects->count && status == STATUS_OK; i++)
+        if (remove[i]) {
+            snprintf(names[count], sizeof *names, "/%s", objects->object[i].name);
+            pointers[count] = names[count];
+            count++;
+        }
+    if (status == STATUS_OK)
+        status = change_open(&change, result->path, result, pointers, count, err);
+    if (status == STATUS_OK)
+        status = change_commit(change, err);
+    change_close(&change);
+    free(names);
+    free(pointers);
+    return status;
+}
+
+/* --- renaming -------------------------------------------------------------------------------- */
+
+enum status objects_rename(struct result *result, const struct result_clusters *clusters,
+                           const char *name, struct error *err)
+{
+    char shown[256], file[256];
+    struct change *change = NULL;
+    path_for_message(file, sizeof file, result->path);
+    path_for_message(shown, sizeof shown, name);
+    if (!schema_name_valid(name))
+        return error_set(err, STATUS_USAGE,
+                         "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
+                         "'_', '.' and '-'",
+                         shown, FEATURE_NAME_MAX - 1);
+    if (result_clusters_find(result, name))
+        return error_set(err, STATUS_USAGE, "%s already holds clusters '%s': remove them first",
+                         file, shown);
+    enum status status = change_open(&change, result->path, result, NULL, 0, err);
+    if (status == STATUS_OK) {
+        change_rename(change, clusters->name, name);
+        /* What has a name of its own now is kept by `run`. */
+        change_note_run(change, NULL);
+        status = change_commit(change, err);
+    }
+    change_close(&change);
+    return status;
+}

@@ -1,0 +1,538 @@
+/* parts.c: the manifest of a merged file, its checks, and its virtual datasets. */
+#include "result/parts.h"
+#include "base/path.h"
+#include "result/schema.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Virtual datasets of a merged file. */
+#define MOST_DATASETS 64
+
+struct member {
+    char *name, *path, *identity;
+    uint64_t rows, thumbnail_bytes, bytes;
+    uint64_t first, first_byte; /* of the merged file */
+};
+
+struct parts {
+    void *handle; /* HDF5's of the merged file */
+    char *path, *directory;
+    struct member *member;
+    unsigned count;
+    /* The virtual datasets that were looked at. */
+    struct shown {
+        char *name;
+        struct raw *raw;
+    } shown[MOST_DATASETS];
+    unsigned shown_count;
+    struct parts *next;
+};
+
+/* The merged files that are open: a dataset's reader knows its dataset only. */
+static struct parts *attached;
+
+static void *handle_of(hid_t file)
+{
+    void *handle = NULL;
+    return H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 ? handle : NULL;
+}
+
+static struct parts *find_parts(hid_t file)
+{
+    if (!attached)
+        return NULL;
+    void *handle = handle_of(file);
+    struct parts *parts = attached;
+    while (parts && parts->handle != handle)
+        parts = parts->next;
+    return parts;
+}
+
+/* The merged file of a dataset, and the dataset's absolute name. */
+static struct parts *find_parts_of(hid_t dataset, char *name, size_t size)
+{
+    if (!attached)
+        return NULL;
+    hid_t file = H5Iget_file_id(dataset);
+    struct parts *parts = file > 0 ? find_parts(file) : NULL;
+    h5_close(&file);
+    const ssize_t length = parts ? H5Iget_name(dataset, name, size) : 0;
+    return length > 0 && (size_t)length < size ? parts : NULL;
+}
+
+static struct raw *find_shown(const struct parts *parts, const char *name)
+{
+    for (unsigned i = 0; i < parts->shown_count; i++)
+        if (strcmp(parts->shown[i].name, name) == 0)
+            return parts->shown[i].raw;
+    return NULL;
+}
+
+/* --- the manifest ---------------------------------------------------------------------------- */
+
+static void free_parts(struct parts *parts)
+{
+    for (unsigned i = 0; i < parts->count; i++) {
+        free(parts->member[i].name);
+        free(parts->member[i].path);
+        free(parts->member[i].identity);
+    }
+    for (unsigned i = 0; i < parts->shown_count; i++) {
+        raw_close(&parts->shown[i].raw);
+        free(parts->shown[i].name);
+    }
+    free(parts->member);
+    free(parts->directory);
+    free(parts->path);
+    free(parts);
+}
+
+/* A name that leads downwards. */
+static bool name_is_plain(const char *name)
+{
+    if (!*name || *name == '/')
+        return false;
+    for (const char *at = name; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2]))
+            return false;
+    }
+    return true;
+}
+
+static enum status read_member(struct member *member, const struct parts *parts, hid_t path,
+                               hid_t identity, unsigned row, struct error *err)
+{
+    if (h5_read_text(&member->name, path, row, parts->path, err) ||
+        h5_read_text(&member->identity, identity, row, parts->path, err))
+        return STATUS_FAILED;
+    path_from_utf8(member->name);
+    if (!name_is_plain(member->name))
+        return h5_damaged(err, parts->path, "/" PARTS_GROUP "/path: row %u leads elsewhere", row);
+    const size_t size = strlen(parts->directory) + strlen(member->name) + 2;
+    member->path = malloc(size);
+    if (!member->path)
+        return error_memory(err, size, "the name of a part");
+    snprintf(member->path, size, "%s/%s", parts->directory, member->name);
+    return STATUS_OK;
+}
+
+static enum status read_manifest(struct parts *parts, hid_t file, struct error *err)
+{
+    enum { PATH, IDENTITY, ROWS, THUMBNAILS, BYTES, COLUMNS };
+    static const char *const names[COLUMNS] = {"path", "identity", "rows", "thumbnail_bytes",
+                                               "bytes"};
+    hid_t group = H5I_INVALID_HID, dataset[COLUMNS] = {0};
+    uint64_t *numbers = NULL;
+    hsize_t count = 0;
+    enum status status = STATUS_FAILED;
+    if (h5_open_group(&group, file, PARTS_GROUP, parts->path, err))
+        goto out;
+    for (int c = 0; c < COLUMNS; c++) {
+        hsize_t size;
+        char where[64];
+        snprintf(where, sizeof where, "/" PARTS_GROUP "/%s", names[c]);
+        if (h5_open_dataset(&dataset[c], group, names[c], c < ROWS ? VALUE_TEXT : VALUE_U64, 1,
+                            &size, where, parts->path, err))
+            goto out;
+        if ((c > 0 && size != count) || size < 1 || size > PARTS_MOST) {
+            h5_damaged(err, parts->path, "%s has an impossible size", where);
+            goto out;
+        }
+        count = size;
+    }
+    parts->member = calloc(count, sizeof *parts->member);
+    numbers = malloc(3 * count * sizeof *numbers);
+    if (!parts->member || !numbers) {
+        error_memory(err, count * sizeof *parts->member, "the parts");
+        goto out;
+    }
+    for (int c = ROWS; c < COLUMNS; c++)
+        if (h5_read_rows(dataset[c], VALUE_U64, 0, count, numbers + (size_t)(c - ROWS) * count,
+                         parts->path, err))
+            goto out;
+    uint64_t rows = 0, bytes = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct member *member = &parts->member[parts->count++];
+        member->first = rows;
+        member->first_byte = bytes;
+        member->rows = numbers[i];
+        member->thumbnail_bytes = numbers[count + i];
+        member->bytes = numbers[2 * count + i];
+        if (__builtin_add_overflow(rows, member->rows, &rows) ||
+            __builtin_add_overflow(bytes, member->thumbnail_bytes, &bytes)) {
+            h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
+            goto out;
+        }
+        if (read_member(member, parts, dataset[PATH], dataset[IDENTITY], i, err))
+            goto out;
+    }
+    status = STATUS_OK;
+out:
+    for (int c = 0; c < COLUMNS; c++)
+        h5_close(&dataset[c]);
+    h5_close(&group);
+    free(numbers);
+    return status;
+}
+
+/* An attribute of 64 bytes of the object `name`; false: there is none. */
+static bool read_text64(char text[65], hid_t file, const char *name, const char *attribute_name)
+{
+    hid_t attribute = H5Aexists_by_name(file, name, attribute_name, H5P_DEFAULT) > 0
+                          ? H5Aopen_by_name(file, name, attribute_name, H5P_DEFAULT, H5P_DEFAULT)
+                          : H5I_INVALID_HID;
+    hid_t type = attribute > 0 ? H5Aget_type(attribute) : H5I_INVALID_HID;
+    memset(text, 0, 65);
+    const bool there = type > 0 && H5Tget_class(type) == H5T_STRING &&
+                       H5Tis_variable_str(type) == 0 && H5Tget_size(type) == 64 &&
+                       H5Aread(attribute, type, text) >= 0;
+    h5_close(&type);
+    h5_close(&attribute);
+    return there && text[0];
+}
+
+bool parts_identity(char identity[65], hid_t file)
+{
+    return read_text64(identity, file, "checksums", "identity");
+}
+
+static bool has_identity(const struct member *member)
+{
+    char identity[65];
+    hid_t file;
+    const bool same = h5_open_file(&file, member->path, false, NULL) == STATUS_OK &&
+                      parts_identity(identity, file) && strcmp(identity, member->identity) == 0;
+    h5_close(&file);
+    return same;
+}
+
+/* Are all parts what they were when they were merged? */
+static enum status check_members(const struct parts *parts, struct error *err)
+{
+    unsigned missing = 0, changed = 0;
+    const char *first = NULL;
+    char shown[256], part[256], more[80] = "";
+    for (unsigned i = 0; i < parts->count; i++) {
+        const struct member *member = &parts->member[i];
+        struct stat st;
+        const bool there = stat(member->path, &st) == 0;
+        const bool same = there && S_ISREG(st.st_mode) && (uint64_t)st.st_size == member->bytes &&
+                          has_identity(member);
+        if (there && same)
+            continue;
+        if (missing + changed == 0 || (!there && missing == 0))
+            first = member->name;
+        missing += !there;
+        changed += there;
+    }
+    if (!first)
+        return STATUS_OK;
+    if (missing + changed > 1)
+        snprintf(more, sizeof more, " (and %u more of its %u parts)", missing + changed - 1,
+                 parts->count);
+    path_for_message(shown, sizeof shown, parts->path);
+    path_for_message(part, sizeof part, first);
+    return missing > 0
+               ? error_set(err, STATUS_FAILED,
+                           "%s was merged from other files, and its part %s is missing%s: put it "
+                           "back where it was beside the merged file, or run clpipe merge again",
+                           shown, part, more)
+               : error_set(err, STATUS_FAILED,
+                           "%s was merged from other files, and its part %s has changed since%s: "
+                           "run clpipe merge again",
+                           shown, part, more);
+}
+
+/* The directory that names are relative to; as HDF5, that of the file behind symbolic links. */
+static char *directory_of(const char *path)
+{
+    if (strncmp(path, PARTS_UNNAMED, strlen(PARTS_UNNAMED)) == 0)
+        return strdup("");
+    char *real = realpath(path, NULL), *slash = real ? strrchr(real, '/') : NULL;
+    if (slash)
+        *slash = 0;
+    return real;
+}
+
+/* --- virtual datasets ------------------------------------------------------------------------ */
+
+static bool by_bytes(const char *name)
+{
+    return strcmp(name, "/" THUMBNAIL_GROUP "/data") == 0;
+}
+
+/* Where a part's rows of a dataset begin, and how many there are. */
+static uint64_t extent(uint64_t *first, const struct member *member, const char *name)
+{
+    *first = by_bytes(name) ? member->first_byte : member->first;
+    return by_bytes(name) ? member->thumbnail_bytes : member->rows;
+}
+
+/* Whether mapping `i` shows those rows of a part. */
+static bool maps(hid_t list, size_t i, const struct member *member, const char *name)
+{
+    char file[4096], dataset[512];
+    uint64_t first;
+    const uint64_t count = extent(&first, member, name);
+    hsize_t start[2], end[2];
+    hid_t space = H5Pget_virtual_vspace(list, i);
+    const ssize_t file_length = H5Pget_virtual_filename(list, i, file, sizeof file),
+                  dataset_length = H5Pget_virtual_dsetname(list, i, dataset, sizeof dataset);
+    const bool right = space > 0 && H5Sget_simple_extent_ndims(space) <= 2 &&
+                       H5Sget_select_bounds(space, start, end) >= 0 && start[0] == first &&
+                       end[0] == first + count - 1 && file_length > 0 &&
+                       (size_t)file_length < sizeof file && strcmp(file, member->name) == 0 &&
+                       dataset_length > 0 && (size_t)dataset_length < sizeof dataset &&
+                       strcmp(dataset, name) == 0;
+    h5_close(&space);
+    return right;
+}
+
+/* A part's dataset must lie in the part itself, which may be the merged file. */
+static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, const char *name,
+                                struct error *err)
+{
+    *dataset = H5I_INVALID_HID;
+    if (*file <= 0 && h5_open_file(file, path, false, err))
+        return STATUS_FAILED;
+    if (h5_is_object(*file, name, H5O_TYPE_DATASET))
+        *dataset = H5Dopen2(*file, name, H5P_DEFAULT);
+    hid_t list = H5Dget_create_plist(*dataset), type = H5Dget_type(*dataset);
+    hid_t space = H5Dget_space(*dataset);
+    const size_t bytes = H5Tget_size(type);
+    const bool good =
+        *dataset > 0 && H5Pget_layout(list) != H5D_VIRTUAL &&
+        !h5_bad_storage(*dataset, (uint64_t)H5Sget_simple_extent_npoints(space) * bytes, bytes);
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&list);
+    if (good)
+        return STATUS_OK;
+    h5_close(dataset);
+    return h5_damaged(err, path, "its %s is not what was merged", name);
+}
+
+static enum status add_shown(struct parts *parts, hid_t dataset, const char *name, struct error *err)
+{
+    struct shown *shown = &parts->shown[parts->shown_count];
+    struct raw_segment *segments = malloc((parts->count + 1) * sizeof *segments);
+    uint64_t first;
+    shown->name = strdup(name);
+    enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
+    for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
+        segments[i] = (struct raw_segment){parts->member[i].path,
+                                           extent(&first, &parts->member[i], name)};
+    if (status == STATUS_OK)
+        status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
+                                   open_in_part, parts->path, err);
+    free(segments);
+    if (status == STATUS_OK)
+        parts->shown_count++;
+    else
+        free(shown->name);
+    return status;
+}
+
+static const char *bad_mapping(hid_t dataset)
+{
+    char name[512];
+    size_t count = 0, mapped = 0;
+    struct parts *parts = find_parts_of(dataset, name, sizeof name);
+    if (!parts)
+        return "is put together from other datasets";
+    if (find_shown(parts, name))
+        return NULL;
+    hid_t list = H5Dget_create_plist(dataset);
+    bool right = parts->shown_count < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
+    for (unsigned i = 0; i < parts->count && right; i++) {
+        uint64_t first;
+        if (extent(&first, &parts->member[i], name) > 0)
+            right = mapped < count && maps(list, mapped++, &parts->member[i], name);
+    }
+    h5_close(&list);
+    return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
+               ? NULL
+               : "is put together from other datasets than the manifest says";
+}
+
+static struct raw *find_raw(hid_t dataset)
+{
+    char name[512];
+    const struct parts *parts = find_parts_of(dataset, name, sizeof name);
+    return parts ? find_shown(parts, name) : NULL;
+}
+
+/* --- a merged file --------------------------------------------------------------------------- */
+
+static const struct h5_virtual reader = {find_raw, bad_mapping};
+
+/* What the manifest says; NULL: the file was not merged. */
+static enum status open_parts(struct parts **out, hid_t file, const char *path, struct error *err)
+{
+    *out = NULL;
+    if (H5Lexists(file, PARTS_GROUP, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (!h5_is_object(file, PARTS_GROUP, H5O_TYPE_GROUP))
+        return h5_damaged(err, path, "/" PARTS_GROUP " is no group of its own");
+    struct parts *parts = calloc(1, sizeof *parts);
+    if (!parts)
+        return error_memory(err, sizeof *parts, "the parts");
+    parts->handle = handle_of(file);
+    enum status status = STATUS_OK;
+    if (!(parts->path = strdup(path)) || !(parts->directory = directory_of(path)))
+        status = error_memory(err, strlen(path), "the parts");
+    if (status == STATUS_OK)
+        status = read_manifest(parts, file, err);
+    if (status == STATUS_OK)
+        *out = parts;
+    else
+        free_parts(parts);
+    return status;
+}
+
+enum status parts_attach(hid_t file, const char *path, struct error *err)
+{
+    struct parts *parts;
+    enum status status = open_parts(&parts, file, path, err);
+    if (status != STATUS_OK || !parts)
+        return status;
+    if ((status = check_members(parts, err))) {
+        free_parts(parts);
+        return status;
+    }
+    parts->next = attached;
+    attached = parts;
+    h5_set_virtual(&reader);
+    return STATUS_OK;
+}
+
+enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
+                      const char *const *name, unsigned count, struct error *err)
+{
+    struct parts *parts;
+    enum status status = open_parts(&parts, file, path, err);
+    *same = parts && parts->count == count;
+    for (unsigned i = 0; *same && i < count; i++)
+        *same = strcmp(parts->member[i].name, name[i]) == 0;
+    *current = *same && check_members(parts, NULL) == STATUS_OK;
+    if (parts)
+        free_parts(parts);
+    return status;
+}
+
+void parts_detach(hid_t file)
+{
+    struct parts *parts = file > 0 ? find_parts(file) : NULL;
+    if (!parts)
+        return;
+    struct parts **at = &attached;
+    while (*at != parts)
+        at = &(*at)->next;
+    *at = parts->next;
+    free_parts(parts);
+    if (!attached)
+        h5_set_virtual(NULL);
+}
+
+unsigned parts_count(hid_t file)
+{
+    const struct parts *parts = find_parts(file);
+    return parts ? parts->count : 0;
+}
+
+struct part parts_at(hid_t file, unsigned i)
+{
+    const struct member *member = &find_parts(file)->member[i];
+    return (struct part){.name = member->name,
+                         .path = member->path,
+                         .rows = member->rows,
+                         .thumbnail_bytes = member->thumbnail_bytes,
+                         .bytes = member->bytes,
+                         .identity = member->identity};
+}
+
+/* --- checksums and writing ------------------------------------------------------------------- */
+
+/* The root of a dataset's checksums in a part. */
+static enum status read_root(char root[65], const struct member *member, const char *name,
+                             struct error *err)
+{
+    char where[600];
+    hid_t file;
+    snprintf(where, sizeof where, "checksums%s", name);
+    if (h5_open_file(&file, member->path, false, err))
+        return STATUS_FAILED;
+    const bool there = read_text64(root, file, where, "root");
+    h5_close(&file);
+    return there ? STATUS_OK : h5_damaged(err, member->path, "%s has no checksums", name);
+}
+
+enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err)
+{
+    char name[512], root[65];
+    uint64_t first;
+    struct parts *parts = find_parts_of(dataset, name, sizeof name);
+    *pieces = (struct pieces){0};
+    assert(parts);
+    pieces->digest = malloc(parts->count * (size_t)PIECE_DIGEST);
+    if (!pieces->digest)
+        return error_memory(err, parts->count * (size_t)PIECE_DIGEST, "checksums");
+    for (unsigned i = 0; i < parts->count; i++) {
+        if (extent(&first, &parts->member[i], name) == 0)
+            continue;
+        if (read_root(root, &parts->member[i], name, err)) {
+            pieces_clear(pieces);
+            return STATUS_FAILED;
+        }
+        sha256_of(pieces->digest[pieces->count++], root, strlen(root));
+    }
+    return STATUS_OK;
+}
+
+static bool put_fill_value(hid_t list, hid_t type)
+{
+    uint8_t most[8];
+    const size_t size = H5Tget_size(type);
+    if (H5Tget_class(type) == H5T_FLOAT) {
+        const float nan = __builtin_nanf("");
+        return H5Pset_fill_value(list, H5T_NATIVE_FLOAT, &nan) >= 0;
+    }
+    memset(most, 0xff, sizeof most);
+    if (H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2)
+        most[size - 1] = 0x7f;
+    /* Texts of fixed length stay empty. */
+    return H5Tget_class(type) != H5T_INTEGER ||
+           (size <= sizeof most && H5Pset_fill_value(list, type, most) >= 0);
+}
+
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
+                                 const char *absolute, hid_t type, int rank,
+                                 const hsize_t *dimensions, const struct part *part,
+                                 const uint64_t *length, unsigned count, const char *path,
+                                 struct error *err)
+{
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, dimensions, NULL);
+    bool ok = H5Pset_obj_track_times(list, false) >= 0 && put_fill_value(list, type);
+    hsize_t start[2] = {0, 0}, size[2] = {0, rank > 1 ? dimensions[1] : 1};
+    for (unsigned i = 0; i < count && ok; i++) {
+        size[0] = length[i];
+        if (size[0] == 0)
+            continue;
+        hid_t source = H5Screate_simple(rank, size, NULL);
+        ok = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
+             H5Pset_virtual(list, space, part[i].name, absolute, source) >= 0;
+        h5_close(&source);
+        start[0] += size[0];
+    }
+    ok = ok && H5Sselect_all(space) >= 0;
+    *dataset = ok ? H5Dcreate2(parent, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT)
+                  : H5I_INVALID_HID;
+    enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    h5_close(&space);
+    h5_close(&list);
+    return status;
+}

@@ -1,0 +1,71 @@
+/* parts.h: a file that was merged shows rows of other files, its parts: as virtual datasets to other
+ * programs, to clpipe by its manifest.
+ *
+ *   /parts/path                 of each part, relative to the merged file's directory, without ".."
+ *   /parts/rows                 images of each
+ *   /parts/thumbnail_bytes      of its /thumbnails/data
+ *   /parts/bytes                size of the file
+ *   /parts/identity             as its /checksums had it when it was merged
+ *
+ * HDF5 gives fill values where a part is missing; clpipe compares all parts with the manifest when
+ * the merged file is opened, and reads them itself: few are open at a time, and a read costs as much
+ * as its rows, not as all parts. HDF5's one thread. */
+#ifndef CLPIPE_RESULT_PARTS_H
+#define CLPIPE_RESULT_PARTS_H
+
+#include "base/list_share.h"
+#include "result/pieces.h"
+#include <stdbool.h>
+
+#define PARTS_GROUP "parts"
+#define PARTS_AXIS  "part"
+/* A merge refuses more; in a file they are taken for damage. */
+#define PARTS_MOST SHARDS_MAX
+
+/* A merged file without a name is opened by a path like this, and the names of its parts are relative
+ * to "/". */
+#define PARTS_UNNAMED "/proc/self/fd/"
+
+/* One part, as the manifest has it. */
+struct part {
+    const char *name; /* relative to the merged file's directory */
+    const char *text; /* the same as a text that leads back to it; set by a merge */
+    const char *path; /* the same, by which it is opened */
+    uint64_t rows, thumbnail_bytes, bytes;
+    const char *identity;
+};
+
+/* Does nothing for a file that was not merged. Else compares its parts with the manifest; from then on
+ * h5_open_dataset takes virtual datasets that show what the manifest says, h5_read_rows reads
+ * them and h5_open_raw opens them. STATUS_FAILED: a part is missing or has
+ * changed, or the manifest is damaged. */
+enum status parts_attach(hid_t file, const char *path, struct error *err);
+/* Before a file is closed; it may have no parts. */
+void parts_detach(hid_t file);
+
+/* 0: the file was not merged. */
+unsigned parts_count(hid_t file);
+struct part parts_at(hid_t file, unsigned i);
+
+/* Whether a merged file, open without parts_attach, has these parts and no others, by their names
+ * relative to its directory; *current: and they are what they were when it was merged. */
+enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
+                      const char *const *name, unsigned count, struct error *err);
+
+/* In place of the digests of a virtual dataset's pieces: those of its roots in the parts (SHA-256 of
+ * their text), one for each part that has rows of it. */
+enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err);
+
+/* The attribute `identity` of /checksums of a file, into a text of 65 bytes; false: it has none. */
+bool parts_identity(char identity[65], hid_t file);
+
+/* A dataset of `rank` axes, like the one of that absolute name in the parts, whose rows follow each
+ * other: element i of `length` is the length of the first axis in part i of `part`. Unwritten and
+ * lost values are NaN, or the largest integer. */
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
+                                 const char *absolute, hid_t type, int rank,
+                                 const hsize_t *dimensions, const struct part *part,
+                                 const uint64_t *length, unsigned count, const char *path,
+                                 struct error *err);
+
+#endif

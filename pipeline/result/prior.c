@@ -1,0 +1,438 @@
+/* prior.c: cursors over earlier records, and an index for lists. */
+#include "result/prior.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/source_name.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STREAM_ROWS 256 /* of the log, read at once */
+
+struct stream {
+    enum location_kind kind;
+    uint64_t start, at, end; /* rows; `record` is the one at `at`, if it is loaded */
+    bool loaded;
+    struct store_record record;
+    struct records_cursor cursor; /* of the log */
+};
+
+/* An open-addressing table in a file: 16 bytes a slot, location 0 where it is free. */
+struct slot {
+    uint64_t hash, location;
+};
+
+struct prior {
+    struct prior_config config; /* of what it points to, only `finished` is still there */
+    bool *ordered;              /* for each source: sorted by the bytes of its paths */
+    struct stream *stream; /* the finished file's first, then the log's from the latest run back */
+    unsigned stream_count;
+    uint64_t records; /* of all */
+    struct records_cursor random;
+    struct slot *table;
+    uint64_t slots; /* a power of two */
+    bool no_table;  /* it was tried, and could not be made */
+};
+
+enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
+{
+    *out = NULL;
+    const struct records *log = config->log;
+    unsigned most = 2 * log->logs + 2;
+    struct prior *prior = calloc(1, sizeof *prior);
+    if (!prior || !(prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered)) ||
+        !(prior->stream = calloc(most, sizeof *prior->stream))) {
+        prior_close(&prior);
+        return error_memory(err, most * sizeof *prior->stream, "earlier work");
+    }
+    prior->config = *config;
+    for (unsigned i = 0; i < config->source_count; i++)
+        prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
+    /* Also before it was relocated. */
+    for (unsigned i = 0; config->finished && i < result_source_count(config->finished); i++) {
+        const int now = config->source_now ? config->source_now[i] : (int)i;
+        if (now >= 0)
+            prior->ordered[now] &= source_is_sorted(result_source(config->finished, i), config->archives);
+    }
+    uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
+                        config->finished ? result_failures(config->finished) : 0};
+    for (int i = 0; i < 2; i++)
+        if (rows[i] > 0)
+            prior->stream[prior->stream_count++] =
+                (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
+    /* From the last block back: those of a log are beside each other. */
+    for (uint64_t end = log->blocks, first; end > 0; end = first) {
+        for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log; first--)
+            ;
+        for (int i = 0; i < 2; i++) {
+            struct stream *stream = &prior->stream[prior->stream_count];
+            *stream = (struct stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
+                                      .start = log->block[first].first[i],
+                                      .at = log->block[first].first[i],
+                                      .end = log->block[end - 1].first[i] + log->block[end - 1].rows[i],
+                                      .cursor = {.records = log, .window = STREAM_ROWS}};
+            prior->stream_count += stream->start < stream->end;
+        }
+    }
+    prior->random = (struct records_cursor){.records = log, .window = 1};
+    prior->records = rows[0] + rows[1] + log->rows[0] + log->rows[1];
+    *out = prior;
+    return STATUS_OK;
+}
+
+void prior_close(struct prior **prior)
+{
+    if (!prior || !*prior)
+        return;
+    struct prior *p = *prior;
+    *prior = NULL;
+    for (unsigned i = 0; i < p->stream_count; i++)
+        records_cursor_clear(&p->stream[i].cursor);
+    records_cursor_clear(&p->random);
+    if (p->table)
+        munmap(p->table, p->slots * sizeof *p->table);
+    free(p->stream);
+    free(p->ordered);
+    free(p);
+}
+
+static bool in_log(enum location_kind kind)
+{
+    return location_in_log(location_of(kind, 0));
+}
+
+/* Reads the record at a row of a stream. */
+static enum status read_record(struct prior *prior, struct records_cursor *cursor,
+                               enum location_kind kind, uint64_t row, struct store_record *record,
+                               struct error *err)
+{
+    if (in_log(kind)) {
+        if (records_at(cursor, kind == LOCATION_LOG_IMAGE ? RECORDS_IMAGES : RECORDS_FAILURES, row,
+                       record, err))
+            return STATUS_FAILED;
+    } else if (kind == LOCATION_IMAGE) {
+        struct result_image image;
+        if (result_image_at(prior->config.finished, row, &image, err))
+            return STATUS_FAILED;
+        *record = (struct store_record){.source = image.source,
+                                        .path = image.path_raw,
+                                        .path_length = (uint32_t)strlen(image.path_raw),
+                                        .bytes = image.bytes,
+                                        .mtime_ns = image.mtime_ns,
+                                        .inode = image.inode,
+                                        .ctime_ns = image.ctime_ns,
+                                        .width = image.width,
+                                        .height = image.height,
+                                        .orientation = image.orientation,
+                                        .channels = image.channels,
+                                        .has_code = image.has_code,
+                                        .digest = {image.digest[0], image.digest[1]}};
+        memcpy(record->format, image.format, sizeof record->format);
+        memcpy(record->code, image.code, sizeof record->code);
+        const unsigned size = result_thumbnail_size(prior->config.finished);
+        const uint8_t *thumbnail;
+        uint64_t length = 0;
+        if (size > 0 &&
+            result_thumbnail_read(prior->config.finished, row, &thumbnail, &length, err))
+            return STATUS_FAILED;
+        /* A row without one has none of any size. */
+        record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
+        record->thumbnail_length = (uint32_t)length;
+    } else {
+        struct result_failure failure;
+        if (result_failure_at(prior->config.finished, row, &failure, err))
+            return STATUS_FAILED;
+        *record = (struct store_record){.source = failure.source,
+                                        .path = failure.path_raw,
+                                        .path_length = (uint32_t)strlen(failure.path_raw),
+                                        .bytes = failure.bytes,
+                                        .mtime_ns = failure.mtime_ns,
+                                        .inode = failure.inode,
+                                        .ctime_ns = failure.ctime_ns};
+        failure_set(&record->failure, failure.reason, "%s", failure.message);
+        record->failure.error_number = failure.error_number;
+    }
+    record->origin = location_of(kind, row);
+    return STATUS_OK;
+}
+
+/* Gives a record of the finished file the number that its source has now; false: it has none. */
+static bool renumber(const struct prior *prior, enum location_kind kind,
+                     struct store_record *record)
+{
+    if (in_log(kind) || !prior->config.source_now)
+        return true;
+    const int now = prior->config.source_now[record->source];
+    record->source = (uint16_t)now;
+    return now >= 0;
+}
+
+enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
+                          struct store_record *record, struct error *err)
+{
+    struct result *finished = prior->config.finished;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t rows = i ? result_failures(finished) : result_images(finished);
+        for (; cursor->row[i] < rows; cursor->row[i]++) {
+            const enum location_kind kind = i ? LOCATION_FAILURE : LOCATION_IMAGE;
+            if (read_record(prior, NULL, kind, cursor->row[i], record, err))
+                return STATUS_FAILED;
+            if (!renumber(prior, kind, record) || record->source < source)
+                continue;
+            if (record->source > source)
+                break;
+            cursor->row[i]++;
+            return STATUS_OK;
+        }
+    }
+    return STATUS_END;
+}
+
+enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
+                     struct error *err)
+{
+    const enum location_kind kind = location_kind(location);
+    if (read_record(prior, NULL, kind, location_row(location), record, err))
+        return STATUS_FAILED;
+    renumber(prior, kind, record);
+    return STATUS_OK;
+}
+
+/* Makes the record under the cursor available, or the next one whose source is still there; false at
+ * the end. */
+static bool stream_load(struct prior *prior, struct stream *stream)
+{
+    if (stream->loaded || stream->at >= stream->end)
+        return stream->loaded;
+    struct error error = ERROR_INIT;
+    for (; stream->at < stream->end; stream->at++) {
+        if (read_record(prior, &stream->cursor, stream->kind, stream->at, &stream->record, &error)) {
+            char line[1024];
+            log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
+                        error_line(line, sizeof line, &error));
+            stream->at = stream->end;
+            return false;
+        }
+        if (renumber(prior, stream->kind, &stream->record))
+            return stream->loaded = true;
+    }
+    return false;
+}
+
+static void stream_advance(struct stream *stream)
+{
+    stream->at++;
+    stream->loaded = false;
+}
+
+static int compare_paths(const struct store_record *record, const char *path, uint32_t length)
+{
+    uint32_t both = record->path_length < length ? record->path_length : length;
+    int order = memcmp(record->path, path, both);
+    return order ? order : (record->path_length > length) - (record->path_length < length);
+}
+
+/* An item as the walk found it. */
+struct look {
+    uint64_t bytes;
+    int64_t mtime_ns;
+    bool unseen; /* it could not look at it */
+};
+
+/* Whether a record of the right item still says what a new look at the file would. */
+static bool still_holds(const struct prior *prior, const struct store_record *record,
+                        const struct look *look)
+{
+    if (look->unseen)
+        return record->failure.reason == REASON_NONE;
+    if (record->bytes != look->bytes || record->mtime_ns != look->mtime_ns)
+        return false;
+    switch (record->failure.reason) {
+    case REASON_NONE:
+        return (record->has_code || !prior->config.codes) &&
+               (prior->config.thumbnail_size == 0 ||
+                record->thumbnail_size == prior->config.thumbnail_size);
+    case REASON_UNREADABLE:
+    case REASON_VANISHED:
+    case REASON_CHANGED:
+    case REASON_OUT_OF_MEMORY:
+        /* These say nothing about the content. */
+        return false;
+    case REASON_TOO_LARGE:
+    case REASON_TOO_MANY_SCANS:
+    case REASON_TIMEOUT:
+        return !prior->config.retry_failed && !prior->config.retry_limited;
+    default:
+        return !prior->config.retry_failed;
+    }
+}
+
+/* --- the index ------------------------------------------------------------------------------- */
+
+/* Creates the file, which has no name, and maps it. */
+static bool map_table(struct prior *prior)
+{
+    prior->slots = 1024;
+    while (prior->slots < 2 * prior->records)
+        prior->slots *= 2;
+    size_t bytes = prior->slots * sizeof *prior->table;
+    int fd = openat(prior->config.directory, "index",
+                    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int failed = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        unlinkat(prior->config.directory, "index", 0);
+        /* Its space must be there: a mapping cannot report that a disk is full. */
+        failed = posix_fallocate(fd, 0, (off_t)bytes);
+    }
+    void *table =
+        failed ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (!failed && table == MAP_FAILED)
+        failed = errno;
+    if (fd >= 0)
+        close(fd);
+    if (failed) {
+        log_message(
+            LOG_NOTICE,
+            "notice: cannot index earlier work (%s): files of reordered lists are decoded again",
+            strerror(failed));
+        return false;
+    }
+    prior->table = table;
+    return true;
+}
+
+/* Enters every record of an unordered source. Cursors keep their place. */
+static void build_table(struct prior *prior)
+{
+    prior->no_table = !map_table(prior);
+    for (unsigned i = 0; !prior->no_table && i < prior->stream_count; i++) {
+        struct stream *stream = &prior->stream[i];
+        uint64_t at = stream->at;
+        stream->loaded = false;
+        for (stream->at = stream->start; stream_load(prior, stream); stream_advance(stream)) {
+            const struct store_record *record = &stream->record;
+            if (record->source >= prior->config.source_count || prior->ordered[record->source])
+                continue;
+            uint64_t hash = hash_of_path(record->source, record->path, record->path_length);
+            uint64_t place = hash & (prior->slots - 1);
+            while (prior->table[place].location)
+                place = (place + 1) & (prior->slots - 1);
+            prior->table[place] = (struct slot){hash, location_of(stream->kind, stream->at)};
+        }
+        stream->at = at;
+    }
+}
+
+/* Looks an item up; its stream's cursor moves behind it. */
+static bool find_in_table(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                          const struct look *look, struct store_record *record)
+{
+    uint64_t hash = hash_of_path(source, path, length);
+    for (uint64_t place = hash & (prior->slots - 1); prior->table[place].location;
+         place = (place + 1) & (prior->slots - 1)) {
+        if (prior->table[place].hash != hash)
+            continue;
+        uint64_t location = prior->table[place].location;
+        enum location_kind kind = location_kind(location);
+        uint64_t row = location_row(location);
+        struct stream *stream = prior->stream;
+        while (stream->kind != kind || row < stream->start || row >= stream->end)
+            stream++;
+        /* The row under the cursor may go with the block that is read. */
+        stream->loaded = false;
+        struct error error = ERROR_INIT;
+        if (read_record(prior, &prior->random, kind, row, record, &error) == STATUS_OK &&
+            renumber(prior, kind, record) && record->source == source && compare_paths(record, path, length) == 0 &&
+            still_holds(prior, record, look)) {
+            stream->at = row + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool exhausted(const struct prior *prior)
+{
+    for (unsigned i = 0; i < prior->stream_count; i++)
+        if (prior->stream[i].at < prior->stream[i].end)
+            return false;
+    return true;
+}
+
+void prior_require_thumbnails(struct prior *prior, unsigned size)
+{
+    prior->config.thumbnail_size = size;
+}
+
+static bool find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                 const struct look *look, struct store_record *record)
+{
+    bool ordered = prior->ordered[source], found = false;
+    for (unsigned i = 0; !found && i < prior->stream_count; i++) {
+        struct stream *stream = &prior->stream[i];
+        while (stream_load(prior, stream)) {
+            if (stream->record.source > source)
+                break;
+            int order =
+                stream->record.source < source ? -1 : compare_paths(&stream->record, path, length);
+            if (order == 0) {
+                *record = stream->record;
+                found = still_holds(prior, record, look);
+                stream_advance(stream);
+                break;
+            }
+            if (order > 0 || (!ordered && stream->record.source == source))
+                break;
+            stream_advance(stream);
+        }
+    }
+    if (!found && !ordered && !prior->no_table && (prior->table || !exhausted(prior))) {
+        if (!prior->table)
+            build_table(prior);
+        found = prior->table && find_in_table(prior, source, path, length, look, record);
+    }
+    /* The bytes are the same, and end in a NUL there. */
+    record->path = path;
+    return found;
+}
+
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+{
+    return find(prior, source, path, length, &(struct look){bytes, mtime_ns, false}, record);
+}
+
+bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                       struct store_record *record)
+{
+    return find(prior, source, path, length, &(struct look){.unseen = true}, record);
+}
+
+bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
+                      const char *before, struct store_record *record)
+{
+    const uint32_t length = (uint32_t)strlen(directory);
+    struct stream *first = NULL;
+    for (unsigned i = 0; i < prior->stream_count && !in_log(prior->stream[i].kind); i++) {
+        struct stream *stream = &prior->stream[i];
+        const struct store_record *next = &stream->record;
+        while (stream_load(prior, stream) &&
+               (next->source < source ||
+                (next->source == source && compare_paths(next, directory, length) < 0)))
+            stream_advance(stream);
+        if (stream->loaded && next->source == source && next->path_length >= length &&
+            memcmp(next->path, directory, length) == 0 &&
+            (!before || compare_paths(next, before, (uint32_t)strlen(before)) < 0) &&
+            (!first || compare_paths(next, first->record.path, first->record.path_length) < 0))
+            first = stream;
+    }
+    if (!first)
+        return false;
+    *record = first->record;
+    stream_advance(first);
+    return true;
+}

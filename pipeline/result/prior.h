@@ -1,0 +1,57 @@
+/* prior.h: earlier work on the items of a walk, found in the order of the walk.
+ *
+ * Earlier work is a finished file (its images and its failures) and logs (one of each run, again its
+ * images and its failures). Each of these streams is in walk order. Where the order is that of the paths'
+ * bytes (directories) a cursor in each stream moves along with the walk: one sequential pass, no
+ * memory. The order of a list or an archive is its own: a cursor finds what comes in the same order as before; at the
+ * first item that does not, an index of its records is built in a file. One thread. */
+#ifndef CLPIPE_RESULT_PRIOR_H
+#define CLPIPE_RESULT_PRIOR_H
+
+#include "result/records.h"
+#include "result/result.h"
+
+struct prior;
+
+struct prior_config {
+    const char *const *sources;
+    unsigned source_count;
+    bool archives; /* in directories */
+    bool retry_failed, retry_limited; /* as in struct store_config */
+    bool codes;              /* images without a code do not count */
+    unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
+    struct result *finished; /* NULL: none */
+    const int *source_now;   /* per source of `finished`: its number in `sources`, -1: missing;
+                              * NULL: the same */
+    const struct records *log; /* as it was before this run */
+    int directory;             /* for the index */
+};
+
+enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);
+void prior_close(struct prior **prior);
+
+/* The next record of `finished` of that source, from *cursor on: rows of images, then of failures.
+ * Sources in ascending order; the cursor is zeroed at first. STATUS_END: there are no more. */
+struct prior_cursor {
+    uint64_t row[2];
+};
+enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
+                          struct store_record *record, struct error *err);
+/* The image or failure at a location of `finished`. */
+enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
+                     struct error *err);
+
+/* Sets thumbnail_size of the configuration. */
+void prior_require_thumbnails(struct prior *prior, unsigned size);
+
+/* Like store_prior_unseen and store_prior_below; record->origin is its location. */
+bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                       struct store_record *record);
+bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
+                      const char *before, struct store_record *record);
+
+/* Like store_prior; record->origin is its location. */
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record);
+
+#endif

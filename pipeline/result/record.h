@@ -1,0 +1,67 @@
+/* record.h: one finished item, an image or a failure, and the location of its record. */
+#ifndef CLPIPE_RESULT_RECORD_H
+#define CLPIPE_RESULT_RECORD_H
+
+#include "base/failure.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The perceptual code of an image. */
+#define RECORD_CODE_BYTES 32
+
+/* One finished item. The pointers belong to the caller and are copied by store_put. */
+struct store_record {
+    uint64_t sequence; /* walk_item.sequence: each number exactly once, from 0 without gaps */
+    uint16_t source;
+    const char *path; /* bytes, as in walk_item */
+    uint32_t path_length;
+    uint64_t bytes;
+    int64_t mtime_ns;
+    uint64_t inode; /* of the file, or archive, when opened; 0: unknown */
+    int64_t ctime_ns;
+    struct failure failure; /* REASON_NONE: an image, for which the following are set */
+    char format[8];
+    uint32_t width, height; /* upright, unscaled */
+    uint8_t orientation, channels;
+    uint64_t digest[2];
+    bool has_code; /* `code` is set: 256 bits; bit i is bit 7 - i % 8 of byte i / 8 */
+    uint8_t code[RECORD_CODE_BYTES];
+    /* A JPEG file with its longest side at most thumbnail_size pixels. thumbnail_size 0: no
+     * thumbnail; `thumbnail` is also NULL if `origin` is set. */
+    const uint8_t *thumbnail;
+    uint32_t thumbnail_length;
+    uint16_t thumbnail_size;
+    const uint32_t *counters; /* features->counters values; NULL if `origin` is set */
+    /* 0, or set by store_prior: location of this record in the store, values and thumbnail
+     * included. */
+    uint64_t origin;
+    bool restated; /* inode and ctime_ns differ from those stored there */
+};
+
+/* The location of a record: a row of the log's tables (records.h), or of the finished file. Never
+ * 0. */
+enum location_kind {
+    LOCATION_LOG_IMAGE = 1,
+    LOCATION_LOG_FAILURE,
+    LOCATION_IMAGE,
+    LOCATION_FAILURE,
+};
+
+static inline uint64_t location_of(enum location_kind kind, uint64_t row)
+{
+    return (uint64_t)kind << 61 | row;
+}
+static inline enum location_kind location_kind(uint64_t location)
+{
+    return (enum location_kind)(location >> 61);
+}
+static inline bool location_in_log(uint64_t location)
+{
+    return location_kind(location) <= LOCATION_LOG_FAILURE;
+}
+static inline uint64_t location_row(uint64_t location)
+{
+    return location & (UINT64_MAX >> 3);
+}
+
+#endif

@@ -1,0 +1,538 @@
+/* repair.c: two ways to an order of good rows, and one from there to a file.
+ *
+ *   INPUT opens: verify marks rows ─> locations in INPUT ─┐
+ *                                                         ├─> order ─> build ─> OUTPUT
+ *   INPUT.partial: whole blocks, sorted, the latest of ───┘
+ *   each path ─> locations in the logs
+ *
+ * A finished file of which rows are dropped loses its clusters too, for they belonged to all rows;
+ * a clustering that is wrong in itself goes alone. The log is only read: it is what the next run of
+ * the command that wrote it goes on from. */
+#include "result/repair.h"
+#include "base/cpus.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "base/process.h"
+#include "base/source_name.h"
+#include "result/carry.h"
+#include "result/codebooks.h"
+#include "result/earlier.h"
+#include "result/rewrite.h"
+#include "result/sidecars.h"
+#include "result/foreign.h"
+#include "result/shown.h"
+#include "result/signature.h"
+#include "result/verify_report.h"
+#include "result/records.h"
+#include "result/workdir.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SAVED_ROWS 1024 /* of the log, read at once */
+
+struct repair {
+    const struct repair_config *config;
+    struct repair_report *report;
+    struct workdir *work;
+    struct result *result;
+    struct codebooks codebooks;
+    struct signature_parts parts; /* what the file to be is made of */
+    struct records log;
+    struct row_lists lists;
+    uint64_t codes; /* images that have one */
+    struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
+    bool *leave_out; /* of the result's clusterings */
+};
+
+/* --- a finished file ------------------------------------------------------------------------- */
+
+/* Notes a good row. */
+static enum status add_row(struct repair *r, uint64_t location, bool image, struct error *err)
+{
+    if (image)
+        r->report->images++;
+    else
+        r->report->failures++;
+    return row_list_add(image ? r->lists.images : r->lists.failures,
+                        location_in_log(location) ? INPUT_LOG : INPUT_FILE, location_row(location), 1,
+                        err);
+}
+
+/* Marks rows that stand in the wrong place. Of two neighbours in the wrong order it is the first
+ * that is wrong if the second comes right after the one before it. */
+static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad, struct error *err)
+{
+    const struct result *result = r->result;
+    struct place {
+        uint64_t row;
+        uint16_t source;
+        char *path;
+    } last[2] = {{0}}; /* the last good row, and the one before it */
+    unsigned known = 0;
+    enum status status = STATUS_FAILED;
+    for (uint64_t i = 0; i < rows_count(rows); i++) {
+        const void *found;
+        const char *path;
+        if (rows_at(rows, i, &found, &path, err))
+            goto out;
+        if (bad[i])
+            continue;
+        uint16_t source = rows == result->images ? ((const struct result_image *)found)->source
+                                                 : ((const struct failure_row *)found)->source;
+        const bool list = source_is_list(result->sources[source]);
+        bool after[2];
+        for (unsigned p = 0; p < 2; p++)
+            after[p] = p >= known || source > last[p].source ||
+                       (source == last[p].source && (list || source_row_follows(last[p].path, path)));
+        if (!after[0] && !after[1]) {
+            bad[i] = 1;
+            continue;
+        }
+        struct place now = {i, source, strdup(path)};
+        if (!now.path) {
+            error_memory(err, strlen(path), "a path");
+            goto out;
+        }
+        if (!after[0]) {
+            bad[last[0].row] = 1;
+            free(last[0].path);
+        } else {
+            free(last[1].path);
+            last[1] = last[0];
+            known += known < 2;
+        }
+        last[0] = now;
+    }
+    status = STATUS_OK;
+out:
+    free(last[0].path);
+    free(last[1].path);
+    return status;
+}
+
+static enum status take_rows(struct repair *r, uint64_t rows, const uint8_t *bad,
+                             enum location_kind kind, uint64_t *lost, struct error *err)
+{
+    const bool images = kind == LOCATION_IMAGE;
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < rows && !status; i++) {
+        *lost += bad[i] != 0;
+        r->codes += !bad[i] && images && result_has_codes(r->result);
+        if (!bad[i])
+            status = add_row(r, location_of(kind, i), images, err);
+    }
+    return status;
+}
+
+/* What lies beside the pictures of good rows. Columns that cannot be read are left out: the command that
+ * made the file restores them. */
+static enum status take_sidecars(struct repair *r, struct verify *verify, struct error *err)
+{
+    const char *text[SIDECAR_COLUMNS];
+    const uint64_t rows = result_images(r->result);
+    struct sidecar_reader *reader;
+    struct error why = ERROR_INIT;
+    enum status damaged = sidecar_reader_open(&reader, r->result, &why), status = STATUS_OK;
+    if (reader)
+        status = sidecars_open(&r->sidecars, process_temporary_directory(), err);
+    for (uint64_t i = 0; reader && !status && !damaged && i < rows; i++) {
+        if (verify->bad_images[i] || (damaged = sidecar_reader_row(reader, i, text, &why)))
+            continue;
+        status = sidecars_row_of(r->sidecars, text, err);
+    }
+    if (damaged) {
+        verify_broken(verify, "/images: the columns of --sidecar are lost: %s", why.sentence);
+        sidecars_close(&r->sidecars);
+    }
+    sidecar_reader_close(&reader);
+    return status;
+}
+
+/* Without the codebook that they were made with rows stay, but new ones cannot be added to them. */
+static void lose_codebook(struct repair *r, struct verify *verify, const struct feature *feature,
+                          const char *why)
+{
+    verify_broken(verify, "/codebooks/%s: %s; the feature keeps its rows", feature->name,
+                  *why ? why : "it is missing");
+    r->report->codebooks_lost++;
+}
+
+static void read_codebooks(struct repair *r, struct verify *verify)
+{
+    struct feature_set *features = &r->parts.features;
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        struct codebooks one;
+        struct error why = ERROR_INIT;
+        if (!feature->codebook_digest[0])
+            continue;
+        if (codebooks_read(&one, r->result, feature->name, &why) != STATUS_OK || one.count == 0 ||
+            codebooks_add(&r->codebooks, feature, &one.stored[0].codebook, &why) != STATUS_OK)
+            lose_codebook(r, verify, feature, why.sentence);
+        codebooks_clear(&one);
+    }
+}
+
+static enum status look_at_result(struct repair *r, struct error *err)
+{
+    struct result *result = r->result;
+    struct repair_report *report = r->report;
+    struct verify verify = {
+        .result = result, .broken = r->config->broken, .context = r->config->context};
+    verify.bad_images = calloc(rows_count(result->images) + 1, 1);
+    verify.bad_failures = calloc(rows_count(result->failures) + 1, 1);
+    r->leave_out = calloc(result->clusters_count + 1, sizeof *r->leave_out);
+    enum status status = STATUS_FAILED;
+    if (!verify.bad_images || !verify.bad_failures || !r->leave_out) {
+        error_memory(err, rows_count(result->images), "a mark for each row");
+        goto out;
+    }
+    if ((status = foreign_check(result->file, result->path, err)) ||
+        (status = signature_parts_of(&r->parts, result, err)))
+        goto out;
+    read_codebooks(r, &verify);
+    status = STATUS_FAILED;
+    if (verify_content(&verify, err) || shown_verify(&verify, err) ||
+        mark_order(r, result->images, verify.bad_images, err) ||
+        mark_order(r, result->failures, verify.bad_failures, err))
+        goto out;
+    verify_mark_ranges(&verify);
+    if (take_rows(r, result_images(result), verify.bad_images, LOCATION_IMAGE, &report->images_lost,
+                  err) ||
+        take_rows(r, result_failures(result), verify.bad_failures, LOCATION_FAILURE,
+                  &report->failures_lost, err) ||
+        take_sidecars(r, &verify, err))
+        goto out;
+    for (unsigned i = 0; i < result->clusters_count; i++) {
+        struct error why = ERROR_INIT;
+        uint64_t before = verify.count;
+        if (verify_clustering(&verify, &result->clusters[i], &why))
+            verify_broken(&verify, "/clusters/%s: %s", result->clusters[i].clusters.name,
+                          why.sentence);
+        r->leave_out[i] = report->images_lost > 0 || verify.count > before;
+        report->clusters_lost += r->leave_out[i];
+        report->clusters += !r->leave_out[i];
+    }
+    verify_calls(&verify);
+    report->whole = verify.count == 0;
+    status = STATUS_OK;
+out:
+    free(verify.bad_images);
+    free(verify.bad_failures);
+    free(verify.range);
+    return status;
+}
+
+/* --- the log of an unfinished run ------------------------------------------------------------ */
+
+/* A record of the logs. */
+struct saved {
+    uint64_t location, sequence;
+    uint32_t log;
+    uint16_t source, thumbnail_size;
+    bool has_code;
+    char *path;
+};
+
+/* By source and path; of one path the latest first. */
+static int by_path(const void *a, const void *b)
+{
+    const struct saved *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    int order = strcmp(x->path, y->path);
+    return order ? order : (x->log < y->log) - (x->log > y->log);
+}
+
+/* By source and the number in the walk: the order of lists. */
+static int by_sequence(const void *a, const void *b)
+{
+    const struct saved *x = a, *y = b;
+    if (x->source != y->source)
+        return x->source < y->source ? -1 : 1;
+    return x->sequence != y->sequence ? (x->sequence < y->sequence ? -1 : 1)
+                                      : (x->log > y->log) - (x->log < y->log);
+}
+
+/* Members of each archive among entries that are sorted by path. */
+static void sort_members(struct saved *saved, uint64_t first, uint64_t end)
+{
+    for (uint64_t next; first < end; first = next) {
+        const char *path = saved[first].path;
+        const size_t length = archive_prefix(path);
+        for (next = first + 1;
+             length > 0 && next < end && strncmp(saved[next].path, path, length) == 0; next++)
+            ;
+        qsort(saved + first, next - first, sizeof *saved, by_sequence);
+    }
+}
+
+/* In walk order, each path once; returns how many. */
+static uint64_t sort_saved(struct saved *saved, uint64_t count, const struct content *content)
+{
+    uint64_t kept = 0;
+    if (count > 0)
+        qsort(saved, count, sizeof *saved, by_path);
+    for (uint64_t i = 0; i < count; i++) {
+        struct saved *last = kept ? &saved[kept - 1] : NULL, *now = &saved[i];
+        if (now->source >= content->source_count ||
+            (last && last->source == now->source && strcmp(last->path, now->path) == 0))
+            free(now->path);
+        else
+            saved[kept++] = *now;
+    }
+    for (uint64_t first = 0, end; first < kept; first = end) {
+        const char *source = content->sources[saved[first].source];
+        for (end = first; end < kept && saved[end].source == saved[first].source; end++)
+            ;
+        if (source_is_list(source))
+            qsort(saved + first, end - first, sizeof *saved, by_sequence);
+        else
+            sort_members(saved, first, end);
+    }
+    return kept;
+}
+
+/* All rows of the logs. */
+static enum status read_saved(const struct records *log, struct saved *saved, uint64_t *count,
+                              struct error *err)
+{
+    struct records_cursor cursor = {.records = log, .window = SAVED_ROWS};
+    enum status status = STATUS_OK;
+    for (uint64_t b = 0; b < log->blocks; b++)
+        for (int table = 0; table < 2; table++)
+            for (uint64_t i = 0; i < log->block[b].rows[table] && !status; i++) {
+                const uint64_t row = log->block[b].first[table] + i;
+                struct store_record record;
+                if ((status = records_at(&cursor, table, row, &record, err)))
+                    break;
+                saved[*count] = (struct saved){
+                    .location = location_of(table == RECORDS_IMAGES ? LOCATION_LOG_IMAGE
+                                                                    : LOCATION_LOG_FAILURE,
+                                            row),
+                    .sequence = record.sequence,
+                    .log = log->block[b].log,
+                    .source = record.source,
+                    .has_code = record.has_code,
+                    .thumbnail_size = record.thumbnail_size,
+                    .path = strndup(record.path, record.path_length)};
+                if (!saved[(*count)++].path)
+                    status = error_memory(err, record.path_length, "a path");
+            }
+    records_cursor_clear(&cursor);
+    return status;
+}
+
+static enum status take_saved(struct repair *r, const struct saved *saved, struct error *err)
+{
+    const bool image = location_kind(saved->location) == LOCATION_LOG_IMAGE;
+    /* Thumbnails are saved in the size that comes first. */
+    if (r->parts.content.thumbnail_size == 0)
+        r->parts.content.thumbnail_size = saved->thumbnail_size;
+    r->codes += saved->has_code;
+    return add_row(r, saved->location, image, err);
+}
+
+static enum status look_at_log(struct repair *r, struct error *err)
+{
+    struct repair_report *report = r->report;
+    struct error why = ERROR_INIT;
+    char line[1024];
+    uint32_t widths[FEATURE_MAX];
+    enum status status = signature_parse(&r->parts, r->log.signature, err);
+    if (status)
+        return status;
+    if (codebooks_read_log(&r->codebooks, workdir_path(r->work), &why) != STATUS_OK ||
+        codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) != STATUS_OK) {
+        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+        report->codebooks_lost++;
+    }
+    for (unsigned i = 0; i < r->parts.features.count; i++)
+        widths[i] = (uint32_t)feature_row_bytes(&r->parts.features.feature[i]);
+    if ((status = records_scan(&r->log, widths, r->parts.features.count, NULL, err)))
+        return status;
+    report->damaged_bytes = r->log.damaged + r->log.torn;
+    uint64_t count = 0;
+    struct saved *saved = calloc(r->log.rows[0] + r->log.rows[1] + 1, sizeof *saved);
+    status = saved ? read_saved(&r->log, saved, &count, err)
+                   : error_memory(err, r->log.rows[0] * sizeof *saved, "the log's records");
+    if (!status)
+        count = sort_saved(saved, count, &r->parts.content);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!status)
+            status = take_saved(r, &saved[i], err);
+        free(saved[i].path);
+    }
+    free(saved);
+    if (status)
+        return status;
+    if (report->damaged_bytes > 0) {
+        char damage[128];
+        snprintf(damage, sizeof damage, "the log of the unfinished run: %llu bytes are damaged",
+                 (unsigned long long)report->damaged_bytes);
+        r->config->broken(damage, r->config->context);
+    }
+    return report->images > 0
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "the unfinished run has no image to save yet");
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
+
+/* A second name for the damaged file, so that nothing is lost by replacing it. */
+static enum status keep_damaged(struct repair *r, struct error *err)
+{
+    const char *input = r->config->input;
+    char shown[256], *kept = r->report->kept;
+    path_for_message(shown, sizeof shown, input);
+    if (access(input, F_OK))
+        return STATUS_OK;
+    if (snprintf(kept, sizeof r->report->kept, "%s.damaged", input) >= (int)sizeof r->report->kept)
+        return error_set(err, STATUS_FAILED, "%s: the name is too long: name another output",
+                         shown);
+    if (link(input, kept) == 0)
+        return STATUS_OK;
+    int failed = errno;
+    kept[0] = 0;
+    if (failed == EEXIST)
+        return error_set(
+            err, STATUS_FAILED,
+            "%s.damaged exists from an earlier repair: move it away, or name another output",
+            shown);
+    return error_errno(err, STATUS_FAILED, failed, "link",
+                       "cannot keep the damaged file as %s.damaged; name another output", shown);
+}
+
+static enum status write_output(struct repair *r, struct error *err)
+{
+    const struct repair_config *config = r->config;
+    const char *output = config->output ? config->output : config->input;
+    const struct content *content = &r->parts.content;
+    struct earlier_rows rows = {.content = content, .lists = r->lists};
+    struct row_map map = {.earlier = NULL};
+    struct carry carry = {.leave_out = r->leave_out};
+    struct log_input log;
+    struct file_input file;
+    struct rewrite_report report;
+    struct rewrite rewrite = {.output = output,
+                              .content = content,
+                              .input = rows.input,
+                              .images = r->lists.images,
+                              .failures = r->lists.failures,
+                              .codes = r->codes > 0 && r->codes == r->report->images,
+                              .compress = r->result && result_compressed(r->result),
+                              .threads = cpus_available(),
+                              .sidecars = r->sidecars,
+                              .run = config->run,
+                              .replaced = r->result,
+                              .runs_of = r->result};
+    enum status status = row_list_finish(r->lists.images, err);
+    if (!status)
+        status = row_list_finish(r->lists.failures, err);
+    log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
+    if (r->result) {
+        result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
+                        content->thumbnail_size);
+        if (!status)
+            status = row_map_make(&map, &rows, r->result, NULL, NULL, err);
+        rewrite.map = &map;
+        rewrite.carry = &carry;
+    }
+    if (!status)
+        status = config->output ? output_check_free(output, err) : keep_damaged(r, err);
+    if (!status)
+        status = rewrite_file(&report, &rewrite, err);
+    row_map_clear(&map);
+    if (r->result)
+        file_input_clear(&file);
+    if (status && r->report->kept[0]) {
+        unlink(r->report->kept);
+        r->report->kept[0] = 0;
+    }
+    r->report->written = !status;
+    return status;
+}
+
+static bool has_work(const char *input)
+{
+    char *name;
+    struct stat st;
+    bool there = workdir_name(&name, input, NULL) == STATUS_OK && lstat(name, &st) == 0;
+    free(name);
+    return there;
+}
+
+static enum status look(struct repair *r, struct error *err)
+{
+    const char *input = r->config->input;
+    struct error why = ERROR_INIT;
+    char shown[256], line[1024];
+    path_for_message(shown, sizeof shown, input);
+    r->report->unfinished = r->log.logs > 0;
+    if (r->config->unreadable)
+        error_set(&why, STATUS_FAILED, "%s: reading it ends a library by %s", shown,
+                  r->config->unreadable);
+    else if (result_open(&r->result, input, &why) == STATUS_OK) {
+        if (result_parts(r->result) > 0)
+            return error_set(err, STATUS_USAGE,
+                             "%s shows the rows of other files: clpipe verify names what is "
+                             "damaged; repair that file and run clpipe merge again",
+                             shown);
+        if (r->result->has_images)
+            return look_at_result(r, err);
+        return error_set(err, STATUS_FAILED,
+                         "%s holds only clusters, which cannot be repaired: cluster again", shown);
+    }
+    if (r->log.logs == 0) {
+        error_set(err, why.status, "nothing can be recovered: %s",
+                  error_line(line, sizeof line, &why));
+        return why.status == STATUS_FAILED ? error_remedy(err, REMEDY_START_OVER) : why.status;
+    }
+    r->report->from_log = true;
+    if (access(input, F_OK) == 0 && !r->config->unreadable)
+        r->config->broken(error_line(line, sizeof line, &why), r->config->context);
+    return look_at_log(r, err);
+}
+
+enum status store_repair(struct repair_report *report, const struct repair_config *config,
+                         struct error *err)
+{
+    memset(report, 0, sizeof *report);
+    struct repair r = {.config = config, .report = report, .log = {.directory = -1}};
+    struct stat st;
+    char shown[256];
+    enum status status = STATUS_FAILED;
+    if (config->output && lstat(config->output, &st) == 0)
+        return error_set(err, STATUS_FAILED,
+                         "%s exists and is not overwritten: name another output",
+                         path_for_message(shown, sizeof shown, config->output));
+    /* A file that is only read may lie where nothing can be written. */
+    if ((!config->output || has_work(config->input)) &&
+        (status = workdir_open(&r.work, config->input, err)))
+        goto out;
+    if ((status = row_list_open(&r.lists.images, process_temporary_directory(), err)) ||
+        (status = row_list_open(&r.lists.failures, process_temporary_directory(), err)))
+        goto out;
+    if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
+        goto out;
+    if ((status = look(&r, err)))
+        goto out;
+    if (!report->whole && !config->dry_run)
+        status = write_output(&r, err);
+out:
+    workdir_release(&r.work);
+    result_close(&r.result);
+    records_clear(&r.log);
+    signature_parts_clear(&r.parts);
+    codebooks_clear(&r.codebooks);
+    sidecars_close(&r.sidecars);
+    row_lists_close(&r.lists);
+    free(r.leave_out);
+    return status;
+}

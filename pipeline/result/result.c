@@ -1,0 +1,1094 @@
+/* result.c: opens a finished file, learns what is inside, and reads it.
+ *
+ * Everything that later reads rely on is checked when the file is opened: that the objects are
+ * there as hard links, their types, that lengths agree, and that the file is large enough for what
+ * it claims. Whether the values make sense is verify's business. */
+#include "base/compare.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "features/kind.h"
+#include "features/stored.h"
+#include "result/parts.h"
+#include "result/records.h"
+#include "result/result_internal.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* An argument has at most 128 KiB, four times that if no byte of it is UTF-8. */
+#define MOST_SOURCE_BYTES (512u << 10)
+/* More values of k are taken for damage. */
+#define MOST_SWEEP_VALUES (1u << 24)
+
+#define TEXT(field)                                                                                \
+    {                                                                                              \
+#field, offsetof(struct result_feature, field), sizeof((struct result_feature *)0)->field  \
+    }
+const struct result_text result_feature_text[RESULT_FEATURE_TEXTS] = {
+    TEXT(spec), TEXT(kind), TEXT(bins), TEXT(grid), TEXT(normalize)};
+
+#define SWEEP(name, field, type)                                                                   \
+    {                                                                                              \
+        name, type, 1, offsetof(struct result_sweep_value, field), NULL, false                     \
+    }
+const struct column sweep_column[SWEEP_COLUMNS] = {
+    SWEEP("k", k, VALUE_U32),
+    SWEEP("iterations", iterations, VALUE_U32),
+    SWEEP("converged", converged, VALUE_U8),
+    SWEEP("inertia", inertia, VALUE_F64),
+    SWEEP("silhouette", silhouette, VALUE_F64),
+    SWEEP("simplified_silhouette", simplified_silhouette, VALUE_F64),
+    SWEEP("davies_bouldin", davies_bouldin, VALUE_F64),
+    SWEEP("calinski_harabasz", calinski_harabasz, VALUE_F64),
+    SWEEP("purity", agreement.purity, VALUE_F64),
+    SWEEP("nmi", agreement.nmi, VALUE_F64),
+    SWEEP("ari", agreement.ari, VALUE_F64),
+};
+
+const struct column agreement_attribute[AGREEMENT_ATTRIBUTES] = {
+    {"purity", VALUE_F64, 1, offsetof(struct result_agreement, purity), NULL, false},
+    {"nmi", VALUE_F64, 1, offsetof(struct result_agreement, nmi), NULL, false},
+    {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari), NULL, false},
+};
+
+void result_feature_describe(struct result_feature *out, const struct feature *feature,
+                             uint32_t decode_scale)
+{
+    *out = (struct result_feature){.dimension = feature->dimension,
+                                   .is_float = feature->normalize != NORMALIZE_NONE,
+                                   .store = feature->store,
+                                   .is_signed = feature->normalize == NORMALIZE_UNIT,
+                                   .decode_scale = decode_scale};
+    snprintf(out->name, sizeof out->name, "%s", feature->name);
+    snprintf(out->spec, sizeof out->spec, "%s", feature->spec);
+    snprintf(out->kind, sizeof out->kind, "%s", feature->kind->name);
+    feature_bins_text(out->bins, sizeof out->bins, feature);
+    feature_grid_text(out->grid, sizeof out->grid, feature);
+    snprintf(out->normalize, sizeof out->normalize, "%s",
+             feature_normalize_name(feature->normalize));
+}
+
+/* What a spec says behind `key`, as an attribute of its own; none where it does not. */
+static enum status put_spec_part(hid_t dataset, const char *name, const char *spec, const char *key,
+                                 const char *path, struct error *err)
+{
+    char text[80];
+    const char *at = strstr(spec, key);
+    if (!at)
+        return STATUS_OK;
+    at += strlen(key);
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(at, ","), at);
+    return h5_put_text(dataset, name, text, path, err);
+}
+
+enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
+                                          const char *path, struct error *err)
+{
+    const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
+        if (h5_put_text(dataset, result_feature_text[t].name,
+                        (const char *)feature + result_feature_text[t].offset, path, err))
+            return STATUS_FAILED;
+    if (feature->store == STORE_UINT8 &&
+        (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
+         h5_put_number(dataset, "scale", VALUE_U32, &scale, path, err)))
+        return STATUS_FAILED;
+    if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", path, err) ||
+        put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", path, err))
+        return STATUS_FAILED;
+    return h5_put_number(dataset, "decode_scale", VALUE_U32, &feature->decode_scale, path, err);
+}
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* A non-negative integer attribute of at most `most`. */
+static enum status read_number(uint32_t *value, struct result *result, hid_t object,
+                               const char *name, uint32_t most, struct error *err)
+{
+    int64_t found;
+    if (!h5_get_integer(object, name, &found) || found < 0 || found > most)
+        return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range", name);
+    *value = (uint32_t)found;
+    return STATUS_OK;
+}
+
+/* Opens the own members of a group at the root, if it is there, after making room for `size` bytes for
+ * each of them. */
+static enum status open_members(struct result *result, const char *name, H5O_type_t type,
+                                const char *mark, void *room, size_t size,
+                                enum status (*open_member)(struct result *result, hid_t group,
+                                                           const char *name, struct error *err),
+                                struct error *err)
+{
+    hid_t group;
+    struct h5_names names;
+    if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (!h5_is_object(result->file, name, H5O_TYPE_GROUP))
+        return h5_damaged(err, result->path, "/%s is no group of its own", name);
+    enum status status =
+        h5_list_own(&names, &group, result->file, name, type, mark, result->path, err);
+    void *members = calloc(names.count ? names.count : 1, size);
+    if (!status && !members)
+        status = error_memory(err, names.count * size, name);
+    memcpy(room, &members, sizeof members);
+    for (unsigned i = 0; i < names.count && !status; i++)
+        status = open_member(result, group, names.name[i], err);
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
+}
+
+/* The attributes of a shard, if it is one. */
+static enum status open_share(struct result *result, struct error *err)
+{
+    struct list_share *share = &result->share;
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } number[] = {{"shard_index", &share->index},
+                  {"shard_count", &share->count},
+                  {"shard_first", &share->first},
+                  {"shard_last", &share->last},
+                  {"list_count", &share->list_count}};
+    char *digest = NULL;
+    int64_t value;
+    if (!h5_get_integer(result->file, "shard_count", &value))
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        if (!h5_get_integer(result->file, number[i].name, &value) || value < 0)
+            return h5_damaged(err, result->path, "its attribute '%s' is no number", number[i].name);
+        *number[i].value = (uint64_t)value;
+    }
+    if (h5_get_text(&digest, result->file, "list_digest", true, result->path, err))
+        return STATUS_FAILED;
+    const bool right = strlen(digest) < sizeof share->list_digest && share->index < share->count &&
+                       share->first <= share->last && share->last <= share->list_count;
+    if (right)
+        strcpy(share->list_digest, digest);
+    free(digest);
+    return right ? STATUS_OK
+                 : h5_damaged(err, result->path, "its attributes of a shard contradict each other");
+}
+
+static enum status open_root(struct result *result, struct error *err)
+{
+    char shown[256];
+    path_for_message(shown, sizeof shown, result->path);
+    int64_t format;
+    if (!h5_get_integer(result->file, "clpipe_format", &format))
+        return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
+    if (format < SCHEMA_FORMAT)
+        return error_set(err, STATUS_FAILED,
+                         "%s has format %lld, of an older clpipe: tools/convert %s -o NEW.h5 writes it in "
+                         "format %d",
+                         shown, (long long)format, shown, SCHEMA_FORMAT);
+    if (format != SCHEMA_FORMAT)
+        return error_set(err, STATUS_FAILED,
+                         "%s has format %lld, this clpipe reads format %d: use the clpipe that "
+                         "wrote it, or a newer one",
+                         shown, (long long)format, SCHEMA_FORMAT);
+    axes_init(&result->axes, result->file, result->path);
+    static const char *const names[4] = {"clpipe_version", "created", "parameters", "preset"};
+    char **const texts[4] = {&result->version, &result->created, &result->parameters,
+                             &result->preset};
+    for (int i = 0; i < 4; i++) {
+        if (h5_get_text(texts[i], result->file, names[i],
+                                texts[i] != &result->preset, result->path, err))
+            return STATUS_FAILED;
+        if (*texts[i] && !utf8_valid(*texts[i], strlen(*texts[i])))
+            return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
+    }
+    return open_share(result, err);
+}
+
+/* The texts of a column with a row for each source, whose dataset stays open in *dataset. */
+static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, struct result *result,
+                                const char *name, struct error *err)
+{
+    char where[64];
+    snprintf(where, sizeof where, "/images/%s", name);
+    if (h5_open_dataset(dataset, result->file, where + 1, VALUE_TEXT, 1, count, where, result->path,
+                        err))
+        return STATUS_FAILED;
+    if (*count > UINT16_MAX + 1 || h5_text_width(*dataset) > MOST_SOURCE_BYTES)
+        return h5_damaged(err, result->path, "it has more than 65,536 sources, or an impossible one");
+    *out = calloc(*count + 1, sizeof **out);
+    if (!*out)
+        return error_memory(err, *count * sizeof **out, "sources");
+    for (uint64_t i = 0; i < *count; i++)
+        if (h5_read_text(&(*out)[i], *dataset, i, result->path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+static enum status open_sources(struct result *result, struct error *err)
+{
+    hid_t dataset = H5I_INVALID_HID;
+    hsize_t count, places;
+    enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
+                                      "sources", err);
+    if (!status)
+        status = read_sources(&result->directories, &dataset, &places, result, DIRECTORIES, err);
+    h5_close(&dataset);
+    if (status)
+        return status;
+    if (places != count)
+        return h5_damaged(err, result->path, "/images/" DIRECTORIES " is not one for each source");
+    result->source_count = (unsigned)count;
+    result->source_names = calloc(count + 1, sizeof *result->source_names);
+    for (unsigned i = 0; result->source_names && i < count; i++) {
+        if (!(result->source_names[i] = strdup(result->sources[i])))
+            return error_memory(err, 256, "sources");
+        path_from_utf8(result->source_names[i]);
+    }
+    return result->source_names ? STATUS_OK : error_memory(err, count, "sources");
+}
+
+static enum status open_thumbnails(struct result *result, struct error *err)
+{
+    int64_t size = 0;
+    if (blob_reader_open(&result->thumbnails, result->file, THUMBNAIL_GROUP,
+                         rows_count(result->images), RECORDS_MOST_THUMBNAIL, result->path, err))
+        return STATUS_FAILED;
+    if (!result->thumbnails)
+        return STATUS_OK;
+    hid_t group = H5Gopen2(result->file, THUMBNAIL_GROUP, H5P_DEFAULT);
+    const bool right = h5_get_integer(group, "size", &size) && size >= 1 && size <= UINT16_MAX;
+    h5_close(&group);
+    result->thumbnail_size = (uint32_t)size;
+    return right ? STATUS_OK
+                 : h5_damaged(err, result->path,
+                              "/thumbnails: its attribute 'size' is missing or out of range");
+}
+
+static enum status read_feature_attributes(struct result_feature *feature, struct result *result,
+                                           hid_t group, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    hid_t plain = H5Dopen2(group, feature->name, H5P_DEFAULT);
+    if (plain < 0)
+        return h5_fail(err, "H5Dopen2", "read", result->path);
+    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++) {
+        const struct result_text *text = &result_feature_text[t];
+        if (h5_get_short_text((char *)feature + text->offset, text->size, plain, text->name, result->path,
+                            err))
+            goto out;
+    }
+    if (strcmp(feature->kind, FEATURE_IMPORTED) == 0 &&
+        h5_get_short_text(feature->imported_from, sizeof feature->imported_from, plain,
+                        "imported_from", result->path, err))
+        goto out;
+    status = read_number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
+out:
+    h5_close(&plain);
+    return status;
+}
+
+static enum status open_feature(struct result *result, hid_t group, const char *name,
+                                struct error *err)
+{
+    struct result_feature *feature = &result->features[result->feature_count].feature;
+    if (!schema_name_valid(name))
+        return h5_damaged(err, result->path, "a feature has an impossible name");
+    snprintf(feature->name, sizeof feature->name, "%s", name);
+    char where[FEATURE_NAME_MAX + 16];
+    snprintf(where, sizeof where, "/features/%s", name);
+    if (read_feature_attributes(feature, result, group, err))
+        return STATUS_FAILED;
+    /* The normalisation says which of the two types it must be. */
+    /* Counts as they are; what a network gives is no count. */
+    feature->is_float = strcmp(feature->normalize, "none") != 0 || strcmp(feature->kind, "net") == 0;
+    feature->is_signed = strcmp(feature->normalize, "unit") == 0;
+    feature->blank = feature_zeros_say_nothing(feature->kind, feature->normalize);
+    feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
+    hsize_t size[2];
+    if (h5_open_dataset(&result->features[result->feature_count].dataset, group, name,
+                        result_feature_type(feature), 2, size, where, result->path, err))
+        return STATUS_FAILED;
+    result->feature_count++;
+    if (size[0] != rows_count(result->images))
+        return h5_damaged(err, result->path, "%s has another number of rows than /images", where);
+    if (size[1] < 1 || size[1] > FEATURE_DIMENSION_MAX)
+        return h5_damaged(err, result->path, "%s has an impossible dimension", where);
+    feature->rows = size[0];
+    feature->dimension = (uint32_t)size[1];
+    return STATUS_OK;
+}
+
+/* How a clustering agrees with the folders of the images, where it says so. */
+static enum status read_agreement(struct result_clusters *c, struct result *result, hid_t group,
+                                  struct error *err)
+{
+    int64_t folders;
+    c->has_agreement = H5Aexists(group, "folders") > 0;
+    if (!c->has_agreement)
+        return STATUS_OK;
+    if (!h5_get_integer(group, "folders", &folders) || folders < 2 || folders > UINT32_MAX)
+        return h5_damaged(err, result->path, "its attribute 'folders' is out of range");
+    c->agreement.folders = (uint32_t)folders;
+    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++) {
+        const struct column *measure = &agreement_attribute[i];
+        double value;
+        if (!h5_get_real(group, measure->name, &value) || !(value >= -1 && value <= 1))
+            return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range",
+                              measure->name);
+        memcpy((char *)&c->agreement + measure->offset, &value, sizeof value);
+    }
+    return STATUS_OK;
+}
+
+/* All of them, or it is as if there were none. */
+static enum status read_origin(struct result *result, struct result_origin *origin, hid_t group,
+                               struct error *err)
+{
+    int64_t bytes;
+    if (H5Aexists(group, "source_sample") <= 0 || !h5_get_integer(group, "source_bytes", &bytes) ||
+        bytes < 1 || !h5_get_integer(group, "source_mtime_ns", &origin->mtime_ns))
+        return STATUS_OK;
+    origin->bytes = (uint64_t)bytes;
+    return h5_get_short_text(origin->sample, sizeof origin->sample, group, "source_sample", result->path,
+                           err);
+}
+
+/* The attributes of /clusters/NAME. */
+static enum status read_clustering_attributes(struct result *result,
+                                              struct result_cluster_entry *entry, hid_t group,
+                                              struct error *err)
+{
+    struct result_clusters *c = &entry->clusters;
+    uint32_t converged = 0;
+    if (h5_get_short_text(c->feature, sizeof c->feature, group, "feature", result->path, err) ||
+        h5_get_short_text(c->metric, sizeof c->metric, group, "metric", result->path, err) ||
+        h5_get_short_text(c->init, sizeof c->init, group, "init", result->path, err) ||
+        h5_get_short_text(c->content, sizeof c->content, group, "content", result->path, err) ||
+        read_origin(result, &c->origin, group, err) ||
+        read_number(&c->k, result, group, "k", INT32_MAX, err) ||
+        read_number(&c->iterations, result, group, "iterations", UINT32_MAX, err) ||
+        read_number(&converged, result, group, "converged", 1, err))
+        return STATUS_FAILED;
+    if (!h5_get_integer(group, "seed", &c->seed))
+        return h5_damaged(err, result->path, "its attribute 'seed' is missing");
+    int64_t fitted = 0;
+    if (H5Aexists(group, "fitted_rows") > 0 &&
+        (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
+        return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
+    if (H5Aexists(group, "space") > 0 &&
+        h5_get_short_text(c->space, sizeof c->space, group, "space", result->path, err))
+        return STATUS_FAILED;
+    if (H5Aexists(group, "level") > 0 &&
+        (read_number(&c->level, result, group, "level", RESULT_MOST_LEVELS, err) ||
+         (H5Aexists(group, "parent") > 0 &&
+          h5_get_short_text(c->parent, sizeof c->parent, group, "parent", result->path, err))))
+        return STATUS_FAILED;
+    c->fitted_rows = (uint64_t)fitted;
+    if (!h5_get_real(group, "inertia", &c->inertia))
+        return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
+    if (h5_get_text(&entry->parameters, group, "parameters", true, result->path, err) ||
+        read_agreement(c, result, group, err))
+        return STATUS_FAILED;
+    c->converged = converged;
+    c->parameters = entry->parameters;
+    return STATUS_OK;
+}
+
+struct cluster_shape result_cluster_shape(const struct result_clusters *c)
+{
+    return (struct cluster_shape){c->k,        c->dimension, c->iterations, c->rows,
+                                  c->weighted, c->columns,   c->components, c->parents};
+}
+
+static enum status open_parts(struct result *result, struct result_cluster_entry *entry,
+                              hid_t group, struct error *err)
+{
+    struct result_clusters *c = &entry->clusters;
+    hsize_t size[PART_COUNT][2] = {{0}};
+    c->weighted = H5Lexists(group, cluster_part_kind[PART_WEIGHTS].name, H5P_DEFAULT) > 0;
+    c->components = H5Lexists(group, cluster_part_kind[PART_COMPONENTS].name, H5P_DEFAULT) > 0;
+    c->parents = H5Lexists(group, cluster_part_kind[PART_PARENTS].name, H5P_DEFAULT) > 0;
+    const struct cluster_shape some = {.weighted = c->weighted,
+                                       .columns = *c->space != 0,
+                                       .components = c->components,
+                                       .parents = c->parents};
+    for (int p = 0; p < PART_COUNT; p++) {
+        const struct cluster_part_kind *kind = &cluster_part_kind[p];
+        hsize_t ignored[2];
+        if (!cluster_part_dimensions(ignored, p, &some))
+            continue;
+        char where[FEATURE_NAME_MAX + 48];
+        snprintf(where, sizeof where, "/clusters/%s/%s", c->name, kind->name);
+        if (h5_open_dataset(&entry->part[p], group, kind->name, kind->type, kind->rank, size[p],
+                            where, result->path, err))
+            return STATUS_FAILED;
+    }
+    if (size[PART_CENTROIDS][1] < 1 || size[PART_CENTROIDS][1] > UINT32_MAX || c->k < 1)
+        return h5_damaged(err, result->path, "/clusters/%s has an impossible size", c->name);
+    c->dimension = (uint32_t)size[PART_CENTROIDS][1];
+    c->rows = size[PART_LABELS][0];
+    c->columns = size[PART_MEAN][0] < UINT32_MAX ? (uint32_t)size[PART_MEAN][0] : 0;
+    if (*c->space && (c->columns < 1 || (!c->components && c->columns != c->dimension)))
+        return h5_damaged(err, result->path, "/clusters/%s/mean has an impossible size", c->name);
+    const struct cluster_shape shape = result_cluster_shape(c);
+    for (int p = 0; p < PART_COUNT; p++) {
+        hsize_t wanted[2];
+        if (cluster_part_dimensions(wanted, p, &shape) &&
+            (size[p][0] != wanted[0] ||
+             (cluster_part_kind[p].rank == 2 && size[p][1] != wanted[1])))
+            return h5_damaged(err, result->path, "/clusters/%s/%s has another size than the rest",
+                              c->name, cluster_part_kind[p].name);
+    }
+    if (result->images && c->rows != rows_count(result->images))
+        return h5_damaged(err, result->path, "/clusters/%s has another number of rows than /images",
+                          c->name);
+    return STATUS_OK;
+}
+
+static enum status open_clustering(struct result *result, hid_t group, const char *name,
+                                   struct error *err)
+{
+    struct result_cluster_entry *entry = &result->clusters[result->clusters_count];
+    if (!schema_name_valid(name))
+        return h5_damaged(err, result->path, "a clustering has an impossible name");
+    result->clusters_count++;
+    snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
+    hid_t member;
+    if (h5_open_group(&member, group, name, result->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    if (read_clustering_attributes(result, entry, member, err) == STATUS_OK)
+        status = open_parts(result, entry, member, err);
+    h5_close(&member);
+    return status;
+}
+
+static enum status open_run(struct result *result, hid_t group, const char *name, struct error *err)
+{
+    (void)group;
+    (void)err;
+    result->run_count += parse_u64(&result->runs[result->run_count], name, 0, UINT32_MAX);
+    return STATUS_OK;
+}
+
+static enum status open_images(struct result *result, struct error *err)
+{
+    if (rows_open(&result->images, result->file, &image_table, result->path, err) ||
+        rows_open(&result->failures, result->file, &failure_table, result->path, err) ||
+        open_sources(result, err) || open_thumbnails(result, err) ||
+        open_members(result, "features", H5O_TYPE_DATASET, "spec", &result->features,
+                     sizeof *result->features, open_feature, err))
+        return STATUS_FAILED;
+    return result->features ? STATUS_OK : h5_damaged(err, result->path, "it has no /features");
+}
+
+static enum status open_runs(struct result *result, struct error *err)
+{
+    hid_t runs;
+    enum status status = open_members(result, "runs", H5O_TYPE_GROUP, "command", &result->runs,
+                                      sizeof *result->runs, open_run, err);
+    if (status || !h5_is_object(result->file, "runs", H5O_TYPE_GROUP))
+        return status;
+    status = h5_open_group(&runs, result->file, "runs", result->path, err);
+    if (!status)
+        status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS, false, result->path, err);
+    h5_close(&runs);
+    if (result->run_count > 1)
+        qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
+    return status;
+}
+
+/* All that there is in the file, which is open. */
+static enum status open_objects(struct result *result, struct error *err)
+{
+    if (open_root(result, err) || parts_attach(result->file, result->path, err))
+        return STATUS_FAILED;
+    const htri_t images = H5Lexists(result->file, "images", H5P_DEFAULT);
+    if (images < 0)
+        return h5_fail(err, "H5Lexists", "read", result->path);
+    result->named = images > 0 && H5Lexists(result->file, "features", H5P_DEFAULT) <= 0 &&
+                    H5Lexists(result->file, "images/width", H5P_DEFAULT) <= 0;
+    result->has_images = images > 0 && !result->named;
+    if ((result->named &&
+         (rows_open(&result->images, result->file, &name_table, result->path, err) ||
+          open_sources(result, err))) ||
+        (result->has_images && open_images(result, err)) ||
+        open_members(result, "clusters", H5O_TYPE_GROUP, "feature", &result->clusters,
+                     sizeof *result->clusters, open_clustering, err))
+        return STATUS_FAILED;
+    return open_runs(result, err);
+}
+
+/* Takes over `file`, unless it is invalid: then `path` is opened. */
+static enum status open_result(struct result **out, hid_t file, const char *path, struct error *err)
+{
+    struct result *result = *out = calloc(1, sizeof *result);
+    enum status status = STATUS_OK;
+    if (!result || !(result->path = strdup(path)))
+        status = error_memory(err, sizeof *result, "a result");
+    if (result) {
+        result->file = file;
+        result->failed_calls = h5_failed_calls();
+    }
+    if (!status && file < 0)
+        status = h5_open_file(&result->file, path, false, err);
+    if (!status)
+        status = open_objects(result, err);
+    if (status)
+        result_close(out);
+    return status;
+}
+
+enum status result_open(struct result **out, const char *path, struct error *err)
+{
+    char shown[256];
+    struct stat st;
+    *out = NULL;
+    path_for_message(shown, sizeof shown, path);
+    if (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR))
+        return error_set(err, STATUS_USAGE, "there is no file %s", shown);
+    if (stat(path, &st))
+        return error_errno(err, STATUS_FAILED, errno, "stat", "cannot read %s", shown);
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, STATUS_FAILED, "cannot read %s: it is not a regular file", shown);
+    return open_result(out, H5I_INVALID_HID, path, err);
+}
+
+enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
+                                   struct error *err)
+{
+    *out = NULL;
+    if (h5_flush_file(file, path, err))
+        return STATUS_FAILED;
+    H5Iinc_ref(file);
+    return open_result(out, file, path, err);
+}
+
+enum status result_check_current(const struct result *result, struct error *err)
+{
+    int *descriptor = NULL;
+    struct stat open, named;
+    char shown[256];
+    if (H5Fget_vfd_handle(result->file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
+        fstat(*descriptor, &open) == 0 && stat(result->path, &named) == 0 &&
+        (open.st_ino != named.st_ino || open.st_dev != named.st_dev))
+        return error_set(err, STATUS_FAILED,
+                         "%s was replaced by another process while it was read: run the command "
+                         "again",
+                         path_for_message(shown, sizeof shown, result->path));
+    return STATUS_OK;
+}
+
+/* A list that ends in NULL. */
+static void free_texts(char **text)
+{
+    for (unsigned i = 0; text && text[i]; i++)
+        free(text[i]);
+    free(text);
+}
+
+void result_close(struct result **result)
+{
+    if (!result || !*result)
+        return;
+    struct result *r = *result;
+    *result = NULL;
+    for (unsigned i = 0; i < r->clusters_count; i++) {
+        for (int p = 0; p < PART_COUNT; p++)
+            h5_close(&r->clusters[i].part[p]);
+        free(r->clusters[i].parameters);
+    }
+    free(r->clusters);
+    for (unsigned i = 0; i < r->feature_count; i++)
+        h5_close(&r->features[i].dataset);
+    free(r->features);
+    free_texts(r->sources);
+    free_texts(r->source_names);
+    free_texts(r->directories);
+    for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++)
+        free(r->run_text[i]);
+    free(r->runs);
+    free(r->run_clusters);
+    h5_close(&r->sources_dataset);
+    blob_reader_close(&r->thumbnails);
+    rows_close(&r->images);
+    rows_close(&r->failures);
+    axes_clear(&r->axes);
+    parts_detach(r->file);
+    h5_close(&r->file);
+    free(r->version);
+    free(r->created);
+    free(r->parameters);
+    free(r->preset);
+    free(r->path);
+    free(r);
+}
+
+/* --- what there is ---------------------------------------------------------------------------- */
+
+uint64_t result_images(const struct result *result)
+{
+    return result->images ? rows_count(result->images) : 0;
+}
+
+bool result_is_named(const struct result *result)
+{
+    return result->named;
+}
+
+unsigned result_parts(const struct result *result)
+{
+    return parts_count(result->file);
+}
+
+uint64_t result_failures(const struct result *result)
+{
+    return result->has_images ? rows_count(result->failures) : 0;
+}
+
+const char *result_path(const struct result *result)
+{
+    return result->path;
+}
+
+const char *result_parameters(const struct result *result)
+{
+    return result->parameters;
+}
+
+const char *result_preset(const struct result *result)
+{
+    return result->preset;
+}
+
+const struct list_share *result_share(const struct result *result)
+{
+    return &result->share;
+}
+
+const char *result_version(const struct result *result)
+{
+    return result->version;
+}
+
+const char *result_created(const struct result *result)
+{
+    return result->created;
+}
+
+unsigned result_source_count(const struct result *result)
+{
+    return result->source_count;
+}
+
+const char *result_source_name(const struct result *result, unsigned i)
+{
+    return result->source_names[i];
+}
+
+const char *result_source_directory(const struct result *result, unsigned i)
+{
+    return result->directories[i];
+}
+
+const char *result_source(const struct result *result, unsigned i)
+{
+    return result->sources[i];
+}
+
+bool result_feature_imported(const struct result_feature *feature)
+{
+    return strcmp(feature->kind, FEATURE_IMPORTED) == 0;
+}
+
+bool result_feature_describes(const struct result_feature *feature)
+{
+    return strcmp(feature->kind, feature_quality.name) == 0;
+}
+
+unsigned result_feature_count(const struct result *result)
+{
+    return result->feature_count;
+}
+
+const struct result_feature *result_feature_at(const struct result *result, unsigned i)
+{
+    return &result->features[i].feature;
+}
+
+const struct result_feature *result_feature_find(const struct result *result, const char *name)
+{
+    for (unsigned i = 0; i < result->feature_count; i++)
+        if (strcmp(result->features[i].feature.name, name) == 0)
+            return &result->features[i].feature;
+    return NULL;
+}
+
+unsigned result_clusters_count(const struct result *result)
+{
+    return result->clusters_count;
+}
+
+const struct result_clusters *result_clusters_at(const struct result *result, unsigned i)
+{
+    return &result->clusters[i].clusters;
+}
+
+const struct result_clusters *result_clusters_find(const struct result *result, const char *name)
+{
+    for (unsigned i = 0; i < result->clusters_count; i++)
+        if (strcmp(result->clusters[i].clusters.name, name) == 0)
+            return &result->clusters[i].clusters;
+    return NULL;
+}
+
+bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters)
+{
+    return result->run_clusters && strcmp(result->run_clusters, clusters->name) == 0;
+}
+
+uint64_t result_run_count(const struct result *result)
+{
+    return result->run_count;
+}
+
+const char *result_feature_type_name(const struct result_feature *feature)
+{
+    return feature->is_float ? feature_store_name(feature->store) : "uint32";
+}
+
+enum value_type result_feature_type(const struct result_feature *feature)
+{
+    static const enum value_type types[] = {VALUE_F32, VALUE_F16, VALUE_U8};
+    return feature->is_float ? types[feature->store] : VALUE_U32;
+}
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, uint32_t *rows,
+                                       struct error *err)
+{
+    assert(!feature->is_float && first <= feature->rows && count <= feature->rows - first);
+    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows, result->path,
+                        err);
+}
+
+enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
+                            struct error *err)
+{
+    assert(row < result_images(result));
+    const void *found;
+    const char *raw;
+    if (rows_at(result->images, row, &found, &raw, err))
+        return STATUS_FAILED;
+    *image = *(const struct result_image *)found;
+    image->path_raw = raw;
+    image->format[sizeof image->format - 1] = 0;
+    image->has_code = result_has_codes(result);
+    if (image->source >= result->source_count)
+        return h5_damaged(err, result->path, "image %llu has a source that is not in the list",
+                          (unsigned long long)row);
+    return STATUS_OK;
+}
+
+bool result_has_codes(const struct result *result)
+{
+    return result->has_images && rows_dataset(result->images, IMAGE_CODE) > 0;
+}
+
+enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
+                              struct error *err)
+{
+    assert(result_has_codes(result) && first <= result_images(result) &&
+           count <= result_images(result) - first);
+    return h5_read_rows(rows_dataset(result->images, IMAGE_CODE), VALUE_U8, first, count, codes,
+                        result->path, err);
+}
+
+bool result_compressed(const struct result *result)
+{
+    for (unsigned i = 0; i < result->feature_count; i++)
+        if (!result_feature_imported(&result->features[i].feature) &&
+            h5_is_compressed(result->features[i].dataset))
+            return true;
+    return false;
+}
+
+uint64_t result_feature_stored_bytes(const struct result_feature *feature)
+{
+    return h5_stored_bytes(result_feature_dataset(feature));
+}
+
+size_t result_feature_row_bytes(const struct result_feature *feature)
+{
+    return feature->dimension * value_size(result_feature_type(feature));
+}
+
+uint32_t result_thumbnail_size(const struct result *result)
+{
+    return result->thumbnail_size;
+}
+
+enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
+                                  uint64_t *length, struct error *err)
+{
+    *jpeg = NULL;
+    *length = 0;
+    return result->thumbnails
+               ? blob_reader_read(result->thumbnails, row, jpeg, length, err)
+               : STATUS_OK;
+}
+
+enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
+                              struct error *err)
+{
+    assert(row < result_failures(result));
+    const void *found;
+    const char *raw;
+    if (rows_at(result->failures, row, &found, &raw, err))
+        return STATUS_FAILED;
+    const struct failure_row *from = found;
+    enum reason reason;
+    if (!failure_row_reason(&reason, from))
+        return h5_damaged(err, result->path, "failure %llu has a reason that does not exist",
+                          (unsigned long long)row);
+    if (from->source >= result->source_count)
+        return h5_damaged(err, result->path, "failure %llu has a source that is not in the list",
+                          (unsigned long long)row);
+    *failure = (struct result_failure){.path = from->path,
+                                       .path_raw = raw,
+                                       .reason = reason,
+                                       .message = from->message,
+                                       .bytes = from->bytes,
+                                       .error_number = from->error_number,
+                                       .source = from->source,
+                                       .mtime_ns = from->mtime_ns,
+                                       .inode = from->inode,
+                                       .ctime_ns = from->ctime_ns};
+    return STATUS_OK;
+}
+
+enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
+                                 float *centroids, int32_t *labels, float *distances,
+                                 uint64_t *sizes, int64_t *nearest, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    void *const to[PART_COUNT] = {[PART_CENTROIDS] = centroids,
+                                  [PART_LABELS] = labels,
+                                  [PART_DISTANCES] = distances,
+                                  [PART_SIZES] = sizes,
+                                  [PART_NEAREST] = nearest};
+    const struct cluster_shape shape = result_cluster_shape(clusters);
+    for (int p = 0; p < PART_COUNT; p++) {
+        hsize_t size[2];
+        if (to[p] && cluster_part_dimensions(size, p, &shape) &&
+            h5_read_rows(entry->part[p], cluster_part_kind[p].type, 0, size[0], to[p], result->path,
+                         err))
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
+}
+
+enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
+                                struct result *result, const struct result_clusters *clusters,
+                                struct error *err)
+{
+    const struct result_clusters *coarser = result_clusters_find(result, clusters->parent);
+    const size_t bytes = clusters->k * sizeof **parents;
+    int32_t *read = NULL;
+    *parents = NULL;
+    *above = coarser;
+    if (!*clusters->parent)
+        return STATUS_END;
+    enum status status = STATUS_OK;
+    if (!clusters->parents || !coarser || coarser == clusters)
+        status = h5_damaged(err, result->path, "/clusters/%s/parents does not fit the level above",
+                            clusters->name);
+    else if (!(read = malloc(bytes)))
+        status = error_memory(err, bytes, "clusters of a level");
+    else
+        status = h5_read_rows(result_cluster_entry(clusters)->part[PART_PARENTS], VALUE_I32, 0,
+                              clusters->k, read, result->path, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
+        if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
+            status = h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
+                                clusters->name);
+    if (status == STATUS_OK)
+        *parents = read;
+    else
+        free(read);
+    return status;
+}
+
+const struct result_clusters *result_clusters_below(const struct result *result,
+                                                    const struct result_clusters *clusters)
+{
+    for (unsigned i = 0; i < result->clusters_count; i++) {
+        const struct result_clusters *c = &result->clusters[i].clusters;
+        if (c != clusters && c->parents && strcmp(c->parent, clusters->name) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
+                                      uint64_t first, uint64_t count, int32_t *labels,
+                                      float *distances, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    void *const to[PART_COUNT] = {[PART_LABELS] = labels, [PART_DISTANCES] = distances};
+    for (int p = 0; p < PART_COUNT; p++)
+        if (to[p] && h5_read_rows(entry->part[p], cluster_part_kind[p].type, first, count, to[p],
+                                  result->path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+enum status result_projection_read(struct projection *out, struct result *result,
+                                   const struct result_clusters *clusters, struct error *err)
+{
+    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
+    const uint32_t columns = clusters->columns, dimension = clusters->dimension;
+    *out = (struct projection){.columns = columns, .dimension = dimension};
+    if (!projection_space(&out->space, clusters->space))
+        return h5_damaged(err, result->path, "/clusters/%s has an unknown space", clusters->name);
+    out->mean = malloc(columns * sizeof *out->mean);
+    if (clusters->components)
+        out->components = malloc((size_t)dimension * columns * sizeof *out->components);
+    if (!out->mean || (clusters->components && !out->components))
+        return error_memory(err, (size_t)dimension * columns * sizeof *out->mean, "a projection");
+    if (h5_read_rows(entry->part[PART_MEAN], VALUE_F32, 0, columns, out->mean, result->path, err) ||
+        (clusters->components && h5_read_rows(entry->part[PART_COMPONENTS], VALUE_F32, 0, dimension,
+                                              out->components, result->path, err)))
+        return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
+                                    struct result *result, const struct result_clusters *clusters,
+                                    struct error *err)
+{
+    struct projection projection;
+    *out = *rows;
+    if (clusters->columns == 0)
+        return STATUS_OK;
+    enum status status = result_projection_read(&projection, result, clusters, err);
+    if (status) {
+        projection_clear(&projection);
+        matrix_close(out);
+        return status;
+    }
+    return projected_open(out, rows, &projection, err);
+}
+
+static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,
+                                     const struct column *column, const char *name,
+                                     struct error *err)
+{
+    const size_t size = value_size(column->type);
+    char where[FEATURE_NAME_MAX + 64];
+    enum status status = STATUS_FAILED;
+    hid_t dataset;
+    hsize_t length;
+    uint8_t *values = NULL;
+    snprintf(where, sizeof where, "/clusters/%s/sweep/%s", name, column->name);
+    if (h5_open_dataset(&dataset, group, column->name, column->type, 1, &length, where,
+                        result->path, err))
+        return STATUS_FAILED;
+    if (!sweep->values && length <= MOST_SWEEP_VALUES)
+        sweep->count = (uint32_t)length;
+    if (length != sweep->count || length == 0) {
+        h5_damaged(err, result->path, "%s has an impossible size", where);
+        goto out;
+    }
+    if (!sweep->values)
+        sweep->values = calloc(length, sizeof *sweep->values);
+    values = malloc(length * size);
+    if (!sweep->values || !values) {
+        error_memory(err, length * sizeof *sweep->values, "the values of k");
+        goto out;
+    }
+    if (h5_read_rows(dataset, column->type, 0, length, values, result->path, err))
+        goto out;
+    for (uint32_t i = 0; i < sweep->count; i++)
+        memcpy((uint8_t *)&sweep->values[i] + column->offset, values + i * size, size);
+    status = STATUS_OK;
+out:
+    free(values);
+    h5_close(&dataset);
+    return status;
+}
+
+enum status result_sweep_read(struct result_sweep *out, struct result *result,
+                              const struct result_clusters *clusters, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    char path[FEATURE_NAME_MAX + 32];
+    hid_t group = H5I_INVALID_HID;
+    struct result_sweep sweep = {0};
+    *out = sweep;
+    snprintf(path, sizeof path, "clusters/%s/sweep", clusters->name);
+    if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    if (!h5_is_object(result->file, path, H5O_TYPE_GROUP))
+        return h5_damaged(err, result->path, "/%s is no group of its own", path);
+    if (h5_open_group(&group, result->file, path, result->path, err))
+        return STATUS_FAILED;
+    sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
+    if (h5_get_short_text(sweep.measure, sizeof sweep.measure, group, "measure", result->path, err) ||
+        h5_get_short_text(sweep.reason, sizeof sweep.reason, group, "reason", result->path, err) ||
+        read_number(&sweep.sample, result, group, "sample", UINT32_MAX, err))
+        goto out;
+    const int columns = sweep.has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    for (int i = 0; i < columns; i++)
+        if (read_sweep_column(&sweep, result, group, &sweep_column[i], clusters->name, err))
+            goto out;
+    *out = sweep;
+    sweep.values = NULL;
+    status = STATUS_OK;
+out:
+    result_sweep_clear(&sweep);
+    h5_close(&group);
+    return status;
+}
+
+void result_sweep_clear(struct result_sweep *sweep)
+{
+    free(sweep->values);
+    *sweep = (struct result_sweep){0};
+}
+
+enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
+                          struct error *err)
+{
+    assert(i < result->run_count);
+    static const char *const names[] = {"command", "device", "driver", "host", "details"};
+    const char **const texts[] = {&run->command, &run->device, &run->driver, &run->host,
+                                  &run->json};
+    char name[32];
+    snprintf(name, sizeof name, "runs/%llu", (unsigned long long)result->runs[i]);
+    hid_t group;
+    if (h5_open_group(&group, result->file, name, result->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_FAILED;
+    for (int t = 0; t < RESULT_RUN_TEXTS; t++) {
+        free(result->run_text[t]);
+        if (h5_get_text(&result->run_text[t], group, names[t], true, result->path, err))
+            goto out;
+        *texts[t] = result->run_text[t];
+        if (!utf8_valid(*texts[t], strlen(*texts[t]))) {
+            h5_damaged(err, result->path, "/%s has a text that is not UTF-8", name);
+            goto out;
+        }
+    }
+    if (!h5_get_real(group, "seconds", &run->seconds)) {
+        h5_damaged(err, result->path, "/%s has no attribute 'seconds'", name);
+        goto out;
+    }
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
+}

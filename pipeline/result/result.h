@@ -1,0 +1,265 @@
+/* result.h: the reader of finished files.
+ *
+ *   result_open ─> h5 (the file) ─> rows (/images, /failures)
+ *                               ─> features, clusters, runs: what there is, checked for shape
+ *
+ * On top of it, each with a header of its own: rows of one or several features
+ * (feature_matrix.h), identities (identity.h),
+ * all invariants (verify.h), further clusterings (add_clusters.h).
+ * None of them is known here.
+ *
+ * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
+ * input: types, shapes and ranges are checked when it is opened, sizes before anything is
+ * allocated. */
+#ifndef CLPIPE_RESULT_RESULT_H
+#define CLPIPE_RESULT_RESULT_H
+
+#include "base/error.h"
+#include "base/failure.h"
+#include "matrix/projected.h"
+#include "result/content.h"
+
+struct result;
+
+/* Opens a clpipe file read-only. STATUS_USAGE: there is no such file; STATUS_FAILED: not HDF5, not
+ * clpipe's, damaged. */
+enum status result_open(struct result **out, const char *path, struct error *err);
+void result_close(struct result **result);
+
+/* STATUS_FAILED: another file has taken the name since it was opened. */
+enum status result_check_current(const struct result *result, struct error *err);
+
+uint64_t result_images(const struct result *result);
+/* True if only the paths of the images are known: a file of clusters made from other data with a
+ * list of paths. The other members of struct result_image are then 0, and there are no features. */
+bool result_is_named(const struct result *result);
+/* How many files it was merged from, and shows the rows of; 0: its rows are its own. Such a file can
+ * get clusterings, imported features and neighbours, but no other rows. */
+unsigned result_parts(const struct result *result);
+uint64_t result_failures(const struct result *result);
+const char *result_path(const struct result *result);
+const char *result_parameters(const struct result *result); /* JSON */
+/* The share of a list that its rows are; count 0: it is no shard. */
+const struct list_share *result_share(const struct result *result);
+const char *result_preset(const struct result *result); /* JSON (preset.h), or NULL */
+#define RESULT_PRESET "preset" /* the name of its features, joined */
+const char *result_version(const struct result *result);
+const char *result_created(const struct result *result);
+unsigned result_source_count(const struct result *result);
+const char *result_source(const struct result *result, unsigned i);
+/* The bytes that the text stands for, and the text of the directory that it was looked up from; "" where
+ * that is unknown. */
+const char *result_source_name(const struct result *result, unsigned i);
+const char *result_source_directory(const struct result *result, unsigned i);
+
+struct result_feature {
+    char name[FEATURE_NAME_MAX];
+    char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of joined ones, all */
+    uint64_t rows;
+    uint32_t dimension;
+    bool is_float; /* else uint32 */
+    enum feature_store store; /* where it is */
+    bool is_signed; /* normalize=unit */
+    bool blank;     /* a row of zeros says nothing (features/kind.h) */
+    uint32_t decode_scale;
+    char imported_from[256]; /* of an imported feature; else "" */
+};
+/* The kind and the spec of features whose rows were not computed by clpipe (imported.h). */
+#define FEATURE_IMPORTED "imported"
+bool result_feature_imported(const struct result_feature *feature);
+/* Whether its rows are numbers about each image (the kind quality), not to compare images by: only where it
+ * is named. */
+bool result_feature_describes(const struct result_feature *feature);
+/* How values are stored: "float32", "float16", "uint8" or "uint32". */
+const char *result_feature_type_name(const struct result_feature *feature);
+unsigned result_feature_count(const struct result *result);
+const struct result_feature *result_feature_at(const struct result *result, unsigned i);
+/* By name, or NULL. */
+const struct result_feature *result_feature_find(const struct result *result, const char *name);
+
+/* Rows [first, first + count) of a feature that is not float, as the uint32 counts that are stored:
+ * float32 (feature_matrix.h) holds them exactly only up to 2^24. */
+enum status result_feature_read_counts(struct result *result, const struct result_feature *feature,
+                                       uint64_t first, uint64_t count, uint32_t *rows,
+                                       struct error *err);
+
+/* Strings are valid until the next call. */
+enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
+                            struct error *err);
+
+/* Whether every image has a perceptual code, and those of rows [first, first + count), 32 bytes each
+ * (bit i of a code is byte i / 8, bit 7 - i % 8). Only where there are codes. */
+bool result_has_codes(const struct result *result);
+enum status result_codes_read(struct result *result, uint64_t first, uint64_t count, uint8_t *codes,
+                              struct error *err);
+
+/* Whether features are compressed in the file (--compress); the bytes that the values of one take there,
+ * which are 0 where they lie in other files; those of a row as they are. */
+bool result_compressed(const struct result *result);
+uint64_t result_feature_stored_bytes(const struct result_feature *feature);
+size_t result_feature_row_bytes(const struct result_feature *feature);
+
+/* The longest side that thumbnails were made for, in pixels; 0: the file has none. */
+uint32_t result_thumbnail_size(const struct result *result);
+/* The thumbnail of one image, a JPEG file; *length is 0 where it has none. Valid until the next
+ * call. */
+enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
+                                  uint64_t *length, struct error *err);
+
+/* One row of /failures; strings are valid until the next call. */
+struct result_failure {
+    const char *path;     /* UTF-8 as stored */
+    const char *path_raw; /* the bytes */
+    enum reason reason;
+    const char *message;
+    uint64_t bytes;
+    int error_number;
+    uint16_t source;
+    int64_t mtime_ns;
+    uint64_t inode; /* 0: unknown */
+    int64_t ctime_ns;
+};
+enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
+                              struct error *err);
+
+/* How well clusters agree with the folders of the images: purity and normalised mutual information
+ * from 0 to 1, adjusted Rand index. */
+struct result_agreement {
+    uint32_t folders;
+    double purity, nmi, ari;
+};
+
+/* What speaks for each value of k; NaN where a measure is not defined. */
+struct result_sweep_value {
+    uint32_t k, iterations;
+    uint8_t converged;
+    double inertia, silhouette, simplified_silhouette, davies_bouldin, calinski_harabasz;
+    struct result_agreement agreement; /* without `folders` */
+};
+
+struct result_sweep {
+    uint32_t count;
+    struct result_sweep_value *values; /* k ascending; NULL: there is no sweep */
+    uint32_t sample;                   /* rows of the silhouette */
+    bool has_folders;                  /* the values have an agreement */
+    char measure[24];                  /* by which k was chosen */
+    char reason[256];
+};
+
+/* What vouches for the rows of a clustering that are in no clpipe file (docs/file-format.md). */
+struct result_origin {
+    uint64_t bytes;   /* of the file; 0: unknown */
+    int64_t mtime_ns; /* of the file */
+    char sample[65];  /* 64 hexadecimal digits */
+};
+
+struct result_clusters {
+    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16], init[64];
+    uint64_t rows;
+    uint64_t fitted_rows; /* rows of the fit, where rows have come or gone since; 0: all */
+    uint32_t k, dimension, iterations;
+    bool converged;
+    int64_t seed;
+    double inertia;
+    const char *parameters; /* JSON; valid until result_close */
+    char content[65];       /* result_feature_identity of what it was made from, or "" */
+    struct result_origin origin;
+    bool weighted; /* the weights of its rows are stored */
+    /* Where rows were projected (matrix/projected.h), centroids and metric are those of the projected
+     * rows; these are of the rows themselves. */
+    uint32_t columns; /* 0: they were not */
+    bool components;
+    char space[16];
+    bool has_agreement;
+    struct result_agreement agreement;
+    /* Of levels: which one this is, from 1 (of rows), and the next coarser one. Else 0, "" and false. */
+    uint32_t level;
+    char parent[FEATURE_NAME_MAX];
+    bool parents;
+};
+unsigned result_clusters_count(const struct result *result);
+const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
+const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
+/* Whether `run` made it under its usual name, and nothing has replaced it since. */
+bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters);
+/* Any of the outputs may be NULL: centroids k x dimension float32 row by row, labels rows int32,
+ * distances rows float32, sizes k uint64, nearest k x 3 int64 (rows of images, -1 where there are
+ * fewer). */
+enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
+                                 float *centroids, int32_t *labels, float *distances,
+                                 uint64_t *sizes, int64_t *nearest, struct error *err);
+/* Labels and squared distances of `count` rows from `first` on; either may be NULL. */
+enum status result_clusters_read_rows(struct result *result, const struct result_clusters *clusters,
+                                      uint64_t first, uint64_t count, int32_t *labels,
+                                      float *distances, struct error *err);
+
+/* Of a level: for each of its k clusters the one of the next coarser level, *above, that it belongs to; the
+ * caller frees them. STATUS_END: it is the coarsest. */
+enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
+                                struct result *result, const struct result_clusters *clusters,
+                                struct error *err);
+/* The next finer level; NULL: there is none. */
+const struct result_clusters *result_clusters_below(const struct result *result,
+                                                    const struct result_clusters *clusters);
+
+/* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
+enum status result_projection_read(struct projection *out, struct result *result,
+                                   const struct result_clusters *clusters, struct error *err);
+/* The rows that a clustering was made from, or is of another file's rows like these: as
+ * feature_matrix_open has those of its feature, projected where it projects. `rows`, whose columns are
+ * those of the feature, is taken over, also after a failure. */
+enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
+                                    struct result *result, const struct result_clusters *clusters,
+                                    struct error *err);
+
+/* The sweep that the clustering was chosen from; values NULL where there was none. */
+enum status result_sweep_read(struct result_sweep *out, struct result *result,
+                              const struct result_clusters *clusters, struct error *err);
+void result_sweep_clear(struct result_sweep *sweep);
+
+/* How many images have the same bytes as an earlier one. */
+enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
+
+uint64_t result_run_count(const struct result *result);
+/* One /runs/N; strings are valid until the next call. */
+enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
+                          struct error *err);
+
+/* The paths of rows that are in no clpipe file. */
+struct result_names {
+    const char *source; /* the list they are from, as a SOURCE: "@LIST", or "-" */
+    uint64_t count;
+    /* Path i, *length bytes. */
+    const char *(*path)(const void *context, uint64_t i, size_t *length);
+    const void *context;
+};
+
+/* What /clusters/NAME is to hold: feature, metric and init as long as result_clusters takes,
+ * content may be NULL. Shapes as in result_clusters_read; labels that were assigned to given
+ * centroids have 0 iterations. */
+struct result_clustering {
+    const char *name, *feature, *init, *metric, *parameters, *content;
+    uint32_t k, dimension, iterations;
+    uint64_t rows, fitted_rows; /* fitted_rows 0: the fit had these rows */
+    int64_t seed;
+    bool converged, weighted;
+    bool by_run; /* `run` made it under its usual name, and may replace it */
+    double inertia;
+    const float *centroids;
+    const int32_t *labels;
+    const float *distances;
+    const uint64_t *sizes;
+    const int64_t *nearest;                   /* k x 3 */
+    const double *inertia_history;            /* `iterations` values */
+    const float *weights;                     /* of rows, where `weighted` */
+    const int32_t *parents;                   /* k clusters of /clusters/PARENT, or NULL */
+    const char *parent;                       /* or NULL */
+    uint32_t level;                           /* from 1; 0: it is none */
+    const struct projection *projection;      /* of rows, or NULL */
+    const struct result_agreement *agreement; /* or NULL */
+    const struct result_sweep *sweep;         /* or NULL; its measure and reason must fit */
+    const struct result_names *names;         /* of the rows, for a new file; or NULL */
+    struct result_origin origin;              /* bytes 0: unknown */
+};
+
+#endif

@@ -1,0 +1,101 @@
+/* result_internal.h: an open result, for the files of this folder that look deeper into it. */
+#ifndef CLPIPE_RESULT_RESULT_INTERNAL_H
+#define CLPIPE_RESULT_RESULT_INTERNAL_H
+
+#include "result/axes.h"
+#include "result/blobs.h"
+#include "result/result.h"
+#include "result/rows.h"
+
+/* More are taken for damage. */
+#define RESULT_MOST_FEATURES 4096
+#define RESULT_MOST_LEVELS   64
+
+#define RESULT_RUN_TEXTS     5
+#define RESULT_FEATURE_TEXTS 5
+
+struct result_feature_entry {
+    struct result_feature feature; /* first: the entry of a feature is found by its address */
+    hid_t dataset;
+};
+
+struct result_cluster_entry {
+    struct result_clusters clusters; /* first, likewise; .parameters points to the next */
+    char *parameters;
+    hid_t part[PART_COUNT];
+};
+
+struct result {
+    char *path;
+    hid_t file;
+    uint64_t failed_calls; /* of HDF5, before it was opened */
+    struct axes axes;
+    char *version, *created, *parameters, *preset;
+    struct list_share share;
+    bool has_images; /* false: a file of clusters alone, where */
+    bool named;      /* `images` may be the paths of the rows */
+    struct rows *images, *failures;
+    struct blob_reader *thumbnails; /* NULL: there are none */
+    uint32_t thumbnail_size;
+    hid_t sources_dataset;
+    char **sources, **source_names, **directories; /* texts, the bytes of the first, texts */
+    unsigned source_count;
+    struct result_feature_entry *features;
+    unsigned feature_count;
+    struct result_cluster_entry *clusters;
+    unsigned clusters_count;
+    uint64_t *runs; /* their numbers, ascending */
+    unsigned run_count;
+    char *run_clusters; /* the clustering that `run` made last under its usual name; or NULL */
+    char *run_text[RESULT_RUN_TEXTS]; /* of the run last asked for */
+};
+
+/* What is in a file that is being written: its images and features are complete, and everything else that
+ * it has by now. `path` is for messages. Close it before the file. */
+enum status result_open_unfinished(struct result **out, hid_t file, const char *path,
+                                   struct error *err);
+
+static inline hid_t result_feature_dataset(const struct result_feature *feature)
+{
+    return ((const struct result_feature_entry *)feature)->dataset;
+}
+
+/* The shape of a stored clustering. */
+struct cluster_shape result_cluster_shape(const struct result_clusters *clusters);
+
+static inline const struct result_cluster_entry *
+result_cluster_entry(const struct result_clusters *clusters)
+{
+    return (const struct result_cluster_entry *)clusters;
+}
+
+/* The text attributes of a feature, and where they are in struct result_feature. */
+extern const struct result_text {
+    const char *name;
+    size_t offset, size;
+} result_feature_text[RESULT_FEATURE_TEXTS];
+
+/* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
+ * exist, the rest only if the images' folders are classes. */
+#define SWEEP_AXIS          "sweep"
+#define SWEEP_COLUMNS       11
+#define SWEEP_COLUMNS_PLAIN 8
+extern const struct column sweep_column[SWEEP_COLUMNS];
+
+/* The attributes of a clustering on its agreement with folders, beside "folders" itself; offsets in
+ * struct result_agreement. */
+#define AGREEMENT_ATTRIBUTES 3
+extern const struct column agreement_attribute[AGREEMENT_ATTRIBUTES];
+
+/* A feature as the attributes of its dataset tell it; without rows. */
+void result_feature_describe(struct result_feature *out, const struct feature *feature,
+                             uint32_t decode_scale);
+
+/* Writes the attributes that tell it. */
+enum status result_feature_put_attributes(hid_t dataset, const struct result_feature *feature,
+                                          const char *path, struct error *err);
+
+/* The type that the values of a feature are stored in. */
+enum value_type result_feature_type(const struct result_feature *feature);
+
+#endif

@@ -1,0 +1,495 @@
+/* rewrite.c: the parts of a result file in the order in which they are created.
+ *
+ * Datasets of rows get their space at once and are filled by move_rows.h, so the bytes before /runs depend
+ * on nothing but the content. */
+#include "result/rewrite.h"
+#include "base/clock.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "base/process.h"
+#include "features/kind.h"
+#include "result/carry.h"
+#include "result/checksums.h"
+#include "result/class_groups.h"
+#include "result/codebook_groups.h"
+#include "result/copies.h"
+#include "result/names.h"
+#include "result/shown.h"
+#include "result/parts.h"
+#include "version_generated.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Older runs are forgotten. */
+#define MOST_RUNS 100
+/* Bytes of a chunk of a feature, and of the chunks of all of them for the same rows. 1 MiB is at most 2 %
+ * smaller than 256 KiB, of which HDF5's cache of 1 MiB holds four. */
+#define CHUNK_BYTES  (256u << 10)
+#define CHUNKS_BYTES (1u << 20)
+
+/* The file that is being written. */
+struct writing {
+    const struct rewrite *rewrite;
+    const struct content *content;
+    struct rewrite_report *report;
+    const char *path; /* the final one, for messages */
+    hid_t file;
+    struct move_column column[ROW_COLUMNS];
+    char name[ROW_COLUMNS][ROW_NAME_MAX];
+    unsigned columns;
+};
+
+/* A text of any bytes, which are mostly UTF-8. */
+static enum status put_text(hid_t object, const char *name, const char *text, const char *path,
+                            struct error *err)
+{
+    const size_t length = text ? strlen(text) : 0;
+    if (utf8_valid(text ? text : "", length))
+        return h5_put_text(object, name, text ? text : "", path, err);
+    char *copy = malloc(4 * length + 1);
+    if (!copy)
+        return error_memory(err, 4 * length + 1, "a text");
+    path_to_utf8(copy, 4 * length + 1, text, length);
+    enum status status = h5_put_text(object, name, copy, path, err);
+    free(copy);
+    return status;
+}
+
+/* --- columns ----------------------------------------------------------------------------------- */
+
+static void add_column(struct writing *w, enum move_kind kind, unsigned number, size_t row_bytes,
+                       const struct row_list *list)
+{
+    row_column_name(w->name[w->columns], number, w->content->features);
+    w->column[w->columns++] = (struct move_column){.kind = kind,
+                                                   .number = number,
+                                                   .row_bytes = row_bytes,
+                                                   .list = list,
+                                                   .input = w->rewrite->input};
+}
+
+static void add_table(struct writing *w, const struct table *table, unsigned first,
+                      const struct row_list *list)
+{
+    for (unsigned i = 0; i < table->count; i++) {
+        const struct column *column = &table->column[i];
+        if (!column->optional || w->rewrite->codes)
+            add_column(w, column->type == VALUE_TEXT ? MOVE_TEXT : MOVE_FIXED, first + i,
+                       value_size(column->type) * column->width, list);
+    }
+}
+
+static void list_columns(struct writing *w)
+{
+    const struct feature_set *features = w->content->features;
+    for (unsigned i = 0; i < features->count; i++)
+        add_column(w, MOVE_FIXED, ROW_FEATURE + i, feature_row_bytes(&features->feature[i]),
+                   w->rewrite->images);
+    add_table(w, &image_table, ROW_IMAGE, w->rewrite->images);
+    add_table(w, &failure_table, ROW_FAILURE, w->rewrite->failures);
+    if (w->content->thumbnail_size > 0)
+        add_column(w, MOVE_BLOB, ROW_THUMBNAIL, sizeof(uint64_t), w->rewrite->images);
+}
+
+/* Takes the dataset over. */
+static enum status open_rows(struct writing *w, struct raw_write *to, struct row_tree **tree,
+                             hid_t dataset, struct error *err)
+{
+    enum status status = raw_write_open(to, dataset, w->path, err);
+    if (!status)
+        status = row_tree_open(tree, ROW_TREE_SHA256, to->rows, to->row_bytes, err);
+    return status;
+}
+
+/* Attaches the scales of rows and of values (NULL: there is none), which are there, to a new dataset, and opens
+ * what writes its rows unless they are those of parts. Takes the dataset over. */
+static enum status complete_column(struct writing *w, struct move_column *column, hid_t dataset,
+                                   const char *rows, const char *values, bool referred,
+                                   struct error *err)
+{
+    enum status status = STATUS_OK;
+    column->to.dataset = dataset;
+    if (!referred)
+        status = open_rows(w, &column->to, &column->tree, dataset, err);
+    if (!status)
+        status = h5_attach_scale(w->file, dataset, 0, rows, w->path, err);
+    return status || !values ? status
+                             : h5_attach_scale(w->file, dataset, 1, values, w->path, err);
+}
+
+static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes)
+{
+    const size_t share =
+        CHUNKS_BYTES / (w->content->features->count ? w->content->features->count : 1);
+    const uint64_t images = row_list_rows(w->rewrite->images),
+                   fit = (share < CHUNK_BYTES ? share : CHUNK_BYTES) / row_bytes;
+    *rows = fit < 1 ? 1 : fit < images ? fit : images;
+    return w->rewrite->compress && images > 0;
+}
+
+static enum status create_feature(struct writing *w, hid_t group, struct move_column *column,
+                                  struct error *err)
+{
+    const struct feature *feature = &w->content->features->feature[column->number - ROW_FEATURE];
+    const struct rewrite_refer *refer = w->rewrite->refer;
+    struct result_feature described;
+    char axis[AXIS_NAME_MAX];
+    const hsize_t size[2] = {row_list_rows(column->list), feature->dimension};
+    hid_t dataset = H5I_INVALID_HID;
+    uint64_t chunk;
+    axis_name(axis, "feature", feature->name);
+    result_feature_describe(&described, feature, w->content->decode_scale);
+    const enum value_type type = result_feature_type(&described);
+    /* Whole values recur in shares of counts, which shuffled bytes hide; the votes of hog are weighted. */
+    const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
+                        strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
+    if (h5_create_scale(w->file, axis, feature->dimension, w->path, err) ||
+        (refer ? refer->create(refer->context, &dataset, group, w->name[column - w->column], err)
+         : chunk_rows(&chunk, w, column->row_bytes)
+             ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
+                                 !shares && value_size(type) > 1, w->path, err)
+             : h5_create_dataset(&dataset, group, feature->name, type, 2, size, w->path, err)) ||
+        complete_column(w, column, dataset, image_table.axis, axis, refer, err))
+        return STATUS_FAILED;
+    return result_feature_put_attributes(dataset, &described, w->path, err);
+}
+
+/* Columns that a merged file shows of its parts. */
+static bool is_referred(const struct writing *w, const struct move_column *column)
+{
+    return w->rewrite->refer && column->number < ROW_FAILURE && column->kind == MOVE_FIXED &&
+           strcmp(image_table.column[column->number].name, "source") != 0;
+}
+
+static enum status create_column(struct writing *w, hid_t group, const struct table *table,
+                                 unsigned first, struct move_column *column, struct error *err)
+{
+    const struct column *kind = &table->column[column->number - first];
+    const hsize_t size[2] = {row_list_rows(column->list), kind->width};
+    const struct text_size texts = {column->row_bytes, column->bytes};
+    hid_t dataset = H5I_INVALID_HID;
+    const bool wide = kind->width > 1, referred = is_referred(w, column);
+    if ((wide && h5_create_scale(w->file, kind->axis, kind->width, w->path, err)) ||
+        (referred ? w->rewrite->refer->create(w->rewrite->refer->context, &dataset, group,
+                                              w->name[column - w->column], err)
+         : column->kind == MOVE_TEXT
+             ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, w->path, err)
+             : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size,
+                                 w->path, err)))
+        return STATUS_FAILED;
+    return complete_column(w, column, dataset, table->axis, wide ? kind->axis : NULL, referred, err);
+}
+
+static enum status create_thumbnails(struct writing *w, struct move_column *column,
+                                     struct error *err)
+{
+    const struct rewrite_refer *refer = w->rewrite->refer;
+    const uint32_t made_for = w->content->thumbnail_size;
+    const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
+    hid_t group = H5I_INVALID_HID, data = H5I_INVALID_HID, end = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, w->path, err) ||
+        h5_create_group(&group, w->file, THUMBNAIL_GROUP, w->path, err) ||
+        h5_put_number(group, "size", VALUE_U32, &made_for, w->path, err) ||
+        (refer && bytes > 0
+             ? refer->create(refer->context, &data, group, "/" THUMBNAIL_GROUP "/data", err)
+             : h5_create_dataset(&data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
+        h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, w->path, err))
+        goto out;
+    status = complete_column(w, column, end, image_table.axis, NULL, false, err);
+    end = H5I_INVALID_HID;
+    if (!status && !refer)
+        status = open_rows(w, &column->data, &column->data_tree, data, err);
+    column->data.dataset = data;
+    data = H5I_INVALID_HID;
+    if (!status)
+        status = h5_attach_scale(w->file, column->data.dataset, 0, THUMBNAIL_AXIS, w->path, err);
+out:
+    h5_close(&group);
+    h5_close(&data);
+    h5_close(&end);
+    return status;
+}
+
+/* A group and its columns. */
+static enum status create_table(struct writing *w, const struct table *table, unsigned first,
+                                struct error *err)
+{
+    const bool images = table == &image_table;
+    const struct content *c = w->content;
+    hid_t group = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (h5_create_scale(w->file, table->axis,
+                        row_list_rows(images ? w->rewrite->images : w->rewrite->failures), w->path,
+                        err) ||
+        h5_create_group(&group, w->file, table->group, w->path, err))
+        goto out;
+    for (unsigned i = 0; i < w->columns; i++)
+        if (w->column[i].number - first < TABLE_COLUMNS_MAX &&
+            create_column(w, group, table, first, &w->column[i], err))
+            goto out;
+    status = images ? sources_write(w->file, group, c->sources, c->directories, c->source_count,
+                                    w->path, err)
+                    : STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
+}
+
+static enum status create_datasets(struct writing *w, struct error *err)
+{
+    hid_t group = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (h5_create_scale(w->file, image_table.axis, row_list_rows(w->rewrite->images), w->path,
+                        err) ||
+        h5_create_group(&group, w->file, "features", w->path, err))
+        goto out;
+    for (unsigned i = 0; i < w->columns; i++)
+        if (w->column[i].number >= ROW_FEATURE && create_feature(w, group, &w->column[i], err))
+            goto out;
+    if (create_table(w, &image_table, ROW_IMAGE, err) ||
+        create_table(w, &failure_table, ROW_FAILURE, err))
+        goto out;
+    status = STATUS_OK;
+    for (unsigned i = 0; i < w->columns && !status; i++)
+        if (w->column[i].kind == MOVE_BLOB)
+            status = create_thumbnails(w, &w->column[i], err);
+out:
+    h5_close(&group);
+    return status;
+}
+
+/* Better told before than after the rows are written. */
+static enum status reserve(const struct writing *w, struct error *err)
+{
+    int *descriptor = NULL;
+    hsize_t size = 0;
+    char shown[256];
+    if (H5Fget_filesize(w->file, &size) < 0 || size == 0 ||
+        H5Fget_vfd_handle(w->file, H5P_DEFAULT, (void **)&descriptor) < 0 ||
+        fallocate(*descriptor, 0, 0, (off_t)size) == 0 || errno != ENOSPC)
+        return STATUS_OK;
+    return error_errno(err, STATUS_FAILED, ENOSPC, "fallocate", "cannot write %s (free some space)",
+                       path_for_message(shown, sizeof shown, w->path));
+}
+
+static enum status write_rows(struct writing *w, struct error *err)
+{
+    const struct rewrite *rewrite = w->rewrite;
+    list_columns(w);
+    struct move move = {.column = w->column,
+                        .columns = w->columns,
+                        .threads = rewrite->threads,
+                        .stop = rewrite->stop};
+    if (stop_check(rewrite->stop, "writing the file", err))
+        return STATUS_INTERRUPTED;
+    enum status status = move_measure(&move, err);
+    if (!status)
+        status = create_datasets(w, err);
+    if (!status)
+        status = reserve(w, err);
+    move.progress = rewrite->progress;
+    move.context = rewrite->progress_context;
+    return status ? status : move_rows(&move, err);
+}
+
+static void close_columns(struct writing *w)
+{
+    for (unsigned i = 0; i < w->columns; i++) {
+        struct move_column *column = &w->column[i];
+        free(column->before);
+        row_tree_close(&column->tree);
+        row_tree_close(&column->data_tree);
+        h5_close(&column->to.dataset);
+        h5_close(&column->data.dataset);
+    }
+}
+
+/* With the digests of the rows that were written. */
+static enum status write_checksums(const struct writing *w, struct error *err)
+{
+    struct checksums_known known[ROW_COLUMNS + 1];
+    unsigned count = 0;
+    for (unsigned i = 0; i < w->columns; i++) {
+        if (w->column[i].tree)
+            known[count++] = (struct checksums_known){w->name[i], w->column[i].tree};
+        if (w->column[i].data_tree)
+            known[count++] =
+                (struct checksums_known){"/" THUMBNAIL_GROUP "/data", w->column[i].data_tree};
+    }
+    return checksums_write(w->file, w->path, NULL, known, count, err);
+}
+
+/* --- what else there is ------------------------------------------------------------------------ */
+
+static enum status write_run(struct writing *w, hid_t runs, uint64_t number, struct error *err)
+{
+    const struct row_map *map = w->rewrite->map;
+    struct store_run run = *w->rewrite->run;
+    enum status status = STATUS_FAILED;
+    char name[32], finished[32];
+    clock_iso8601(finished, clock_created());
+    if (w->rewrite->began)
+        run.seconds = clock_seconds_since(w->rewrite->began);
+    const char *const texts[][2] = {{"command", run.command}, {"details", run.json},
+                                    {"device", run.device},   {"driver", run.driver},
+                                    {"host", run.host},       {"clpipe_version", CLPIPE_VERSION},
+                                    {"finished", finished}};
+    hid_t group;
+    snprintf(name, sizeof name, "%llu", (unsigned long long)number);
+    if (h5_create_group(&group, runs, name, w->path, err))
+        return STATUS_FAILED;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (put_text(group, texts[i][0], texts[i][1], w->path, err))
+            goto out;
+    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, w->path, err) ||
+        (map && !map->same && carry_write_map(group, map, w->path, err)))
+        goto out;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    return status;
+}
+
+static enum status write_runs(struct writing *w, struct error *err)
+{
+    struct result *from = w->rewrite->runs_of;
+    const struct copies copies = {.from = from, .to = w->file, .path = w->path};
+    const unsigned count = from ? from->run_count : 0;
+    hid_t runs;
+    if (h5_create_group(&runs, w->file, "runs", w->path, err))
+        return STATUS_FAILED;
+    enum status status = STATUS_OK;
+    for (unsigned i = count >= MOST_RUNS ? count - MOST_RUNS + 1 : 0; i < count && !status; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "/runs/%llu", (unsigned long long)from->runs[i]);
+        status = copies_make(&copies, name, err);
+    }
+    if (!status && from && from->run_clusters && w->rewrite->carry)
+        status = h5_put_text(runs, RUN_CLUSTERS, from->run_clusters, w->path, err);
+    w->report->run = count > 0 ? from->runs[count - 1] + 1 : 0;
+    if (!status)
+        status = write_run(w, runs, w->report->run, err);
+    h5_close(&runs);
+    return status;
+}
+
+/* Which row of the earlier file each row was, as a list. */
+static enum status list_earlier(struct row_list **list, const struct row_map *map,
+                                struct error *err)
+{
+    enum status status = row_list_open(list, process_temporary_directory(), err);
+    for (uint64_t i = 0; i < map->rows && !status; i++)
+        status = map->earlier[i] < 0 ? row_list_add(*list, ROW_LIST_NONE, 0, 1, err)
+                                     : row_list_add(*list, 0, (uint64_t)map->earlier[i], 1, err);
+    return status ? status : row_list_finish(*list, err);
+}
+
+static enum status write_carried(struct writing *w, struct error *err)
+{
+    struct carry *carry = w->rewrite->carry;
+    struct row_list *list = NULL;
+    carry->from = w->rewrite->replaced;
+    carry->file = w->file;
+    carry->path = w->path;
+    carry->map = w->rewrite->map;
+    enum status status = carry->map->same ? STATUS_OK : list_earlier(&list, carry->map, err);
+    carry->rows = list;
+    if (!status)
+        status = carry_imported(carry, err);
+    if (!status)
+        status = carry_clusters(carry, err);
+    if (!status)
+        status = carry_neighbours(carry, err);
+    if (!status)
+        status = carry_next(carry, err);
+    row_list_close(&list);
+    return status;
+}
+
+static enum status put_share(struct writing *w, const struct list_share *share, struct error *err)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } number[] = {{"shard_index", share->index},
+                  {"shard_count", share->count},
+                  {"shard_first", share->first},
+                  {"shard_last", share->last},
+                  {"list_count", share->list_count}};
+    if (share->count == 0)
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (h5_put_number(w->file, number[i].name, VALUE_U64, &number[i].value, w->path, err))
+            return STATUS_FAILED;
+    return put_text(w->file, "list_digest", share->list_digest, w->path, err);
+}
+
+static enum status write_content(struct writing *w, const char *temporary, struct error *err)
+{
+    const struct rewrite *rewrite = w->rewrite;
+    const struct content *content = w->content;
+    struct result *replaced = rewrite->replaced;
+    if (schema_put_root(w->file, w->path, err) ||
+        put_text(w->file, "parameters", content->parameters, w->path, err) ||
+        (content->preset && put_text(w->file, "preset", content->preset, w->path, err)) ||
+        put_share(w, &content->share, err))
+        return STATUS_FAILED;
+    enum status status = write_rows(w, err);
+    if (!status && rewrite->sidecars)
+        status = sidecars_write(rewrite->sidecars, w->file, w->path, err);
+    if (!status)
+        status = codebook_groups_write(w->file, content->features, w->path, err);
+    if (!status)
+        status = class_groups_write(w->file, content->features,
+                                    rewrite->carry ? replaced : rewrite->classes_of, w->path, err);
+    if (!status && rewrite->carry)
+        status = write_carried(w, err);
+    if (!status && rewrite->refer)
+        status = rewrite->refer->finish(rewrite->refer->context, w->file, temporary, err);
+    if (status)
+        return status;
+    if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, w->path, err) ||
+        (replaced && foreign_copy(&w->report->foreign, replaced->file, replaced->path, w->file,
+                                  w->path, "/", err)))
+        return STATUS_FAILED;
+    /* What closing the datasets would write: there it could not fail. */
+    return h5_flush_file(w->file, w->path, err);
+}
+
+enum status rewrite_file(struct rewrite_report *report, const struct rewrite *rewrite,
+                         struct error *err)
+{
+    struct writing *w = calloc(1, sizeof *w);
+    struct output *output = NULL;
+    *report = (struct rewrite_report){.run = 0};
+    if (!w)
+        return error_memory(err, sizeof *w, "a file");
+    w->rewrite = rewrite;
+    w->content = rewrite->content;
+    w->report = report;
+    w->path = rewrite->output;
+    w->file = H5I_INVALID_HID;
+    enum status status = rewrite->unnamed ? STATUS_OK : output_open(&output, w->path, err);
+    const char *temporary = output ? output_temporary(output) : w->path;
+    if (!status)
+        status = rewrite->refer ? h5_create_virtual_file(&w->file, temporary, err)
+                                : h5_create_file(&w->file, temporary, err);
+    if (!status)
+        status = write_content(w, temporary, err);
+    close_columns(w);
+    if (w->file > 0)
+        parts_detach(w->file);
+    if (status)
+        h5_discard_file(&w->file);
+    else
+        status = h5_finish_file(&w->file, w->path, err);
+    if (!status && output)
+        status = output_commit(output, err);
+    output_close(&output);
+    free(w);
+    return status;
+}

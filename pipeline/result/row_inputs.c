@@ -1,0 +1,426 @@
+/* row_inputs.c: columns of the log and of finished files. */
+#include "result/row_inputs.h"
+#include "base/output.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "matrix/h5_driver.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the log ----------------------------------------------------------------------------------- */
+
+/* The columns of the log that are stored as they are, and texts. */
+static const struct {
+    const char *name;
+    int image, failure; /* -1: there is none */
+} log_columns[] = {{"path", LOG_IMAGE_PATH, LOG_FAILURE_PATH},
+                   {"message", -1, LOG_FAILURE_MESSAGE},
+                   {"reason", -1, LOG_FAILURE_REASON},
+                   {"width", LOG_IMAGE_WIDTH, -1},
+                   {"height", LOG_IMAGE_HEIGHT, -1},
+                   {"orientation", LOG_IMAGE_ORIENTATION, -1},
+                   {"channels", LOG_IMAGE_CHANNELS, -1},
+                   {"source", LOG_IMAGE_SOURCE, LOG_FAILURE_SOURCE},
+                   {"bytes", LOG_IMAGE_BYTES, LOG_FAILURE_BYTES},
+                   {"mtime_ns", LOG_IMAGE_MTIME, LOG_FAILURE_MTIME},
+                   {"inode", LOG_IMAGE_INODE, LOG_FAILURE_INODE},
+                   {"ctime_ns", LOG_IMAGE_CTIME, LOG_FAILURE_CTIME},
+                   {"digest", LOG_IMAGE_DIGEST, -1},
+                   {"format", LOG_IMAGE_FORMAT, -1},
+                   {"code", LOG_IMAGE_CODE, -1},
+                   {"errno", -1, LOG_FAILURE_ERRNO}};
+
+/* The log's column of a number. */
+static unsigned log_column(unsigned number)
+{
+    if (number >= ROW_FEATURE)
+        return LOG_IMAGE_FEATURE + number - ROW_FEATURE;
+    if (number == ROW_THUMBNAIL)
+        return LOG_IMAGE_THUMBNAIL;
+    const bool failures = number >= ROW_FAILURE;
+    const char *name = failures ? failure_table.column[number - ROW_FAILURE].name
+                                : image_table.column[number].name;
+    unsigned i = 0;
+    while (strcmp(log_columns[i].name, name) != 0)
+        i++;
+    return (unsigned)(failures ? log_columns[i].failure : log_columns[i].image);
+}
+
+/* Texts of the log as they are stored: at `to`, each in `width` bytes, or where that is 0 end to end; NULL:
+ * only their lengths. */
+static enum status read_texts(const struct log_input *input, unsigned number, uint64_t first,
+                              uint64_t count, size_t width, uint8_t *to, uint64_t *lengths,
+                              struct error *err)
+{
+    const unsigned column = log_column(number);
+    uint64_t *ends = malloc(count * sizeof *ends);
+    uint16_t *sizes = number == ROW_THUMBNAIL ? malloc(count * sizeof *sizes) : NULL;
+    uint8_t *bytes = NULL;
+    size_t room = 0, text_room = 0;
+    char *text = NULL;
+    enum status status =
+        ends && (sizes || number != ROW_THUMBNAIL)
+            ? records_read_texts(input->log, column, first, count, ends, &bytes, &room, err)
+            : error_memory(err, count * sizeof *ends, "texts of the log");
+    if (!status && sizes)
+        status = records_read(input->log, LOG_IMAGE_THUMBNAIL_SIZE, first, count, sizes, err);
+    for (uint64_t i = 0, start = 0; i < count && !status; start = ends[i++]) {
+        size_t length = (size_t)(ends[i] - start);
+        const uint8_t *from = bytes + start;
+        if (sizes && sizes[i] != input->thumbnail_size)
+            length = 0;
+        if (!sizes && 4 * length + 1 > text_room) {
+            free(text);
+            text_room = 8 * length + 256;
+            if (!(text = malloc(text_room))) {
+                status = error_memory(err, text_room, "a text");
+                break;
+            }
+        }
+        if (column == LOG_FAILURE_MESSAGE) {
+            memcpy(text, from, length);
+            text[length] = 0;
+            length = text_clean(text, false);
+            from = (const uint8_t *)text;
+        } else if (!sizes) {
+            length = path_to_utf8(text, text_room, (const char *)from, length);
+            from = (const uint8_t *)text;
+        }
+        if (lengths)
+            lengths[i] = length;
+        if (!to)
+            continue;
+        if (length > 0)
+            memcpy(to, from, length);
+        if (width > 0)
+            memset(to + length, 0, width - length);
+        to += width > 0 ? width : length;
+    }
+    free(text);
+    free(bytes);
+    free(sizes);
+    free(ends);
+    return status;
+}
+
+static enum status read_reasons(const struct log_input *input, uint64_t first, uint64_t count,
+                                char *rows, size_t width, struct error *err)
+{
+    int32_t *reasons = malloc(count * sizeof *reasons);
+    enum status status =
+        reasons ? records_read(input->log, LOG_FAILURE_REASON, first, count, reasons, err)
+                : error_memory(err, count * sizeof *reasons, "failures");
+    for (uint64_t i = 0; i < count && !status; i++)
+        strncpy(rows + i * width, reason_name((enum reason)reasons[i]), width);
+    free(reasons);
+    return status;
+}
+
+static enum status read_log(void *context, const struct move_column *column, uint64_t first,
+                            uint64_t count, void *rows, struct error *err)
+{
+    const struct log_input *input = context;
+    if (column->kind != MOVE_FIXED)
+        return read_texts(input, column->number, first, count,
+                          column->kind == MOVE_TEXT ? column->row_bytes : 0, rows, NULL, err);
+    const unsigned from = log_column(column->number);
+    return from == LOG_FAILURE_REASON
+               ? read_reasons(input, first, count, rows, column->row_bytes, err)
+               : records_read(input->log, from, first, count, rows, err);
+}
+
+static enum status log_lengths(void *context, const struct move_column *column, uint64_t first,
+                               uint64_t count, uint64_t *lengths, struct error *err)
+{
+    return read_texts(context, column->number, first, count, 0, NULL, lengths, err);
+}
+
+void log_input_init(struct row_input *out, struct log_input *input, const struct records *log,
+                    unsigned thumbnail_size)
+{
+    *input = (struct log_input){log, thumbnail_size};
+    *out = (struct row_input){read_log, log_lengths, input};
+}
+
+/* --- a finished file --------------------------------------------------------------------------- */
+
+void row_column_name(char name[ROW_NAME_MAX], unsigned number, const struct feature_set *features)
+{
+    if (number >= ROW_FEATURE)
+        snprintf(name, ROW_NAME_MAX, "/features/%s", features->feature[number - ROW_FEATURE].name);
+    else if (number == ROW_THUMBNAIL)
+        snprintf(name, ROW_NAME_MAX, "/" THUMBNAIL_GROUP "/end");
+    else if (number >= ROW_FAILURE)
+        snprintf(name, ROW_NAME_MAX, "/failures/%s",
+                 failure_table.column[number - ROW_FAILURE].name);
+    else
+        snprintf(name, ROW_NAME_MAX, "/images/%s", image_table.column[number].name);
+}
+
+static enum status open_raw(struct raw **raw, hid_t *dataset, const struct file_input *input,
+                            const char *name, struct error *err)
+{
+    if (H5Lexists(input->file, name, H5P_DEFAULT) <= 0)
+        return STATUS_OK;
+    *dataset = H5Dopen2(input->file, name, H5P_DEFAULT);
+    return *dataset > 0 ? h5_open_raw(raw, *dataset, input->path, err)
+                        : h5_fail(err, "H5Dopen2", "read", input->path);
+}
+
+/* A column; its raw is NULL where the file has none. NULL: it cannot be opened. */
+static const struct file_column *find_column(struct file_input *input, unsigned number,
+                                             struct error *err)
+{
+    struct file_column *column = &input->column[number];
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&input->lock);
+    if (!column->known && (number != ROW_THUMBNAIL || input->thumbnail_size > 0)) {
+        char name[ROW_NAME_MAX];
+        row_column_name(name, number, input->features);
+        h5_driver_lock();
+        status = open_raw(&column->raw, &column->dataset, input, name, err);
+        if (!status && number == ROW_THUMBNAIL)
+            status = open_raw(&column->data, &column->data_dataset, input,
+                              "/" THUMBNAIL_GROUP "/data", err);
+        if (!status && column->raw) {
+            hid_t type = H5Dget_type(column->dataset);
+            column->spaces =
+                H5Tget_class(type) == H5T_STRING && H5Tget_strpad(type) == H5T_STR_SPACEPAD;
+            h5_close(&type);
+        }
+        h5_driver_unlock();
+    }
+    column->known = true;
+    pthread_mutex_unlock(&input->lock);
+    return status ? NULL : column;
+}
+
+static enum status contradicts(const struct file_input *input, unsigned number, uint64_t row,
+                               struct error *err)
+{
+    char name[ROW_NAME_MAX];
+    row_column_name(name, number, input->features);
+    return h5_damaged(err, input->path, "%s: row %llu contradicts the others", name,
+                      (unsigned long long)row);
+}
+
+/* Where the thumbnails before these rows, and of each of them, end. */
+static enum status read_ends(const struct file_input *input, const struct file_column *column,
+                             uint64_t first, uint64_t count, uint64_t *before, uint64_t *ends,
+                             struct error *err)
+{
+    *before = 0;
+    if ((first > 0 && raw_read(column->raw, first - 1, 1, before, err)) ||
+        raw_read(column->raw, first, count, ends, err))
+        return STATUS_FAILED;
+    for (uint64_t i = 0, start = *before; i < count; start = ends[i++])
+        if (ends[i] < start || !column->data || ends[i] > column->data->rows ||
+            ends[i] - start > RECORDS_MOST_THUMBNAIL)
+            return contradicts(input, ROW_THUMBNAIL, first + i, err);
+    return STATUS_OK;
+}
+
+static enum status read_thumbnails(const struct file_input *input, const struct file_column *column,
+                                   uint64_t first, uint64_t count, void *bytes, struct error *err)
+{
+    uint64_t before, *ends = malloc(count * sizeof *ends);
+    enum status status = ends ? read_ends(input, column, first, count, &before, ends, err)
+                              : error_memory(err, count * sizeof *ends, "thumbnails");
+    if (!status)
+        status = raw_read(column->data, before, ends[count - 1] - before, bytes, err);
+    free(ends);
+    return status;
+}
+
+/* The text without what fills it up. */
+static size_t text_length(const char *text, size_t width, bool spaces)
+{
+    size_t length = strnlen(text, width);
+    while (spaces && length > 0 && text[length - 1] == ' ')
+        length--;
+    return length;
+}
+
+/* Texts at `to` in rows of `width` bytes, or their lengths. */
+static enum status file_texts(const struct file_input *input, const struct file_column *column,
+                              unsigned number, uint64_t first, uint64_t count, size_t width,
+                              char *to, uint64_t *lengths, struct error *err)
+{
+    const size_t stored = (size_t)column->raw->row_bytes;
+    char *texts = malloc(count * stored);
+    enum status status = texts ? raw_read(column->raw, first, count, texts, err)
+                               : error_memory(err, count * stored, "texts");
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const size_t length = text_length(texts + i * stored, stored, column->spaces);
+        if (lengths)
+            lengths[i] = length;
+        else if (length > width)
+            status = contradicts(input, number, first + i, err);
+        else {
+            memcpy(to + i * width, texts + i * stored, length);
+            memset(to + i * width + length, 0, width - length);
+        }
+    }
+    free(texts);
+    return status;
+}
+
+static enum status renumber(const struct file_input *input, unsigned number, uint64_t first,
+                            uint64_t count, uint16_t *sources, struct error *err)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const int now = sources[i] < input->sources ? input->source_now[sources[i]] : -1;
+        if (now < 0)
+            return contradicts(input, number, first + i, err);
+        sources[i] = (uint16_t)now;
+    }
+    return STATUS_OK;
+}
+
+static bool is_column(unsigned number, const char *name)
+{
+    return number < ROW_THUMBNAIL &&
+           strcmp(number >= ROW_FAILURE ? failure_table.column[number - ROW_FAILURE].name
+                                        : image_table.column[number].name,
+                  name) == 0;
+}
+
+/* Rows of the column inode or ctime_ns, which have the same size. */
+static void restate(const struct file_input *input, uint64_t first, uint64_t count, bool inode,
+                    uint64_t *rows)
+{
+    size_t from = 0, to = input->stats;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (input->stat[middle].row < first)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    for (; from < input->stats && input->stat[from].row < first + count; from++) {
+        const struct row_stat *stat = &input->stat[from];
+        rows[stat->row - first] = inode ? stat->inode : (uint64_t)stat->ctime_ns;
+    }
+}
+
+static enum status read_file(void *context, const struct move_column *moved, uint64_t first,
+                             uint64_t count, void *rows, struct error *err)
+{
+    struct file_input *input = context;
+    const unsigned number = moved->number;
+    const struct file_column *column = find_column(input, number, err);
+    if (!column)
+        return STATUS_FAILED;
+    if (!column->raw) {
+        memset(rows, 0, moved->kind == MOVE_BLOB ? 0 : count * moved->row_bytes);
+        return STATUS_OK;
+    }
+    if (moved->kind == MOVE_BLOB)
+        return read_thumbnails(input, column, first, count, rows, err);
+    if (moved->kind == MOVE_TEXT || column->spaces)
+        return file_texts(input, column, number, first, count, moved->row_bytes, rows, NULL, err);
+    if (column->raw->row_bytes != moved->row_bytes)
+        return contradicts(input, number, first, err);
+    const enum status status = raw_read(column->raw, first, count, rows, err);
+    const bool inode = is_column(number, "inode");
+    if (!status && input->stats > 0 && number < ROW_FAILURE &&
+        (inode || is_column(number, "ctime_ns")))
+        restate(input, first, count, inode, rows);
+    return !status && input->source_now && is_column(number, "source")
+               ? renumber(input, number, first, count, rows, err)
+               : status;
+}
+
+static enum status file_lengths(void *context, const struct move_column *moved, uint64_t first,
+                                uint64_t count, uint64_t *lengths, struct error *err)
+{
+    struct file_input *input = context;
+    const struct file_column *column = find_column(input, moved->number, err);
+    uint64_t before;
+    if (!column)
+        return STATUS_FAILED;
+    if (!column->raw) {
+        memset(lengths, 0, count * sizeof *lengths);
+        return STATUS_OK;
+    }
+    if (moved->kind != MOVE_BLOB)
+        return file_texts(input, column, moved->number, first, count, 0, NULL, lengths, err);
+    if (read_ends(input, column, first, count, &before, lengths, err))
+        return STATUS_FAILED;
+    for (uint64_t i = 0, start = before; i < count; i++) {
+        const uint64_t end = lengths[i];
+        lengths[i] = end - start;
+        start = end;
+    }
+    return STATUS_OK;
+}
+
+void file_input_init(struct row_input *out, struct file_input *input, hid_t file, const char *path,
+                     unsigned sources, const struct feature_set *features, const int *source_now,
+                     unsigned thumbnail_size)
+{
+    *input = (struct file_input){.file = file,
+                                 .path = path,
+                                 .features = features,
+                                 .sources = sources,
+                                 .thumbnail_size = thumbnail_size,
+                                 .source_now = source_now};
+    pthread_mutex_init(&input->lock, NULL);
+    *out = (struct row_input){read_file, file_lengths, input};
+}
+
+void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,
+                       const struct feature_set *features, const int *source_now,
+                       unsigned thumbnail_size)
+{
+    file_input_init(out, input, result->file, result->path, result->source_count, features,
+                    source_now,
+                    thumbnail_size == result_thumbnail_size(result) ? thumbnail_size : 0);
+}
+
+void file_input_clear(struct file_input *input)
+{
+    for (unsigned i = 0; i < ROW_COLUMNS; i++) {
+        struct file_column *column = &input->column[i];
+        raw_close(&column->raw);
+        raw_close(&column->data);
+        h5_close(&column->dataset);
+        h5_close(&column->data_dataset);
+    }
+    pthread_mutex_destroy(&input->lock);
+}
+
+/* --- the order of the rows --------------------------------------------------------------------- */
+
+enum status row_lists_open(struct row_lists *out, int order, uint64_t records,
+                           const char *directory, struct error *err)
+{
+    uint64_t location[4096];
+    *out = (struct row_lists){.images = NULL};
+    enum status status = row_list_open(&out->images, directory, err);
+    if (!status)
+        status = row_list_open(&out->failures, directory, err);
+    for (uint64_t first = 0, count; first < records && !status; first += count) {
+        size_t got;
+        count = records - first < 4096 ? records - first : 4096;
+        status = read_at(order, location, count * sizeof *location, first * sizeof *location, &got,
+                         "the order of the rows", err);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            const enum location_kind kind = location_kind(location[i]);
+            const bool image = kind == LOCATION_LOG_IMAGE || kind == LOCATION_IMAGE;
+            status = row_list_add(image ? out->images : out->failures,
+                                  location_in_log(location[i]) ? INPUT_LOG : INPUT_FILE,
+                                  location_row(location[i]), 1, err);
+        }
+    }
+    if (!status)
+        status = row_list_finish(out->images, err);
+    return status ? status : row_list_finish(out->failures, err);
+}
+
+void row_lists_close(struct row_lists *lists)
+{
+    row_list_close(&lists->images);
+    row_list_close(&lists->failures);
+}

@@ -1,0 +1,77 @@
+/* row_inputs.h: logs and finished files as inputs of move_rows.h, which know the columns of a file by the
+ * same numbers. */
+#ifndef CLPIPE_RESULT_ROW_INPUTS_H
+#define CLPIPE_RESULT_ROW_INPUTS_H
+
+#include "features/feature.h"
+#include "result/move_rows.h"
+#include "result/records.h"
+#include "result/result_internal.h"
+
+/* The numbers of columns: ROW_IMAGE + i and ROW_FAILURE + i are the i-th columns of the tables, ROW_FEATURE
+ * + i is the i-th feature. */
+enum row_column {
+    ROW_IMAGE,
+    ROW_FAILURE = TABLE_COLUMNS_MAX,
+    ROW_THUMBNAIL = 2 * TABLE_COLUMNS_MAX,
+    ROW_FEATURE,
+    ROW_COLUMNS = ROW_FEATURE + FEATURE_MAX
+};
+
+/* The logs of a work directory. Thumbnails that were made for another size count as missing. */
+struct log_input {
+    const struct records *log;
+    unsigned thumbnail_size;
+};
+void log_input_init(struct row_input *out, struct log_input *input, const struct records *log,
+                    unsigned thumbnail_size);
+
+/* The current stat() of an image's file. */
+struct row_stat {
+    uint64_t row, inode;
+    int64_t ctime_ns;
+};
+
+/* A finished file, whose datasets are opened when their rows are needed. Missing values are zeros;
+ * thumbnails as above. */
+struct file_input {
+    hid_t file;
+    const char *path;                   /* of it, for messages */
+    const struct feature_set *features; /* by their names; of the same width there */
+    unsigned sources, thumbnail_size;
+    const int *source_now; /* the number that each of its sources gets; NULL: its own */
+    const struct row_stat *stat; /* in row order: replaces its own */
+    size_t stats;
+    pthread_mutex_t lock; /* guards what is opened */
+    struct file_column {
+        bool known, spaces; /* spaces: its texts are padded with them */
+        hid_t dataset, data_dataset;
+        struct raw *raw, *data; /* data: of blobs */
+    } column[ROW_COLUMNS];
+};
+/* Its arguments must outlive it; thumbnail_size 0: no thumbnails are needed. */
+void file_input_init(struct row_input *out, struct file_input *input, hid_t file, const char *path,
+                     unsigned sources, const struct feature_set *features, const int *source_now,
+                     unsigned thumbnail_size);
+void result_input_init(struct row_input *out, struct file_input *input, const struct result *result,
+                       const struct feature_set *features, const int *source_now,
+                       unsigned thumbnail_size);
+/* HDF5's one thread. */
+void file_input_clear(struct file_input *input);
+
+/* The absolute name of a column's dataset; of thumbnails that of their `end`. */
+#define ROW_NAME_MAX (FEATURE_NAME_MAX + 16)
+void row_column_name(char name[ROW_NAME_MAX], unsigned number, const struct feature_set *features);
+
+/* The rows of both tables, whose inputs are the logs and a finished file. */
+enum { INPUT_LOG, INPUT_FILE };
+struct row_lists {
+    struct row_list *images, *failures;
+};
+/* `order`: a file of `records` locations (result/record.h). The lists lie in `directory`; close them also after a
+ * failure. */
+enum status row_lists_open(struct row_lists *out, int order, uint64_t records,
+                           const char *directory, struct error *err);
+void row_lists_close(struct row_lists *lists);
+
+#endif

@@ -1,0 +1,38 @@
+/* row_list.h: which row of which input each row of a file to be is: runs of rows in a file without a name,
+ * so that memory does not grow with their number. */
+#ifndef CLPIPE_RESULT_ROW_LIST_H
+#define CLPIPE_RESULT_ROW_LIST_H
+
+#include "base/error.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ROW_LIST_NONE UINT32_MAX /* as input: rows that no input has */
+
+struct row_run {
+    uint64_t row;   /* the first of the file to be */
+    uint64_t first; /* of the input */
+    uint64_t count;
+    uint32_t input;
+};
+
+struct row_list;
+
+/* An empty list, whose file is in `directory`. */
+enum status row_list_open(struct row_list **out, const char *directory, struct error *err);
+/* The next rows: of an input, or ROW_LIST_NONE. One thread. */
+enum status row_list_add(struct row_list *list, uint32_t input, uint64_t first, uint64_t count,
+                         struct error *err);
+/* After the last row: what follows is for any thread. */
+enum status row_list_finish(struct row_list *list, struct error *err);
+void row_list_close(struct row_list **list);
+
+uint64_t row_list_rows(const struct row_list *list);
+uint64_t row_list_runs(const struct row_list *list);
+struct row_run row_list_at(const struct row_list *list, uint64_t run);
+/* The number of the run that has a row. */
+uint64_t row_list_find(const struct row_list *list, uint64_t row);
+/* Whether it is all `rows` rows of an input, in their order. */
+bool row_list_is_all(const struct row_list *list, uint32_t input, uint64_t rows);
+
+#endif

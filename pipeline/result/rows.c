@@ -1,0 +1,207 @@
+/* rows.c: blocks of table rows. */
+#include "result/rows.h"
+#include "base/path.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BLOCK 16
+
+struct rows {
+    const struct table *table;
+    char *path;
+    hid_t dataset[TABLE_COLUMNS_MAX];
+    hid_t text_dataset[TABLE_TEXTS_MOST];
+    size_t width[TABLE_TEXTS_MOST]; /* of texts */
+    uint64_t count;
+    /* The block: rows [first, first + loaded). */
+    uint64_t first;
+    unsigned loaded, next_block;
+    char *block;                   /* ROWS_BLOCK row structs */
+    uint8_t *scratch;              /* one column of it */
+    char *text[TABLE_TEXTS_MOST];  /* rows of width + 1 bytes */
+    size_t room[TABLE_TEXTS_MOST]; /* bytes of `text` */
+    char *raw;                     /* the bytes of a path */
+};
+
+static enum status damaged(struct rows *rows, struct error *err, const char *what)
+{
+    return h5_damaged(err, rows->path, "/%s %s", rows->table->group, what);
+}
+
+enum status rows_open(struct rows **out, hid_t file, const struct table *table, const char *path,
+                      struct error *err)
+{
+    *out = NULL;
+    struct rows *rows = calloc(1, sizeof *rows);
+    if (!rows)
+        return error_memory(err, sizeof *rows, "a table reader");
+    rows->table = table;
+    rows->next_block = FIRST_BLOCK;
+    rows->path = strdup(path);
+    rows->block = calloc(ROWS_BLOCK, table->row_size);
+    rows->scratch = malloc((size_t)ROWS_BLOCK * COLUMN_BYTES_MAX);
+    enum status status = STATUS_FAILED;
+    hid_t group = H5I_INVALID_HID;
+    unsigned texts = 0;
+    if (!rows->path || !rows->block || !rows->scratch) {
+        error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
+        goto out;
+    }
+    if (!h5_is_object(file, table->group, H5O_TYPE_GROUP)) {
+        damaged(rows, err, "is missing");
+        goto out;
+    }
+    if (h5_open_group(&group, file, table->group, path, err))
+        goto out;
+    for (unsigned c = 0; c < table->count; c++) {
+        const struct column *column = &table->column[c];
+        char where[64];
+        hsize_t size[2] = {0, 1};
+        snprintf(where, sizeof where, "/%s/%s", table->group, column->name);
+        if (column->optional && H5Lexists(group, column->name, H5P_DEFAULT) <= 0)
+            continue;
+        if (h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
+                            column->width > 1 ? 2 : 1, size, where, path, err))
+            goto out;
+        if (c == 0)
+            rows->count = size[0];
+        if (size[0] != rows->count || size[1] != column->width) {
+            damaged(rows, err, "has columns of different lengths");
+            goto out;
+        }
+        if (column->type == VALUE_TEXT) {
+            rows->text_dataset[texts] = rows->dataset[c];
+            rows->width[texts++] = h5_text_width(rows->dataset[c]);
+        }
+    }
+    *out = rows;
+    rows = NULL;
+    status = STATUS_OK;
+out:
+    h5_close(&group);
+    rows_close(&rows);
+    return status;
+}
+
+void rows_close(struct rows **rows)
+{
+    if (!rows || !*rows)
+        return;
+    struct rows *r = *rows;
+    *rows = NULL;
+    for (unsigned c = 0; c < TABLE_COLUMNS_MAX; c++)
+        h5_close(&r->dataset[c]);
+    for (unsigned t = 0; t < TABLE_TEXTS_MOST; t++)
+        free(r->text[t]);
+    free(r->raw);
+    free(r->scratch);
+    free(r->block);
+    free(r->path);
+    free(r);
+}
+
+uint64_t rows_count(const struct rows *rows)
+{
+    return rows->count;
+}
+
+hid_t rows_dataset(const struct rows *rows, unsigned column)
+{
+    return rows->dataset[column];
+}
+
+/* Reads texts of the t-th column of them into rows->text[t], each ended by a NUL. */
+static enum status load_texts(struct rows *rows, unsigned t, uint64_t first, unsigned count,
+                              struct error *err)
+{
+    const size_t width = rows->width[t], bytes = count * (width + 1);
+    if (bytes > rows->room[t]) {
+        free(rows->text[t]);
+        rows->text[t] = malloc(bytes);
+        rows->room[t] = rows->text[t] ? bytes : 0;
+        if (!rows->text[t])
+            return error_memory(err, bytes, "texts");
+    }
+    char *text = rows->text[t];
+    if (h5_read_rows(rows->text_dataset[t], VALUE_TEXT, first, count, text, rows->path, err))
+        return STATUS_FAILED;
+    for (unsigned i = count; i-- > 0;) {
+        memmove(text + i * (width + 1), text + i * width, width);
+        text[i * (width + 1) + width] = 0;
+    }
+    for (unsigned i = 0; i < count; i++)
+        if (!utf8_valid(text + i * (width + 1), strlen(text + i * (width + 1))))
+            return damaged(rows, err, "has a text that is not UTF-8");
+    return STATUS_OK;
+}
+
+/* At most `count` rows whose texts are not too many bytes. */
+static unsigned block_rows(const struct rows *rows, uint64_t count)
+{
+    for (unsigned t = 0; t < TABLE_TEXTS_MOST; t++) {
+        const uint64_t most = ROWS_TEXT_BYTES / (rows->width[t] + 1);
+        count = count <= most ? count : most ? most : 1;
+    }
+    return count < ROWS_BLOCK ? (unsigned)count : ROWS_BLOCK;
+}
+
+static enum status load_block(struct rows *rows, uint64_t first, unsigned count, struct error *err)
+{
+    const struct table *table = rows->table;
+    unsigned texts = 0;
+    rows->loaded = 0;
+    for (unsigned c = 0; c < table->count; c++) {
+        const struct column *column = &table->column[c];
+        char *at = rows->block + column->offset;
+        if (column->type == VALUE_TEXT) {
+            if (load_texts(rows, texts, first, count, err))
+                return STATUS_FAILED;
+            for (unsigned i = 0; i < count; i++, at += table->row_size) {
+                const char *text = rows->text[texts] + i * (rows->width[texts] + 1);
+                memcpy(at, &text, sizeof text);
+            }
+            texts++;
+            continue;
+        }
+        size_t size = value_size(column->type) * column->width;
+        if (rows->dataset[c] <= 0)
+            continue; /* the block was cleared once */
+        if (h5_read_rows(rows->dataset[c], column->type, first, count, rows->scratch, rows->path,
+                         err))
+            return STATUS_FAILED;
+        for (unsigned i = 0; i < count; i++, at += table->row_size)
+            memcpy(at, rows->scratch + i * size, size);
+    }
+    rows->first = first;
+    rows->loaded = count;
+    return STATUS_OK;
+}
+
+enum status rows_at(struct rows *rows, uint64_t row, const void **found, const char **path_raw,
+                    struct error *err)
+{
+    if (row < rows->first || row >= rows->first + rows->loaded) {
+        bool in_order = rows->loaded > 0 && row == rows->first + rows->loaded;
+        rows->next_block = !in_order                       ? FIRST_BLOCK
+                           : rows->next_block < ROWS_BLOCK ? rows->next_block * 2
+                                                           : ROWS_BLOCK;
+        uint64_t left = rows->count - row;
+        const uint64_t wanted = left < rows->next_block ? left : rows->next_block;
+        if (load_block(rows, row, block_rows(rows, wanted), err))
+            return STATUS_FAILED;
+    }
+    const char *at = rows->block + (row - rows->first) * rows->table->row_size;
+    *found = at;
+    /* The path is the first member of every row struct. */
+    memcpy(path_raw, at, sizeof *path_raw);
+    if (!strstr(*path_raw, "\\x"))
+        return STATUS_OK;
+    free(rows->raw);
+    rows->raw = strdup(*path_raw);
+    if (!rows->raw)
+        return error_memory(err, strlen(*path_raw), "a path");
+    path_from_utf8(rows->raw);
+    *path_raw = rows->raw;
+    return STATUS_OK;
+}

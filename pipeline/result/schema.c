@@ -1,0 +1,155 @@
+/* schema.c: the tables behind schema.h. */
+#include "result/schema.h"
+#include "base/clock.h"
+#include "version_generated.h"
+#include <stdio.h>
+#include <string.h>
+
+#define IMAGE(name, type, width)                                                                   \
+    {                                                                                              \
+#name, type, width, offsetof(struct result_image, name), NULL, false                       \
+    }
+#define FAILURE(name, type, width)                                                                 \
+    {                                                                                              \
+#name, type, width, offsetof(struct failure_row, name), NULL, false                        \
+    }
+#define FAILURE_AS(name, type, as, width)                                                          \
+    {                                                                                              \
+        as, type, width, offsetof(struct failure_row, name), NULL, false                           \
+    }
+
+const struct table image_table = {
+    .group = "images",
+    .axis = "image",
+    .row_size = sizeof(struct result_image),
+    .count = 13,
+    .column =
+        {
+            IMAGE(path, VALUE_TEXT, 1),
+            IMAGE(width, VALUE_U32, 1),
+            IMAGE(height, VALUE_U32, 1),
+            IMAGE(orientation, VALUE_U8, 1),
+            IMAGE(channels, VALUE_U8, 1),
+            IMAGE(source, VALUE_U16, 1),
+            IMAGE(bytes, VALUE_U64, 1),
+            IMAGE(mtime_ns, VALUE_I64, 1),
+            IMAGE(inode, VALUE_U64, 1),
+            IMAGE(ctime_ns, VALUE_I64, 1),
+            {"digest", VALUE_U64, 2, offsetof(struct result_image, digest), DIGEST_AXIS, false},
+            IMAGE(format, VALUE_TEXT8, 1),
+            [IMAGE_CODE] = {"code", VALUE_U8, 32, offsetof(struct result_image, code), CODE_AXIS,
+                            true},
+        },
+};
+
+const struct table name_table = {
+    .group = "images",
+    .axis = "image",
+    .row_size = sizeof(struct result_image),
+    .count = 2,
+    .column = {IMAGE(path, VALUE_TEXT, 1), IMAGE(source, VALUE_U16, 1)},
+};
+
+#define SIDECAR_TABLE(cls)                                                                         \
+    {                                                                                              \
+        .group = "images", .axis = "image", .row_size = sizeof(struct sidecar_row), .count = 2,    \
+        .column = {                                                                                \
+            {"key", VALUE_TEXT, 1, offsetof(struct sidecar_row, key), NULL, false}, cls            \
+        }                                                                                          \
+    }
+#define SIDECAR_CLASS(type, member)                                                                \
+    {                                                                                              \
+        "cls", type, 1, offsetof(struct sidecar_row, member), NULL, false                          \
+    }
+const struct table sidecar_text_table = SIDECAR_TABLE(SIDECAR_CLASS(VALUE_TEXT, cls));
+const struct table sidecar_number_table = SIDECAR_TABLE(SIDECAR_CLASS(VALUE_I64, number));
+
+const struct table failure_table = {
+    .group = "failures",
+    .axis = "failure",
+    .row_size = sizeof(struct failure_row),
+    .count = 9,
+    .column =
+        {
+            FAILURE(path, VALUE_TEXT, 1),
+            FAILURE(reason, VALUE_TEXT16, 1),
+            FAILURE(message, VALUE_TEXT, 1),
+            FAILURE(bytes, VALUE_U64, 1),
+            FAILURE_AS(error_number, VALUE_I32, "errno", 1),
+            FAILURE(source, VALUE_U16, 1),
+            FAILURE(mtime_ns, VALUE_I64, 1),
+            FAILURE(inode, VALUE_U64, 1),
+            FAILURE(ctime_ns, VALUE_I64, 1),
+        },
+};
+
+const struct cluster_part_kind cluster_part_kind[PART_COUNT] = {
+    [PART_CENTROIDS] = {"centroids", VALUE_F32, 2},
+    [PART_LABELS] = {"labels", VALUE_I32, 1},
+    [PART_DISTANCES] = {"distances", VALUE_F32, 1},
+    [PART_SIZES] = {"sizes", VALUE_U64, 1},
+    [PART_NEAREST] = {"nearest", VALUE_I64, 2},
+    [PART_HISTORY] = {"inertia_history", VALUE_F64, 1},
+    [PART_WEIGHTS] = {"weights", VALUE_F32, 1},
+    [PART_MEAN] = {"mean", VALUE_F32, 1},
+    [PART_COMPONENTS] = {"components", VALUE_F32, 2},
+    [PART_PARENTS] = {"parents", VALUE_I32, 1},
+};
+
+char *axis_name(char buffer[AXIS_NAME_MAX], const char *prefix, const char *name)
+{
+    snprintf(buffer, AXIS_NAME_MAX, "%s_%s", prefix, name);
+    return buffer;
+}
+
+bool failure_row_reason(enum reason *reason, const struct failure_row *row)
+{
+    char name[sizeof row->reason + 1] = "";
+    memcpy(name, row->reason, sizeof row->reason);
+    *reason = reason_from_name(name);
+    return *reason != REASON_NONE && *reason != REASON_COUNT;
+}
+
+bool cluster_part_of_rows(enum cluster_part part)
+{
+    return part == PART_LABELS || part == PART_DISTANCES || part == PART_WEIGHTS;
+}
+
+bool cluster_part_dimensions(hsize_t dimensions[2], enum cluster_part part,
+                             const struct cluster_shape *shape)
+{
+    dimensions[0] = cluster_part_of_rows(part) ? shape->rows
+                    : part == PART_HISTORY     ? shape->iterations
+                    : part == PART_MEAN        ? shape->columns
+                    : part == PART_COMPONENTS  ? shape->dimension
+                                               : shape->k;
+    dimensions[1] = part == PART_CENTROIDS    ? shape->dimension
+                    : part == PART_COMPONENTS ? shape->columns
+                                              : NEAREST_COUNT;
+    return part == PART_WEIGHTS      ? shape->weighted
+           : part == PART_MEAN       ? shape->columns > 0
+           : part == PART_COMPONENTS ? shape->columns > 0 && shape->components
+           : part == PART_PARENTS    ? shape->parents
+                                     : true;
+}
+
+enum status schema_put_root(hid_t file, const char *path, struct error *err)
+{
+    int32_t format = SCHEMA_FORMAT;
+    char created[32];
+    clock_iso8601(created, clock_created());
+    if (h5_put_number(file, "clpipe_format", VALUE_I32, &format, path, err) ||
+        h5_put_text(file, "clpipe_version", CLPIPE_VERSION, path, err) ||
+        h5_put_text(file, "created", created, path, err))
+        return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+bool schema_name_valid(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 0 && length < FEATURE_NAME_MAX && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0 &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") ==
+               length;
+}

@@ -1,0 +1,59 @@
+/* selections.h: /selections/NAME, images that were chosen: `rows` (n) int64 in their order and `reason`
+ * (n) text; where images were left out for being like a kept one, `omitted` and `kept` (m) int64 and
+ * `cosine` (m) float32. Attributes of the group: method, content (what it was chosen from), parameters
+ * (JSON), seed. */
+#ifndef CLPIPE_RESULT_SELECTIONS_H
+#define CLPIPE_RESULT_SELECTIONS_H
+
+#include "result/result.h"
+#include <hdf5.h>
+
+#define SELECTION_REASON 64
+
+/* What a stored selection is. */
+struct selection_about {
+    char name[FEATURE_NAME_MAX], method[16], content[65];
+    char *parameters; /* owned */
+    int64_t seed;
+    uint64_t rows, omitted;
+};
+
+/* A selection to be stored; texts as long as selection_about takes. */
+struct selection_values {
+    struct selection_about about;
+    const int64_t *row;
+    /* Why row i of these was chosen. */
+    void (*reason)(const void *context, uint64_t i, char text[SELECTION_REASON]);
+    const void *context;
+    const int64_t *omitted, *kept;
+    const float *cosine;
+};
+
+/* Replaces the file of `result` by a copy with that selection, in place of one of its name. */
+enum status selections_write(struct result *result, const struct selection_values *values,
+                             struct error *err);
+
+/* All selections of a file, by name. Clear them also after a failure. */
+struct selections {
+    struct selection_about *about;
+    unsigned count;
+};
+enum status selections_list(struct selections *out, struct result *result, struct error *err);
+void selections_clear(struct selections *selections);
+const struct selection_about *selections_find(const struct selections *selections, const char *name);
+
+/* The rows of a selection, about->rows of them, and their reasons (texts from malloc; NULL: not asked
+ * for). STATUS_FAILED: a row is no image. */
+enum status selections_read(struct result *result, const struct selection_about *about, int64_t *rows,
+                            char **reasons, struct error *err);
+
+/* Copies all selections of `from` to a file that is written, with the row numbers of `now` (of each row of
+ * `from`; -1: it is gone, and left out; *gone counts such rows). */
+enum status selections_carry(hid_t file, const char *path, struct result *from, const int64_t *now,
+                             uint64_t *gone, struct error *err);
+
+/* The root of a dataset of the file ("/clusters/kmeans/labels"), as its checksums have it; "" where they do
+ * not. */
+void selections_root(char root[65], struct result *result, const char *dataset);
+
+#endif

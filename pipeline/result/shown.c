@@ -1,0 +1,304 @@
+/* shown.c: the heads of objects (serial.h), and the references of scales, which are addresses. */
+#include "result/shown.h"
+#include "base/hash.h"
+#include "result/defined.h"
+#include "result/identity.h"
+#include "result/serial.h"
+#include "result/verify_report.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECKSUMS      "/checksums"
+#define RUNS           "/runs"
+#define MOST_DEPTH     8
+#define MOST_REFERRERS (1u << 20)
+
+/* A dataset that may have a scale, by its address. */
+struct place {
+    uint64_t address;
+    char *name;
+};
+
+struct shown {
+    struct serial serial;
+    struct axes axes;
+    hid_t file;
+    bool runs;
+    struct place *place;
+    unsigned count;
+};
+
+static bool shows(const void *context, const char *attribute)
+{
+    const struct defined *defined = context;
+    if (strcmp(attribute, SHOWN) == 0)
+        return false;
+    if (!defined)
+        return strcmp(attribute, "CLASS") == 0 || strcmp(attribute, "NAME") == 0 ||
+               strcmp(attribute, "root") == 0;
+    return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
+}
+
+static enum status remember(struct shown *shown, hid_t object, const char *name, struct error *err)
+{
+    H5O_info_t info;
+    if (H5Oget_info(object, &info) < 0)
+        return h5_fail(err, "H5Oget_info", "read", shown->serial.path);
+    if ((shown->count & (shown->count - 1)) == 0) {
+        struct place *more =
+            realloc(shown->place, (shown->count ? 2 * shown->count : 1) * sizeof *more);
+        if (!more)
+            return error_memory(err, shown->count * sizeof *more, "the file's objects");
+        shown->place = more;
+    }
+    struct place *place = &shown->place[shown->count];
+    *place = (struct place){info.addr, strdup(name)};
+    if (!place->name)
+        return error_memory(err, strlen(name), "a name");
+    shown->count++;
+    return STATUS_OK;
+}
+
+static enum status add_dataset(struct shown *shown, hid_t dataset, const char *name,
+                               const struct defined *defined, struct error *err)
+{
+    struct serial_values values;
+    enum status status = serial_dataset(&values, &shown->serial, dataset, name, shows, defined, err);
+    if (status)
+        return status;
+    h5_close(&values.memory);
+    return remember(shown, dataset, name, err);
+}
+
+static enum status add_own(void *context, hid_t object, const char *name,
+                           const struct defined *defined, struct error *err)
+{
+    struct shown *shown = context;
+    if (defined_below(name, RUNS) != shown->runs)
+        return STATUS_OK;
+    if (defined->type != H5O_TYPE_GROUP)
+        return add_dataset(shown, object, name, defined, err);
+    /* One without attributes holds others; anybody may have made it for theirs. */
+    return *defined->attributes ? serial_group(&shown->serial, object, name, shows, defined, err)
+                                : STATUS_OK;
+}
+
+/* All below /checksums, which the names of the format do not list. */
+static enum status add_checksums(struct shown *shown, const char *name, unsigned depth,
+                                 struct error *err)
+{
+    struct h5_names names;
+    hid_t group;
+    enum status status = h5_open_group(&group, shown->file, name, shown->serial.path, err);
+    if (status)
+        return status;
+    status = h5_list(&names, group, DEFINED_MOST_MEMBERS, shown->serial.path, err);
+    for (unsigned i = 0; i < names.count && !status; i++) {
+        char member[DEFINED_NAME_MAX];
+        snprintf(member, sizeof member, "%s/%s", name, names.name[i]);
+        if (h5_is_object(group, names.name[i], H5O_TYPE_GROUP) && depth < MOST_DEPTH) {
+            status = add_checksums(shown, member, depth + 1, err);
+            continue;
+        }
+        hid_t dataset = H5Dopen2(group, names.name[i], H5P_DEFAULT);
+        status = dataset < 0 ? h5_fail(err, "H5Dopen2", "read", shown->serial.path)
+                             : add_dataset(shown, dataset, member, NULL, err);
+        h5_close(&dataset);
+    }
+    h5_free_names(&names);
+    h5_close(&group);
+    return status;
+}
+
+/* --- scales ---------------------------------------------------------------------------------- */
+
+struct referrer {
+    hobj_ref_t address;
+    unsigned axis;
+};
+
+static const char *find_place(const struct shown *shown, uint64_t address)
+{
+    for (unsigned i = 0; i < shown->count; i++)
+        if (shown->place[i].address == address)
+            return shown->place[i].name;
+    return NULL;
+}
+
+/* The axes that a scale says to be on; in any order, since others may attach theirs. */
+static enum status add_referrers(struct shown *shown, hid_t scale, struct error *err)
+{
+    if (H5Aexists(scale, "REFERENCE_LIST") <= 0)
+        return STATUS_OK;
+    hid_t attribute = H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT),
+          space = H5Aget_space(attribute), stored = H5Aget_type(attribute),
+          type = H5Tcreate(H5T_COMPOUND, sizeof(struct referrer));
+    H5Tinsert(type, "dataset", HOFFSET(struct referrer, address), H5T_STD_REF_OBJ);
+    H5Tinsert(type, "dimension", HOFFSET(struct referrer, axis), H5T_NATIVE_INT);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    struct referrer *list =
+        count > 0 && count < MOST_REFERRERS ? malloc((size_t)count * sizeof *list) : NULL;
+    enum status status = list && H5Tequal(stored, type) > 0 && H5Aread(attribute, type, list) >= 0
+                             ? STATUS_OK
+                             : h5_damaged(err, shown->serial.path, "a REFERENCE_LIST cannot be read");
+    uint64_t sum = 0;
+    for (hssize_t i = 0; i < count && !status; i++) {
+        const char *name = find_place(shown, list[i].address);
+        uint8_t number[32];
+        uint64_t start;
+        if (!name) /* of others, who may have removed it */
+            continue;
+        sha256_of(number, name, strlen(name));
+        memcpy(&start, number, sizeof start);
+        sum += (start | 1) * (list[i].axis + 1);
+    }
+    sha256_update(&shown->serial.sha, &sum, sizeof sum);
+    free(list);
+    h5_close(&type);
+    h5_close(&stored);
+    h5_close(&space);
+    h5_close(&attribute);
+    return status;
+}
+
+static enum status add_scales(struct shown *shown, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < shown->axes.count && !status; i++) {
+        const char *name = shown->axes.scale[i].name;
+        if (!defined_scale(shown->file, name))
+            continue;
+        hid_t scale = H5Dopen2(shown->file, name, H5P_DEFAULT);
+        struct serial_values values;
+        status = serial_dataset(&values, &shown->serial, scale, name, shows, NULL, err);
+        if (!status) {
+            h5_close(&values.memory);
+            status = add_referrers(shown, scale, err);
+        }
+        h5_close(&scale);
+    }
+    return status;
+}
+
+/* --- maps of runs, which have no other checksums ----------------------------------------------- */
+
+struct maps {
+    hid_t file;
+    const char *path;
+    struct verify *verify; /* NULL: roots are written where there are none */
+};
+
+static enum status visit_map(void *context, hid_t object, const char *name,
+                             const struct defined *defined, struct error *err)
+{
+    const struct maps *maps = context;
+    struct error why = ERROR_INIT;
+    struct axes axes;
+    char root[65], *stored = NULL;
+    if (defined->type != H5O_TYPE_DATASET || (!maps->verify && H5Aexists(object, "root") > 0))
+        return STATUS_OK;
+    axes_init(&axes, maps->file, maps->path);
+    enum status status = identity_of_dataset(root, NULL, object, name, &axes, maps->path,
+                                             identity_compute, NULL, maps->verify ? &why : err);
+    if (!status && maps->verify)
+        status = h5_get_text(&stored, object, "root", true, maps->path, &why);
+    axes_clear(&axes);
+    if (!maps->verify)
+        return status ? status : h5_put_text(object, "root", root, maps->path, err);
+    if (status)
+        verify_broken(maps->verify, "%s: %s", name, why.sentence);
+    else if (strcmp(root, stored) != 0)
+        verify_broken(maps->verify, "%s: it has changed since it was written", name);
+    free(stored);
+    return STATUS_OK;
+}
+
+static enum status visit_maps(hid_t file, const char *path, struct verify *verify, struct error *err)
+{
+    struct maps maps = {file, path, verify};
+    const struct defined_visitor visitor = {visit_map, NULL, &maps};
+    return H5Lexists(file, RUNS, H5P_DEFAULT) > 0 ? defined_walk(file, RUNS, path, &visitor, err)
+                                                  : STATUS_OK;
+}
+
+/* --- both digests ---------------------------------------------------------------------------- */
+
+/* exact: also fails where something has another form than clpipe gives it. */
+static enum status digest(char hex[65], hid_t file, const char *path, bool runs, bool exact,
+                          struct error *err)
+{
+    struct shown shown = {.file = file, .runs = runs};
+    const struct defined_visitor visitor = {add_own, NULL, &shown};
+    uint8_t bytes[32];
+    axes_init(&shown.axes, file, path);
+    serial_init(&shown.serial, &shown.axes, path);
+    shown.serial.exact = exact;
+    enum status status = defined_walk(file, runs ? RUNS : "/", path, &visitor, err);
+    if (!status && !runs)
+        status = add_checksums(&shown, CHECKSUMS, 0, err);
+    if (!status && !runs)
+        status = add_scales(&shown, err);
+    sha256_final(&shown.serial.sha, bytes);
+    sha256_hex(hex, bytes);
+    for (unsigned i = 0; i < shown.count; i++)
+        free(shown.place[i].name);
+    free(shown.place);
+    axes_clear(&shown.axes);
+    return status;
+}
+
+enum status shown_write(hid_t file, const char *path, struct error *err)
+{
+    static const char *const groups[] = {CHECKSUMS, RUNS};
+    enum status status = h5_flush_file(file, path, err);
+    if (!status)
+        status = visit_maps(file, path, NULL, err);
+    for (int i = 0; i < 2 && !status; i++) {
+        char hex[65];
+        hid_t group = H5I_INVALID_HID;
+        if (H5Lexists(file, groups[i], H5P_DEFAULT) <= 0)
+            continue;
+        status = digest(hex, file, path, i == 1, false, err);
+        if (!status)
+            status = h5_open_group(&group, file, groups[i], path, err);
+        if (!status)
+            status = h5_put_text(group, SHOWN, hex, path, err);
+        h5_close(&group);
+    }
+    return status;
+}
+
+static enum status verify_group(struct verify *verify, const char *name, bool runs,
+                                struct error *err)
+{
+    struct result *result = verify->result;
+    struct error why = ERROR_INIT;
+    char hex[65], *stored = NULL;
+    hid_t group;
+    if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0) {
+        if (result->has_images)
+            verify_broken(verify, "%s: it is missing", name);
+        return STATUS_OK;
+    }
+    if (h5_open_group(&group, result->file, name, result->path, err))
+        return STATUS_FAILED;
+    if (h5_get_text(&stored, group, SHOWN, true, result->path, &why) ||
+        digest(hex, result->file, result->path, runs, true, &why))
+        verify_broken(verify, "%s", why.sentence);
+    else if (strcmp(hex, stored) != 0)
+        verify_broken(verify,
+                      "%s: names, types, attributes or scales have changed since the file was written",
+                      runs ? RUNS : "/");
+    free(stored);
+    h5_close(&group);
+    return STATUS_OK;
+}
+
+enum status shown_verify(struct verify *verify, struct error *err)
+{
+    enum status status = verify_group(verify, CHECKSUMS, false, err);
+    if (!status)
+        status = verify_group(verify, RUNS, true, err);
+    return status ? status : visit_maps(verify->result->file, verify->result->path, verify, err);
+}

@@ -1,0 +1,323 @@
+/* sidecars.c: writing the columns. Whether cls is a number is known after the last row, so rows are
+ * kept in a file of their own before they are written.
+ *
+ * Rows find their records by reading on, since both come in the same order. A row may have no record:
+ * that of a file that could not be looked at. The first such row reads to the end, and notes hashes of
+ * all records on its way, so that the next ones need not. */
+#include "result/sidecars.h"
+
+#include "base/compare.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/source_name.h"
+#include "base/unnamed_file.h"
+#include "result/blobs.h"
+#include "result/columns.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const sidecar_names[SIDECAR_COLUMNS] = {"key", "cls", "json", "txt"};
+#define COLUMN_CLS 1
+
+const struct sidecar_blob sidecar_blob[SIDECAR_BLOBS] = {{"images/json", "json_byte"},
+                                                         {"images/txt", "txt_byte"}};
+
+struct sidecars {
+    FILE *walked, *rows; /* records; see put_record */
+    uint64_t count;      /* rows */
+    bool reading;        /* `walked` is being read */
+    bool text;           /* some cls is no integer */
+    struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
+    bool noted;          /* a row had no record: */
+    uint64_t *ahead;     /* hashes of the records that were to come then, sorted */
+    size_t ahead_count, ahead_room;
+    char *path;      /* of the record last read, */
+    uint16_t source; /* and its source */
+    char *record[SIDECAR_COLUMNS];
+    struct sidecar_reader *earlier; /* NULL: there is none */
+};
+
+static enum status io_failed(const char *what, struct error *err)
+{
+    return error_errno(err, STATUS_FAILED, errno ? errno : EIO, what,
+                       "cannot %s a temporary file of texts beside images%s", what,
+                       errno == ENOSPC ? " (free some space)" : "");
+}
+
+static FILE *temporary_file(const char *directory)
+{
+    const int fd = unnamed_file(directory);
+    FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    if (!file && fd >= 0)
+        close(fd);
+    return file;
+}
+
+enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err)
+{
+    struct sidecars *sidecars = calloc(1, sizeof *sidecars);
+    if (!sidecars)
+        return error_memory(err, sizeof *sidecars, "texts beside images");
+    sidecars->walked = temporary_file(directory);
+    sidecars->rows = temporary_file(directory);
+    if (!sidecars->walked || !sidecars->rows) {
+        const enum status status = io_failed("create", err);
+        sidecars_close(&sidecars);
+        return status;
+    }
+    *out = sidecars;
+    return STATUS_OK;
+}
+
+void sidecars_close(struct sidecars **sidecars)
+{
+    if (!sidecars || !*sidecars)
+        return;
+    if ((*sidecars)->walked)
+        fclose((*sidecars)->walked);
+    if ((*sidecars)->rows)
+        fclose((*sidecars)->rows);
+    sidecar_reader_close(&(*sidecars)->earlier);
+    free((*sidecars)->path);
+    free((*sidecars)->ahead);
+    for (int i = 0; i < SIDECAR_COLUMNS; i++)
+        free((*sidecars)->record[i]);
+    free(*sidecars);
+    *sidecars = NULL;
+}
+
+char *sidecars_key(const char *path, size_t length)
+{
+    const size_t from = archive_prefix(path), key = sample_key(path, length);
+    char *text = malloc(4 * length + 1);
+    if (text)
+        path_to_utf8(text, 4 * length + 1, path + from, key > from ? key - from : 0);
+    return text;
+}
+
+/* --- records: texts, each ended by NUL ------------------------------------------------------- */
+
+static void put_texts(FILE *file, const char *const text[SIDECAR_COLUMNS])
+{
+    for (int i = 0; i < SIDECAR_COLUMNS; i++) {
+        if (text[i])
+            fputs(text[i], file);
+        fputc(0, file);
+    }
+}
+
+static bool take_text(char **out, FILE *file)
+{
+    size_t capacity = 0;
+    free(*out);
+    *out = NULL;
+    return getdelim(out, &capacity, 0, file) > 0;
+}
+
+static bool take_texts(char *text[SIDECAR_COLUMNS], FILE *file)
+{
+    bool taken = true;
+    for (int i = 0; taken && i < SIDECAR_COLUMNS; i++)
+        taken = take_text(&text[i], file);
+    return taken;
+}
+
+enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
+                         struct error *err)
+{
+    FILE *file = sidecars->walked;
+    fwrite(&source, sizeof source, 1, file);
+    fwrite(path, 1, path_length, file);
+    fputc(0, file);
+    put_texts(file, text);
+    return ferror(file) ? io_failed("write", err) : STATUS_OK;
+}
+
+/* The next record of the walk; false: there is none. */
+static bool next_walked(struct sidecars *sidecars)
+{
+    return fread(&sidecars->source, sizeof sidecars->source, 1, sidecars->walked) == 1 &&
+           take_text(&sidecars->path, sidecars->walked) &&
+           take_texts(sidecars->record, sidecars->walked);
+}
+
+static bool is_integer(const char *text)
+{
+    char again[32];
+    errno = 0;
+    const long long value = strtoll(text, NULL, 10);
+    snprintf(again, sizeof again, "%lld", value);
+    return errno == 0 && value != SIDECAR_NO_CLS && strcmp(text, again) == 0;
+}
+
+enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
+                            struct error *err)
+{
+    const char *cls = text[COLUMN_CLS];
+    sidecars->text |= cls && *cls && !is_integer(cls);
+    put_texts(sidecars->rows, text);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+        text_size_add(&sidecars->size[i], text[i] ? strlen(text[i]) : 0);
+    sidecars->count++;
+    return ferror(sidecars->rows) ? io_failed("write", err) : STATUS_OK;
+}
+
+/* Notes the record last read. */
+static enum status note_ahead(struct sidecars *s, struct error *err)
+{
+    if (s->ahead_count == s->ahead_room) {
+        const size_t room = 2 * s->ahead_room + 1024;
+        uint64_t *grown = realloc(s->ahead, room * sizeof *grown);
+        if (!grown)
+            return error_memory(err, room * sizeof *grown, "texts beside images");
+        s->ahead = grown;
+        s->ahead_room = room;
+    }
+    s->ahead[s->ahead_count++] = hash_of_path(s->source, s->path, strlen(s->path));
+    return STATUS_OK;
+}
+
+/* Reads on to the record of a row; STATUS_END: it has none, and nothing was read. */
+static enum status find_record(struct sidecars *s, uint16_t source, const char *path,
+                               uint32_t path_length, struct error *err)
+{
+    const uint64_t hash = hash_of_path(source, path, path_length);
+    if (s->noted && (s->ahead_count == 0 ||
+                     !bsearch(&hash, s->ahead, s->ahead_count, sizeof hash, compare_u64)))
+        return STATUS_END;
+    const off_t before = ftello(s->walked);
+    while (next_walked(s)) {
+        if (s->source == source && strcmp(s->path, path) == 0) {
+            s->ahead_count = s->noted ? s->ahead_count : 0;
+            return STATUS_OK;
+        }
+        if (!s->noted && note_ahead(s, err) != STATUS_OK)
+            return STATUS_FAILED;
+    }
+    if (ferror(s->walked) || fseeko(s->walked, before, SEEK_SET) != 0)
+        return io_failed("read", err);
+    if (!s->noted && s->ahead_count > 0)
+        qsort(s->ahead, s->ahead_count, sizeof *s->ahead, compare_u64);
+    s->noted = true;
+    return STATUS_END;
+}
+
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err)
+{
+    return sidecar_reader_open(&sidecars->earlier, earlier, err);
+}
+
+enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, uint64_t earlier_row, struct error *err)
+{
+    if (!sidecars->reading && fflush(sidecars->walked) != 0)
+        return io_failed("write", err);
+    if (!sidecars->reading)
+        rewind(sidecars->walked);
+    sidecars->reading = true;
+    enum status status = find_record(sidecars, source, path, path_length, err);
+    if (status != STATUS_END)
+        return status == STATUS_OK
+                   ? sidecars_row_of(sidecars, (const char *const *)sidecars->record, err)
+                   : status;
+    if (sidecars->earlier && earlier_row != SIDECAR_NO_ROW) {
+        const char *kept[SIDECAR_COLUMNS];
+        status = sidecar_reader_row(sidecars->earlier, earlier_row, kept, err);
+        return status == STATUS_OK ? sidecars_row_of(sidecars, kept, err) : status;
+    }
+    char *key = sidecars_key(path, path_length);
+    const char *const text[SIDECAR_COLUMNS] = {key};
+    status = key ? sidecars_row_of(sidecars, text, err) : error_memory(err, path_length, "a key");
+    free(key);
+    return status;
+}
+
+static enum status compare_rows(bool *same, struct sidecars *s, struct error *err)
+{
+    for (uint64_t row = 0; *same && row < s->count; row++) {
+        const char *stored[SIDECAR_COLUMNS];
+        if (!take_texts(s->record, s->rows))
+            return io_failed("read", err);
+        if (sidecar_reader_row(s->earlier, row, stored, err))
+            return STATUS_FAILED;
+        for (unsigned i = 0; i < SIDECAR_COLUMNS; i++)
+            *same = *same && strcmp(s->record[i], stored[i]) == 0;
+    }
+    return STATUS_OK;
+}
+
+enum status sidecars_same(bool *same, struct sidecars *s, struct error *err)
+{
+    *same = s->earlier != NULL;
+    if (fflush(s->rows) != 0)
+        return io_failed("write", err);
+    rewind(s->rows);
+    enum status status = compare_rows(same, s, err);
+    rewind(s->rows);
+    if (status == STATUS_OK && ftruncate(fileno(s->rows), 0) != 0)
+        status = io_failed("empty", err);
+    s->count = s->ahead_count = 0;
+    memset(s->size, 0, sizeof s->size);
+    s->text = s->reading = s->noted = false;
+    return status;
+}
+
+/* --- columns --------------------------------------------------------------------------------- */
+
+enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, struct error *err)
+{
+    struct column_writer column[SIDECAR_COLUMNS - SIDECAR_BLOBS] = {{0}};
+    struct blobs *blobs[SIDECAR_BLOBS] = {NULL};
+    hid_t images = H5I_INVALID_HID;
+    enum status status = STATUS_FAILED;
+    if (fflush(s->rows) != 0)
+        return io_failed("write", err);
+    rewind(s->rows);
+    if (h5_open_group(&images, file, image_table.group, path, err))
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++) {
+        const bool number = i == COLUMN_CLS && !s->text;
+        if (column_create(&column[i], file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
+                          s->count, number ? NULL : &s->size[i], image_table.axis, path, err))
+            goto out;
+    }
+    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
+        if (blobs_create(&blobs[i], file, sidecar_blob[i].group, sidecar_blob[i].axis, s->count,
+                         s->size[SIDECAR_COLUMNS - SIDECAR_BLOBS + i].bytes, path, err))
+            goto out;
+    for (uint64_t row = 0; row < s->count; row++) {
+        if (!take_texts(s->record, s->rows)) {
+            io_failed("read", err);
+            goto out;
+        }
+        const char *key = s->record[0], *cls = s->record[COLUMN_CLS];
+        const int64_t number = *cls && !s->text ? strtoll(cls, NULL, 10) : SIDECAR_NO_CLS;
+        if (column_add(&column[0], key, strlen(key), err) ||
+            (s->text ? column_add(&column[COLUMN_CLS], cls, strlen(cls), err)
+                     : column_add(&column[COLUMN_CLS], &number, sizeof number, err)))
+            goto out;
+        for (unsigned i = 0; i < SIDECAR_BLOBS; i++) {
+            const char *blob = s->record[SIDECAR_COLUMNS - SIDECAR_BLOBS + i];
+            if (blobs_add(blobs[i], blob, strlen(blob), err))
+                goto out;
+        }
+    }
+    status = STATUS_OK;
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS && status == STATUS_OK; i++)
+        status = column_finish(&column[i], err);
+    for (unsigned i = 0; i < SIDECAR_BLOBS && status == STATUS_OK; i++)
+        status = blobs_finish(blobs[i], err);
+out:
+    for (unsigned i = 0; i < SIDECAR_BLOBS; i++)
+        blobs_close(&blobs[i]);
+    for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++)
+        column_clear(&column[i]);
+    h5_close(&images);
+    return status;
+}

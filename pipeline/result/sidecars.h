@@ -1,0 +1,78 @@
+/* sidecars.h: what lies beside the pictures (base/sample_name.h), as columns of /images.
+ *
+ *     sidecars_add      for each picture of the walk, in its order: key and texts
+ *     sidecars_row      for each image that gets a row, in the order of rows
+ *     sidecars_write    /images/key, cls, json, txt
+ *
+ * Texts go through files without names in `directory`, so memory does not grow with their number. cls
+ * is int64 where every one that is there is a decimal integer as %lld prints it, and text otherwise.
+ * What is missing is "" or SIDECAR_NO_CLS. Key and cls are UTF-8 (path_to_utf8), the others any bytes but
+ * NUL. */
+#ifndef CLPIPE_RESULT_SIDECARS_H
+#define CLPIPE_RESULT_SIDECARS_H
+
+#include "base/error.h"
+#include "base/sample_name.h"
+#include "result/h5.h"
+#include "result/result.h"
+
+#define SIDECAR_NO_CLS     INT64_MIN
+#define SIDECAR_NO_ROW     UINT64_MAX
+#define SIDECAR_MOST_BYTES (1u << 20) /* longer ones count as missing */
+
+#define SIDECAR_MOST_CLASS 1024u      /* likewise of cls */
+
+/* Columns: the key, then by enum sidecar. The last ones are blobs (blobs.h). */
+#define SIDECAR_COLUMNS (1 + SIDECARS)
+#define SIDECAR_BLOBS   2
+extern const char *const sidecar_names[SIDECAR_COLUMNS];
+extern const struct sidecar_blob {
+    const char *group, *axis;
+} sidecar_blob[SIDECAR_BLOBS];
+
+struct sidecars;
+
+enum status sidecars_open(struct sidecars **out, const char *directory, struct error *err);
+void sidecars_close(struct sidecars **sidecars);
+
+/* `text`: in the order of the columns; NULL or "": there is none. */
+enum status sidecars_add(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, const char *const text[SIDECAR_COLUMNS],
+                         struct error *err);
+/* Rows that the file already had keep its texts, if it has the columns and their pictures were not
+ * added. Call it before the first row; `earlier` must live until the last one. */
+enum status sidecars_keep(struct sidecars *sidecars, struct result *earlier, struct error *err);
+/* `earlier_row`: which row of that file it was, or SIDECAR_NO_ROW. A row whose picture was not added
+ * otherwise has nothing but its key. */
+enum status sidecars_row(struct sidecars *sidecars, uint16_t source, const char *path,
+                         uint32_t path_length, uint64_t earlier_row, struct error *err);
+/* After all rows of sidecars_keep's file in its order, and nothing else: does it say the same? There are
+ * no rows then, as before the first one. */
+enum status sidecars_same(bool *same, struct sidecars *sidecars, struct error *err);
+/* The same with the texts themselves. */
+enum status sidecars_row_of(struct sidecars *sidecars, const char *const text[SIDECAR_COLUMNS],
+                            struct error *err);
+/* `path` names the file in messages. */
+enum status sidecars_write(struct sidecars *sidecars, hid_t file, const char *path,
+                           struct error *err);
+
+/* The key of a picture in UTF-8, of a member without the archive in front. Free it; NULL: no memory. */
+char *sidecars_key(const char *path, size_t length);
+
+/* --- reading --------------------------------------------------------------------------------- */
+
+struct sidecar_reader;
+
+/* Has the file the columns? */
+bool sidecars_stored(const struct result *result);
+
+/* *out is NULL if the file has none. */
+enum status sidecar_reader_open(struct sidecar_reader **out, struct result *result,
+                                struct error *err);
+/* The texts of a row, "" if missing; an integer cls as %lld prints it. Valid until the next
+ * call. */
+enum status sidecar_reader_row(struct sidecar_reader *reader, uint64_t row,
+                               const char *text[SIDECAR_COLUMNS], struct error *err);
+void sidecar_reader_close(struct sidecar_reader **reader);
+
+#endif

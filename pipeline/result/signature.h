@@ -1,0 +1,31 @@
+/* signature.h: what a result was made from and how, as one JSON text that means the same if and only
+ * if the rows of one can stand in for those of the other. */
+#ifndef CLPIPE_RESULT_SIGNATURE_H
+#define CLPIPE_RESULT_SIGNATURE_H
+
+#include "result/content.h"
+#include "result/result.h"
+
+/* The signature of a command, or of a finished file, whose features must have as many values as
+ * those of `content`. The caller frees it; NULL with *err set. */
+char *signature_of_content(const struct content *content, struct error *err);
+char *signature_of_result(const struct result *result, const struct content *content,
+                          struct error *err);
+
+/* The input of a signature, as far as it affects rows and the file's parameters: sources, features
+ * (without codebooks), decode_scale, preset and parameters. Clear it even after a failure. */
+struct signature_parts {
+    struct content content; /* points into what follows */
+    struct feature_set features;
+    char **sources, **directories; /* ended by NULL */
+    char *parameters, *preset;
+};
+enum status signature_parse(struct signature_parts *parts, const char *signature,
+                            struct error *err);
+/* The same of a finished file, with its share, directories and size of thumbnails; texts may be those of
+ * `result`. */
+enum status signature_parts_of(struct signature_parts *parts, const struct result *result,
+                               struct error *err);
+void signature_parts_clear(struct signature_parts *parts);
+
+#endif

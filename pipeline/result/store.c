@@ -1,0 +1,739 @@
+/* store.c: checks the output, wires the journal of a run to the file that is built from it.
+ *
+ *   store_put: values by the contract's formulas ─> journal (result/journal.h)
+ *   store_finish: the journal's order ─> lists of rows (logs, finished file) ─> rewrite ─> OUT.h5 */
+#include "result/store.h"
+#include "base/log.h"
+#include "base/output.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "result/carry.h"
+#include "result/checksums.h"
+#include "result/codebooks.h"
+#include "result/earlier.h"
+#include "result/journal.h"
+#include "result/parameters.h"
+#include "result/prior.h"
+#include "result/rewrite.h"
+#include "result/sidecars.h"
+#include "result/signature.h"
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct store {
+    struct store_config config;
+    struct workdir *work;
+    struct journal *journal;
+    struct result *replaced; /* the file under the final name, or NULL */
+    struct prior *prior;
+    int *source_now; /* of the sources of `replaced`, as in prior.h; NULL: the same */
+    struct prior_cursor known;
+    struct codebooks learned; /* by an earlier run */
+    bool has_learned;         /* codebooks are beside the log */
+    struct sidecars *sidecars;
+    pthread_mutex_t lock; /* guards the list of */
+    struct row_stat *stat;
+    size_t stats;
+    bool discard, done; /* the finished file has taken over */
+};
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+/* Refuses a file that is not what the caller took it for, or was made with other parameters. */
+static enum status check_parameters(struct store *store, const char *shown, struct error *err)
+{
+    const struct content *old = store->config.old ? store->config.old : &store->config.content;
+    char difference[640];
+    char *theirs = signature_of_result(store->replaced, old, err);
+    char *mine = theirs ? signature_of_content(old, err) : NULL;
+    enum status status = mine ? STATUS_OK : STATUS_FAILED;
+    const bool differs =
+        mine && parameters_difference(difference, sizeof difference, theirs, mine, "this file");
+    if (differs && store->config.old) {
+        status =
+            error_set(err, STATUS_FAILED,
+                      "%s was replaced by another process meanwhile: run the command again", shown);
+    } else if (differs) {
+        status = error_set(err, STATUS_USAGE, "%s was made with other parameters: %s", shown,
+                           difference);
+        error_remedy(err, REMEDY_REPLACE_FILE);
+    }
+    free(theirs);
+    free(mine);
+    return status;
+}
+
+/* Refuses an output that cannot be written, or that must not be replaced. */
+static enum status check_output(struct store *store, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    char shown[256];
+    struct stat st;
+    path_for_message(shown, sizeof shown, config->output);
+    if (stat(config->output, &st) && errno == ENOENT)
+        return STATUS_OK;
+    struct error why = ERROR_INIT;
+    if (result_open(&store->replaced, config->output, &why)) {
+        char line[1024];
+        return error_set(
+            err, STATUS_FAILED,
+            "%s exists and is not overwritten: move it away or name another output (%s)", shown,
+            error_line(line, sizeof line, &why));
+    }
+    if (config->fresh)
+        return STATUS_OK;
+    if (result_parts(store->replaced) > 0)
+        return error_set(err, STATUS_USAGE,
+                         "%s shows the rows of %u other files and cannot be updated: update those "
+                         "and run clpipe merge again; a file of merge --copy can be updated",
+                         shown, result_parts(store->replaced));
+    if (!store->replaced->has_images) {
+        error_set(err, STATUS_USAGE, "%s holds clusters of other data", shown);
+        error_remedy(err, REMEDY_REPLACE_FILE);
+        return STATUS_USAGE;
+    }
+    return check_parameters(store, shown, err);
+}
+
+/* Numbers the sources of the existing file as they are from now on. */
+static enum status number_sources(struct store *store, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    const unsigned count = store->replaced ? result_source_count(store->replaced) : 0;
+    if (!config->earlier || count == 0 || config->fresh)
+        return STATUS_OK;
+    store->source_now = malloc(count * sizeof *store->source_now);
+    if (!store->source_now)
+        return error_memory(err, count * sizeof *store->source_now, "the sources");
+    for (unsigned i = 0; i < count; i++)
+        store->source_now[i] = -1;
+    for (unsigned i = 0; i < config->content.source_count; i++)
+        if (config->earlier[i] >= 0 && (unsigned)config->earlier[i] < count)
+            store->source_now[config->earlier[i]] = (int)i;
+    return STATUS_OK;
+}
+
+/* Resumes the logs of an interrupted run of the same command, or begins one. */
+static enum status begin_journal(struct store *store, struct error *err)
+{
+    const char *theirs = journal_records(store->journal)->signature;
+    char shown[256], difference[640];
+    char *mine = signature_of_content(&store->config.content, err);
+    enum status status = mine ? STATUS_OK : STATUS_FAILED;
+    if (mine && theirs &&
+        parameters_difference(difference, sizeof difference, theirs, mine, "the unfinished run")) {
+        status =
+            error_set(err, STATUS_USAGE,
+                      "%s holds the unfinished work of another command: %s; finish that one "
+                      "first",
+                      path_for_message(shown, sizeof shown, workdir_path(store->work)), difference);
+        error_remedy(err, REMEDY_REPLACE_FILE);
+    }
+    /* What was learned must be there once the log says that the run has begun. */
+    if (!status && store->has_learned && !theirs)
+        status = codebooks_write_log(store->config.content.features, workdir_path(store->work), err);
+    if (!status)
+        status = journal_begin(store->journal, mine, store->config.stop, err);
+    if (!status && store->config.command)
+        workdir_note_command(store->work, store->config.command);
+    free(mine);
+    return status;
+}
+
+/* Makes the work directory, and sure that the output can be written: better known now than at the
+ * end. */
+static enum status claim_output(struct store *store, struct error *err)
+{
+    struct output *probe = NULL;
+    struct error why = ERROR_INIT;
+    enum status status = workdir_open(&store->work, store->config.output, &why);
+    /* What keeps the directory from being made is better said of the output. */
+    if (!status || why.native != EWOULDBLOCK) {
+        enum status writable = output_open(&probe, store->config.output, err);
+        output_close(&probe);
+        if (writable)
+            return writable;
+    }
+    if (status && err)
+        *err = why;
+    return status;
+}
+
+/* The file under the final name, if its rows can be taken over. */
+static struct result *usable(const struct store *store)
+{
+    return store->config.fresh || store->config.redo ? NULL : store->replaced;
+}
+
+enum status store_begin(struct store *store, const struct content *content, struct error *err)
+{
+    struct store_config *config = &store->config;
+    const unsigned thumbnail_size = config->content.thumbnail_size;
+    uint32_t widths[FEATURE_MAX];
+    enum status status = STATUS_OK;
+    config->content = *content;
+    config->content.thumbnail_size = thumbnail_size;
+    for (unsigned i = 0; i < content->features->count; i++) {
+        widths[i] = (uint32_t)feature_row_bytes(&content->features->feature[i]);
+        store->has_learned |= content->features->feature[i].codebook != NULL;
+    }
+    if ((status = workdir_check(store->work, err)) ||
+        (status = journal_open(&store->journal, store->work, widths,
+                               content->features->count, config->fresh, err)) ||
+        (status = begin_journal(store, err)))
+        return status;
+    struct result *finished = usable(store);
+    /* Without a size the file's thumbnails stay; images that are new have none then. */
+    if (thumbnail_size == 0 && finished)
+        config->content.thumbnail_size = result_thumbnail_size(finished);
+    struct prior_config prior = {.sources = config->content.sources,
+                                 .source_count = config->content.source_count,
+                                 .archives = parameters_archives(config->content.parameters),
+                                 .retry_failed = config->retry_failed,
+                                 .retry_limited = config->retry_limited,
+                                 .codes = config->require_codes,
+                                 .thumbnail_size = thumbnail_size,
+                                 .finished = finished,
+                                 .source_now = store->source_now,
+                                 .log = journal_records(store->journal),
+                                 .directory = workdir_descriptor(store->work)};
+    return prior_open(&store->prior, &prior, err);
+}
+
+enum status store_learned(struct store *store, struct feature_set *features, bool *all,
+                          struct error *err)
+{
+    struct records log = {.directory = -1};
+    const char *path = workdir_path(store->work);
+    enum status status = STATUS_OK;
+    *all = false;
+    /* Without a log's header they may be those of another command. */
+    if (store->config.fresh ||
+        (status = records_open(&log, workdir_descriptor(store->work), path, err)) ||
+        !log.signature || (status = codebooks_read_log(&store->learned, path, err)))
+        goto out;
+    for (unsigned i = 0; i < features->count; i++) {
+        struct feature *feature = &features->feature[i];
+        for (unsigned c = 0; feature_lacks_codebook(feature) && c < store->learned.count; c++) {
+            char asked[sizeof feature->spec];
+            struct stored_codebook *stored = &store->learned.stored[c];
+            codebooks_spec_asked(asked, sizeof asked, feature->spec);
+            if (strcmp(stored->name, feature->name) == 0 && strcmp(stored->spec, asked) == 0)
+                feature_bind_codebook(feature, &stored->codebook, NULL);
+        }
+    }
+    *all = !feature_set_lacks_codebooks(features);
+out:
+    records_clear(&log);
+    return status;
+}
+
+enum status store_open(struct store **out, const struct store_config *config, struct error *err)
+{
+    *out = NULL;
+    enum status status = STATUS_FAILED;
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_memory(err, sizeof *store, "the store");
+    store->config = *config;
+    pthread_mutex_init(&store->lock, NULL);
+    if ((status = claim_output(store, err)) || (status = check_output(store, err)) ||
+        (status = number_sources(store, err)))
+        goto out;
+    if (!feature_set_lacks_codebooks(config->content.features))
+        status = store_begin(store, &config->content, err);
+out:
+    if (status)
+        store_close(&store);
+    *out = store;
+    return status;
+}
+
+unsigned store_thumbnail_size(const struct store *store, bool *file)
+{
+    const struct result *there = store->config.fresh ? NULL : store->replaced;
+    *file = there != NULL;
+    return there ? result_thumbnail_size(there) : 0;
+}
+
+void store_make_thumbnails(struct store *store, unsigned size, bool all)
+{
+    store->config.content.thumbnail_size = size;
+    prior_require_thumbnails(store->prior, all ? size : 0);
+}
+
+void store_set_share(struct store *store, const struct list_share *share)
+{
+    store->config.content.share = *share;
+}
+
+void store_set_sidecars(struct store *store, struct sidecars *sidecars)
+{
+    store->sidecars = sidecars;
+}
+
+const char *store_work_directory(const struct store *store)
+{
+    return workdir_path(store->work);
+}
+
+bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
+                 uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+{
+    assert(source < store->config.content.source_count);
+    return prior_find(store->prior, source, path, path_length, bytes, mtime_ns, record);
+}
+
+bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
+                        uint32_t path_length, struct store_record *record)
+{
+    return prior_find_unseen(store->prior, source, path, path_length, record);
+}
+
+bool store_prior_below(struct store *store, uint16_t source, const char *directory,
+                       const char *before, struct store_record *record)
+{
+    return prior_next_below(store->prior, source, directory, before, record);
+}
+
+enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
+                           const char *path, struct error *err)
+{
+    struct result *there = store->config.fresh ? NULL : store->replaced;
+    const size_t length = strlen(path);
+    const bool below = length == 0 || path[length - 1] == '/';
+    *count = 0;
+    for (uint64_t i = 0; there && i < result_images(there); i++) {
+        struct result_image image;
+        if (result_image_at(there, i, &image, err))
+            return STATUS_FAILED;
+        const int now = store->source_now ? store->source_now[image.source] : image.source;
+        *count += now == source && (below ? strncmp(image.path_raw, path, length) == 0
+                                          : strcmp(image.path_raw, path) == 0);
+    }
+    return STATUS_OK;
+}
+
+enum status store_list_known(struct store *store, uint16_t source,
+                             enum status (*add)(void *context, const struct store_record *record,
+                                                struct error *err),
+                             void *context, struct error *err)
+{
+    struct store_record record;
+    enum status status = STATUS_OK;
+    assert(usable(store));
+    while (!status && !(status = prior_next_of(store->prior, &store->known, source, &record, err)))
+        status = add(context, &record, err);
+    return status == STATUS_END ? STATUS_OK : status;
+}
+
+enum status store_known(struct store *store, uint64_t location, struct store_record *record,
+                        struct error *err)
+{
+    return prior_at(store->prior, location, record, err);
+}
+
+bool store_updates(const struct store *store)
+{
+    return usable(store);
+}
+
+/* --- putting --------------------------------------------------------------------------------- */
+
+static enum status add_stat(struct store *store, const struct store_record *record,
+                            struct error *err)
+{
+    const size_t size = sizeof *store->stat;
+    pthread_mutex_lock(&store->lock);
+    /* Doubled whenever it is full. */
+    const size_t full = store->stats & (store->stats - 1);
+    struct row_stat *stat =
+        full ? store->stat : realloc(store->stat, (2 * store->stats + 1) * size);
+    if (stat) {
+        store->stat = stat;
+        stat[store->stats++] = (struct row_stat){.row = location_row(record->origin),
+                                                 .inode = record->inode,
+                                                 .ctime_ns = record->ctime_ns};
+    }
+    pthread_mutex_unlock(&store->lock);
+    return stat ? STATUS_OK : error_memory(err, 2 * store->stats * size, "inode numbers");
+}
+
+static int compare_stats(const void *a, const void *b)
+{
+    const uint64_t x = ((const struct row_stat *)a)->row, y = ((const struct row_stat *)b)->row;
+    return (x > y) - (x < y);
+}
+
+enum status store_put(struct store *store, const struct store_record *record, struct error *err)
+{
+    struct store_record kept = *record;
+    if (record->restated && location_kind(record->origin) == LOCATION_IMAGE &&
+        add_stat(store, record, err))
+        return STATUS_FAILED;
+    /* What is counted now is what the file will hold. */
+    if (kept.thumbnail_size == 0 || kept.thumbnail_size != store->config.content.thumbnail_size ||
+        kept.thumbnail_length > RECORDS_MOST_THUMBNAIL || (!kept.origin && !kept.thumbnail)) {
+        kept.thumbnail = NULL;
+        kept.thumbnail_length = 0;
+    }
+    if (record->origin || record->failure.reason != REASON_NONE)
+        return journal_put(store->journal, &kept, NULL, err);
+    assert(record->counters);
+    const size_t bytes = 4 * (size_t)store->config.content.features->values;
+    uint8_t *values = malloc(bytes);
+    bool made = values != NULL;
+    for (unsigned i = 0; made && i < store->config.content.features->count; i++) {
+        const struct feature *feature = &store->config.content.features->feature[i];
+        made = feature_store_values(values + 4 * (size_t)feature->place, feature,
+                                    record->counters + feature->offset);
+    }
+    const enum status status = made ? journal_put(store->journal, &kept, values, err)
+                                    : error_memory(err, bytes, "an image's values");
+    free(values);
+    return status;
+}
+
+uint64_t store_written(struct store *store)
+{
+    return journal_written(store->journal);
+}
+
+enum status store_seal(struct store *store, struct error *err)
+{
+    return journal_seal(store->journal, err);
+}
+
+enum status store_stop(struct store *store, uint64_t *kept, struct error *err)
+{
+    return journal_stop(store->journal, kept, err);
+}
+
+/* --- finishing ------------------------------------------------------------------------------- */
+
+/* The file is begun anew: what it held besides images is not kept. */
+static void tell_dropped(const struct store *store, struct store_summary *summary)
+{
+    const struct result *old = store->replaced;
+    for (unsigned i = 0; old && i < old->clusters_count; i++) {
+        const struct result_clusters *c = &old->clusters[i].clusters;
+        summary->clusters_dropped = true;
+        log_message(LOG_NOTICE,
+                    "clusters '%s' are removed because the file is begun anew (k %u, feature %s, "
+                    "metric %s, init %s, seed %lld)",
+                    c->name, c->k, c->feature, c->metric, c->init, (long long)c->seed);
+    }
+    for (unsigned i = 0; old && i < old->feature_count; i++)
+        if (result_feature_imported(&old->features[i].feature))
+            log_message(LOG_NOTICE,
+                        "the imported feature '%s' is removed because the file is begun anew",
+                        old->features[i].feature.name);
+}
+
+static enum status ask_may_go(struct store *store, const uint8_t *there, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    struct result *old =
+        config->fresh || (store->replaced && !store->replaced->has_images) ? NULL : store->replaced;
+    enum status status =
+        config->may_go ? config->may_go(config->may_go_context, old, store->source_now, there, err)
+                       : STATUS_OK;
+    /* The work of a command that should have been another one must not stand in that one's way. */
+    if (status == STATUS_USAGE && old && config->old &&
+        strcmp(config->old->parameters, config->content.parameters) != 0)
+        store->discard = true;
+    return status;
+}
+
+enum status store_may_all_go(struct store *store, struct error *err)
+{
+    const uint64_t rows = store->replaced ? result_images(store->replaced) : 0;
+    uint8_t *there = calloc(rows + 1, 1);
+    enum status status =
+        there ? ask_may_go(store, there, err) : error_memory(err, rows, "the rows");
+    free(there);
+    return status;
+}
+
+/* Which row of the replaced file each row was, and whether those that have gone may go. */
+static enum status map_rows(struct row_map *map, struct store *store,
+                            const struct earlier_rows *rows, struct error *err)
+{
+    const struct content *content = &store->config.content;
+    const unsigned count = content->source_count, theirs = result_source_count(store->replaced);
+    int *earlier = malloc((count + 1) * sizeof *earlier);
+    uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
+    for (unsigned i = 0; earlier && i < count; i++) {
+        earlier[i] = store->config.earlier ? store->config.earlier[i] : -1;
+        /* A file that is begun anew may have some of the sources of before. */
+        for (unsigned j = 0; !store->config.earlier && earlier[i] < 0 && j < theirs; j++)
+            if (strcmp(result_source(store->replaced, j), content->sources[i]) == 0)
+                earlier[i] = (int)j;
+    }
+    enum status status = earlier && there
+                             ? row_map_make(map, rows, store->replaced, earlier, there, err)
+                             : error_memory(err, count * sizeof *earlier, "the sources");
+    if (!status)
+        status = ask_may_go(store, there, err);
+    free(earlier);
+    free(there);
+    return status;
+}
+
+static enum status label_new(void *context, int32_t *labels, float *distances, const float *rows,
+                             uint64_t count, uint32_t dimension, const float *centroids, uint32_t k,
+                             const char *metric, struct error *err)
+{
+    const struct store_config *config = context;
+    return config->label(labels, distances, rows, count, dimension, centroids, k, metric,
+                         config->threads, config->stop, err);
+}
+
+/* What is not clpipe's does not move with the rows: its owner must know. */
+static void tell_foreign(const struct store *store, const struct rewrite_report *report, bool moved)
+{
+    const struct foreign_copied *copied = &report->foreign;
+    char shown[256], objects[48], attributes[48], lost[48];
+    path_for_message(shown, sizeof shown, store->config.output);
+    format_number_of(objects, sizeof objects, copied->objects, "object");
+    format_number_of(attributes, sizeof attributes, copied->attributes, "attribute");
+    if (moved && copied->objects + copied->attributes > 0)
+        log_message(LOG_NOTICE,
+                    "notice: what others have stored in %s is kept as it is (%s, %s); rows have "
+                    "moved: /runs/%llu/row_map has the earlier row of each",
+                    shown, objects, attributes, (unsigned long long)report->run);
+    if (copied->lost > 0)
+        log_message(LOG_NOTICE, "notice: %s that others have stored in %s could not be kept",
+                    format_number_of(lost, sizeof lost, copied->lost, "item"), shown);
+}
+
+static void keep_first_line(const char *line, void *context)
+{
+    char *first = context;
+    if (!*first)
+        snprintf(first, 256, "%.255s", line);
+}
+
+/* The new file will have checksums of what is there now: better to say what has changed. */
+static void tell_damage(struct result *old, bool carried)
+{
+    static const char *const parts[] = {"/", "/clusters", "/neighbours"};
+    char first[256] = "", shown[256];
+    struct verify verify = {.result = old, .broken = keep_first_line, .context = first};
+    struct error why = ERROR_INIT;
+    for (unsigned i = 0; old && i < (carried ? 3 : 1); i++)
+        if (checksums_verify(&verify, parts[i], &why) != STATUS_OK)
+            keep_first_line(why.sentence, first);
+    if (*first)
+        log_message(LOG_NOTICE,
+                    "notice: %s is not as clpipe wrote it (%s); what is kept keeps the values "
+                    "that it has now",
+                    path_for_message(shown, sizeof shown, result_path(old)), first);
+}
+
+/* Where the result does not fit beside its log, it may elsewhere. */
+static void tell_other_disk(const struct store *store, struct error *err)
+{
+    char shown[256];
+    const bool full = err && strcmp(err->name, "ENOSPC") == 0;
+    if (full || (err && strcmp(err->name, "EDQUOT") == 0))
+        error_set(err, STATUS_FAILED,
+                  "the result does not fit beside its log, %s: free some space and run the command "
+                  "again, or move %s to another disk and run it with -o there",
+                  full ? "the disk is full" : "your disk quota is used up",
+                  path_for_message(shown, sizeof shown, workdir_path(store->work)));
+}
+
+static enum status add_sidecars(void *context, const struct row_name *name, struct error *err)
+{
+    return sidecars_row(context, name->source, name->path, name->path_length,
+                        name->input == INPUT_FILE ? name->from : SIDECAR_NO_ROW, err);
+}
+
+/* Writes the file, with what is kept of the one that is replaced. */
+static enum status write_file(struct store *store, const struct earlier_rows *rows, bool compress,
+                              const struct store_run *run, struct store_summary *summary,
+                              struct error *err)
+{
+    const struct store_config *config = &store->config;
+    struct row_map map = {.earlier = NULL};
+    struct carry carry = {.label = config->label ? label_new : NULL,
+                          .context = &store->config,
+                          .features = config->content.features,
+                          .remade = config->remade};
+    struct rewrite_report report;
+    struct rewrite rewrite = {.output = config->output,
+                              .content = &config->content,
+                              .input = rows->input,
+                              .images = rows->lists.images,
+                              .failures = rows->lists.failures,
+                              .codes = rows->codes,
+                              .compress = compress,
+                              .threads = config->threads,
+                              .sidecars = store->sidecars,
+                              .run = run,
+                              .replaced = store->replaced,
+                              .stop = config->stop};
+    enum status status = STATUS_OK;
+    if (!store->replaced || !store->replaced->has_images) {
+        status = ask_may_go(store, NULL, err);
+    } else {
+        status = map_rows(&map, store, rows, err);
+        rewrite.map = &map;
+        rewrite.carry = config->fresh ? NULL : &carry;
+    }
+    rewrite.runs_of = rewrite.carry ? store->replaced : usable(store);
+    if (!status)
+        tell_damage(usable(store), rewrite.carry);
+    if (!status && store->sidecars)
+        status = row_names_each(rows, false, ROW_LIST_NONE, add_sidecars, store->sidecars, err);
+    if (!status && (status = rewrite_file(&report, &rewrite, err)))
+        tell_other_disk(store, err);
+    if (!status && rewrite.carry)
+        carry_tell(&carry);
+    else if (!status)
+        tell_dropped(store, summary);
+    if (!status)
+        tell_foreign(store, &report, map.earlier && !map.same);
+    row_map_clear(&map);
+    return status;
+}
+
+static bool same_share(const struct list_share *a, const struct list_share *b)
+{
+    return a->index == b->index && a->count == b->count && a->first == b->first &&
+           a->last == b->last && a->list_count == b->list_count &&
+           strcmp(a->list_digest, b->list_digest) == 0;
+}
+
+/* Where a source lies is not written for itself where it was not known. */
+static bool same_content(const struct content *a, const struct content *b)
+{
+    bool same = a->source_count == b->source_count && strcmp(a->parameters, b->parameters) == 0;
+    for (unsigned i = 0; same && i < a->source_count; i++)
+        same = strcmp(a->sources[i], b->sources[i]) == 0 &&
+               (!a->directories || !a->directories[i][0] || !b->directories ||
+                strcmp(a->directories[i], b->directories[i]) == 0);
+    return same;
+}
+
+/* Of a file with the rows of this run; one that was repaired may have lost its columns. */
+static enum status compare_sidecars(bool *same, struct store *store, struct error *err)
+{
+    const uint64_t count = result_images(store->replaced);
+    for (uint64_t i = 0; i < count; i++) {
+        struct result_image image;
+        if (result_image_at(store->replaced, i, &image, err))
+            return STATUS_FAILED;
+        const int now = store->source_now ? store->source_now[image.source] : image.source;
+        const size_t length = strlen(image.path_raw);
+        enum status status =
+            sidecars_row(store->sidecars, (uint16_t)now, image.path_raw, (uint32_t)length, i, err);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return sidecars_same(same, store->sidecars, err);
+}
+
+static void summarize(struct store_summary *summary, const struct journal_tally *tally)
+{
+    *summary = (struct store_summary){.images = tally->by_reason[REASON_NONE],
+                                      .not_images = tally->by_reason[REASON_NOT_AN_IMAGE],
+                                      .pixels = tally->pixels,
+                                      .bytes = tally->bytes};
+    memcpy(summary->by_reason, tally->by_reason, sizeof summary->by_reason);
+    for (int r = 0; r < REASON_COUNT; r++)
+        if (r != REASON_NONE && r != REASON_NOT_AN_IMAGE)
+            summary->failures += tally->by_reason[r];
+}
+
+/* *same: the file that is there is what would be written. */
+static enum status compare(bool *same, struct store *store, const struct earlier_rows *rows,
+                           bool compress, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    enum status status = rows_are_same(same, rows, usable(store), err);
+    /* Sources that came or went, and options that select files, are in the file, too. */
+    if (*same)
+        *same = (!config->old || same_content(config->old, &config->content)) &&
+                same_share(result_share(store->replaced), &config->content.share) &&
+                (!compress || result_compressed(store->replaced) ||
+                 row_list_rows(rows->lists.images) == 0);
+    if (!status && store->sidecars && store->replaced)
+        status = sidecars_keep(store->sidecars, store->replaced, err);
+    return !status && *same && store->sidecars ? compare_sidecars(same, store, err) : status;
+}
+
+enum status store_finish(struct store *store, const struct store_run *run,
+                         struct store_summary *summary, struct error *err)
+{
+    const struct store_config *config = &store->config;
+    struct earlier_rows rows = {.content = &config->content};
+    struct journal_tally tally;
+    struct log_input log;
+    struct file_input file;
+    struct result *finished = usable(store);
+    const unsigned size = config->content.thumbnail_size;
+    const bool compress = config->compress || (store->replaced && !config->fresh &&
+                                               result_compressed(store->replaced));
+    int order;
+    uint64_t records;
+    enum status status = journal_finish(store->journal, &order, &records, &tally, err);
+    if (status)
+        return status;
+    summarize(summary, &tally);
+    rows.codes = tally.codes == summary->images && tally.codes > 0;
+    log_input_init(&rows.input[INPUT_LOG], &log, journal_records(store->journal), size);
+    status = row_lists_open(&rows.lists, order, records, workdir_path(store->work), err);
+    if (finished)
+        result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
+                          store->source_now, size);
+    if (finished && store->stats > 0) {
+        qsort(store->stat, store->stats, sizeof *store->stat, compare_stats);
+        file.stat = store->stat;
+        file.stats = store->stats;
+    }
+    if (!status)
+        status = compare(&summary->unchanged, store, &rows, compress, err);
+    if (!status)
+        status = summary->unchanged ? ask_may_go(store, NULL, err)
+                                    : write_file(store, &rows, compress, run, summary, err);
+    store->done = !status;
+    if (finished)
+        file_input_clear(&file);
+    row_lists_close(&rows.lists);
+    return status;
+}
+
+void store_discard(struct store *store)
+{
+    store->discard = true;
+}
+
+void store_close(struct store **store)
+{
+    if (!store || !*store)
+        return;
+    struct store *s = *store;
+    *store = NULL;
+    /* What was learned is work, too. */
+    const bool remove = s->journal && (s->done || s->discard ||
+                                       (!journal_holds_work(s->journal) && !s->has_learned));
+    prior_close(&s->prior);
+    journal_close(&s->journal);
+    result_close(&s->replaced);
+    codebooks_clear(&s->learned);
+    pthread_mutex_destroy(&s->lock);
+    free(s->stat);
+    free(s->source_now);
+    if (remove)
+        workdir_close(&s->work, false);
+    else
+        workdir_release(&s->work);
+    free(s);
+}

@@ -1,0 +1,497 @@
+/* place.c: compares SOURCEs by the place that they refer to. Each real path is looked up once. */
+#include "sources/place.h"
+#include "base/path.h"
+#include "base/source_name.h"
+#include "sources/walk.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_special(const char *name)
+{
+    return source_is_list(name) || name[0] == 0;
+}
+
+/* Writes the normalised path; `out` has strlen(path) + 1 bytes. */
+static void normalise(char *out, const char *path)
+{
+    const char *rest = path;
+    while (rest[0] == '.' && rest[1] == '/') {
+        rest += 1 + strspn(rest + 1, "/");
+        /* "./@x" is a file with that name, "@x" a list. */
+        if (is_special(rest) || walk_knows_name(rest) != walk_knows_name(path))
+            break;
+        path = rest;
+    }
+    if (strcmp(path, "./") == 0 || (path[0] == '.' && path[1 + strspn(path + 1, "/")] == 0))
+        path = ".";
+    size_t length = 0;
+    for (; *path; path++)
+        if (*path != '/' || length == 0 || out[length - 1] != '/')
+            out[length++] = *path;
+    while (length > 1 && out[length - 1] == '/')
+        length--;
+    out[length] = 0;
+}
+
+char *place_text(const char *source)
+{
+    const size_t length = strlen(source), size = 4 * length + 2;
+    char *bytes = malloc(length + 1), *text = malloc(size);
+    if (bytes && text) {
+        const bool list = source[0] == '@';
+        bytes[0] = '@';
+        normalise(bytes + list, source + list);
+        path_to_utf8(text, size, bytes, strlen(bytes));
+    } else {
+        free(text);
+        text = NULL;
+    }
+    free(bytes);
+    return text;
+}
+
+/* The compared forms of a SOURCE; NULL if out of memory or, for `real`, if there is no such
+ * file. */
+struct place {
+    char *path; /* path from any directory; for names that are no paths, the name */
+    char *real;
+    bool list;
+};
+
+/* `source` is from place_text. */
+static bool place_open(struct place *place, const char *source, const char *directory)
+{
+    *place = (struct place){.path = source_path(source, directory), .list = source[0] == '@'};
+    if (place->path && place->path[place->list] == '/')
+        place->real = realpath(place->path + place->list, NULL);
+    return place->path;
+}
+
+static void place_close(struct place *place)
+{
+    free(place->path);
+    free(place->real);
+}
+
+/* --- updates --------------------------------------------------------------------------------- */
+
+/* SOURCEs, and their numbers sorted by path and by real path: a shell pattern can give tens of
+ * thousands. */
+struct index {
+    struct place *place;
+    char **text; /* from place_text */
+    unsigned *by_path, *by_real;
+    unsigned count;
+};
+
+static int compare_names(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
+}
+
+static int compare_own(const void *a, const void *b, void *context)
+{
+    const struct place *place = context;
+    const unsigned i = *(const unsigned *)a, j = *(const unsigned *)b;
+    const int order = compare_names(place[i].path, place[j].path);
+    return order ? order : (i > j) - (i < j);
+}
+
+static int compare_reals(const void *a, const void *b, void *context)
+{
+    const struct place *place = context;
+    const unsigned i = *(const unsigned *)a, j = *(const unsigned *)b;
+    const int order = compare_names(place[i].real, place[j].real);
+    return order ? order : (i > j) - (i < j);
+}
+
+static const char *known_directory(const struct stored_sources *sources, unsigned i)
+{
+    return sources->directory && sources->directory[i] && sources->directory[i][0]
+               ? sources->directory[i]
+               : NULL;
+}
+
+/* Indexes SOURCEs of the command, given in `working`; or of `stored`, if not NULL. */
+static bool index_open(struct index *index, const char *const *source, unsigned count,
+                       const struct stored_sources *stored, const char *working)
+{
+    *index = (struct index){.place = calloc(count + 1, sizeof *index->place),
+                            .text = calloc(count + 1, sizeof *index->text),
+                            .by_path = calloc(count + 1, sizeof *index->by_path),
+                            .by_real = calloc(count + 1, sizeof *index->by_real)};
+    if (!index->place || !index->text || !index->by_path || !index->by_real)
+        return false;
+    for (; index->count < count; index->count++) {
+        const unsigned i = index->count;
+        const char *directory = stored ? known_directory(stored, i) : NULL;
+        index->text[i] = stored ? strdup(source[i]) : place_text(source[i]);
+        if (!index->text[i] ||
+            !place_open(&index->place[i], index->text[i], directory ? directory : working))
+            return false;
+        index->by_path[i] = index->by_real[i] = i;
+    }
+    qsort_r(index->by_path, count, sizeof *index->by_path, compare_own, index->place);
+    qsort_r(index->by_real, count, sizeof *index->by_real, compare_reals, index->place);
+    return true;
+}
+
+static void index_close(struct index *index)
+{
+    for (unsigned i = 0; index->text && index->text[i]; i++) {
+        place_close(&index->place[i]);
+        free(index->text[i]);
+    }
+    free(index->place);
+    free(index->text);
+    free(index->by_path);
+    free(index->by_real);
+}
+
+static const char *name_of(const struct place *place, bool real)
+{
+    return real ? place->real : place->path;
+}
+
+/* The first one below number `below` with this path, or real path, that is not taken. */
+static unsigned search(const struct index *index, const struct place *wanted, bool real,
+                       unsigned below, const bool *taken)
+{
+    const unsigned *order = real ? index->by_real : index->by_path;
+    unsigned first = 0, last = index->count;
+    if (!name_of(wanted, real))
+        return index->count;
+    while (first < last) {
+        const unsigned middle = first + (last - first) / 2;
+        if (compare_names(name_of(&index->place[order[middle]], real), name_of(wanted, real)) < 0)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    for (; first < index->count; first++) {
+        const unsigned i = order[first];
+        const struct place *place = &index->place[i];
+        if (compare_names(name_of(place, real), name_of(wanted, real)) != 0)
+            break;
+        if (i < below && !(taken && taken[i]) && place->list == wanted->list)
+            return i;
+    }
+    return index->count;
+}
+
+/* The first place below number `below` equal to `wanted` and not taken; equal spelling has
+ * precedence. index->count: none. */
+static unsigned find_place(const struct index *index, const struct place *wanted, unsigned below,
+                           const bool *taken)
+{
+    const unsigned at = search(index, wanted, false, below, taken);
+    return at < index->count ? at : search(index, wanted, true, below, taken);
+}
+
+/* "a, b and 3 more" */
+static const char *list_sources(char *text, size_t size, const char *const *sources, unsigned count)
+{
+    size_t used = 0;
+    char shown[80];
+    text[0] = 0;
+    for (unsigned i = 0; i < count && i < 5 && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+                                 path_for_message(shown, sizeof shown, sources[i]));
+    if (count > 5 && used < size)
+        snprintf(text + used, size - used, " and %u more", count - 5);
+    return text;
+}
+
+struct merge {
+    const struct stored_sources *theirs;
+    const char *const *given;
+    const char *const *drop;
+    unsigned given_count, drop_count;
+    struct index their_place, given_place, drop_place, moved_place;
+    bool *dropped, *taken; /* per source of the file: dropped; matched by one of the command */
+    bool *repeated, *found;
+    unsigned *taker; /* per source of the file: by which one */
+    unsigned moved;  /* number of the file's source that has moved; their count: none */
+};
+
+/* The source of the file named by `option`: the same place, else the only one with that text. */
+static enum status find_named(unsigned *at, const struct merge *m, const struct index *named,
+                              unsigned number, const char *option, struct error *err)
+{
+    const struct index *theirs = &m->their_place;
+    const unsigned none = theirs->count;
+    char shown[256], names[512];
+    unsigned same = 0;
+    *at = find_place(theirs, &named->place[number], none, m->dropped);
+    for (unsigned i = 0; *at == none && i < none; i++)
+        same += !m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0;
+    for (unsigned i = 0; same == 1 && i < none; i++)
+        if (!m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0)
+            *at = i;
+    if (*at < none)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
+                     same > 1 ? "single " : "",
+                     path_for_message(shown, sizeof shown, named->text[number]), option,
+                     none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
+}
+
+static enum status mark_dropped(struct merge *m, struct error *err)
+{
+    char shown[256];
+    for (unsigned i = 0; i < m->drop_count; i++) {
+        const struct place *place = &m->drop_place.place[i];
+        unsigned at;
+        if (find_place(&m->given_place, place, m->given_count, NULL) < m->given_count)
+            return error_set(err, STATUS_USAGE, "the source %s is given and to be dropped",
+                             path_for_message(shown, sizeof shown, m->drop[i]));
+        if (find_named(&at, m, &m->drop_place, i, "to drop", err) != STATUS_OK)
+            return err->status;
+        m->dropped[at] = m->taken[at] = true;
+    }
+    return STATUS_OK;
+}
+
+/* A source with the name of one of the file must be the same place, else the update is refused. */
+static enum status check_name(const struct merge *m, unsigned given, struct error *err)
+{
+    char one[256], other[256], name[256];
+    const struct index *theirs = &m->their_place;
+    const struct place *place = &m->given_place.place[given];
+    for (unsigned i = 0; i < theirs->count; i++) {
+        if (m->dropped[i] || i == m->moved ||
+            strcmp(theirs->text[i], m->given_place.text[given]) != 0)
+            continue;
+        return error_set(err, STATUS_USAGE,
+                         "%s leads to %s here, but the file has that of %s: give the one that is "
+                         "meant by its absolute path, or, if it has moved, add --relocate %s",
+                         path_for_message(name, sizeof name, theirs->text[i]),
+                         path_for_message(one, sizeof one, place->path),
+                         path_for_message(other, sizeof other, theirs->place[i].path), name);
+    }
+    return STATUS_OK;
+}
+
+/* Matches the command's sources with those of the file. */
+static enum status find_given(struct merge *m, struct places *out, struct error *err)
+{
+    const unsigned none = m->their_place.count;
+    unsigned fresh = 0, last = 0;
+    if (m->moved < none)
+        m->taken[m->moved] = true;
+    for (unsigned i = 0; i < m->given_count; i++) {
+        const struct place *place = &m->given_place.place[i];
+        const unsigned at = find_place(&m->their_place, place, none, m->taken);
+        if (at < none) {
+            m->taken[at] = m->found[i] = true;
+            m->taker[at] = i;
+        } else if (find_place(&m->given_place, place, i, NULL) < i) {
+            m->repeated[i] = true;
+            out->repeated++;
+        } else if (check_name(m, i, err) != STATUS_OK) {
+            return err->status;
+        } else {
+            fresh++;
+            last = i;
+        }
+    }
+    if (m->moved == none)
+        return STATUS_OK;
+    if (fresh != 1)
+        return error_set(err, STATUS_USAGE,
+                         "--relocate: give the SOURCE that %s is now, and no other that the file "
+                         "lacks", m->moved_place.text[0]);
+    m->found[last] = true;
+    m->taker[m->moved] = last;
+    return STATUS_OK;
+}
+
+static enum status copy_text(struct places *out, unsigned i, const char *text, struct error *err)
+{
+    free(out->texts[i]);
+    out->stored[i] = out->texts[i] = strdup(text);
+    return out->texts[i] ? STATUS_OK : error_memory(err, strlen(text), "a source");
+}
+
+static enum status take_theirs(struct places *out, struct merge *m, struct error *err)
+{
+    for (unsigned i = 0; i < m->theirs->count; i++) {
+        if (m->dropped[i]) {
+            out->dropped++;
+            continue;
+        }
+        const unsigned n = out->count++;
+        const char *directory = i == m->moved ? NULL : known_directory(m->theirs, i);
+        out->stored[n] = m->theirs->source[i];
+        out->directory[n] = directory ? directory : out->working;
+        out->earlier[n] = (int)i;
+        out->walked[n] = m->taken[i] ? m->given[m->taker[i]] : NULL;
+        out->unwalked += !m->taken[i];
+        if (!(out->path[n] = source_path(out->stored[n], out->directory[n])))
+            return error_memory(err, strlen(out->stored[n]), "a source");
+        if (i == m->moved &&
+            copy_text(out, n, m->given_place.text[m->taker[i]], err) != STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
+}
+
+static enum status merge_all(struct places *out, struct merge *m, struct error *err)
+{
+    const unsigned most = m->theirs->count + m->given_count;
+    enum status status;
+    if ((status = mark_dropped(m, err)))
+        return status;
+    m->moved = m->theirs->count;
+    if (m->moved_place.count > 0 &&
+        (status = find_named(&m->moved, m, &m->moved_place, 0, "to relocate", err)))
+        return status;
+    out->stored = calloc(most + 1, sizeof *out->stored);
+    out->directory = calloc(most + 1, sizeof *out->directory);
+    out->walked = calloc(most + 1, sizeof *out->walked);
+    out->path = calloc(most + 1, sizeof *out->path);
+    out->earlier = calloc(most + 1, sizeof *out->earlier);
+    out->texts = calloc(most + 1, sizeof *out->texts);
+    if (!out->stored || !out->directory || !out->walked || !out->path || !out->earlier ||
+        !out->texts)
+        return error_memory(err, most * sizeof *out->stored, "the sources");
+    if ((status = find_given(m, out, err)) || (status = take_theirs(out, m, err)))
+        return status;
+    for (unsigned i = 0; i < m->given_count; i++) {
+        if (m->found[i] || m->repeated[i])
+            continue;
+        if ((status = copy_text(out, out->count, m->given_place.text[i], err)))
+            return status;
+        out->directory[out->count] = out->working;
+        out->earlier[out->count] = -1;
+        out->walked[out->count] = m->given[i];
+        out->added++;
+        out->count++;
+    }
+    return out->count > 0
+               ? STATUS_OK
+               : error_set(err, STATUS_USAGE,
+                           "no source would be left: remove the file instead, or give a SOURCE");
+}
+
+enum status places_update(struct places *out, const struct stored_sources *theirs,
+                          const char *const *given, unsigned given_count, const char *const *drop,
+                          unsigned drop_count, const char *moved, struct error *err)
+{
+    struct error own = ERROR_INIT;
+    struct merge m = {.theirs = theirs,
+                      .given = given,
+                      .drop = drop,
+                      .given_count = given_count,
+                      .drop_count = drop_count,
+                      .dropped = calloc(theirs->count + 1, sizeof(bool)),
+                      .taken = calloc(theirs->count + 1, sizeof(bool)),
+                      .repeated = calloc(given_count + 1, sizeof(bool)),
+                      .found = calloc(given_count + 1, sizeof(bool)),
+                      .taker = calloc(theirs->count + 1, sizeof(unsigned))};
+    *out = (struct places){.working = path_working_directory()};
+    const char *here = out->working;
+    const bool opened =
+        m.dropped && m.taken && m.repeated && m.found && m.taker && here &&
+        index_open(&m.their_place, theirs->source, theirs->count, theirs, here) &&
+        index_open(&m.given_place, given, given_count, NULL, here) &&
+        index_open(&m.drop_place, drop, drop_count, NULL, here) &&
+        index_open(&m.moved_place, &moved, moved != NULL, NULL, here);
+    enum status status = opened ? merge_all(out, &m, &own)
+                                : error_memory(&own, theirs->count + given_count, "the sources");
+    if (status && err)
+        *err = own;
+    index_close(&m.their_place);
+    index_close(&m.given_place);
+    index_close(&m.drop_place);
+    index_close(&m.moved_place);
+    free(m.dropped);
+    free(m.taken);
+    free(m.repeated);
+    free(m.found);
+    free(m.taker);
+    return status;
+}
+
+enum status places_spell(struct places *places, const struct stored_sources *log,
+                         struct error *err)
+{
+    bool same = places->added > 0 && log->count == places->count;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; same && i < places->count; i++) {
+        const char *there = known_directory(log, i);
+        struct place one = {.path = NULL}, two = {.path = NULL};
+        same = places->earlier[i] >= 0
+                   ? strcmp(places->stored[i], log->source[i]) == 0
+                   : place_open(&one, places->stored[i], places->directory[i]) &&
+                         place_open(&two, log->source[i], there ? there : places->working) &&
+                         (strcmp(one.path, two.path) == 0 ||
+                          (one.list == two.list && one.real && two.real &&
+                           strcmp(one.real, two.real) == 0));
+        place_close(&one);
+        place_close(&two);
+    }
+    for (unsigned i = 0; same && i < places->count && status == STATUS_OK; i++) {
+        if (places->earlier[i] >= 0)
+            continue;
+        status = copy_text(places, i, log->source[i], err);
+        /* Its paths are looked up in the directory in which it was given. */
+        if (known_directory(log, i))
+            places->directory[i] = known_directory(log, i);
+    }
+    return status;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return compare_names(*(char *const *)a, *(char *const *)b);
+}
+
+unsigned places_nested(char inner[256], char outer[256], const struct places *places)
+{
+    char **real = calloc(places->count + 1, sizeof *real);
+    unsigned count = 0, above = 0;
+    for (unsigned i = 0; real && i < places->count; i++) {
+        const char *name = places->walked[i] ? places->walked[i] : places->path[i];
+        char *path = is_special(name) ? NULL : realpath(name, NULL);
+        if (!path || asprintf(&real[i], "%s/", strcmp(path, "/") == 0 ? "" : path) < 0)
+            real[i] = NULL;
+        free(path);
+    }
+    /* With a trailing slash, paths below a directory sort directly after it. */
+    if (real)
+        qsort(real, places->count, sizeof *real, compare_paths);
+    for (unsigned i = 1; real && i < places->count; i++) {
+        if (!real[above] || strncmp(real[i], real[above], strlen(real[above])) != 0)
+            above = i;
+        else if (count++ == 0) {
+            path_for_message(inner, 256, real[i]);
+            path_for_message(outer, 256, real[above]);
+        }
+    }
+    for (unsigned i = 0; real && i < places->count; i++)
+        free(real[i]);
+    free(real);
+    return count;
+}
+
+void places_clear(struct places *places)
+{
+    for (unsigned i = 0; i < places->count + 1; i++) {
+        if (places->texts)
+            free(places->texts[i]);
+        if (places->path)
+            free(places->path[i]);
+    }
+    free(places->texts);
+    free(places->path);
+    free(places->stored);
+    free(places->directory);
+    free(places->walked);
+    free(places->working);
+    free(places->earlier);
+    *places = (struct places){.count = 0};
+}
