@@ -220,7 +220,7 @@ other_distances(__global const float *restrict x, __global const float *restrict
 /* Rows of a block whose distances a group computes at once, and the work-item's lane of its row. */
 #if GROUP == 1
 #define AT_ONCE      1
-#define LANE_OF(lid) 0
+#define LANE_OF(lid) ((lid) % 1u)
 #define NEXT(count)  ((*(count))++)
 #define CLEAR(at, b) (*(at) &= ~(b))
 #else
