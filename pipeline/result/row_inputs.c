@@ -67,7 +67,7 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
         status = records_read(input->log, LOG_IMAGE_THUMBNAIL_SIZE, first, count, sizes, err);
     for (uint64_t i = 0, start = 0; i < count && !status; start = ends[i++]) {
         size_t length = (size_t)(ends[i] - start);
-        const uint8_t *from = bytes + start;
+        const uint8_t *from = bytes ? bytes + start : (const uint8_t *)""; /* all are empty */
         if (sizes && sizes[i] != input->thumbnail_size)
             length = 0;
         if (!sizes && 4 * length + 1 > text_room) {

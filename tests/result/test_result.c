@@ -3,6 +3,7 @@
 #include "test_store_common.h"
 #include <errno.h>
 #include <hdf5.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -448,6 +449,7 @@ static void test_repacked_feature(void **state)
 /* How far a process of its own comes with a file, whatever HDF5 does there. */
 static int read_in_child(const char *path, const char *messages)
 {
+    static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
     struct error error = ERROR_INIT;
     pid_t child = fork();
     if (child == 0) {
@@ -457,6 +459,8 @@ static int read_in_child(const char *path, const char *messages)
             _exit(-1);
         process_repair();
         alarm(20);
+        for (size_t i = 0; SANITIZED && i < sizeof crashes / sizeof *crashes; i++)
+            signal(crashes[i], SIG_DFL); /* not to the test's handlers; reports of a checker exit */
         _exit(read_all(path, &error));
     }
     int status;
@@ -465,17 +469,24 @@ static int read_in_child(const char *path, const char *messages)
     while ((ended = wait4(child, &status, 0, &usage)) < 0 && errno == EINTR)
         ;
     assert_int_equal(ended, child);
+    if (SANITIZED && WIFSIGNALED(status)) /* the program names no crashes then */
+        return ENDED;
     assert_true(WIFEXITED(status));
     assert_true(SANITIZED || usage.ru_maxrss < 400 << 10);
-    if (WEXITSTATUS(status) == ENDED) {
+    int code = WEXITSTATUS(status);
+    if (code >= ENDED) {
         size_t size;
         char *line = read_file(messages, &size), verify[400];
+        /* A checker reports what HDF5 asks of the C library. */
+        const char *caller = SANITIZED ? strstr(line, "    #1 ") : NULL;
         snprintf(verify, sizeof verify, "clpipe verify %s tells", path);
-        assert_non_null(strstr(line, "clpipe: ended by signal "));
-        assert_non_null(strstr(line, verify));
+        if (caller && memmem(caller, strcspn(caller, "\n"), "/libhdf5", 8))
+            code = ENDED;
+        else if (code > ENDED || !strstr(line, "clpipe: ended by signal ") || !strstr(line, verify))
+            fail_msg("%.*s", (int)size, line);
         free(line);
     }
-    return WEXITSTATUS(status);
+    return code;
 }
 
 static void test_random_damage(void **state)
