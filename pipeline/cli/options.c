@@ -83,7 +83,8 @@ const struct command *command_find(const char *name, const char **nearest)
     return NULL;
 }
 
-const struct option_group *option_group_at(const struct command *command, unsigned i)
+/* Group i of a command, its own ones first, then those of all; NULL past the last. */
+static const struct option_group *option_group_at(const struct command *command, unsigned i)
 {
     unsigned own = 0;
     while (own < OPTION_GROUPS && command->group[own].row)

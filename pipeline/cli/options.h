@@ -146,8 +146,6 @@ extern const struct option_group group_general, group_compute;
 
 /* The row of a command's option by its long name, or NULL. */
 const struct option *option_find(const struct command *command, const char *name, size_t length);
-/* Group i of a command, its own ones first, then those of all; NULL past the last. */
-const struct option_group *option_group_at(const struct command *command, unsigned i);
 
 /* Parses argv[2..] for `command` (argv[1]) into a struct of the command. STATUS_USAGE: one line that names
  * the option, says what is wrong and points to the help. */

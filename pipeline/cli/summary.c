@@ -149,8 +149,9 @@ static const char *what_to_change(const char *bound, const struct ingest_report 
     return "the output's disk is slow: write to a faster one";
 }
 
-void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,
-                        const struct options *options)
+/* One line that says what binds the run and what to change. */
+static void find_bottleneck(char *text, size_t size, const struct ingest_report *report,
+                            const struct options *options)
 {
     const struct stage_times *stage = &report->stage[report->bottleneck];
     char advice[160];
@@ -349,7 +350,7 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         line(&text, "device", "%s", report->device);
     if (*runtime_tell(bottleneck, sizeof bottleneck))
         line(&text, "network", "%s", bottleneck);
-    summary_bottleneck(bottleneck, sizeof bottleneck, report, options);
+    find_bottleneck(bottleneck, sizeof bottleneck, report, options);
     if (bottleneck[0] && !unchanged)
         line(&text, "speed", "%s", bottleneck);
     if (finished) {

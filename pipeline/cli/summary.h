@@ -27,10 +27,6 @@ void summary_clusters(const struct clustering_report *result, const struct optio
 void summary_line(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* One line that says what binds the run and what to change. */
-void summary_bottleneck(char *text, size_t size, const struct ingest_report *report,
-                        const struct options *options);
-
 /* Ingest's files that failed (not those that are no images). */
 uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
 

@@ -85,8 +85,9 @@ static void transform(int16_t *v, int step, int shift)
     }
 }
 
-void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficients,
-                       const uint16_t *quantization)
+/* Converts the coefficients of one block to 8 rows of samples, `stride` bytes apart. */
+static void block_samples(uint8_t *samples, size_t stride, const int16_t *coefficients,
+                          const uint16_t *quantization)
 {
     int16_t v[DCT_BLOCK];
     bool flat = true; /* all columns have only a DC coefficient */
@@ -179,7 +180,7 @@ void dct_pixels(uint8_t *pixels, uint8_t *samples, const void *coefficients,
                                   (layout->height + down - 1) / down};
         for (uint32_t y = 0; y < layout->blocks_down[c]; y++) {
             for (uint32_t x = 0; x < layout->blocks_across[c]; x++, block += DCT_BLOCK)
-                dct_block_samples(samples + 8 * y * plane[c].stride + 8 * (size_t)x,
+                block_samples(samples + 8 * y * plane[c].stride + 8 * (size_t)x,
                                   plane[c].stride, block, tables + c * DCT_BLOCK);
         }
         samples += DCT_BLOCK * dct_component_blocks(layout, c);

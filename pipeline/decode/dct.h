@@ -44,11 +44,6 @@ uint64_t dct_blocks(const struct dct_layout *layout);
 /* Bytes of the tables and blocks. */
 uint64_t dct_bytes(const struct dct_layout *layout);
 
-/* Converts the coefficients of one block to 8 rows of samples, `stride` bytes apart.
- */
-void dct_block_samples(uint8_t *samples, size_t stride, const int16_t *coefficients,
-                       const uint16_t *quantization);
-
 /* Computes all pixels: height rows of width * 3 bytes. samples: scratch of 64 * dct_blocks
  * bytes. */
 void dct_pixels(uint8_t *pixels, uint8_t *samples, const void *coefficients,

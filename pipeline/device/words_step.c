@@ -17,8 +17,9 @@
 #define CPU_ROWS   6u   /* descriptors per work-item of words_assign, limited by registers */
 #define ROWS       1u
 
-void words_reference(uint32_t *words, const struct feature *feature, const uint8_t *descriptors,
-                     uint32_t number)
+/* The plain C reference: adds `number` descriptors to the feature's words. */
+static void words_reference(uint32_t *words, const struct feature *feature,
+                            const uint8_t *descriptors, uint32_t number)
 {
     const struct feature_codebook *codebook = feature->codebook;
     const uint32_t projected = codebook->projected;

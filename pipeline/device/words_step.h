@@ -10,8 +10,4 @@
  * a codebook when the step is opened. */
 extern const struct step words_step;
 
-/* The plain C reference: adds `number` descriptors to the feature's words. */
-void words_reference(uint32_t *words, const struct feature *feature, const uint8_t *descriptors,
-                     uint32_t number);
-
 #endif

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK 256 /* values converted at a time in place */
-
 static const char *const names[] = {"float32", "float16", "uint8"};
 
 const char *feature_store_name(enum feature_store store)
@@ -102,17 +100,4 @@ void stored_decode(float *values, enum feature_store store, bool is_signed, cons
         table[i] = value_of(i, is_signed);
     for (size_t i = 0; store == STORE_UINT8 && i < count; i++)
         values[i] = table[in[i]];
-}
-
-void stored_decode_in_place(float *values, enum feature_store store, bool is_signed, size_t count)
-{
-    const size_t size = stored_size(store);
-    const uint8_t *from = (const uint8_t *)values + count * (sizeof *values - size);
-    uint8_t block[2 * BLOCK];
-    /* Written values never overtake those still to be read. */
-    for (size_t i = 0, n; store != STORE_FLOAT32 && i < count; i += n) {
-        n = count - i < BLOCK ? count - i : BLOCK;
-        memcpy(block, from + i * size, n * size);
-        stored_decode(values + i, store, is_signed, block, n);
-    }
 }

@@ -33,7 +33,5 @@ void stored_encode(void *to, enum feature_store store, bool is_signed, const flo
                    size_t count);
 void stored_decode(float *values, enum feature_store store, bool is_signed, const void *from,
                    size_t count);
-/* The same in place: the encoded values are the last bytes of `values`. */
-void stored_decode_in_place(float *values, enum feature_store store, bool is_signed, size_t count);
 
 #endif

@@ -78,7 +78,8 @@ static enum status read_sums(struct fit *fit, struct error *err)
     return update_add_sums(fit->update, err);
 }
 
-enum status fit_read_device(struct fit *fit, bool sums, struct error *err)
+/* Updates labels and centroids on the host and, if requested, sums. */
+static enum status read_device(struct fit *fit, bool sums, struct error *err)
 {
     struct shard *shard = fit->shard;
     if (!fit->host_stale)
@@ -348,7 +349,7 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
         fit->moving = false;
         return STATUS_OK;
     }
-    if ((fit->device_update || *relocated) && fit_read_device(fit, true, err) != STATUS_OK)
+    if ((fit->device_update || *relocated) && read_device(fit, true, err) != STATUS_OK)
         return err->status;
     return update_on_host(fit, inertia, shift, *relocated, err);
 }
@@ -425,7 +426,7 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
         labels_current = relocate_count_empty(fit) == 0;
         if (labels_current)
             break;
-        if (fit_read_device(fit, true, err) != STATUS_OK)
+        if (read_device(fit, true, err) != STATUS_OK)
             return err->status;
         memcpy(fit->saved, fit->centroids, bytes_of_centroids(fit));
         if (relocate_rows(fit, err) != STATUS_OK) {
@@ -433,7 +434,7 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
             return err->status;
         }
     }
-    if (fit_read_device(fit, false, err) != STATUS_OK ||
+    if (read_device(fit, false, err) != STATUS_OK ||
         outcome_measure(out, fit->shard, fit->update->all.counts, err) != STATUS_OK)
         return err->status;
     out->pruned = fit->passes > 0 ? fit->pruned / fit->passes : 0;

@@ -44,7 +44,4 @@ enum status fit_complete(struct fit *fit, struct cluster_outcome *out, struct er
 /* Only computes labels and distances of the rank's rows for fit->centroids. */
 enum status fit_label(struct fit *fit, int32_t *labels, float *distances, struct error *err);
 
-/* Updates labels and centroids on the host and, if requested, sums. */
-enum status fit_read_device(struct fit *fit, bool sums, struct error *err);
-
 #endif

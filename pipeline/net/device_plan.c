@@ -18,7 +18,8 @@ static uint32_t round_up(uint32_t value, uint32_t to)
     return (value + to - 1) / to * to;
 }
 
-uint32_t net_plan_pitch(const struct net_tensor *tensor)
+/* Bytes per pixel. */
+static uint32_t pitch_of(const struct net_tensor *tensor)
 {
     return tensor->is_sum                       ? tensor->channels
            : tensor->channels <= PIXEL_CHANNELS ? PIXEL_CHANNELS
@@ -27,7 +28,7 @@ uint32_t net_plan_pitch(const struct net_tensor *tensor)
 
 size_t net_plan_bytes(const struct net_tensor *tensor)
 {
-    return (size_t)tensor->height * tensor->width * net_plan_pitch(tensor) *
+    return (size_t)tensor->height * tensor->width * pitch_of(tensor) *
            (tensor->is_sum ? sizeof(int32_t) : 1);
 }
 
@@ -156,8 +157,8 @@ static void choose(struct net_plan_layer *made, char options[NET_OPTIONS],
     const struct net_fields *f = &layer->f;
     const struct net_tensor *a = &plan->model->tensors[f->a];
     const uint32_t taps = f->kernel_y * f->kernel_x;
-    const uint32_t pitch = net_plan_pitch(&plan->model->tensors[i + 1]),
-                   pitch_a = net_plan_pitch(a);
+    const uint32_t pitch = pitch_of(&plan->model->tensors[i + 1]),
+                   pitch_a = pitch_of(a);
     const bool limits = has_limits(f) || (addition && has_limits(addition));
     int shifts = 0;
     for (uint32_t c = 0; c < f->channels; c++)
@@ -387,10 +388,10 @@ static void plan_layer(struct net_plan *plan, uint32_t i)
     tile->place_a = plan->place[f->a];
     tile->height = f->height;
     tile->width = f->width;
-    tile->pitch = net_plan_pitch(&plan->model->tensors[i + 1]);
+    tile->pitch = pitch_of(&plan->model->tensors[i + 1]);
     tile->height_a = a->height;
     tile->width_a = a->width;
-    tile->pitch_a = net_plan_pitch(a);
+    tile->pitch_a = pitch_of(a);
     tile->kernel_y = f->kernel_y;
     tile->kernel_x = f->kernel_x;
     tile->stride_y = f->stride_y;
@@ -481,7 +482,7 @@ struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor)
                           .height = made->height,
                           .width = made->width,
                           .channels = made->channels,
-                          .pitch = net_plan_pitch(made)};
+                          .pitch = pitch_of(made)};
     if (tensor == 0)
         return s;
     const struct net_layer *layer = &model->layers[tensor - 1];
@@ -494,7 +495,7 @@ struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor)
     s.height_a = a->height;
     s.width_a = a->width;
     s.channels_a = a->channels;
-    s.pitch_a = net_plan_pitch(a);
+    s.pitch_a = pitch_of(a);
     s.zero_a = a->zero;
     s.place_b = (uint32_t)plan->place[f->b];
     s.bytes_b = (uint32_t)net_plan_bytes(&model->tensors[f->b]);

@@ -44,8 +44,7 @@ enum status net_plan_open(struct net_plan *plan, const struct net_model *model, 
                           struct error *err);
 void net_plan_close(struct net_plan *plan); /* accepts a zeroed struct */
 
-/* Bytes per pixel, and per tensor of one picture. */
-uint32_t net_plan_pitch(const struct net_tensor *tensor);
+/* Bytes per tensor of one picture. */
 size_t net_plan_bytes(const struct net_tensor *tensor);
 
 /* The layer that computes tensor `tensor`, as the plain kernels read it; tensor 0: the picture. */

@@ -71,11 +71,6 @@ static const struct {
     [NET_TABLE] = {"table", HAS_GROUPS | HAS_ZERO},
 };
 
-const char *net_kind_name(enum net_kind kind)
-{
-    return kinds[kind].name;
-}
-
 size_t net_tensor_values(const struct net_tensor *tensor)
 {
     return (size_t)tensor->height * tensor->width * tensor->channels;

@@ -107,9 +107,6 @@ void net_model_close(struct net_model **model);
 size_t net_tensor_values(const struct net_tensor *tensor);
 size_t net_tensor_bytes(const struct net_tensor *tensor);
 
-/* "convolution", "add", ... */
-const char *net_kind_name(enum net_kind kind);
-
 /* The index of the output named; NULL: the first. -1: no such output. */
 int net_model_output(const struct net_model *model, const char *name);
 

@@ -395,7 +395,7 @@ static enum status read_clustering_attributes(struct result *result,
     return STATUS_OK;
 }
 
-struct cluster_shape result_cluster_shape(const struct result_clusters *c)
+static struct cluster_shape shape_of(const struct result_clusters *c)
 {
     return (struct cluster_shape){c->k,        c->dimension, c->iterations, c->rows,
                                   c->weighted, c->columns,   c->components, c->parents};
@@ -431,7 +431,7 @@ static enum status open_parts(struct result *result, struct result_cluster_entry
     c->columns = size[PART_MEAN][0] < UINT32_MAX ? (uint32_t)size[PART_MEAN][0] : 0;
     if (*c->space && (c->columns < 1 || (!c->components && c->columns != c->dimension)))
         return h5_damaged(err, result->path, "/clusters/%s/mean has an impossible size", c->name);
-    const struct cluster_shape shape = result_cluster_shape(c);
+    const struct cluster_shape shape = shape_of(c);
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t wanted[2];
         if (cluster_part_dimensions(wanted, p, &shape) &&
@@ -880,7 +880,7 @@ enum status result_clusters_read(struct result *result, const struct result_clus
                                   [PART_DISTANCES] = distances,
                                   [PART_SIZES] = sizes,
                                   [PART_NEAREST] = nearest};
-    const struct cluster_shape shape = result_cluster_shape(clusters);
+    const struct cluster_shape shape = shape_of(clusters);
     for (int p = 0; p < PART_COUNT; p++) {
         hsize_t size[2];
         if (to[p] && cluster_part_dimensions(size, p, &shape) &&

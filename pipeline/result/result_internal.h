@@ -60,9 +60,6 @@ static inline hid_t result_feature_dataset(const struct result_feature *feature)
     return ((const struct result_feature_entry *)feature)->dataset;
 }
 
-/* The shape of a stored clustering. */
-struct cluster_shape result_cluster_shape(const struct result_clusters *clusters);
-
 static inline const struct result_cluster_entry *
 result_cluster_entry(const struct result_clusters *clusters)
 {

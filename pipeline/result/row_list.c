@@ -125,9 +125,3 @@ uint64_t row_list_find(const struct row_list *list, uint64_t row)
     }
     return low;
 }
-
-bool row_list_is_all(const struct row_list *list, uint32_t input, uint64_t rows)
-{
-    return list->rows == rows && (rows == 0 || (list->runs == 1 && list->map[0].input == input &&
-                                                list->map[0].first == 0));
-}

@@ -32,7 +32,5 @@ uint64_t row_list_runs(const struct row_list *list);
 struct row_run row_list_at(const struct row_list *list, uint64_t run);
 /* The number of the run that has a row. */
 uint64_t row_list_find(const struct row_list *list, uint64_t row);
-/* Whether it is all `rows` rows of an input, in their order. */
-bool row_list_is_all(const struct row_list *list, uint32_t input, uint64_t rows);
 
 #endif

@@ -14,7 +14,8 @@ void serial_init(struct serial *serial, struct axes *axes, const char *path)
     sha256_init(&serial->sha);
 }
 
-enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
+/* STATUS_FAILED "PATH has no identity: NAME WHY". */
+static enum status refuse(const struct serial *serial, struct error *err, const char *name,
                           const char *why)
 {
     char shown[256];
@@ -90,7 +91,7 @@ static enum status add_text(struct serial *serial, hid_t object, const char *nam
     sha256_update(&serial->sha, text, length);
     free(text);
     return serial->exact && !fills(type, length)
-               ? serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not write")
+               ? refuse(serial, err, name, "is an attribute of a kind that clpipe does not write")
                : STATUS_OK;
 }
 
@@ -107,7 +108,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     enum status status = STATUS_FAILED;
     if (serial->exact && (H5Sget_simple_extent_type(space) != H5S_SCALAR ||
                           !is_usual_text(type, H5Tis_variable_str(type) > 0, false))) {
-        serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
+        refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
         goto out;
     }
     if (H5Tget_class(type) == H5T_STRING) {
@@ -115,7 +116,7 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
         goto out;
     }
     if (H5Sget_simple_extent_npoints(space) != 1 || !find_kind(&kind, type)) {
-        serial_refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
+        refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
         goto out;
     }
     if (H5Aread(attribute, kind.memory, value) < 0) {
@@ -145,7 +146,7 @@ static enum status add_attributes(struct serial *serial, hid_t object, serial_fi
         if (!filter(context, names.name[i]))
             continue;
         if (strlen(names.name[i]) > SERIAL_MOST_NAME) {
-            serial_refuse(serial, err, "an attribute", "has a longer name than clpipe gives");
+            refuse(serial, err, "an attribute", "has a longer name than clpipe gives");
             goto out;
         }
         if (add_attribute(serial, object, names.name[i], err))
@@ -213,7 +214,7 @@ enum status serial_dataset(struct serial_values *values, struct serial *serial, 
     if (!wrong && serial->exact)
         wrong = other_form(dataset, type, space);
     if (wrong) {
-        serial_refuse(serial, err, name, wrong);
+        refuse(serial, err, name, wrong);
         goto out;
     }
     /* "image,feature_rgb_256"; "-" for an axis without a scale. */

@@ -26,10 +26,6 @@ struct serial {
 
 void serial_init(struct serial *serial, struct axes *axes, const char *path);
 
-/* STATUS_FAILED "PATH has no identity: NAME WHY". */
-enum status serial_refuse(const struct serial *serial, struct error *err, const char *name,
-                          const char *why);
-
 /* Which attributes of an object count. */
 typedef bool serial_filter(const void *context, const char *attribute);
 

@@ -82,31 +82,8 @@ static void codes_are_within_the_stated_error(void **state)
     }
 }
 
-static void decoded_in_place(void **state)
-{
-    (void)state;
-    for (int store = STORE_FLOAT32; store <= STORE_UINT8; store++) {
-        for (size_t count = 0; count < 1100; count += 1 + count / 3) {
-            const size_t bytes = count * stored_size((enum feature_store)store);
-            uint8_t *from = malloc(bytes + 1);
-            float *values = malloc((count + 1) * sizeof *values);
-            float *expected = malloc((count + 1) * sizeof *expected);
-            for (size_t i = 0; i < bytes; i++)
-                from[i] = (uint8_t)(i * 37 % 59); /* no NaN */
-            stored_decode(expected, (enum feature_store)store, false, from, count);
-            memcpy((uint8_t *)values + count * sizeof *values - bytes, from, bytes);
-            stored_decode_in_place(values, (enum feature_store)store, false, count);
-            assert_memory_equal(values, expected, count * sizeof *values);
-            free(from);
-            free(values);
-            free(expected);
-        }
-    }
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_half_and_the_points_between),
     cmocka_unit_test(codes_are_within_the_stated_error),
-    cmocka_unit_test(decoded_in_place),
 };
 TEST_GROUP(stored, NULL, NULL)
