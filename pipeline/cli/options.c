@@ -283,7 +283,8 @@ static enum status set_value(struct options *options, const struct option *row, 
     if (!text[0])
         return misuse(err, command, "%s has an empty value", typed);
     switch (row->type) {
-    case OPTION_FLAG: /* has no value */
+    case OPTION_FLAG: /* whatever the text is */
+        *(bool *)place = true;
         return STATUS_OK;
     case OPTION_TEXT:
         *(const char **)place = text;
@@ -366,8 +367,6 @@ static enum status mark_given(struct options *options, const struct option *row,
 enum status option_set(struct options *options, const struct option *row, const char *text,
                        struct error *err)
 {
-    if (row->type == OPTION_FLAG)
-        *(bool *)((char *)options + row->at) = true;
     return set_value(options, row, row->name, text, err);
 }
 
@@ -432,8 +431,7 @@ static enum status parse_long(struct options *options, int argc, char *const *ar
     if (row->type == OPTION_FLAG) {
         if (text[length])
             return misuse(err, options->command, "%s takes no value", typed);
-        *(bool *)((char *)options + row->at) = true;
-        return STATUS_OK;
+        return set_value(options, row, typed, "on", err);
     }
     if (text[length])
         return set_value(options, row, typed, text + length + 1, err);
@@ -464,11 +462,11 @@ static enum status parse_short(struct options *options, int argc, char *const *a
         enum status status = mark_given(options, row, err);
         if (status != STATUS_OK)
             return status;
+        char typed[3] = {'-', row->letter, 0};
         if (row->type == OPTION_FLAG) {
-            *(bool *)((char *)options + row->at) = true;
+            set_value(options, row, typed, "on", err);
             continue;
         }
-        char typed[3] = {'-', row->letter, 0};
         if (text[1])
             return set_value(options, row, typed, text + 1 + (text[1] == '='), err);
         if (*at + 1 >= argc)

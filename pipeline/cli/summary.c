@@ -43,7 +43,8 @@ static bool text_open(struct text *text, const struct options *options)
     memset(text, 0, sizeof *text);
     progress_end(&options->call->progress);
     const char *const *plot = option_at(options, "plot");
-    text->descriptor = (plot && *plot && sink_is_stdout(*plot)) || json_owns_stdout(options) ? STDERR_FILENO : STDOUT_FILENO;
+    const bool taken = (plot && *plot && sink_is_stdout(*plot)) || json_owns_stdout(options);
+    text->descriptor = taken ? STDERR_FILENO : STDOUT_FILENO;
     text->colour = log_wants_colour(text->descriptor);
     if (log_get_level() < LOG_INFO)
         return false;

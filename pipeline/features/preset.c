@@ -46,7 +46,7 @@ const struct preset *preset_find(const char *name)
     for (const struct preset *preset = presets; preset->name; preset++)
         if (strcmp(preset->name, name) == 0)
             return preset;
-    return NULL;
+    return strcmp(few.name, name) == 0 ? &few : NULL;
 }
 
 unsigned preset_count(const struct preset *preset)

@@ -24,7 +24,7 @@ struct preset {
     const struct preset *few; /* for few images: its features do not learn; NULL: nor do these */
 };
 
-/* Finds a preset by name; NULL: none. `presets` ends with an entry without a name. */
+/* Finds a preset by name, also that of few images; NULL: none. `presets` ends with an entry without a name. */
 extern const struct preset presets[];
 const struct preset *preset_find(const char *name);
 

@@ -208,10 +208,11 @@ static enum status job_open(struct job *job, const struct labelling_config *conf
     status = match_features(job, err);
     if (status != STATUS_OK)
         return status;
-    while (strcmp(metric_names[job->metric], job->clusters->metric) != 0)
-        if (++job->metric > METRIC_HELLINGER)
-            return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
-                             result_path(job->from), job->clusters->name, job->clusters->metric);
+    enum projection_space metric;
+    if (!projection_space(&metric, job->clusters->metric))
+        return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
+                         result_path(job->from), job->clusters->name, job->clusters->metric);
+    job->metric = (enum cluster_metric)metric;
     const char *space = job->clusters->columns > 0 ? job->clusters->space : job->clusters->metric;
     const bool cosine = strcmp(space, metric_names[METRIC_COSINE]) == 0;
     status = matrix_input_compare(&job->to, cosine ? METRIC_COSINE : METRIC_EUCLIDEAN, false,

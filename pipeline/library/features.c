@@ -30,15 +30,6 @@ struct describing {
 
 /* --- which features ---------------------------------------------------------------------------- */
 
-static const struct preset *find_preset(const char *name)
-{
-    const struct preset *found = preset_find(name);
-    for (const struct preset *preset = presets; preset->name && !found; preset++)
-        if (preset->few && strcmp(preset->few->name, name) == 0)
-            found = preset->few;
-    return found;
-}
-
 static enum status choose(struct feature_set *set, struct describing *call,
                           const struct clpipe_features *given, struct error *err)
 {
@@ -49,7 +40,7 @@ static enum status choose(struct feature_set *set, struct describing *call,
         wanted.count > FEATURE_MAX)
         return error_set(err, STATUS_USAGE, "features need either a preset or 1 to %u specs",
                          FEATURE_MAX);
-    const struct preset *preset = wanted.preset ? find_preset(wanted.preset) : NULL;
+    const struct preset *preset = wanted.preset ? preset_find(wanted.preset) : NULL;
     if (wanted.preset && !preset)
         return error_set(err, STATUS_USAGE, "there is no preset '%s'", wanted.preset);
     const unsigned count = preset ? preset_count(preset) : wanted.count;

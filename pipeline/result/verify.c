@@ -107,6 +107,7 @@ static enum status check_rows(struct verify *verify, unsigned table, struct erro
     struct verify_rows broken[RULES] = {{0}};
     struct checked_row row = {.result = verify->result, .first = true};
     char *before = NULL;
+    size_t capacity = 0;
     enum status status = STATUS_OK;
     for (size_t r = 0; r < RULES; r++)
         broken[r].bad = rules[r].of_place ? NULL
@@ -124,12 +125,16 @@ static enum status check_rows(struct verify *verify, unsigned table, struct erro
         for (size_t r = 0; r < RULES; r++)
             if ((rules[r].tables & table) && !rules[r].holds(&row))
                 verify_row(&broken[r], i);
-        free(before);
-        row.path_before = before = strdup(row.path);
+        const size_t size = strlen(row.path) + 1;
+        char *larger = size > capacity ? realloc(before, 2 * size) : before;
+        if (!larger) {
+            status = error_memory(err, 2 * size, "a path");
+            break;
+        }
+        capacity = size > capacity ? 2 * size : capacity;
+        row.path_before = before = memcpy(larger, row.path, size);
         row.source_before = row.source;
         row.first = false;
-        if (!before)
-            status = error_memory(err, strlen(row.path), "a path");
     }
     free(before);
     for (size_t r = 0; r < RULES; r++) {
