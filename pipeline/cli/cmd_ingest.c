@@ -1,15 +1,15 @@
 /* cmd_ingest.c: clpipe ingest. */
 #include "cli/carried.h"
 #include "cli/commands.h"
-#include "cli/ingest_options.h"
 #include "cli/compute.h"
+#include "cli/ingest_options.h"
 #include "cli/ingest_ranks.h"
 #include "cli/ingest_step.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "ranks/processes.h"
 #include "decode/isolate.h"
+#include "ranks/processes.h"
 #include <string.h>
 
 static enum status run_ingest(const struct options *options, struct error *err)

@@ -3,13 +3,13 @@
 #include "base/parse.h"
 #include "cli/clean.h"
 #include "cli/commands.h"
-#include "cli/option_rows.h"
 #include "cli/compute.h"
+#include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
+#include "device/staging.h"
 #include "device/tuner.h"
 #include "ingest/bounds.h"
-#include "device/staging.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -126,11 +126,13 @@ bool decode_coefficients_agree(void);
 /* After the last row. digest: murmur3 of the whole file (base/hash.h). */
 enum reason decode_end(struct decode *decode, uint64_t digest[2], struct failure *failure);
 
+/* Instead of decode_end: gives up the current file before its last row. */
 void decode_abort(struct decode *decode);
 
 /* Bytes read from the file so far (the current or the last one). */
 uint64_t decode_bytes_read(const struct decode *decode);
 
+/* Frees *decode, unless it is NULL, and sets it to NULL. */
 void decode_close(struct decode **decode);
 
 /* Name and version of the library for options.icc, or NULL: none in this build, options.icc must be

@@ -39,6 +39,7 @@ struct part_shape {
 /* Sets payload, stride and bytes for packed RGB rows of the part's rect. */
 void part_set_rgb(struct part_shape *shape);
 
+/* Whether the part is all of its picture. */
 bool part_is_whole(const struct part_shape *shape);
 
 /* The pixels that only this part counts: the overlap belongs to the next part. Empty if the host

@@ -25,6 +25,7 @@ const uint8_t *reduced_pixels(struct reduced *reduced, uint32_t *width, uint32_t
                               const void *coefficients, const struct dct_layout *layout,
                               uint32_t least_width, uint32_t least_height);
 
+/* Frees the buffers; accepts a zeroed struct. */
 void reduced_clear(struct reduced *reduced);
 
 #endif

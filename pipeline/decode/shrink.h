@@ -53,6 +53,7 @@ bool shrink_begin(struct shrink *shrink, uint32_t width, uint32_t height, uint8_
 /* Adds the next `rows` rows of RGB pixels, `stride` bytes apart. false: no memory. */
 bool shrink_rows(struct shrink *shrink, const uint8_t *rgb, size_t stride, uint32_t rows);
 
+/* Whether the last row of the smaller picture has been made. */
 bool shrink_is_done(const struct shrink *shrink);
 
 /* Shrinks a whole picture from the tables and blocks of dct.h. false: no memory. */
@@ -60,6 +61,7 @@ bool shrink_coefficients(struct shrink *shrink, const void *coefficients,
                          const struct dct_layout *layout, uint8_t *out, uint32_t to_width,
                          uint32_t to_height);
 
+/* Frees the sums; accepts a zeroed struct. */
 void shrink_clear(struct shrink *shrink);
 
 #endif

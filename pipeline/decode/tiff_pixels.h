@@ -32,6 +32,7 @@ void tiff_put_rgba(uint8_t *dst, const uint8_t *src, uint32_t count, enum alpha_
  * written to `alphas`, one byte per pixel, and not applied. */
 void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout,
                       const uint8_t *const *planes, uint32_t count);
+/* Of RGBA pixels. */
 void tiff_put_rgba_colours(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count);
 
 /* The number of channels for image_info. */

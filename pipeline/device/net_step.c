@@ -5,14 +5,14 @@
 #include "base/minmax.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "device/on_host.h"
+#include "device/proof.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/net_synthetic.h"
 #include "net/reference.h"
-#include "ocl/ocl_ndrange.h"
 #include "net_sources_generated.h"
-#include "device/on_host.h"
-#include "device/proof.h"
+#include "ocl/ocl_ndrange.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,14 +11,14 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/process.h"
-#include "kmeans/cluster.h"
-#include "features/train.h"
 #include "decode/isolate.h"
+#include "decode/scale.h"
+#include "device/blur_step.h"
 #include "features/kind.h"
+#include "features/train.h"
 #include "ingest/bounds.h"
 #include "ingest/candidates.h"
-#include "device/blur_step.h"
-#include "decode/scale.h"
+#include "kmeans/cluster.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/source_name.h"
-#include "result/locate.h"
 #include "result/earlier.h"
+#include "result/locate.h"
 #include "sources/pathglob.h"
 
 #include <fcntl.h>

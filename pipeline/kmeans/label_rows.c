@@ -1,11 +1,11 @@
 /* label_rows.c: transform, then the canonical distance to every centroid. No filter: the rows come
  * from images just decoded by an update, which takes far longer. */
 #include "kmeans/label_rows.h"
+#include "base/workers.h"
+#include "kmeans.h"
 #include "kmeans/canonical.h"
 #include "kmeans/transform.h"
-#include "base/workers.h"
 #include "matrix/projected.h"
-#include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* objects.c: lists, finds, removes and renames what is not tied to the rows. */
 #include "result/objects.h"
+#include "base/path.h"
 #include "result/change.h"
 #include "result/clusters.h"
-#include "base/path.h"
 #include "result/imported.h"
 #include "result/selections.h"
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "result/prior.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/source_name.h"
+#include "base/stop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

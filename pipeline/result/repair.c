@@ -18,13 +18,13 @@
 #include "result/carry.h"
 #include "result/codebooks.h"
 #include "result/earlier.h"
-#include "result/rewrite.h"
-#include "result/sidecars.h"
 #include "result/foreign.h"
+#include "result/records.h"
+#include "result/rewrite.h"
 #include "result/shown.h"
+#include "result/sidecars.h"
 #include "result/signature.h"
 #include "result/verify_report.h"
-#include "result/records.h"
 #include "result/workdir.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -14,8 +14,8 @@
 #include "result/codebook_groups.h"
 #include "result/copies.h"
 #include "result/names.h"
-#include "result/shown.h"
 #include "result/parts.h"
+#include "result/shown.h"
 #include "version_generated.h"
 #include <errno.h>
 #include <fcntl.h>

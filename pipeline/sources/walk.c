@@ -16,9 +16,9 @@
 #include "base/process.h"
 #include "base/sample_name.h"
 #include "sources/archives.h"
+#include "sources/bytes.h"
 #include "sources/portion.h"
 #include "sources/source.h"
-#include "sources/bytes.h"
 #include "sources/spool.h"
 
 #include <assert.h>

@@ -87,10 +87,10 @@ static void bytes_in_memory(void **state)
 static void nothing_is_an_error(void **state)
 {
     (void)state;
-    struct blob nothing = BLOB_NOTHING, stub = {.fd = -1, .bytes = 4};
+    struct blob nothing = BLOB_NOTHING, closed = {.fd = -1, .bytes = 4};
     char byte;
     assert_false(blob_is_open(&nothing));
-    assert_int_equal(blob_read(&stub, &byte, 1, 0), -1);
+    assert_int_equal(blob_read(&closed, &byte, 1, 0), -1);
     assert_int_equal(errno, EBADF);
     blob_close(&nothing);
 }

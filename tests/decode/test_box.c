@@ -1,7 +1,7 @@
 /* test_box.c: sums of rows and of columns equal plain ones, for sizes that vectors do not divide. */
 #include "base/random.h"
-#include "runner.h"
 #include "decode/box.h"
+#include "runner.h"
 
 #include <math.h>
 #include <stdlib.h>
