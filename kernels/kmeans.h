@@ -31,6 +31,7 @@
 #define KMEANS_HALF_LIST   2
 #define KMEANS_HALF_SLOTS  64
 #define KMEANS_HALF_SHARES 8
+#define KMEANS_HALF_LANE_ITEMS 32
 
 /* The update on the device: work-items of a scanning group, entries a work-item sums at a time. */
 #define KMEANS_SCAN_ITEMS 256

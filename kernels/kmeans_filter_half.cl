@@ -63,72 +63,93 @@ static float8 scaled_values(__global const float *row, __global const float *cen
                       : (float8)(0.0f);
 }
 
-/* Rounds a tile's rows and computes their norms as row_norms (kmeans_rows.cl) does:
- * KMEANS_HALF_SHARES work-items per row. */
+/* The squares of a value and of what rounding takes from it (exactly a float32) are added to `sum`
+ * and `lost`; `rounded` gets the float16 values. */
+static void round_values(float8 value, __global half *rounded, float8 *sum, float8 *lost)
+{
+    vstore_half8_rte(value, 0, rounded);
+    const float8 rest = value - vload_half8(0, rounded);
+    *sum = fma(value, value, *sum);
+    *lost = fma(rest, rest, *lost);
+}
+
+static float sum_of(float8 values)
+{
+    const float4 half_sum = values.lo + values.hi;
+    return half_sum.x + half_sum.y + half_sum.z + half_sum.w;
+}
+
+/* Rounds a tile's rows and computes their norms as row_norms (kmeans_rows.cl) does, and their
+ * reaches, which slopes are multiplied by: norm_share of the norm plus rest_share of the length that
+ * rounding took. KMEANS_HALF_SHARES work-items per row. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 round_rows(__global const float *restrict x, __global const float *restrict centre,
-           __global half *restrict out, __global float *restrict norms, uint rows, uint stride,
-           uint columns, float scale, float scale_again, float growth, float tiny)
+           __global half *restrict out, __global float *restrict norms,
+           __global float *restrict reaches, uint rows, uint stride, uint columns, float scale,
+           float scale_again, float growth, float tiny, float norm_share, float rest_share)
 {
-    __local float parts[ITEMS];
+    __local float2 parts[ITEMS];
     const uint lid = (uint)get_local_id(0), share = lid % KMEANS_HALF_SHARES;
     const uint row = (uint)(get_global_id(0) / KMEANS_HALF_SHARES);
-    float8 sum = (float8)(0.0f);
-    for (uint j = share * 8; j < columns && row < rows; j += KMEANS_HALF_SHARES * 8) {
-        const float8 value =
-            scaled_values(x + (size_t)row * stride, centre, stride, j, scale, scale_again);
-        sum = fma(value, value, sum);
-        vstore_half8_rte(value, 0, out + (size_t)row * columns + j);
-    }
-    const float4 half_sum = sum.lo + sum.hi;
-    parts[lid] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
+    float8 sum = (float8)(0.0f), lost = (float8)(0.0f);
+    for (uint j = share * 8; j < columns && row < rows; j += KMEANS_HALF_SHARES * 8)
+        round_values(scaled_values(x + (size_t)row * stride, centre, stride, j, scale, scale_again),
+                     out + (size_t)row * columns + j, &sum, &lost);
+    parts[lid] = (float2)(sum_of(sum), sum_of(lost));
     barrier(CLK_LOCAL_MEM_FENCE);
     if (share > 0 || row >= rows)
         return;
-    float total = 0.0f;
+    float2 total = (float2)(0.0f);
     for (uint i = 0; i < KMEANS_HALF_SHARES; i++)
         total += parts[lid + i];
-    norms[row] = length_bound(total, growth, tiny);
+    const float norm = length_bound(total.x, growth, tiny);
+    norms[row] = norm;
+    reaches[row] = fma(norm, norm_share, length_bound(total.y, growth, tiny) * rest_share);
 }
 
-/* Lays out centroids in panels: dimension 0 is pieces of 8 columns, dimension 1 is lanes. Lane l
- * gets centroid ids[l] if use_ids, else l; at most `used` lanes have one, the other lanes and those
- * of id -1 have none. squares[c * square_step + square_from] times square_scale is the squared
- * length of centroid c less the centre.
+/* Lays out centroids in panels, a work-group per lane. Lane l gets centroid ids[l] if use_ids, else
+ * l; at most `used` lanes have one, the other lanes and those of id -1 have none.
+ * squares[c * square_step + square_from] times square_scale is the squared length of centroid c less
+ * the centre.
  *
  * lanes: for each lane the start of its sum (the square less the offset) and the slope, both
  * divided by `unit`, twice the scale between rows and centroids. Offset and slope are the bound's,
  * per centroid, as docs/clustering.md derives them: sums of the given terms, which are the same for
- * all centroids, times the centroid's length or its square. */
-__kernel void lay_out(__global const float *restrict x, __global const float *restrict centre,
-                      __global const double *restrict squares, __global const int *restrict ids,
-                      __global half *restrict out, __global float2 *restrict lanes,
-                      __global float *restrict slopes, __global float *restrict offsets, uint used,
-                      uint stride, uint columns, uint use_ids, uint square_step, uint square_from,
-                      float scale, float scale_again, double square_scale, double unit,
-                      double slope_plain, double slope_length, double offset_plain,
-                      double offset_length, double offset_square)
+ * all centroids, times the centroid's square and its length, or what rounding took from it divided
+ * by `rest_least`, if that is more. */
+__kernel __attribute__((reqd_work_group_size(KMEANS_HALF_LANE_ITEMS, 1, 1))) void
+lay_out(__global const float *restrict x, __global const float *restrict centre,
+        __global const double *restrict squares, __global const int *restrict ids,
+        __global half *restrict out, __global float2 *restrict lanes,
+        __global float *restrict slopes, __global float *restrict offsets, uint used, uint stride,
+        uint columns, uint use_ids, uint square_step, uint square_from, float scale,
+        float scale_again, float growth, float tiny, double square_scale, double unit,
+        double slope_length, double rest_least, double offset_plain, double offset_square)
 {
-    const uint j = (uint)get_global_id(0) * 8;
-    const uint lane = (uint)get_global_id(1);
-    if (j >= columns)
-        return;
+    __local float parts[KMEANS_HALF_LANE_ITEMS];
+    const uint lid = (uint)get_local_id(0), lane = (uint)get_group_id(0);
     const int id = lane >= used ? -1 : use_ids ? ids[lane] : (int)lane;
-    float8 value = (float8)(0.0f);
-    if (id >= 0)
-        value = scaled_values(x + (size_t)id * stride, centre, stride, j, scale, scale_again);
-    vstore_half8_rte(value, 0, out + (size_t)lane * columns + j);
-    if (j > 0)
+    float8 sum = (float8)(0.0f), lost = (float8)(0.0f);
+    for (uint j = lid * 8; j < columns; j += KMEANS_HALF_LANE_ITEMS * 8)
+        round_values(id < 0 ? (float8)(0.0f)
+                            : scaled_values(x + (size_t)id * stride, centre, stride, j, scale,
+                                            scale_again),
+                     out + (size_t)lane * columns + j, &sum, &lost);
+    parts[lid] = sum_of(lost);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lid > 0)
         return;
     if (id < 0) {
         lanes[lane] = (float2)(KMEANS_HALF_FAR, 0.0f);
         return;
     }
+    float total = 0.0f;
+    for (uint i = 0; i < KMEANS_HALF_LANE_ITEMS; i++)
+        total += parts[i];
     const double square = squares[(size_t)id * square_step + square_from] * square_scale;
-    const double length = sqrt(square);
-    const double slope = convert_float_rtp(slope_plain + slope_length * length);
-    const double offset =
-        convert_float_rtp(offset_plain + offset_length * length + offset_square * square);
+    const double rest = length_bound(total, growth, tiny) / rest_least;
+    const double slope = convert_float_rtp(slope_length * fmax(sqrt(square), rest));
+    const double offset = convert_float_rtp(offset_plain + offset_square * square);
     lanes[lane] = (float2)((float)((square - offset) / unit), (float)(slope / unit));
     slopes[id] = (float)slope;
     offsets[id] = (float)offset;
@@ -166,16 +187,16 @@ static float plain_score(__global const half *row, __global const half *centroid
     __global const half *RESTRICT x, __global const half *RESTRICT centroids,                      \
         __global const float2 *RESTRICT lanes, __global const float *RESTRICT slope,               \
         __global const float *RESTRICT offset, __global const int *RESTRICT ids,                   \
-        __global const float *RESTRICT norms, __global const uint *RESTRICT rows,                  \
-        __global int *labels, __global float *near, __global float *far, __global float *upper,    \
-        __global uint *flagged, __global float4 *found, __global int *slots,                       \
-        __global uint *taken, __global uint *counts, uint flagged_count, uint rows_count,          \
-        uint most_rows, uint columns, uint panel_count, uint use_rows, uint mode, float unit,      \
-        float slack, float4 bounds
+        __global const float *RESTRICT norms, __global const float *RESTRICT reaches,              \
+        __global const uint *RESTRICT rows, __global int *labels, __global float *near,            \
+        __global float *far, __global float *upper, __global uint *flagged,                        \
+        __global float4 *found, __global int *slots, __global uint *taken, __global uint *counts,  \
+        uint flagged_count, uint rows_count, uint most_rows, uint columns, uint panel_count,       \
+        uint use_rows, uint mode, float unit, float slack, float4 bounds
 #define ARGUMENTS                                                                                  \
-    x, centroids, lanes, slope, offset, ids, norms, rows, labels, near, far, upper, flagged,       \
-        found, slots, taken, counts, flagged_count, rows_count, most_rows, columns, panel_count,   \
-        use_rows, mode, unit, slack, bounds
+    x, centroids, lanes, slope, offset, ids, norms, reaches, rows, labels, near, far, upper,       \
+        flagged, found, slots, taken, counts, flagged_count, rows_count, most_rows, columns,       \
+        panel_count, use_rows, mode, unit, slack, bounds
 INLINE void search(PARAMETERS, bool list, __local uchar *memory)
 {
     const uint lid = (uint)get_local_id(0);
@@ -193,14 +214,14 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     if (p >= count)
         return;
     const uint row = use_rows ? rows[p] : p;
-    const float length = norms[row], longest = length;
+    const float length = norms[row], farthest = reaches[row];
     const float most = list ? upper[row] / unit : 0.0f;
     float b = KMEANS_HALF_FAR, s = KMEANS_HALF_FAR;
     uint w = 0;
     for (uint l = from_panel * TILE_LANES; l < to_panel * TILE_LANES; l++) {
         const float score =
             plain_score(x + (size_t)row * columns, centroids + (size_t)l * columns, columns,
-                        fma(-longest, lanes[l].y, lanes[l].x));
+                        fma(-farthest, lanes[l].y, lanes[l].x));
         if (list && score <= most) {
             const uint slot = atomic_inc(&taken[p]);
             if (slot < KMEANS_HALF_SLOTS)
@@ -304,17 +325,17 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
             best[i] = at < count ? upper[rows[at]] / unit : -INFINITY;
     }
 
-    /* The tile's largest norm stands for all of its rows, so that a lane has one start for all.
-     * Norms are not negative, so their bits compare as they do. The last stage is not in use
+    /* The tile's largest reach stands for all of its rows, so that a lane has one start for all.
+     * Reaches are not negative, so their bits compare as they do. The last stage is not in use
      * yet. */
     __local uint *largest = (__local uint *)(memory + (STAGES - 1) * STAGE_BYTES);
     const uint mine = min(first + lid, count - 1), row = use_rows ? rows[mine] : mine;
     const float length = norms[row];
-    const uint in_warp = largest_in_warp(as_uint(length));
+    const uint in_warp = largest_in_warp(as_uint(reaches[row]));
     if (lane == 0)
         largest[warp] = in_warp;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const float longest =
+    const float farthest =
         as_float(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
 
     float sum[ROW_TILES][SPAN / 8][4], start[SPAN / 4];
@@ -328,7 +349,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
         __local const uchar *of_lanes = memory + (stage - stages) + KEEP * SIDE_BYTES;
 #pragma unroll
         for (uint span = 0; span < STAGE_LANES; span += SPAN, l += SPAN) {
-            find_starts(start, (__local const float4 *)(of_lanes + span * 8), longest, lane);
+            find_starts(start, (__local const float4 *)(of_lanes + span * 8), farthest, lane);
             score_span(sum, a, stage + span * DEPTH * 2, start, lane);
             if (list)
                 list_scores(sum, ids + l, lane, first + warp_row, best, slots, taken);
@@ -345,7 +366,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
         {                                                                                          \
             const float2 of_lane =                                                                 \
                 lanes[(panel)*TILE_LANES + warp_lane + n * 8 + (lane & 3) * 2 + e];                \
-            start[n * 2 + e] = fma(-longest, of_lane.y, of_lane.x);                                \
+            start[n * 2 + e] = fma(-farthest, of_lane.y, of_lane.x);                               \
         }                                                                                          \
     }
     FIND_STARTS(from_panel)
@@ -430,7 +451,7 @@ INLINE void search(PARAMETERS, bool list, __local uchar *memory)
     b *= unit;
     s *= unit;
     const int id = ids[w];
-    const float limit = b + 2.0f * fma(longest, slope[id], offset[id]) + slack * longest * longest;
+    const float limit = b + 2.0f * fma(farthest, slope[id], offset[id]) + slack * length * length;
     if (mode == KMEANS_HALF_SOME) {
         const float others =
             far_among_some(far[row], b, s, id, labels[row], length, bounds);
@@ -477,7 +498,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void list_half(PARAM
  * sides. */
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 seed_half(__global const half *restrict x, __global const half *restrict candidates,
-          __global const float2 *restrict lanes, __global const float *restrict norms,
+          __global const float2 *restrict lanes, __global const float *restrict reaches,
           __global const float *restrict thresholds, __global uint *restrict mask, uint count,
           uint columns, uint shares, float unit)
 {
@@ -490,7 +511,7 @@ seed_half(__global const half *restrict x, __global const half *restrict candida
     uint bits = 0;
     for (uint t = 0; t < KMEANS_TRIALS_MAX; t++)
         if (plain_score(x + (size_t)row * columns, candidates + (size_t)t * columns, columns,
-                        fma(-norms[row], lanes[t].y, lanes[t].x)) < thresholds[row] / unit)
+                        fma(-reaches[row], lanes[t].y, lanes[t].x)) < thresholds[row] / unit)
             bits |= 1u << t;
     mask[row] = bits;
 #else
@@ -547,12 +568,12 @@ seed_half(__global const half *restrict x, __global const half *restrict candida
 #pragma unroll
     for (uint i = 0; i < 4; i++) {
         const uint at = min(first + i * 8, count - 1);
-        const float norm = norms[at], most = thresholds[at] / unit;
+        const float reach = reaches[at], most = thresholds[at] / unit;
         uint bits = 0;
 #pragma unroll
         for (uint e = 0; e < 4; e++) {
             const uint t = e / 2 * 8 + q * 2 + e % 2, entry = i % 2 * 2 + e % 2;
-            float score = sum[i / 2][e / 2][entry] + fma(-norm, lanes[t].y, lanes[t].x);
+            float score = sum[i / 2][e / 2][entry] + fma(-reach, lanes[t].y, lanes[t].x);
             for (uint w = 1; w < shares; w++)
                 score += parts[warp + w][i / 2 * 8 + e / 2 * 4 + entry][lane];
             bits |= score < most ? 1u << t : 0;

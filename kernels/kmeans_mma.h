@@ -101,13 +101,13 @@ static uint lane_of_matrices(uint lane)
 
 #if KEEP > 0
 /* Start values of a span's sums; of_lanes: what lay_out computed for its lanes, two per vector. */
-static void find_starts(float *start, __local const float4 *of_lanes, float longest, uint lane)
+static void find_starts(float *start, __local const float4 *of_lanes, float farthest, uint lane)
 {
 #pragma unroll
     for (uint n = 0; n < SPAN / 8; n++) {
         const float4 two = of_lanes[n * 4 + (lane & 3)];
-        start[n * 2] = fma(-longest, two.y, two.x);
-        start[n * 2 + 1] = fma(-longest, two.w, two.z);
+        start[n * 2] = fma(-farthest, two.y, two.x);
+        start[n * 2 + 1] = fma(-farthest, two.w, two.z);
     }
 }
 

@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Relative rounding error of a value converted to float16, including the centre's subtraction. */
-#define U_HALF (0x1p-11 + 0x1p-23)
-/* Absolute error of the smallest float16 numbers. */
-#define ETA_HALF 0x1p-25
+/* Relative rounding error of the centre's subtraction. */
+#define U_CENTRE 0x1p-23
+/* What rounding to float16 takes from a centroid, relative to its length: slopes are at least those
+ * of a centroid that loses this much. Most lose about 0.42 of 2^-11. */
+#define REST_LEAST (0.43 * 0x1p-11)
 /* Error per term of a tensor core's sum, relative to the sum of magnitudes. */
 #define U_TENSOR 0x1p-22
 /* Error of a score's float32 steps and of overwriting its lowest 4 bits. */
@@ -26,8 +27,8 @@
 /* One row in ROOM has slots, so that few groups idle, and at most so many rows. */
 #define ROOM      2u
 #define ROOM_MOST (1u << 25)
-/* Maximum size of the lists, per row. */
-#define LISTS_BYTES (8u + KMEANS_HALF_SLOTS * 4u / ROOM)
+/* Maximum size of the lists and the reach, per row. */
+#define LISTS_BYTES (12u + KMEANS_HALF_SLOTS * 4u / ROOM)
 
 /* Maximum number of column blocks of a row that fit in registers next to the scores. */
 #define KEEP_MAX 4
@@ -99,9 +100,11 @@ static uint32_t keep(uint32_t columns)
 static enum status open_tile(void *state, struct tile *tile, struct error *err)
 {
     const struct tensor *tensor = state;
-    const struct lane_wanted wanted =
-        BUFFER(tile->float16, (size_t)tile->rows * tensor->columns * 2);
-    return lane_hold(&tile->held, tensor->filter->lane, &wanted, 1, "rounded rows", err);
+    const struct lane_wanted wanted[] = {
+        BUFFER(tile->float16, (size_t)tile->rows * tensor->columns * 2),
+        BUFFER(tile->reaches, tile->rows * sizeof(cl_float))};
+    return lane_hold(&tile->held, tensor->filter->lane, wanted, COUNT_OF(wanted), "rounded rows",
+                     err);
 }
 
 /* Whether the device supports it, the rows are resident, there is memory for their float16 copy,
@@ -200,25 +203,25 @@ static enum status open_tensor(void **out, struct assign *assign, struct error *
 
 /* --- laying out ------------------------------------------------------------------------------ */
 
-/* Slope and offset as linear combinations of a centroid's length and its square. */
+/* docs/clustering.md: reach and slope as linear combinations of lengths, the offset of a square. */
 struct half_bound {
-    cl_double slope_plain, slope_length, offset_plain, offset_length, offset_square;
+    cl_float norm_share, rest_share;
+    cl_double slope_length, rest_least, offset_plain, offset_square;
 };
 
 static struct half_bound bound(const struct tensor *tensor)
 {
     const struct filter *filter = tensor->filter;
-    const double root = sqrt((double)tensor->columns);
     const double rho = ldexp(1.0, filter->row_exponent - filter->exponent);
     const double gamma = (tensor->columns + 64) * U_TENSOR;
     const double kappa = canonical_error(filter->data->stride);
-    const double relative = 2 * U_HALF + U_HALF * U_HALF + gamma * 1.01 + U_SCORE;
     const double margin = MARGIN / (1 - gamma - U_SCORE);
     return (struct half_bound){
-        .slope_plain = margin * rho * 2 * root * ETA_HALF * 1.01,
-        .slope_length = margin * rho * 2 * relative,
-        .offset_plain = margin * (2 * rho * tensor->columns * ETA_HALF * ETA_HALF + 0x1p-100),
-        .offset_length = margin * 2 * rho * root * ETA_HALF * 1.01,
+        .norm_share = float_up(REST_LEAST * 1.001 + 2 * U_CENTRE + gamma * 1.01 + U_SCORE),
+        .rest_share = float_up(1.001 + gamma * 1.01),
+        .slope_length = margin * 2 * rho,
+        .rest_least = REST_LEAST,
+        .offset_plain = margin * 0x1p-100,
         .offset_square = margin * (gamma + U_SCORE + 4 * kappa)};
 }
 
@@ -256,14 +259,14 @@ static enum status lay_out(struct tensor *tensor, struct half_panels *panels, cl
                  OCL_ARG(panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
                  OCL_ARG(used), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(use_ids),
                  OCL_ARG(step), OCL_ARG(from), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
-                 OCL_ARG(square_scale), OCL_ARG(unit), OCL_ARG(terms.slope_plain),
-                 OCL_ARG(terms.slope_length), OCL_ARG(terms.offset_plain),
-                 OCL_ARG(terms.offset_length), OCL_ARG(terms.offset_square),
+                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARG(square_scale),
+                 OCL_ARG(unit), OCL_ARG(terms.slope_length), OCL_ARG(terms.rest_least),
+                 OCL_ARG(terms.offset_plain), OCL_ARG(terms.offset_square),
                  OCL_ARGS_END) != STATUS_OK)
         return err->status;
-    const size_t global[2] = {tensor->columns / 8, (size_t)panels->count * KMEANS_HALF_PANEL};
-    return lane_launch_2d(filter->lane, "round centroids", tensor->layout_kernel, global, NULL,
-                          err);
+    return lane_launch(filter->lane, "round centroids", tensor->layout_kernel,
+                       (uint64_t)panels->count * KMEANS_HALF_PANEL * KMEANS_HALF_LANE_ITEMS,
+                       KMEANS_HALF_LANE_ITEMS, err);
 }
 
 static bool usable(void *state)
@@ -323,20 +326,22 @@ static enum status lay_out_due(struct tensor *tensor, struct error *err)
 
 /* --- searching ------------------------------------------------------------------------------- */
 
-/* Computes the tile's rounded rows and their norms, if it has none yet. */
+/* Computes the tile's rounded rows, their norms and reaches, if it has none yet. */
 static enum status round_rows(struct tensor *tensor, struct tile *tile, struct error *err)
 {
     struct filter *filter = tensor->filter;
     const cl_uint stride = filter->data->stride;
     if (tile->has_float16)
         return STATUS_OK;
+    const struct half_bound terms = bound(tensor);
     cl_float scale[2];
     split_scale(scale, -filter->row_exponent);
     enum status status =
         ocl_args(tensor->round, err, OCL_ARG(tile->x), OCL_ARG(filter->centre_buffer),
-                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->rows), OCL_ARG(stride),
-                 OCL_ARG(tensor->columns), OCL_ARG(scale[0]), OCL_ARG(scale[1]),
-                 OCL_ARG(filter->growth), OCL_ARG(filter->tiny), OCL_ARGS_END);
+                 OCL_ARG(tile->float16), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
+                 OCL_ARG(tile->rows), OCL_ARG(stride), OCL_ARG(tensor->columns), OCL_ARG(scale[0]),
+                 OCL_ARG(scale[1]), OCL_ARG(filter->growth), OCL_ARG(filter->tiny),
+                 OCL_ARG(terms.norm_share), OCL_ARG(terms.rest_share), OCL_ARGS_END);
     if (status == STATUS_OK)
         status = lane_launch(filter->lane, "round rows", tensor->round,
                              (uint64_t)tile->rows * KMEANS_HALF_SHARES, KMEANS_HALF_ITEMS, err);
@@ -374,14 +379,14 @@ static enum status launch(struct tensor *tensor, struct tile *tile, const struct
     cl_kernel kernel = job->mode == KMEANS_HALF_LIST ? tensor->list : tensor->search;
     if (ocl_args(kernel, err, OCL_ARG(tile->float16), OCL_ARG(job->panels->values),
                  OCL_ARG(job->panels->starts), OCL_ARG(tensor->slope), OCL_ARG(tensor->offset),
-                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(rows),
-                 OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds), OCL_ARG(tile->lower_bounds),
-                 OCL_ARG(job->upper), OCL_ARG(tensor->flagged), OCL_ARG(tensor->outcomes),
-                 OCL_ARG(tensor->outcomes), OCL_ARG(tensor->taken), OCL_ARG(counts),
-                 OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count), OCL_ARG(job->most_rows),
-                 OCL_ARG(tensor->columns), OCL_ARG(job->panels->count), OCL_ARG(use_rows),
-                 OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack), OCL_ARG(filter->bounds),
-                 OCL_ARGS_END) != STATUS_OK)
+                 OCL_ARG(job->panels->ids), OCL_ARG(tile->norms), OCL_ARG(tile->reaches),
+                 OCL_ARG(rows), OCL_ARG(tile->labels), OCL_ARG(tile->upper_bounds),
+                 OCL_ARG(tile->lower_bounds), OCL_ARG(job->upper), OCL_ARG(tensor->flagged),
+                 OCL_ARG(tensor->outcomes), OCL_ARG(tensor->outcomes), OCL_ARG(tensor->taken),
+                 OCL_ARG(counts), OCL_ARG(job->flagged_count), OCL_ARG(job->rows_count),
+                 OCL_ARG(job->most_rows), OCL_ARG(tensor->columns), OCL_ARG(job->panels->count),
+                 OCL_ARG(use_rows), OCL_ARG(job->mode), OCL_ARG(factor), OCL_ARG(slack),
+                 OCL_ARG(filter->bounds), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return lane_launch_2d(filter->lane, job->tag, kernel, global, local, err);
 }
@@ -529,7 +534,7 @@ enum status float16_filter_candidates(struct assign *assign, struct tile *tile, 
         return err->status;
     return LANE_RUN(assign->lane, "seed filter", tensor->seed, (uint64_t)tile->rows * shares,
                     KMEANS_HALF_ITEMS, err, OCL_ARG(tile->float16), OCL_ARG(tensor->trial.values),
-                    OCL_ARG(tensor->trial.starts), OCL_ARG(tile->norms), OCL_ARG(thresholds),
+                    OCL_ARG(tensor->trial.starts), OCL_ARG(tile->reaches), OCL_ARG(thresholds),
                     OCL_ARG(mask), OCL_ARG(tile->rows), OCL_ARG(tensor->columns), OCL_ARG(shares),
                     OCL_ARG(unit));
 }

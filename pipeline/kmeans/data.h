@@ -32,6 +32,7 @@ struct tile {
     cl_mem norms;        /* float32: the filter's upper bound on the row's length */
     bool has_norms;
     cl_mem float16; /* rows x padded columns float16; NULL without that filter */
+    cl_mem reaches; /* float32, beside it: what its bound on a row's scores is multiplied by */
     bool has_float16;
     const float *host_weights; /* of the tile's rows; NULL: all count the same */
     cl_mem weights;            /* the same on the device */

@@ -428,54 +428,6 @@ static void test_tiled_kernels(void **state)
     for_each_device(check_tiled);
 }
 
-/* --- near-ties ------------------------------------------------------------------------------- */
-
-/* Rows half-way between two centroids but for one unit in the last place of one value: the filter
- * cannot tell, the answer is defined. */
-static void check_near_ties(struct ocl_context *context, bool fewer)
-{
-    const struct shape shape = {fewer ? 24 : 600, 12, 2, 1};
-    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
-    float initial[24];
-    uint64_t state = 5;
-    for (uint32_t j = 0; j < 12; j++) {
-        initial[j] = (float)(test_bits(&state) % 1000);
-        initial[12 + j] = (float)(test_bits(&state) % 1000);
-    }
-    for (uint32_t i = 0; i < m.n; i++) {
-        float *row = m.x + (size_t)i * 12;
-        for (uint32_t j = 0; j < 12; j++)
-            row[j] = (initial[j] + initial[12 + j]) / 2;
-        uint32_t j = i % 12;
-        if (i % 3 == 0)
-            row[j] = nextafterf(row[j], i % 2 ? 1e9f : -1e9f);
-    }
-    struct reference ref = {malloc(sizeof initial),
-                            malloc(m.n * sizeof *ref.labels),
-                            malloc(m.n * sizeof *ref.distances),
-                            0,
-                            0,
-                            false};
-    memcpy(ref.c, initial, sizeof initial);
-    ref_lloyd(&ref, &m, 2, 1);
-    /* In brief each takes another third of the paths. */
-    static size_t turn;
-    const size_t step = test_brief() ? 3 : 1;
-    for (size_t p = turn++ % step; p < sizeof paths / sizeof paths[0]; p += step)
-        if (!fewer || !paths[p].slow)
-            run_shape(context, &shape, FILL_INTEGERS, &paths[p], &m, initial, &ref);
-    free(m.x);
-    free(ref.c);
-    free(ref.labels);
-    free(ref.distances);
-}
-
-static void test_near_ties(void **state)
-{
-    (void)state;
-    for_each_device(check_near_ties);
-}
-
 /* Runs `shape` from `initial` by every path and compares with the reference. */
 static void check_given(struct ocl_context *context, const struct shape *shape, enum fill fill,
                         const struct matrix *m, const float *initial, bool fewer)
@@ -498,6 +450,59 @@ static void check_given(struct ocl_context *context, const struct shape *shape, 
     free(ref.c);
     free(ref.labels);
     free(ref.distances);
+}
+
+/* --- near-ties ------------------------------------------------------------------------------- */
+
+/* Rows half-way between two centroids but for one unit in the last place of one value: the filter
+ * cannot tell, the answer is defined. */
+static void check_near_ties(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 24 : 600, 12, 2, 1};
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    float initial[24];
+    uint64_t state = 5;
+    for (uint32_t j = 0; j < 12; j++) {
+        initial[j] = (float)(test_bits(&state) % 1000);
+        initial[12 + j] = (float)(test_bits(&state) % 1000);
+    }
+    for (uint32_t i = 0; i < m.n; i++) {
+        float *row = m.x + (size_t)i * 12;
+        for (uint32_t j = 0; j < 12; j++)
+            row[j] = (initial[j] + initial[12 + j]) / 2;
+        uint32_t j = i % 12;
+        if (i % 3 == 0)
+            row[j] = nextafterf(row[j], i % 2 ? 1e9f : -1e9f);
+    }
+    check_given(context, &shape, FILL_INTEGERS, &m, initial, fewer);
+    free(m.x);
+}
+
+/* Rounding to float16 errs by nearly half a unit in every value of the rows and of the first
+ * centroid, all in one direction: it takes from the nearest centroid's score as much as a bound on
+ * lengths allows, and the second, which it leaves as it is, seems nearer. */
+static void check_rounding_adds_up(struct ocl_context *context, bool fewer)
+{
+    const struct shape shape = {fewer ? 24 : 600, 64, 2, 1};
+    const float between = 1 + 0x1p-11f - 0x1p-20f;
+    struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
+    float initial[128];
+    for (uint32_t j = 0; j < 64; j++) {
+        initial[j] = j % 3 ? between : -between;
+        initial[64 + j] = j % 3 ? 1 : -1;
+    }
+    for (uint32_t i = 0; i < m.n; i++)
+        for (uint32_t j = 0; j < 64; j++)
+            m.x[(size_t)i * 64 + j] = initial[i % 4 ? j : 64 + j] + (j == i % 64 ? 0x1p-18f : 0);
+    check_given(context, &shape, FILL_INTEGERS, &m, initial, fewer);
+    free(m.x);
+}
+
+static void test_near_ties(void **state)
+{
+    (void)state;
+    for_each_device(check_near_ties);
+    for_each_device(check_rounding_adds_up);
 }
 
 /* Given centroids far outside the data, and larger by far than float32 squares allow. */
