@@ -478,22 +478,21 @@ static void check_near_ties(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
-/* Rounding to float16 errs by nearly half a unit in every value of the rows and of the first
- * centroid, all in one direction: it takes from the nearest centroid's score as much as a bound on
- * lengths allows, and the second, which it leaves as it is, seems nearer. */
+/* Rounding to float16 takes nearly half a unit from every value of one centroid and adds as much to
+ * the other: scores are off by as much as a bound on lengths allows, and the farther one seems
+ * nearer. */
 static void check_rounding_adds_up(struct ocl_context *context, bool fewer)
 {
     const struct shape shape = {fewer ? 24 : 600, 64, 2, 1};
-    const float between = 1 + 0x1p-11f - 0x1p-20f;
     struct matrix m = {shape.n, shape.d, malloc(sizeof(float) * shape.n * shape.d)};
     float initial[128];
     for (uint32_t j = 0; j < 64; j++) {
-        initial[j] = j % 3 ? between : -between;
-        initial[64 + j] = j % 3 ? 1 : -1;
+        const float sign = j % 3 ? 1 : -1;
+        initial[j] = sign * (1 + 0x1p-11f - 0x1p-20f);
+        initial[64 + j] = sign * (1 + 0x1p-11f + 0x1p-20f);
+        for (uint32_t i = 0; i < m.n; i++)
+            m.x[(size_t)i * 64 + j] = sign * ((i % 4 == 0) != (j == i % 64) ? 1 + 0x1p-10f : 1);
     }
-    for (uint32_t i = 0; i < m.n; i++)
-        for (uint32_t j = 0; j < 64; j++)
-            m.x[(size_t)i * 64 + j] = initial[i % 4 ? j : 64 + j] + (j == i % 64 ? 0x1p-18f : 0);
     check_given(context, &shape, FILL_INTEGERS, &m, initial, fewer);
     free(m.x);
 }
