@@ -4,7 +4,7 @@
  *
  * PICTURES holds bytes of 8-bit RGB, as many pictures of the network's size as there are. OUT gets, for
  * each picture, the tensor of each output. A MODEL that ends in .onnx is computed by ONNX Runtime as a feature
- * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default), "host" for the best
+ * is: pictures of 224 x 224 (x - 127.5) / 127.5, OUT in float32; ENGINE is then "runtime". Else ENGINE is "reference" (default: plain C), "host" for the best
  * instructions of this processor, or the name of others. Prints a line of JSON: the least time of all
  * REPEATS (1), in milliseconds a picture, of the clock and of the processors. ENGINE "device:SEL" is the
  * OpenCL device that --device SEL would be: all pictures at once, REPEATS times in a row, for each output; its
@@ -17,7 +17,6 @@
 #include "device/net_step.h"
 #include "net/device_plan.h"
 #include "net/host_engine.h"
-#include "net/reference.h"
 #include "net/runtime.h"
 
 #include <dlfcn.h>
@@ -31,7 +30,7 @@
 
 struct job {
     const struct net_model *model;
-    const struct host_engine *engine; /* NULL: the reference */
+    const struct host_engine *engine;
     const uint8_t *pictures;
     uint8_t *results;
     size_t count, picture_bytes, result_bytes;
@@ -64,34 +63,13 @@ static uint8_t *slurp(const char *path, size_t *size)
     return bytes;
 }
 
-static void run_reference(const struct job *job, void **tensors, const uint8_t *picture,
-                          void *const *outputs)
-{
-    const struct net_model *model = job->model;
-    tensors[0] = (void *)(uintptr_t)picture;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        memset(tensors[i + 1], POISON, net_tensor_bytes(&model->tensors[i + 1]));
-        net_reference_layer(model, i, tensors);
-    }
-    for (uint32_t i = 0; i < model->output_count; i++) {
-        const uint32_t tensor = model->outputs[i].tensor;
-        memcpy(outputs[i], tensors[tensor], net_tensor_bytes(&model->tensors[tensor]));
-    }
-}
-
 static void *work(void *context)
 {
     struct job *job = context;
     const struct net_model *model = job->model;
     struct error err = ERROR_INIT;
     struct host_scratch *scratch = NULL;
-    void **tensors = calloc(model->layer_count + 1, sizeof *tensors);
-    bool ready = tensors != NULL;
-    if (job->engine)
-        ready = ready && host_scratch_open(&scratch, job->engine, &err) == STATUS_OK;
-    else
-        for (uint32_t i = 1; ready && i <= model->layer_count; i++)
-            ready = (tensors[i] = malloc(net_tensor_bytes(&model->tensors[i]))) != NULL;
+    const bool ready = host_scratch_open(&scratch, job->engine, &err) == STATUS_OK;
     if (!ready)
         atomic_store(&job->failed, true);
     for (size_t p; ready && (p = atomic_fetch_add(&job->next, 1)) < job->count;) {
@@ -101,14 +79,8 @@ static void *work(void *context)
             outputs[i] = at;
             at += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
         }
-        if (job->engine)
-            host_engine_run(job->engine, scratch, job->pictures + p * job->picture_bytes, outputs);
-        else
-            run_reference(job, tensors, job->pictures + p * job->picture_bytes, outputs);
+        host_engine_run(job->engine, scratch, job->pictures + p * job->picture_bytes, outputs);
     }
-    for (uint32_t i = 1; tensors && i <= model->layer_count; i++)
-        free(tensors[i]);
-    free(tensors);
     host_scratch_close(&scratch);
     return NULL;
 }
@@ -365,9 +337,10 @@ int main(int argc, char **argv)
     if (net_model_open(&model, argv[1], &err) != STATUS_OK)
         return fail(err.sentence);
     const bool on_device = strncmp(name, "device:", 7) == 0;
-    if (strcmp(name, "reference") != 0 && !on_device &&
-        host_engine_open(&engine, model, strcmp(name, "host") == 0 ? NULL : name, &err) !=
-            STATUS_OK)
+    const char *kernels = strcmp(name, "host") == 0        ? NULL
+                          : strcmp(name, "reference") == 0 ? HOST_REFERENCE
+                                                           : name;
+    if (!on_device && host_engine_open(&engine, model, kernels, &err) != STATUS_OK)
         return fail(err.sentence);
     struct job job = {.model = model,
                       .engine = engine,
@@ -401,10 +374,9 @@ int main(int argc, char **argv)
         return fail("out of memory");
     const double each = job.count ? 1e3 / (double)job.count : 0;
     printf("{\"engine\": \"%s\", \"pictures\": %zu, \"ms\": %.4f, \"processor_ms\": %.4f, "
-           "\"weights\": %llu, \"scratch\": %llu}\n",
-           engine ? host_engine_kernels(engine) : name, job.count, wall * each, processors * each,
-           (unsigned long long)(engine ? host_engine_bytes(engine) : 0),
-           (unsigned long long)(engine ? host_scratch_bytes(engine) : 0));
+           "\"scratch\": %llu}\n",
+           host_engine_kernels(engine), job.count, wall * each, processors * each,
+           (unsigned long long)host_scratch_bytes(engine));
     fwrite(job.results, 1, job.count * job.result_bytes, out);
     host_engine_close(&engine);
     net_model_close(&model);

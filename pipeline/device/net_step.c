@@ -10,7 +10,6 @@
 #include "net/device_plan.h"
 #include "net/host_engine.h"
 #include "net/net_synthetic.h"
-#include "net/reference.h"
 #include "net_sources_generated.h"
 #include "ocl/ocl_ndrange.h"
 
@@ -431,19 +430,6 @@ static enum status enqueue_net(void *state, struct ocl_queue *queue, struct step
 
 #define TEST_PICTURES 3u
 
-/* The words of a picture as computed by the reference. */
-static void compute_wanted(uint32_t *words, const struct net *net, const uint8_t *pixels,
-                           uint8_t *work, void **tensors)
-{
-    const struct net_model *model = net->model;
-    for (uint32_t t = 0; t <= model->layer_count; t++)
-        tensors[t] = work + net->plan.place[t];
-    memcpy(tensors[0], pixels, net_tensor_bytes(&model->tensors[0]));
-    for (uint32_t i = 0; i < net->output->tensor; i++)
-        net_reference_layer(model, i, tensors);
-    put_words(words, net, tensors[net->output->tensor]);
-}
-
 /* Tests a random picture, a cancelled one, and one of black and white stripes whose words must
  * overwrite existing ones. */
 static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
@@ -459,17 +445,22 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
     struct proof_part parts[TEST_PICTURES] = {{.in_offset = 0}};
     struct net net = {.model = model,
                       .output = &model->outputs[net_model_output(model, own.net.output)]};
-    uint8_t *pixels = malloc(2 * most + word_bytes), *work = NULL;
-    void **tensors = malloc(((size_t)model->layer_count + 1) * sizeof *tensors);
+    struct host_engine *engine = NULL;
+    struct host_scratch *scratch = NULL;
+    void *outputs[NET_OUTPUTS_MAX] = {NULL};
+    uint8_t *pixels = malloc(2 * most + word_bytes);
+    void *values = outputs[net.output - model->outputs] =
+        malloc(net_tensor_bytes(&model->tensors[net.output->tensor]));
     enum status status = STATUS_FAILED;
     own.offset = 0;
     *compared = *wrong = 0;
-    if (net_plan_open(&net.plan, model, false, err) == STATUS_OK)
-        work = malloc(net.plan.bytes);
-    if (!pixels || !tensors || !work) {
+    if (!pixels || !values) {
         error_memory(err, 2 * most, "the self-test");
         goto out;
     }
+    if (host_engine_open(&engine, model, HOST_REFERENCE, err) != STATUS_OK ||
+        host_scratch_open(&scratch, engine, err) != STATUS_OK)
+        goto out;
     uint32_t *got = (uint32_t *)(void *)(pixels + most);
     uint32_t *wanted = (uint32_t *)(void *)(pixels + 2 * most);
     uint32_t random = RANDOM_START;
@@ -485,17 +476,19 @@ static enum status test_node(uint64_t *compared, uint64_t *wrong, struct ocl_con
         parts[i].in_offset = (uint32_t)(i * apart);
         parts[i].values = i * own.words;
         parts[i].given_up = i == 1;
-        if (i != 1)
-            compute_wanted(wanted + parts[i].values, &net, pixels + i * apart, work, tensors);
+        if (i == 1)
+            continue;
+        host_engine_run(engine, scratch, pixels + i * apart, outputs);
+        put_words(wanted + parts[i].values, &net, values);
     }
     status = proof_run((uint8_t *)got, parts, TEST_PICTURES, &node, context, pixels, most, err);
     for (size_t i = 0; i < word_bytes / 4 && status == STATUS_OK; i++)
         *wrong += 4 * (got[i] != wanted[i]);
     *compared = word_bytes;
 out:
-    net_plan_close(&net.plan);
-    free(work);
-    free(tensors);
+    host_scratch_close(&scratch);
+    host_engine_close(&engine);
+    free(values);
     free(pixels);
     return status;
 }

@@ -1,12 +1,15 @@
 /* host_engine.h: computes a network on the CPU.
  *
  * The engine holds the weights in the order of the CPU's instructions; any number of threads may
- * use it. Each thread has its own scratch, in which it computes one picture after another. The
- * values are those of net/reference.h. */
+ * use it. Each thread has its own scratch, in which it computes one picture after another. With
+ * plain C (HOST_REFERENCE), it is the reference that all instructions and kernels are compared
+ * with. */
 #ifndef CLPIPE_NET_HOST_ENGINE_H
 #define CLPIPE_NET_HOST_ENGINE_H
 
 #include "net/model.h"
+
+#define HOST_REFERENCE "plain"
 
 struct host_engine;
 struct host_scratch;
@@ -23,8 +26,7 @@ void host_engine_close(struct host_engine **engine);
 /* "avx512-vnni", "avx-vnni", "avx2" or "plain". */
 const char *host_engine_kernels(const struct host_engine *engine);
 
-/* Bytes of the engine's weights, and of one scratch. */
-uint64_t host_engine_bytes(const struct host_engine *engine);
+/* Bytes of one scratch. */
 uint64_t host_scratch_bytes(const struct host_engine *engine);
 
 enum status host_scratch_open(struct host_scratch **out, const struct host_engine *engine,

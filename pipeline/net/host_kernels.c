@@ -9,7 +9,7 @@
  * being smaller, recomputing some pixels. */
 #include "net/host_kernels.h"
 
-#include "base/avx2.h"
+#include "net/host_engine.h"
 
 #include <string.h>
 
@@ -37,9 +37,8 @@ static void store_plain(uint8_t *out, const int32_t *sums, const struct host_blo
 {
     const struct host_parameters *p = b->parameters;
     for (unsigned c = 0; c < b->count; c++) {
-        const int32_t high =
-            (int32_t)((int64_t)(int32_t)((uint32_t)sums[c] << p->pre[c]) * p->mul[c] >> 32);
-        const int32_t value = (high + p->add[c]) >> p->shift[c];
+        const int64_t product = (int64_t)(int32_t)((uint32_t)sums[c] << p->pre[c]) * p->mul[c];
+        const int64_t value = (product + ((int64_t)p->add[c] << 32)) >> (p->shift[c] + 32);
         out[c] = (uint8_t)(value < b->low ? b->low : value > b->high ? b->high : value);
     }
 }
@@ -48,13 +47,13 @@ static void multiply_plain(const struct host_multiply *m)
 {
     for (unsigned p = 0; p < m->pixels; p++) {
         const uint8_t *q = (const uint8_t *)m->panel + p * m->stride;
-        const int8_t *w = m->block.weights;
+        const int8_t *w = m->block->weights;
         int32_t sums[PLAIN_LANES];
-        memcpy(sums, m->block.parameters->bias, sizeof sums);
+        memcpy(sums, m->block->parameters->bias, sizeof sums);
         for (size_t k = 0; k < m->steps; k++, w += PLAIN_LANES)
             for (unsigned c = 0; c < PLAIN_LANES; c++)
                 sums[c] += q[k] * w[c];
-        store_plain(m->out[p] + m->first, sums, &m->block);
+        store_plain(m->out[p] + m->block->first, sums, m->block);
     }
 }
 
@@ -62,18 +61,18 @@ static void depthwise_plain(const struct host_depthwise *d)
 {
     for (unsigned p = 0; p < d->pixels; p++) {
         const uint8_t *in = d->in + p * d->step;
-        const int8_t *w = d->block.weights;
+        const int8_t *w = d->block->weights;
         int32_t sums[PLAIN_LANES];
-        memcpy(sums, d->block.parameters->bias, sizeof sums);
+        memcpy(sums, d->block->parameters->bias, sizeof sums);
         for (size_t t = 0; t < d->steps; t++, w += PLAIN_LANES)
-            for (unsigned c = 0; c < d->block.count; c++)
+            for (unsigned c = 0; c < d->block->count; c++)
                 sums[c] += in[d->taps[t] + c] * w[c];
-        store_plain(d->out + p * d->out_step, sums, &d->block);
+        store_plain(d->out + p * d->out_step, sums, d->block);
     }
 }
 
 static const struct host_kernels plain = {
-    "plain",        PLAIN_LANES,    1, 1, 1, channel_plain, runs_everywhere, copy_plain,
+    HOST_REFERENCE, PLAIN_LANES,    1, 1, 1, channel_plain, runs_everywhere, copy_plain,
     multiply_plain, depthwise_plain};
 
 #if defined(__x86_64__)
@@ -170,8 +169,8 @@ AVX2_INLINE __m256i dot_256(__m256i sum, __m256i values, const void *weights, bo
 AVX2_INLINE void tile_256(unsigned rows, const struct host_multiply *m, unsigned pixel, bool vnni)
 {
     const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
-    const uint8_t *w = m->block.weights;
-    const struct host_parameters *p = m->block.parameters;
+    const uint8_t *w = m->block->weights;
+    const struct host_parameters *p = m->block->parameters;
     __m256i sums[TILE_256][VECTORS_256];
     UNROLL
     for (unsigned r = 0; r < rows; r++) {
@@ -188,11 +187,11 @@ AVX2_INLINE void tile_256(unsigned rows, const struct host_multiply *m, unsigned
     }
     UNROLL
     for (unsigned r = 0; r < rows; r++) {
-        uint8_t *out = m->out[pixel + r] + m->first;
-        if (m->block.shifts_first)
-            store_256(out, sums[r][0], sums[r][1], &m->block, true);
+        uint8_t *out = m->out[pixel + r] + m->block->first;
+        if (m->block->shifts_first)
+            store_256(out, sums[r][0], sums[r][1], m->block, true);
         else
-            store_256(out, sums[r][0], sums[r][1], &m->block, false);
+            store_256(out, sums[r][0], sums[r][1], m->block, false);
     }
 }
 
@@ -225,9 +224,9 @@ AVX2_INLINE __m128i load_16(const uint8_t *from)
 AVX2_INLINE void depthwise_row_256(const struct host_depthwise *d, size_t steps, bool vnni,
                                    bool shifts_first)
 {
-    const struct host_parameters *p = d->block.parameters;
+    const struct host_parameters *p = d->block->parameters;
     for (unsigned x = 0; x < d->pixels; x++) {
-        const uint8_t *in = d->in + x * d->step, *w = d->block.weights;
+        const uint8_t *in = d->in + x * d->step, *w = d->block->weights;
         const size_t *taps = d->taps;
         __m256i low = load_256(p->bias), high = load_256(p->bias + LANES_256);
         for (size_t s = 0; s < steps; s++, w += 64) {
@@ -252,7 +251,7 @@ AVX2_INLINE void depthwise_row_256(const struct host_depthwise *d, size_t steps,
             low = dot_256(low, a, w, vnni);
             high = dot_256(high, b, w + 32, vnni);
         }
-        store_256(d->out + x * d->out_step, low, high, &d->block, shifts_first);
+        store_256(d->out + x * d->out_step, low, high, d->block, shifts_first);
     }
 }
 
@@ -260,7 +259,7 @@ AVX2_INLINE void depthwise_row_256(const struct host_depthwise *d, size_t steps,
 AVX2_INLINE void depthwise_256(const struct host_depthwise *d, bool vnni)
 {
     const size_t small = vnni ? 3 : 5, large = vnni ? 7 : 13;
-    if (d->block.shifts_first)
+    if (d->block->shifts_first)
         depthwise_row_256(d, d->steps, vnni, true);
     else if (d->steps == small)
         depthwise_row_256(d, small, vnni, false);
@@ -366,13 +365,13 @@ VNNI_INLINE void tile_512(unsigned rows, unsigned vectors, const struct host_mul
                           unsigned pixel)
 {
     const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
-    const uint8_t *w = m->block.weights;
+    const uint8_t *w = m->block->weights;
     __m512i sums[HOST_TILE][VECTORS_512];
     UNROLL
     for (unsigned r = 0; r < rows; r++)
         UNROLL
     for (unsigned v = 0; v < vectors; v++)
-        sums[r][v] = _mm512_loadu_si512(m->block.parameters->bias + v * LANES_512);
+        sums[r][v] = _mm512_loadu_si512(m->block->parameters->bias + v * LANES_512);
     for (size_t k = 0; k < m->steps; k++, q += 4, w += 64 * (size_t)vectors) {
         __m512i weights[VECTORS_512];
         UNROLL
@@ -388,11 +387,11 @@ VNNI_INLINE void tile_512(unsigned rows, unsigned vectors, const struct host_mul
     }
     UNROLL
     for (unsigned r = 0; r < rows; r++) {
-        uint8_t *out = m->out[pixel + r] + m->first;
-        if (m->block.shifts_first)
-            store_512(out, vectors, sums[r], &m->block, true);
+        uint8_t *out = m->out[pixel + r] + m->block->first;
+        if (m->block->shifts_first)
+            store_512(out, vectors, sums[r], m->block, true);
         else
-            store_512(out, vectors, sums[r], &m->block, false);
+            store_512(out, vectors, sums[r], m->block, false);
     }
 }
 
@@ -408,11 +407,11 @@ VNNI_INLINE void tiles_512(unsigned rows, unsigned vectors, const struct host_mu
 
 VNNI static void multiply_avx512(const struct host_multiply *m)
 {
-    if (m->block.vectors == 4)
+    if (m->block->vectors == 4)
         tiles_512(6, 4, m);
-    else if (m->block.vectors == 3)
+    else if (m->block->vectors == 3)
         tiles_512(8, 3, m);
-    else if (m->block.vectors == 2)
+    else if (m->block->vectors == 2)
         tiles_512(12, 2, m);
     else
         tiles_512(HOST_TILE, 1, m);
@@ -420,14 +419,14 @@ VNNI static void multiply_avx512(const struct host_multiply *m)
 
 VNNI_INLINE void depthwise_row_512(const struct host_depthwise *d, size_t steps, bool shifts_first)
 {
-    const __mmask64 mask = ~(__mmask64)0 >> (64 - d->block.count);
+    const __mmask64 mask = ~(__mmask64)0 >> (64 - d->block->count);
     for (unsigned x = 0; x < d->pixels; x++) {
-        const uint8_t *in = d->in + x * d->step, *w = d->block.weights;
+        const uint8_t *in = d->in + x * d->step, *w = d->block->weights;
         const size_t *taps = d->taps;
         __m512i sums[VECTORS_512];
         UNROLL
         for (unsigned v = 0; v < VECTORS_512; v++)
-            sums[v] = _mm512_loadu_si512(d->block.parameters->bias + v * LANES_512);
+            sums[v] = _mm512_loadu_si512(d->block->parameters->bias + v * LANES_512);
         for (size_t s = 0; s < steps; s++, taps += 4, w += 256) {
             const __m512i a = _mm512_maskz_loadu_epi8(mask, in + taps[0]);
             const __m512i b = _mm512_maskz_loadu_epi8(mask, in + taps[1]);
@@ -442,13 +441,13 @@ VNNI_INLINE void depthwise_row_512(const struct host_depthwise *d, size_t steps,
             for (unsigned v = 0; v < VECTORS_512; v++)
                 DOT_512(sums[v], fours[v], _mm512_load_si512(w + 64 * v));
         }
-        store_512(d->out + x * d->out_step, VECTORS_512, sums, &d->block, shifts_first);
+        store_512(d->out + x * d->out_step, VECTORS_512, sums, d->block, shifts_first);
     }
 }
 
 VNNI static void depthwise_avx512(const struct host_depthwise *d)
 {
-    if (d->block.shifts_first)
+    if (d->block->shifts_first)
         depthwise_row_512(d, d->steps, true);
     else if (d->steps == 3)
         depthwise_row_512(d, 3, false);

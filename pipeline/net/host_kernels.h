@@ -22,6 +22,7 @@ struct host_parameters {
 struct host_block {
     const void *weights; /* steps x vectors x lanes x step values; aligned to 64 */
     const struct host_parameters *parameters;
+    size_t first;            /* channel of the layer */
     unsigned vectors, count; /* channels stored: the first of lanes x vectors */
     bool shifts_first;       /* a `pre` is not 0 */
     uint8_t low, high;
@@ -33,8 +34,7 @@ struct host_multiply {
     size_t stride, steps; /* bytes between rows; steps of k */
     unsigned pixels;
     uint8_t *const *out; /* per pixel: where its channels begin */
-    size_t first;        /* first channel of the block */
-    struct host_block block;
+    const struct host_block *block;
 };
 
 /* A row of pixels of a depthwise convolution. */
@@ -46,7 +46,7 @@ struct host_depthwise {
     unsigned pixels;
     uint8_t *out;
     size_t out_step;
-    struct host_block block;
+    const struct host_block *block;
 };
 
 struct host_kernels {

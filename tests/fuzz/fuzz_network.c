@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "net/host_engine.h"
 #include "net/host_kernels.h"
-#include "net/reference.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,52 +13,40 @@
 #define SMALL         8u  /* most networks that are computed are at most 1 / SMALL of that */
 #define LARGE_EVERY   32u /* but one of so many */
 
-/* All tensors of a picture by the reference, or NULL: they are too large to be tried. */
-static void **compute(const struct net_model *model, const uint8_t *picture, uint32_t share)
-{
-    size_t bytes = 0;
-    for (uint32_t i = 0; i <= model->layer_count; i++)
-        bytes += net_tensor_bytes(&model->tensors[i]);
-    if (model->products > MOST_PRODUCTS / share || bytes > MOST_BYTES / share)
-        return NULL;
-    void **tensors = calloc(model->layer_count + 1, sizeof *tensors);
-    fuzz_check(tensors);
-    for (uint32_t i = 0; i <= model->layer_count; i++)
-        fuzz_check((tensors[i] = malloc(net_tensor_bytes(&model->tensors[i]))) != NULL);
-    memcpy(tensors[0], picture, net_tensor_bytes(&model->tensors[0]));
-    for (uint32_t i = 0; i < model->layer_count; i++)
-        net_reference_layer(model, i, tensors);
-    return tensors;
-}
-
-/* The same outputs by an engine. */
-static void check_engine(const struct net_model *model, void *const *tensors, const char *kernels)
+/* Computes all outputs, one after another in `values`. False: this processor has no such
+ * instructions. */
+static bool compute(uint8_t *values, const struct net_model *model, const uint8_t *picture,
+                    const char *kernels)
 {
     struct error err = ERROR_INIT;
     struct host_engine *engine = NULL;
     struct host_scratch *scratch = NULL;
     void *outputs[NET_OUTPUTS_MAX];
     if (host_engine_open(&engine, model, kernels, &err) != STATUS_OK)
-        return; /* this processor has them not */
-    if (host_scratch_bytes(engine) > 16 * MOST_BYTES) {
-        host_engine_close(&engine);
-        return;
-    }
+        return false;
     fuzz_check(host_scratch_open(&scratch, engine, &err) == STATUS_OK);
     for (uint32_t i = 0; i < model->output_count; i++) {
-        const size_t bytes = net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
-        fuzz_check((outputs[i] = malloc(bytes)) != NULL);
-        memset(outputs[i], 0xa5, bytes);
+        outputs[i] = values;
+        values += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
     }
-    host_engine_run(engine, scratch, tensors[0], outputs);
-    for (uint32_t i = 0; i < model->output_count; i++) {
-        const uint32_t tensor = model->outputs[i].tensor;
-        fuzz_check(memcmp(outputs[i], tensors[tensor],
-                          net_tensor_bytes(&model->tensors[tensor])) == 0);
-        free(outputs[i]);
-    }
+    host_engine_run(engine, scratch, picture, outputs);
     host_scratch_close(&scratch);
     host_engine_close(&engine);
+    return true;
+}
+
+/* Bytes of all outputs; 0: the network is too large to be computed. */
+static size_t output_bytes(const struct net_model *model, uint32_t share)
+{
+    uint64_t bytes = 0, outputs = 0;
+    for (uint32_t i = 0; i <= model->layer_count; i++) {
+        const struct net_tensor *t = &model->tensors[i];
+        bytes += (t->height + (uint64_t)t->top + t->bottom) *
+                 (t->width + (uint64_t)t->left + t->right) * t->channels;
+    }
+    for (uint32_t i = 0; i < model->output_count; i++)
+        outputs += net_tensor_bytes(&model->tensors[model->outputs[i].tensor]);
+    return model->products > MOST_PRODUCTS / share || bytes > MOST_BYTES / share ? 0 : outputs;
 }
 
 void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t size)
@@ -77,12 +64,16 @@ void fuzz_network(const struct fuzz_target *target, const uint8_t *data, size_t 
     for (size_t i = 0; i < picture_bytes; i++)
         picture[i] = (uint8_t)(data[i % size] * 31u + i);
     /* The last byte is one of a digest. */
-    void **tensors = compute(model, picture, data[size - 1] % LARGE_EVERY ? SMALL : 1);
-    for (unsigned i = 0; tensors && host_kernels_name(i); i++)
-        check_engine(model, tensors, host_kernels_name(i));
-    for (uint32_t i = 0; tensors && i <= model->layer_count; i++)
-        free(tensors[i]);
-    free(tensors);
+    const size_t bytes = output_bytes(model, data[size - 1] % LARGE_EVERY ? SMALL : 1);
+    uint8_t *values = malloc(2 * bytes + 1), *wanted = values + bytes;
+    fuzz_check(values);
+    memset(values, 0xa5, bytes);
+    if (bytes > 0)
+        compute(wanted, model, picture, HOST_REFERENCE);
+    for (unsigned i = 0; bytes > 0 && host_kernels_name(i); i++)
+        fuzz_check(!compute(values, model, picture, host_kernels_name(i)) ||
+                   memcmp(values, wanted, bytes) == 0);
+    free(values);
     free(picture);
     net_model_close(&model);
 }
