@@ -9,8 +9,6 @@
  * being smaller, recomputing some pixels. */
 #include "net/host_kernels.h"
 
-#include "net/host_engine.h"
-
 #include <string.h>
 
 /* --- plain -------------------------------------------------------------------------------------- */
@@ -72,7 +70,7 @@ static void depthwise_plain(const struct host_depthwise *d)
 }
 
 static const struct host_kernels plain = {
-    HOST_REFERENCE, PLAIN_LANES,    1, 1, 1, channel_plain, runs_everywhere, copy_plain,
+    "plain",        PLAIN_LANES,    1, 1, 1, channel_plain, runs_everywhere, copy_plain,
     multiply_plain, depthwise_plain};
 
 #if defined(__x86_64__)
