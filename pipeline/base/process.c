@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "base/path.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -109,14 +111,17 @@ const char *process_temporary_directory(void)
 bool process_file_beside(char *path, size_t size, const char *file)
 {
     static const char *const places[] = {"", "../lib/clpipe/"};
-    char program[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
+    char own[PATH_MAX];
+    Dl_info info;
+    struct link_map *map = NULL;
+    dladdr1(places, &info, (void **)&map, RTLD_DL_LINKMAP);
+    if (!realpath(map && map->l_name[0] ? map->l_name : "/proc/self/exe", own))
+        own[0] = '\0';
+    char *slash = strrchr(own, '/');
     if (slash)
         slash[1] = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, size, "%s%s%s", program, places[i], file);
+        snprintf(path, size, "%s%s%s", own, places[i], file);
         if (access(path, F_OK) == 0)
             return true;
     }

@@ -62,7 +62,7 @@ bool process_wait_for(int64_t *since, int errno_value, const char *what);
  * Chosen once, by process_repair. */
 const char *process_temporary_directory(void);
 
-/* Finds a file beside the program or in ../lib/clpipe; false: it is in neither. */
+/* Finds a file beside the program (in libclpipe.so: beside that) or in ../lib/clpipe; false: it is in neither. */
 bool process_file_beside(char *path, size_t size, const char *file);
 
 #endif

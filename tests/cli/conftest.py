@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CLPIPE = Path(os.environ.get("CLPIPE", "build/release/clpipe"))
 if not CLPIPE.is_absolute():
     CLPIPE = ROOT / CLPIPE
+# Beside the program that was built; the wheel has it in clpipe/lib.
+LIBRARY = next((path for path in (CLPIPE.parent / "libclpipe.so.1", CLPIPE.parents[1] / "lib" / "libclpipe.so.1")
+                if path.exists()), CLPIPE.parent / "libclpipe.so.1")
 
 # tools/check --long and --all: more kills, more faults, larger data.
 LONG = bool(os.environ.get("CLPIPE_LONG"))

@@ -16,10 +16,9 @@ import warnings
 import numpy
 import pytest
 
-from conftest import CLPIPE, ROOT, run_clpipe
+from conftest import CLPIPE, LIBRARY, ROOT, run_clpipe
 
 PACKAGE = ROOT / "tools" / "python"
-LIBRARY = CLPIPE.parent / "libclpipe.so.1"
 sys.path.insert(0, str(PACKAGE))
 import clpipe as package  # noqa: E402
 
@@ -337,19 +336,16 @@ with multiprocessing.get_context('spawn').Pool(1) as pool:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("first", [True, False])
-def test_beside_other_libraries(first):
-    """h5py, OpenCV, Pillow and torch in one process, loaded before the library and after it, and all work."""
-    others = [name for name in ("h5py", "cv2", "PIL.Image", "torch") if importlib.util.find_spec(name.split(".")[0])]
-    load = "".join(f"import {name}\n" for name in others)
-    work = "import clpipe\nassert len(clpipe.KMeans(2).fit_predict(rows)) == 300\n"
-    use = {"h5py": "with h5py.File.in_memory() if hasattr(h5py.File, 'in_memory') else h5py.File('x', 'w', driver='core',"
-                   " backing_store=False) as f:\n    f['a'] = rows\n    assert (f['a'][:] == rows).all()\n",
-           "cv2": "assert cv2.imdecode(cv2.imencode('.png', picture)[1], 1).shape == (30, 40, 3)\n",
-           "PIL.Image": "import io\nb = io.BytesIO()\nPIL.Image.fromarray(picture).save(b, 'png')\n"
-                        "assert PIL.Image.open(io.BytesIO(b.getvalue())).size == (40, 30)\n",
-           "torch": "assert torch.from_numpy(rows).sum().item() == torch.from_numpy(rows).sum().item()\n"}
-    code = "import numpy\nrows = numpy.arange(1200, dtype='f4').reshape(300, 4)\n" \
-           "picture = numpy.zeros((30, 40, 3), 'u1')\n" + (load + work if first else work + load)
-    code += "".join(use[name] for name in others) + work + f"print({len(others)})"
-    assert python(code) == f"{len(others)}\n"
+def test_beside_other_libraries(photos, tmp_path):
+    """h5py, OpenCV, Pillow and torch in one process, before the library and after it: all work, with equal answers."""
+    image, pictures = pytest.importorskip("PIL.Image"), sorted(photos.rglob("*.jpg"))[:3]
+    for kind in ("png", "webp", "tiff", "gif"):
+        image.open(pictures[0]).save(tmp_path / f"a.{kind}")
+        if not numpy.isnan(package.features([tmp_path / f"a.{kind}"], "gray:bins=4")).any():
+            pictures.append(tmp_path / f"a.{kind}")
+    printed = [subprocess.run([sys.executable, ROOT / "tests" / "cli" / "one_process.py", order, *pictures], text=True,
+                              capture_output=True, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+               for order in ("alone", "before", "after")]
+    assert [one.returncode for one in printed] == [0, 0, 0], printed
+    found = [one.stdout.split() for one in printed]
+    assert found[1] == found[2] and "h5py" in found[1] and found[1][-1:] == found[0]

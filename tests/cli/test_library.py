@@ -15,10 +15,9 @@ import numpy
 import pytest
 from PIL import Image
 
-from conftest import CLPIPE, run_clpipe
+from conftest import CLPIPE, LIBRARY, run_clpipe
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = CLPIPE.parent / "libclpipe.so.1"
 OK, ARGUMENT, DATA, DEVICE, MEMORY, STOPPED, CLOSED, FORK = range(8)
 PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64)
 READ = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_float))

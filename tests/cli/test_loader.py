@@ -3,11 +3,13 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import CLPIPE, run_clpipe
+from conftest import CLPIPE, LIBRARY, run_clpipe
 
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 SYSTEM = Path("/usr/lib/x86_64-linux-gnu/libOpenCL.so.1")
@@ -27,7 +29,7 @@ def libraries(tmp_path):
 
 
 def test_own_loader(libraries, tmp_path, program):
-    """The system's first, else the bundled one; without any, one line says so."""
+    """The system's first, else the bundled one, also of the library; without any, one line says so."""
     (libraries / "libOpenCL.so.1").touch()  # is found first, and cannot be opened
     hidden = {"LD_LIBRARY_PATH": libraries, "OCL_ICD_VENDORS": None}
     none = run_clpipe("devices", env=hidden)
@@ -41,6 +43,14 @@ def test_own_loader(libraries, tmp_path, program):
     shutil.copy(CLPIPE, tmp_path / "wheel" / "bin" / "clpipe")
     assert {os.path.realpath(name) for name in loaders(hidden, tmp_path / "wheel" / "bin" / "clpipe")} == {str(own)}
     assert str(own) not in loaders({}, tmp_path / "wheel" / "bin" / "clpipe")
+    if "asan" in str(CLPIPE) or "tsan" in str(CLPIPE) or not LIBRARY.exists():
+        pytest.skip("Python does not load a library with sanitizers")
+    shutil.copy(LIBRARY, tmp_path / "wheel" / "lib")
+    code = "import ctypes, sys; handle = ctypes.c_void_p(); print(ctypes.CDLL(sys.argv[1]).clpipe_open(ctypes.byref(" \
+        "handle), None, None), sys.argv[2] in open('/proc/self/maps').read())"
+    found = subprocess.run([sys.executable, "-c", code, tmp_path / "wheel" / "lib" / "libclpipe.so.1", own],
+                           capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
+    assert found.stdout == "0 True\n", found.stderr
 
 
 def test_driver_that_no_file_lists(libraries, tmp_path, program):
