@@ -107,6 +107,47 @@ void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i
     pthread_mutex_unlock(&workers->caller);
 }
 
+struct attempt {
+    enum status (*part)(void *context, uint64_t i, struct error *err);
+    void *context;
+    _Atomic uint64_t failed; /* the lowest part that has; UINT64_MAX: none */
+    pthread_mutex_t lock;    /* guards `error`, and changes of `failed` */
+    struct error error;
+};
+
+static void try_part(void *context, uint64_t i)
+{
+    struct attempt *attempt = context;
+    struct error err = ERROR_INIT;
+    if (i > attempt->failed || attempt->part(attempt->context, i, &err) == STATUS_OK)
+        return;
+    pthread_mutex_lock(&attempt->lock);
+    if (i < attempt->failed) {
+        attempt->failed = i;
+        attempt->error = err;
+    }
+    pthread_mutex_unlock(&attempt->lock);
+}
+
+enum status workers_try(struct workers *workers,
+                        enum status (*part)(void *context, uint64_t i, struct error *err),
+                        void *context, uint64_t parts, struct error *err)
+{
+    struct attempt attempt = {
+        .part = part, .context = context, .failed = UINT64_MAX, .lock = PTHREAD_MUTEX_INITIALIZER};
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < parts && !workers && status == STATUS_OK; i++)
+        status = part(context, i, err);
+    if (!workers)
+        return status;
+    workers_run(workers, try_part, &attempt, parts);
+    if (attempt.failed == UINT64_MAX)
+        return STATUS_OK;
+    if (err)
+        *err = attempt.error;
+    return attempt.error.status;
+}
+
 void workers_close(struct workers **workers)
 {
     struct workers *w = *workers;

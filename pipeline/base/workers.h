@@ -16,6 +16,12 @@ unsigned workers_count(const struct workers *workers);
 void workers_run(struct workers *workers, void (*part)(void *context, uint64_t i), void *context,
                  uint64_t parts);
 
+/* The same for parts that can fail: returns the error of the lowest part that does; parts above it may
+ * be left out. workers NULL: by the caller alone. */
+enum status workers_try(struct workers *workers,
+                        enum status (*part)(void *context, uint64_t i, struct error *err),
+                        void *context, uint64_t parts, struct error *err);
+
 /* Accepts a pointer to NULL, and sets *workers to NULL. */
 void workers_close(struct workers **workers);
 

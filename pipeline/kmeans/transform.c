@@ -1,11 +1,19 @@
 /* transform.c: the spaces of the metrics, and column statistics. */
 #include "kmeans/transform.h"
 #include "base/avx2.h"
+#include "base/minmax.h"
 #include "kmeans.h"
 #include "kmeans/canonical.h"
+#include "matrix/row_tree.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Bytes read at a time from a source that one thread at a time may read: enough work for every thread,
+ * and still cached when transformed. Without other threads, pieces fit the thread's own cache, and
+ * the device and the host's threads keep theirs. */
+#define PIECE_BYTES  (8u << 20)
+#define GLANCE_BYTES (256u << 10)
 
 /* Rows, and columns, that one thread takes at a time. */
 #define ROWS_PART    64
@@ -20,7 +28,6 @@ struct row_job {
     const float *from;
     uint64_t first;
     uint32_t rows;
-    struct error *errors; /* one per part */
 };
 
 static enum status refuse(const struct row_job *job, uint32_t row, uint32_t column,
@@ -104,52 +111,104 @@ static enum status to_unit(const struct row_job *job, float *to, const float *fr
     return STATUS_OK;
 }
 
-static void transform_part(void *context, uint64_t part)
+static enum status transform_part(void *context, uint64_t part, struct error *err)
 {
-    struct row_job *job = context;
+    const struct row_job *job = context;
     const struct transform *transform = job->transform;
     const uint32_t dimension = transform->dimension, stride = transform->stride;
     uint32_t row = (uint32_t)part * ROWS_PART;
-    uint32_t end = job->rows - row > ROWS_PART ? row + ROWS_PART : job->rows;
+    const uint32_t end = min_u32(row + ROWS_PART, job->rows);
     enum status status = STATUS_OK;
     for (; row < end && status == STATUS_OK; row++) {
         const float *from = job->from + (size_t)row * dimension;
         float *to = job->to + (size_t)row * stride;
-        status = check_finite(job, from, row, &job->errors[part]);
+        status = check_finite(job, from, row, err);
         if (status != STATUS_OK)
             break;
         if (transform->metric == METRIC_HELLINGER)
-            status = to_roots(job, to, from, row, &job->errors[part]);
+            status = to_roots(job, to, from, row, err);
         else if (transform->metric == METRIC_COSINE)
-            status = to_unit(job, to, from, row, &job->errors[part]);
+            status = to_unit(job, to, from, row, err);
         else if (to != from)
             memmove(to, from, dimension * sizeof *to);
         for (uint32_t j = dimension; j < stride; j++)
             to[j] = 0;
     }
+    return status;
 }
 
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err)
 {
-    uint64_t parts = ((uint64_t)rows + ROWS_PART - 1) / ROWS_PART;
-    struct error *errors = calloc(parts ? parts : 1, sizeof *errors);
-    if (!errors)
-        return error_memory(err, parts * sizeof *errors, "reading rows");
-    struct row_job job = {transform, to, from, first, rows, errors};
-    for (uint64_t i = 0; i < parts && !workers; i++)
-        transform_part(&job, i);
-    if (workers)
-        workers_run(workers, transform_part, &job, parts);
-    enum status status = STATUS_OK;
-    for (uint64_t i = 0; i < parts && status == STATUS_OK; i++)
-        if (errors[i].status != STATUS_OK) {
-            status = errors[i].status;
-            if (err)
-                *err = errors[i];
-        }
-    free(errors);
+    struct row_job job = {transform, to, from, first, rows};
+    return workers_try(workers, transform_part, &job, ((uint64_t)rows + ROWS_PART - 1) / ROWS_PART,
+                       err);
+}
+
+struct read_job {
+    const struct transform *transform;
+    const struct matrix_source *source;
+    uint64_t first, rows, step;
+    float *to;
+};
+
+/* Parts begin at multiples of `step`, counted over all rows, so they are whole pieces of the digest.
+ * Rows to be padded are read to the end of their destination. */
+static enum status read_part(void *context, uint64_t part, struct error *err)
+{
+    const struct read_job *job = context;
+    const struct transform *transform = job->transform;
+    const uint64_t at = (job->first / job->step + part) * job->step;
+    const uint64_t first = max_u64(at, job->first),
+                   end = min_u64(at + job->step, job->first + job->rows);
+    float *to = job->to + (size_t)(first - job->first) * transform->stride;
+    float *from = to + (size_t)(end - first) * (transform->stride - transform->dimension);
+    const enum status status = matrix_read(job->source, first, end - first, from, err);
+    return status == STATUS_OK
+               ? transform_rows(transform, NULL, to, from, first, (uint32_t)(end - first), err)
+               : status;
+}
+
+/* Reads some rows at a time, which all threads transform. */
+static enum status read_in_turn(const struct read_job *job, struct workers *workers,
+                                struct error *err)
+{
+    const struct transform *transform = job->transform;
+    const size_t row = transform->dimension * sizeof(float), bytes = job->step * row;
+    float *piece = transform->stride == transform->dimension ? NULL : malloc(bytes);
+    enum status status = piece || transform->stride == transform->dimension
+                             ? STATUS_OK
+                             : error_memory(err, bytes, "reading rows");
+    for (uint64_t done = 0, rows; done < job->rows && status == STATUS_OK; done += rows) {
+        float *to = job->to + (size_t)done * transform->stride, *from = piece ? piece : to;
+        rows = min_u64(job->step, job->rows - done);
+        status = matrix_read(job->source, job->first + done, rows, from, err);
+        if (status == STATUS_OK)
+            status = transform_rows(transform, workers, to, from, job->first + done, (uint32_t)rows,
+                                    err);
+    }
+    free(piece);
     return status;
+}
+
+enum status transform_read(const struct transform *transform, const struct matrix_source *source,
+                           struct workers *workers, float *to, uint64_t first, uint64_t rows,
+                           struct error *err)
+{
+    const size_t row = transform->dimension * sizeof(float);
+    struct read_job job = {transform, source, first, rows, row_tree_piece(row), to};
+    const bool alone = !workers || !source->concurrent;
+    if (alone)
+        job.step = max_u64((workers ? PIECE_BYTES : GLANCE_BYTES) / row, 1);
+    if (alone && job.step > KMEANS_BLOCK_ROWS)
+        job.step -= job.step % KMEANS_BLOCK_ROWS;
+    if (workers && alone) {
+        job.step = min_u64(job.step, rows);
+        return read_in_turn(&job, workers, err);
+    }
+    return rows > 0 ? workers_try(workers, read_part, &job,
+                                  (first + rows - 1) / job.step - first / job.step + 1, err)
+                    : STATUS_OK;
 }
 
 /* --- columns --------------------------------------------------------------------------------- */

@@ -22,6 +22,12 @@ struct transform {
 enum status transform_rows(const struct transform *transform, struct workers *workers, float *to,
                            const float *from, uint64_t first, uint32_t rows, struct error *err);
 
+/* Reads rows [first, first + rows) of `source` and transforms them. workers: they read, if several
+ * threads may read the source, and transform; NULL: the caller alone. */
+enum status transform_read(const struct transform *transform, const struct matrix_source *source,
+                           struct workers *workers, float *to, uint64_t first, uint64_t rows,
+                           struct error *err);
+
 /* Per column, over all rows, in float64: sums of x - x_0 and of its square, x_0 being the first
  * row's value, each times the row's weight if there are weights. Rows are added in order within
  * blocks of KMEANS_BLOCK_ROWS, whole blocks in order within chunks, then chunks in order, then the

@@ -8,18 +8,15 @@
 struct block_reader {
     const struct matrix_source *source;
     const struct neighbours_config *config;
-    struct workers *workers;
+    struct workers *workers; /* config->threads of them; owned */
     struct transform transform;
-    uint32_t stride;   /* values of a row in a block, zero-padded */
-    float *raw;        /* raw_rows x dimension; NULL if rows need no padding */
-    uint32_t raw_rows; /* rows read at a time */
-    uint32_t part_rows; /* per thread, if several read */
-    double seconds;    /* spent reading so far */
+    uint32_t stride; /* values of a row in a block, zero-padded */
+    double seconds;  /* spent reading so far */
 };
 
+/* Starts the threads. Close it even after an error. */
 enum status block_reader_open(struct block_reader *reader, const struct matrix_source *source,
-                              const struct neighbours_config *config, struct workers *workers,
-                              struct error *err);
+                              const struct neighbours_config *config, struct error *err);
 void block_reader_close(struct block_reader *reader);
 
 /* Reads rows [first, first + count) into count x stride values. Errors name the row. */

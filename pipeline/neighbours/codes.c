@@ -1,9 +1,13 @@
 /* codes.c: chooses a row's scale and nearest codes, and bounds the length of the remainder. */
 #include "neighbours/codes.h"
+#include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include "kmeans/filter.h"
 #include <math.h>
 #include <stdlib.h>
+
+#define SAMPLE_ROWS  255
+#define SAMPLE_BYTES (8u << 20)
 
 /* Keeps sums of products of codes below 2^31, with one side as 0 to 2 * 128 - 1. */
 static int32_t largest_code(uint32_t stride)
@@ -20,16 +24,24 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum status code_space_open(struct code_space *space, const float *sample, uint32_t count,
-                            uint32_t stride, struct error *err)
+enum status code_space_open(struct code_space *space, struct block_reader *reader,
+                            struct error *err)
 {
-    const size_t bytes = (size_t)(stride + count) * sizeof(float);
+    const uint32_t stride = reader->stride;
+    const uint64_t rows = reader->source->rows,
+                   fits = max_u64(SAMPLE_BYTES / (stride * sizeof(float)), 1);
+    const uint32_t count = (uint32_t)min_u64(min_u64(fits, SAMPLE_ROWS), rows);
+    const size_t bytes = ((size_t)stride + count + (size_t)count * stride) * sizeof(float);
     *space = (struct code_space){.stride = stride, .largest = largest_code(stride), .unit = 1};
     space->centre = malloc(bytes);
     if (!space->centre)
-        return error_memory(err, bytes, "the rows' centre");
-    float *column = space->centre + stride;
+        return error_memory(err, bytes, "a sample of rows");
+    float *column = space->centre + stride, *sample = column + count;
     double largest = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (block_reader_read(reader, rows * i / count, 1, sample + (size_t)i * stride, err) !=
+            STATUS_OK)
+            return err->status;
     for (uint32_t j = 0; j < stride; j++) {
         for (uint32_t i = 0; i < count; i++)
             column[i] = sample[(size_t)i * stride + j];
@@ -42,6 +54,9 @@ enum status code_space_open(struct code_space *space, const float *sample, uint3
     frexp(largest, &exponent);
     if (largest > 0)
         space->unit = ldexp(1, -exponent);
+    /* What follows the centre is not needed any more. */
+    float *centre = realloc(space->centre, stride * sizeof *centre);
+    space->centre = centre ? centre : space->centre;
     return STATUS_OK;
 }
 

@@ -6,7 +6,7 @@
 #ifndef CLPIPE_NEIGHBOURS_CODES_H
 #define CLPIPE_NEIGHBOURS_CODES_H
 
-#include "base/error.h"
+#include "neighbours/block_reader.h"
 #include "search.h"
 #include <stdint.h>
 
@@ -31,10 +31,10 @@ struct code_facts {
 #define CODES_SLACK       SEARCH_SLACK
 #define CODES_SLACK_LEAST SEARCH_SLACK_LEAST
 
-/* Chooses centre and unit from `count` rows of `stride` values; the centre consists of the columns'
- * medians. STATUS_FAILED: out of memory. */
-enum status code_space_open(struct code_space *space, const float *sample, uint32_t count,
-                            uint32_t stride, struct error *err);
+/* Chooses centre and unit from a sample of rows spread over the matrix; the centre consists of the
+ * columns' medians. Close it even after an error. */
+enum status code_space_open(struct code_space *space, struct block_reader *reader,
+                            struct error *err);
 void code_space_close(struct code_space *space);
 
 /* Encodes a row; codes: `stride` of them. Thread-safe. */

@@ -1,10 +1,10 @@
 /* device_pairs.c: uploads blocks, and launches the filter with a reach that shrinks. */
 #include "neighbours/device_pairs.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "neighbours/choice.h"
 #include "neighbours/codes.h"
-#include "neighbours/sample.h"
 #include "neighbours/scan.h"
 #include "ocl/lane.h"
 #include "search.h"
@@ -216,13 +216,11 @@ static enum status block_load(struct search *search, struct block *block, uint64
             ocl_enqueue_write(search->lane.compute, "rows", block->values, false, done * row_bytes,
                               now * row_bytes, staging->mapped, OCL_NO_WAITS, &staging->busy,
                               err) != STATUS_OK ||
-            ocl_args(search->kernel[KERNEL_ENCODE], err, sizeof(cl_mem), &block->values, sizeof(cl_mem),
-                     &search->centre, sizeof(cl_mem), &block->codes, sizeof(cl_mem), &block->facts,
-                     sizeof(cl_mem), &block->ids, sizeof from, &from, sizeof block->rows,
-                     &block->rows, sizeof block_first, &block_first, sizeof step, &step,
-                     sizeof search->stride, &search->stride, sizeof search->columns,
-                     &search->columns, sizeof search->space.unit, &search->space.unit,
-                     sizeof largest, &largest, OCL_ARGS_END) != STATUS_OK ||
+            ocl_args(search->kernel[KERNEL_ENCODE], err, OCL_ARG(block->values),
+                     OCL_ARG(search->centre), OCL_ARG(block->codes), OCL_ARG(block->facts),
+                     OCL_ARG(block->ids), OCL_ARG(from), OCL_ARG(block->rows), OCL_ARG(block_first),
+                     OCL_ARG(step), OCL_ARG(search->stride), OCL_ARG(search->columns),
+                     OCL_ARG(search->space.unit), OCL_ARG(largest), OCL_ARGS_END) != STATUS_OK ||
             launch(search, KERNEL_ENCODE, (uint64_t)now * SEARCH_ENCODE_ITEMS, SEARCH_ENCODE_ITEMS,
                    err) != STATUS_OK ||
             ocl_flush(search->lane.compute, err) != STATUS_OK)
@@ -233,8 +231,8 @@ static enum status block_load(struct search *search, struct block *block, uint64
                           search->reader->source->rows);
     }
     const cl_uint spans = block->padded / SEARCH_SPAN;
-    if (ocl_args(search->kernel[KERNEL_BOUND], err, sizeof(cl_mem), &block->facts, sizeof(cl_mem), &block->spans,
-                 sizeof spans, &spans, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(search->kernel[KERNEL_BOUND], err, OCL_ARG(block->facts), OCL_ARG(block->spans),
+                 OCL_ARG(spans), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return launch(search, KERNEL_BOUND, spans, 64, err);
 }
@@ -263,29 +261,26 @@ static enum status step(struct search *search, const struct block *queries,
     const cl_uint block_first = (cl_uint)block->first, spans = queries->padded / SEARCH_SPAN;
     const cl_ulong step = step_of(block->rows);
     if ((pass.ways & SEARCH_BOTH_WAYS) &&
-        (ocl_args(search->kernel[KERNEL_REACHES], err, sizeof(cl_mem), &queries->facts,
-                  sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &queries->sides, sizeof spans,
-                  &spans, OCL_ARGS_END) != STATUS_OK ||
+        (ocl_args(search->kernel[KERNEL_REACHES], err, OCL_ARG(queries->facts),
+                  OCL_ARG(search->reaches), OCL_ARG(queries->sides), OCL_ARG(spans),
+                  OCL_ARGS_END) != STATUS_OK ||
          launch(search, KERNEL_REACHES, spans, 64, err) != STATUS_OK))
         return err->status;
-    if (ocl_args(search->kernel[KERNEL_FILTER], err, sizeof(cl_mem), &queries->codes, sizeof(cl_mem),
-                 &queries->facts, sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &queries->ids,
-                 sizeof(cl_mem), &search->list, sizeof(cl_mem), &block->codes, sizeof(cl_mem),
-                 &block->facts, sizeof(cl_mem), &block->spans, sizeof(cl_mem), &queries->sides,
-                 sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found, sizeof count,
-                 &count, sizeof search->columns, &search->columns, sizeof pass.first, &pass.first,
-                 sizeof pass.lanes, &pass.lanes, sizeof block->padded, &block->padded,
-                 sizeof pass.ways, &pass.ways, sizeof search->capacity, &search->capacity,
-                 sizeof block_first, &block_first, sizeof block->rows, &block->rows, sizeof step,
-                 &step, OCL_ARGS_END) != STATUS_OK ||
+    if (ocl_args(search->kernel[KERNEL_FILTER], err, OCL_ARG(queries->codes),
+                 OCL_ARG(queries->facts), OCL_ARG(search->reaches), OCL_ARG(queries->ids),
+                 OCL_ARG(search->list), OCL_ARG(block->codes), OCL_ARG(block->facts),
+                 OCL_ARG(block->spans), OCL_ARG(queries->sides), OCL_ARG(search->counts),
+                 OCL_ARG(search->found), OCL_ARG(count), OCL_ARG(search->columns),
+                 OCL_ARG(pass.first), OCL_ARG(pass.lanes), OCL_ARG(block->padded),
+                 OCL_ARG(pass.ways), OCL_ARG(search->capacity), OCL_ARG(block_first),
+                 OCL_ARG(block->rows), OCL_ARG(step), OCL_ARGS_END) != STATUS_OK ||
         launch(search, KERNEL_FILTER,
                (count + SEARCH_ROWS - 1) / SEARCH_ROWS * (uint64_t)SEARCH_ITEMS, SEARCH_ITEMS,
                err) != STATUS_OK ||
-        ocl_args(search->kernel[KERNEL_SHRINK], err, sizeof(cl_mem), &queries->facts, sizeof(cl_mem),
-                 &search->reaches, sizeof(cl_mem), &search->list, sizeof(cl_mem), &block->facts,
-                 sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found, sizeof(cl_mem),
-                 &search->lost, sizeof search->capacity, &search->capacity, sizeof search->n,
-                 &search->n, OCL_ARGS_END) != STATUS_OK)
+        ocl_args(search->kernel[KERNEL_SHRINK], err, OCL_ARG(queries->facts),
+                 OCL_ARG(search->reaches), OCL_ARG(search->list), OCL_ARG(block->facts),
+                 OCL_ARG(search->counts), OCL_ARG(search->found), OCL_ARG(search->lost),
+                 OCL_ARG(search->capacity), OCL_ARG(search->n), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return launch(search, KERNEL_SHRINK, (uint64_t)count * SEARCH_SHRINK_ITEMS, SEARCH_SHRINK_ITEMS,
                   err);
@@ -296,15 +291,13 @@ static enum status decide(struct search *search, const struct block *queries,
                           const struct block *block, uint32_t count, struct error *err)
 {
     const cl_uint query_first = (cl_uint)queries->first, block_first = (cl_uint)block->first;
-    if (ocl_args(search->kernel[KERNEL_DECIDE], err, sizeof(cl_mem), &queries->values,
-                 sizeof(cl_mem), &queries->ids, sizeof query_first, &query_first, sizeof(cl_mem),
-                 &queries->facts, sizeof(cl_mem), &search->reaches, sizeof(cl_mem), &search->list,
-                 sizeof(cl_mem), &block->values, sizeof(cl_mem), &block->ids, sizeof block_first,
-                 &block_first, sizeof(cl_mem), &search->counts, sizeof(cl_mem), &search->found,
-                 sizeof(cl_mem), &search->squared, sizeof(cl_mem), &search->rows,
-                 sizeof search->stride, &search->stride, sizeof search->capacity,
-                 &search->capacity, sizeof search->n, &search->n, sizeof search->space.unit,
-                 &search->space.unit, OCL_ARGS_END) != STATUS_OK)
+    if (ocl_args(search->kernel[KERNEL_DECIDE], err, OCL_ARG(queries->values),
+                 OCL_ARG(queries->ids), OCL_ARG(query_first), OCL_ARG(queries->facts),
+                 OCL_ARG(search->reaches), OCL_ARG(search->list), OCL_ARG(block->values),
+                 OCL_ARG(block->ids), OCL_ARG(block_first), OCL_ARG(search->counts),
+                 OCL_ARG(search->found), OCL_ARG(search->squared), OCL_ARG(search->rows),
+                 OCL_ARG(search->stride), OCL_ARG(search->capacity), OCL_ARG(search->n),
+                 OCL_ARG(search->space.unit), OCL_ARGS_END) != STATUS_OK)
         return err->status;
     return launch(search, KERNEL_DECIDE, (uint64_t)count * SEARCH_EXACT_ITEMS, SEARCH_EXACT_ITEMS,
                   err);
@@ -554,12 +547,11 @@ static enum status search_again(struct search *search, struct neighbours *out, s
     const uint32_t n = search->n, stride = search->stride;
     const uint64_t fits = search->reader->config->memory / 2 / (stride * sizeof(float));
     const uint32_t most = (uint32_t)min_u64(fits ? fits : 1, search->again_count);
-    float *values = malloc((size_t)most * stride * sizeof *values);
-    uint32_t *own = malloc(most * sizeof *own);
-    struct nearest *lists = malloc((size_t)most * n * sizeof *lists);
-    enum status status = STATUS_OK;
-    if (!values || !own || !lists)
-        status = error_memory(err, (size_t)most * stride * sizeof *values, "rows to search for");
+    struct held held = {0};
+    float *values = held_array(&held, (uint64_t)most * stride, sizeof *values);
+    uint32_t *own = held_array(&held, most, sizeof *own);
+    struct nearest *lists = held_array(&held, (uint64_t)most * n, sizeof *lists);
+    enum status status = held_check(&held, "rows to search for", err);
     for (uint32_t first = 0; first < search->again_count && status == STATUS_OK; first += most) {
         const uint32_t count = min_u32(most, search->again_count - first);
         for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -571,9 +563,7 @@ static enum status search_again(struct search *search, struct neighbours *out, s
         for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
             memcpy(search->lists + (size_t)own[i] * n, lists + (size_t)i * n, n * sizeof *lists);
     }
-    free(values);
-    free(own);
-    free(lists);
+    held_free(&held);
     return status;
 }
 
@@ -710,7 +700,7 @@ enum status device_pairs(struct nearest *lists, struct neighbours *out, struct b
     if (status == STATUS_OK)
         status = open_kernels(&search, err);
     if (status == STATUS_OK)
-        status = sample_space(&search.space, reader, err);
+        status = code_space_open(&search.space, reader, err);
     if (status == STATUS_OK) {
         const uint32_t rows = (uint32_t)reader->source->rows, size = plan(&search);
         status = open_staging(&search, err);

@@ -3,6 +3,7 @@
  * of them per thread. */
 #include "neighbours/diffusion.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include "neighbours/affinity.h"
@@ -39,6 +40,7 @@ struct job {
     float *values;   /* count x stride */
     double *squared; /* count x all */
     _Atomic bool no_memory;
+    struct held held; /* the arrays above */
 };
 
 /* --- rows --------------------------------------------------------------------------------------- */
@@ -226,24 +228,12 @@ static enum status open_job(struct job *job, struct error *err)
     job->group_room = (uint32_t)min_u64(
         max_u64(memory / 2 / query_bytes / AFFINITY_LANES * AFFINITY_LANES, AFFINITY_LANES),
         job->queries->count);
-    job->squares = malloc((size_t)job->all * sizeof *job->squares);
-    job->zero = calloc(job->stride, sizeof *job->zero);
-    job->block = malloc(job->block_room * row_bytes);
-    job->values = malloc(job->group_room * row_bytes);
-    job->squared = malloc((size_t)job->group_room * job->all * sizeof *job->squared);
-    if (job->squares && job->zero && job->block && job->values && job->squared)
-        return STATUS_OK;
-    return error_memory(err, job->group_room * query_bytes + job->block_room * row_bytes, "rankings");
-}
-
-static void close_job(struct job *job)
-{
-    affinity_close(&job->affinity);
-    free(job->squares);
-    free(job->zero);
-    free(job->block);
-    free(job->values);
-    free(job->squared);
+    job->squares = held_array(&job->held, job->all, sizeof *job->squares);
+    job->zero = held_array(&job->held, job->stride, sizeof *job->zero);
+    job->block = held_array(&job->held, job->block_room, row_bytes);
+    job->values = held_array(&job->held, job->group_room, row_bytes);
+    job->squared = held_array(&job->held, job->group_room * job->all, sizeof *job->squared);
+    return held_check(&job->held, "rankings", err);
 }
 
 enum status diffusion_rank(const struct matrix_source *source, const struct neighbours *nearest,
@@ -251,8 +241,7 @@ enum status diffusion_rank(const struct matrix_source *source, const struct neig
                            const struct neighbours_config *config, diffusion_take take, void *context,
                            struct error *err)
 {
-    struct workers *workers = NULL;
-    struct block_reader reader = {0};
+    struct block_reader reader;
     struct job job = {.queries = queries,
                       .config = config,
                       .reader = &reader,
@@ -261,9 +250,7 @@ enum status diffusion_rank(const struct matrix_source *source, const struct neig
                       .take = take,
                       .take_context = context,
                       .all = source->rows};
-    enum status status = workers_open(&workers, config->threads, err);
-    if (status == STATUS_OK)
-        status = block_reader_open(&reader, source, config, workers, err);
+    enum status status = block_reader_open(&reader, source, config, err);
     job.stride = reader.stride;
     if (status == STATUS_OK)
         status = open_job(&job, err);
@@ -276,9 +263,9 @@ enum status diffusion_rank(const struct matrix_source *source, const struct neig
         job.count = min_u32(job.group_room, queries->count - first);
         status = rank_group(&job, err);
     }
-    close_job(&job);
+    affinity_close(&job.affinity);
+    held_free(&job.held);
     block_reader_close(&reader);
-    workers_close(&workers);
     return status;
 }
 
@@ -315,12 +302,13 @@ enum status diffusion_measure(struct ranking *out, const struct matrix_source *s
     struct measured_classes of;
     *out = (struct ranking){0};
     enum status status = measured_classes_open(&of, classes, source->rows, class_count, err);
-    uint64_t *rows = malloc((size_t)source->rows * sizeof *rows);
-    struct measured *measured = calloc((size_t)source->rows, sizeof *measured);
+    struct held held = {0};
+    uint64_t *rows = held_array(&held, source->rows, sizeof *rows);
+    struct measured *measured = held_array(&held, source->rows, sizeof *measured);
     struct diffusion_queries queries = {.rows = rows};
     struct measure measure = {&of, rows, measured};
-    if (status == STATUS_OK && (!rows || !measured))
-        status = error_memory(err, source->rows * sizeof *measured, "rankings");
+    if (status == STATUS_OK)
+        status = held_check(&held, "rankings", err);
     for (uint64_t row = 0; row < source->rows && status == STATUS_OK; row++)
         if (measures_is_query(&of, row))
             rows[queries.count++] = row;
@@ -329,8 +317,7 @@ enum status diffusion_measure(struct ranking *out, const struct matrix_source *s
     if (status == STATUS_OK)
         status = measures_sum_up(out, measured, &of, err);
     out->seconds = (double)(clock_now() - begun) * 1e-9;
-    free(rows);
-    free(measured);
+    held_free(&held);
     measured_classes_close(&of);
     return status;
 }

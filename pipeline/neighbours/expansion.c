@@ -1,5 +1,6 @@
 /* expansion.c: sums rows held in memory while they are read. */
 #include "neighbours/expansion.h"
+#include "base/held.h"
 #include "neighbours/block_reader.h"
 #include <math.h>
 #include <stdlib.h>
@@ -44,8 +45,7 @@ enum status expansion_open(struct expansion *out, const struct matrix_source *so
                            const struct neighbours *nearest, uint32_t n,
                            const struct neighbours_config *config, struct error *err)
 {
-    struct workers *workers = NULL;
-    struct block_reader reader = {0};
+    struct block_reader reader;
     *out = (struct expansion){.source = {.rows = source->rows,
                                          .dimension = source->dimension,
                                          .read = expanded_read,
@@ -54,9 +54,7 @@ enum status expansion_open(struct expansion *out, const struct matrix_source *so
                               .metric = config->metric,
                               .nearest = nearest,
                               .n = n < nearest->n ? n : nearest->n};
-    enum status status = workers_open(&workers, config->threads, err);
-    if (status == STATUS_OK)
-        status = block_reader_open(&reader, source, config, workers, err);
+    enum status status = block_reader_open(&reader, source, config, err);
     out->stride = reader.stride;
     if (status == STATUS_OK) {
         const size_t bytes = (size_t)source->rows * out->stride * sizeof *out->rows;
@@ -65,7 +63,6 @@ enum status expansion_open(struct expansion *out, const struct matrix_source *so
                            : error_memory(err, bytes, "expanded rows");
     }
     block_reader_close(&reader);
-    workers_close(&workers);
     return status;
 }
 
@@ -80,18 +77,16 @@ enum status expansion_of_values(float *out, const struct expansion *expansion, c
 {
     const uint32_t dimension = expansion->source.dimension;
     const struct transform transform = {expansion->metric, dimension, expansion->stride, "query"};
-    float *row = malloc(expansion->stride * sizeof *row);
-    double *sum = malloc(dimension * sizeof *sum);
-    enum status status = STATUS_OK;
-    if (!row || !sum)
-        status = error_memory(err, dimension * sizeof *sum, "a mean");
+    struct held held = {0};
+    float *row = held_array(&held, expansion->stride, sizeof *row);
+    double *sum = held_array(&held, dimension, sizeof *sum);
+    enum status status = held_check(&held, "a mean", err);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         status = transform_rows(&transform, NULL, row, values + (size_t)i * dimension, i, 1, err);
         if (status == STATUS_OK)
             expand(out + (size_t)i * dimension, sum, expansion, row,
                    nearest->rows + (size_t)i * nearest->n);
     }
-    free(row);
-    free(sum);
+    held_free(&held);
     return status;
 }

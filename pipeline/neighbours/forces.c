@@ -6,6 +6,7 @@
  * farther from any node than its points are. The walk yields a list of masses, which act on four
  * points at a time. */
 #include "neighbours/forces.h"
+#include "base/held.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ struct forces {
     double *group_total;
     float extent, theta;
     float *force; /* argument of the call */
+    struct held held;
 };
 
 enum status forces_open(struct forces **out, uint64_t points, struct error *err)
@@ -54,18 +56,14 @@ enum status forces_open(struct forces **out, uint64_t points, struct error *err)
     if (!forces)
         return error_memory(err, sizeof *forces, "a map");
     forces->points = points;
-    forces->keys = malloc(points * sizeof *forces->keys);
-    forces->spare = malloc(points * sizeof *forces->spare);
-    forces->x = calloc(points + GROUP, sizeof *forces->x);
-    forces->y = calloc(points + GROUP, sizeof *forces->y);
-    forces->node = malloc(2 * points * sizeof *forces->node);
-    forces->group = malloc(points * sizeof *forces->group);
-    forces->group_total = malloc(points * sizeof *forces->group_total);
-    if (forces->keys && forces->spare && forces->x && forces->y && forces->node && forces->group &&
-        forces->group_total)
-        return STATUS_OK;
-    forces_close(out);
-    return error_memory(err, points * 120, "a map");
+    forces->keys = held_array(&forces->held, points, sizeof *forces->keys);
+    forces->spare = held_array(&forces->held, points, sizeof *forces->spare);
+    forces->x = held_array(&forces->held, points + GROUP, sizeof *forces->x);
+    forces->y = held_array(&forces->held, points + GROUP, sizeof *forces->y);
+    forces->node = held_array(&forces->held, 2 * points, sizeof *forces->node);
+    forces->group = held_array(&forces->held, points, sizeof *forces->group);
+    forces->group_total = held_array(&forces->held, points, sizeof *forces->group_total);
+    return held_check(&forces->held, "a map", err);
 }
 
 void forces_close(struct forces **out)
@@ -73,13 +71,7 @@ void forces_close(struct forces **out)
     struct forces *forces = out ? *out : NULL;
     if (!forces)
         return;
-    free(forces->keys);
-    free(forces->spare);
-    free(forces->x);
-    free(forces->y);
-    free(forces->node);
-    free(forces->group);
-    free(forces->group_total);
+    held_free(&forces->held);
     free(forces);
     *out = NULL;
 }

@@ -2,12 +2,12 @@
  * row is short before most pairs are considered. */
 #include "neighbours/host_pairs.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include "kmeans/filter.h"
 #include "neighbours/choice.h"
 #include "neighbours/codes.h"
-#include "neighbours/sample.h"
 #include "neighbours/tile.h"
 #include <math.h>
 #include <pthread.h>
@@ -38,6 +38,7 @@ struct block {
     int32_t *sums;         /* by position: sum of codes */
     uint32_t *at;          /* row within the block, by position */
     uint32_t step;         /* rows from one position to the next */
+    struct held held;      /* all of these */
 };
 
 struct pairs {
@@ -63,40 +64,23 @@ static size_t block_row_bytes(const struct pairs *pairs)
            4 * sizeof(float) + sizeof(double) + sizeof(int32_t) + sizeof(uint32_t);
 }
 
-static void block_close(struct block *block)
-{
-    free(block->values);
-    free(block->codes);
-    free(block->lanes);
-    free(block->side.scale);
-    free(block->limits);
-    free(block->sums);
-    free(block->at);
-    *block = (struct block){0};
-}
-
 static enum status block_open(struct block *block, const struct pairs *pairs, uint32_t capacity,
                               struct error *err)
 {
     const size_t padded = (capacity + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
     const size_t codes = padded * pairs->stride * pairs->ops->code_bytes;
-    *block = (struct block){
-        .values = malloc((size_t)capacity * pairs->stride * sizeof *block->values),
-        .codes = malloc(codes),
-        .lanes = malloc(codes),
-        .side.scale = malloc(padded * 4 * sizeof(float)),
-        .limits = malloc(padded * sizeof *block->limits),
-        .sums = malloc(padded * sizeof *block->sums),
-        .at = malloc(padded * sizeof *block->at),
-    };
+    struct held *held = &block->held;
+    block->values = held_array(held, (uint64_t)capacity * pairs->stride, sizeof *block->values);
+    block->codes = held_array(held, codes, 1);
+    block->lanes = held_array(held, codes, 1);
+    block->side.scale = held_array(held, padded, 4 * sizeof(float));
+    block->limits = held_array(held, padded, sizeof *block->limits);
+    block->sums = held_array(held, padded, sizeof *block->sums);
+    block->at = held_array(held, padded, sizeof *block->at);
     block->side.error = block->side.scale + padded;
     block->side.square = block->side.error + padded;
     block->side.reach = block->side.square + padded;
-    if (block->values && block->codes && block->lanes && block->side.scale && block->limits &&
-        block->sums && block->at)
-        return STATUS_OK;
-    block_close(block);
-    return error_memory(err, padded * block_row_bytes(pairs), "rows to compare");
+    return held_check(held, "rows to compare", err);
 }
 
 struct encode_job {
@@ -376,7 +360,7 @@ enum status host_pairs(struct nearest *lists, struct neighbours *out, struct blo
     size = size < rows ? size / 2 : rows;
     size = choice && choice->block_rows ? choice->block_rows : size;
     size = min_u64(size > BLOCK_ALIGN ? size : BLOCK_ALIGN, rows);
-    enum status status = sample_space(&pairs->space, reader, err);
+    enum status status = code_space_open(&pairs->space, reader, err);
     if (status == STATUS_OK)
         status = block_open(&a, pairs, (uint32_t)size, err);
     if (status == STATUS_OK && size < rows)
@@ -385,8 +369,8 @@ enum status host_pairs(struct nearest *lists, struct neighbours *out, struct blo
         status = all_blocks(pairs, &a, &b, (uint32_t)size, err);
     out->compared = atomic_load(&pairs->compared);
     out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
-    block_close(&a);
-    block_close(&b);
+    held_free(&a.held);
+    held_free(&b.held);
     code_space_close(&pairs->space);
     for (uint32_t i = 0; i < LOCKS; i++)
         pthread_mutex_destroy(&pairs->locks[i]);

@@ -1,8 +1,10 @@
 /* neighbours.c: checks the request, chooses how to compare rows, and fills in the result. */
 #include "neighbours/neighbours.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/minmax.h"
-#include "neighbours/all_pairs.h"
+#include "neighbours/device_pairs.h"
+#include "neighbours/host_pairs.h"
 #include "neighbours/scan.h"
 #include <math.h>
 #include <stdlib.h>
@@ -50,94 +52,103 @@ static enum status hand_over(struct neighbours *out, const struct nearest *lists
     return STATUS_OK;
 }
 
-/* Common start of both kinds of search. */
-static enum status begin(struct workers **workers, struct block_reader *reader,
-                         const struct matrix_source *source, const struct neighbours_config *config,
-                         struct error *err)
+/* What is searched for: `count` rows of the source, or as many of `queries` from `first` on. */
+struct wanted {
+    const uint64_t *rows; /* NULL: none of the source */
+    const struct matrix_source *queries;
+    uint64_t first;
+    uint32_t count;
+};
+
+static enum status read_wanted(float *values, uint32_t *own, struct block_reader *reader,
+                               const struct wanted *wanted, struct error *err)
 {
+    const uint64_t rows = reader->source->rows;
+    struct transform transform = reader->transform;
+    enum status status = STATUS_OK;
+    transform.what = "query";
+    if (!wanted->rows)
+        return transform_read(&transform, wanted->queries, reader->workers, values, wanted->first,
+                              wanted->count, err);
+    for (uint32_t i = 0; i < wanted->count && status == STATUS_OK; i++) {
+        if (wanted->rows[i] >= rows)
+            return error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
+                             (unsigned long long)wanted->rows[i], (unsigned long long)rows - 1);
+        own[i] = (uint32_t)wanted->rows[i];
+        status = block_reader_read(reader, own[i], 1, values + (size_t)i * reader->stride, err);
+    }
+    return status;
+}
+
+static enum status search_wanted(struct nearest *lists, struct neighbours *out,
+                                 struct block_reader *reader, const struct wanted *wanted,
+                                 struct error *err)
+{
+    struct held held = {0};
+    float *values = held_array(&held, (uint64_t)wanted->count * reader->stride, sizeof *values);
+    uint32_t *own = wanted->rows ? held_array(&held, wanted->count, sizeof *own) : NULL;
+    enum status status = held_check(&held, "queries", err);
+    if (status == STATUS_OK)
+        status = read_wanted(values, own, reader, wanted, err);
+    const int64_t begun = clock_now();
+    if (status == STATUS_OK)
+        status = scan_rows(lists, reader, values, own, wanted->count, &out->compared, err);
+    out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
+    held_free(&held);
+    return status;
+}
+
+static enum status search_all(struct nearest *lists, struct neighbours *out,
+                              struct block_reader *reader, struct error *err)
+{
+    if (device_pairs_pays(reader->config))
+        return device_pairs(lists, out, reader, err);
+    nearest_init(lists, (size_t)reader->source->rows * reader->config->n);
+    return host_pairs(lists, out, reader, err);
+}
+
+/* wanted: NULL: all rows. */
+static enum status search(struct neighbours *out, const struct matrix_source *source,
+                          const struct wanted *wanted, const struct neighbours_config *config,
+                          struct error *err)
+{
+    struct block_reader reader;
+    const uint64_t queries = wanted ? wanted->count : source->rows;
+    const size_t bytes = (size_t)queries * config->n * sizeof(struct nearest);
+    *out = (struct neighbours){0};
     if (config->n == 0)
         return error_set(err, STATUS_USAGE, "the number of neighbours must be at least 1");
     if (source->rows > NEIGHBOURS_ROWS_MAX)
         return error_set(err, STATUS_FAILED, "%llu rows are too many: a search takes at most %u",
                          (unsigned long long)source->rows, NEIGHBOURS_ROWS_MAX);
-    if (workers_open(workers, config->threads, err) != STATUS_OK)
-        return err->status;
-    return block_reader_open(reader, source, config, *workers, err);
-}
-
-enum status neighbours_of_all(struct neighbours *out, const struct matrix_source *source,
-                              const struct neighbours_config *config, struct error *err)
-{
-    struct workers *workers = NULL;
-    struct block_reader reader = {0};
-    struct nearest *lists = NULL;
-    *out = (struct neighbours){0};
-    enum status status = begin(&workers, &reader, source, config, err);
+    struct nearest *lists = malloc(bytes + 1);
+    enum status status = block_reader_open(&reader, source, config, err);
+    if (status == STATUS_OK && !lists)
+        status = error_memory(err, bytes, "neighbours");
     if (status == STATUS_OK)
-        status = all_pairs(&lists, out, &reader, err);
+        status = wanted ? search_wanted(lists, out, &reader, wanted, err)
+                        : search_all(lists, out, &reader, err);
     if (status == STATUS_OK)
-        status = hand_over(out, lists, source->rows, config->n, workers, err);
+        status = hand_over(out, lists, queries, config->n, reader.workers, err);
     free(lists);
     out->seconds_read = reader.seconds;
     block_reader_close(&reader);
-    workers_close(&workers);
     if (status != STATUS_OK)
         neighbours_clear(out);
     return status;
 }
 
-static enum status search_queries(struct neighbours *out, struct block_reader *reader,
-                                  const float *queries, const uint32_t *own, uint32_t count,
-                                  struct error *err)
+enum status neighbours_of_all(struct neighbours *out, const struct matrix_source *source,
+                              const struct neighbours_config *config, struct error *err)
 {
-    const uint32_t n = reader->config->n;
-    struct nearest *lists = malloc((size_t)count * n * sizeof *lists);
-    if (!lists)
-        return error_memory(err, (size_t)count * n * sizeof *lists, "neighbours");
-    const int64_t begun = clock_now();
-    enum status status = scan_rows(lists, reader, queries, own, count, &out->compared, err);
-    out->seconds_search = (double)(clock_now() - begun) * 1e-9 - reader->seconds;
-    if (status == STATUS_OK)
-        status = hand_over(out, lists, count, n, reader->workers, err);
-    free(lists);
-    return status;
+    return search(out, source, NULL, config, err);
 }
 
 enum status neighbours_of_rows(struct neighbours *out, const struct matrix_source *source,
                                const uint64_t *rows, uint32_t count,
                                const struct neighbours_config *config, struct error *err)
 {
-    struct workers *workers = NULL;
-    struct block_reader reader = {0};
-    float *queries = NULL;
-    uint32_t *own = NULL;
-    *out = (struct neighbours){0};
-    enum status status = begin(&workers, &reader, source, config, err);
-    if (status == STATUS_OK) {
-        queries = malloc((size_t)count * reader.stride * sizeof *queries);
-        own = malloc(count * sizeof *own);
-        if (!queries || !own)
-            status = error_memory(err, (size_t)count * reader.stride * sizeof *queries, "queries");
-    }
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        if (rows[i] >= source->rows) {
-            status = error_set(err, STATUS_USAGE, "there is no row %llu: rows are 0 to %llu",
-                               (unsigned long long)rows[i], (unsigned long long)source->rows - 1);
-            break;
-        }
-        own[i] = (uint32_t)rows[i];
-        status = block_reader_read(&reader, rows[i], 1, queries + (size_t)i * reader.stride, err);
-    }
-    if (status == STATUS_OK)
-        status = search_queries(out, &reader, queries, own, count, err);
-    out->seconds_read = reader.seconds;
-    free(queries);
-    free(own);
-    block_reader_close(&reader);
-    workers_close(&workers);
-    if (status != STATUS_OK)
-        neighbours_clear(out);
-    return status;
+    return search(out, source, &(struct wanted){.rows = rows, .count = count}, config, err);
 }
 
 enum status neighbours_of_queries(struct neighbours *out, const struct matrix_source *source,
@@ -145,30 +156,8 @@ enum status neighbours_of_queries(struct neighbours *out, const struct matrix_so
                                   uint32_t count, const struct neighbours_config *config,
                                   struct error *err)
 {
-    struct workers *workers = NULL;
-    struct block_reader reader = {0}, asked = {0};
-    float *values = NULL;
-    *out = (struct neighbours){0};
-    enum status status = begin(&workers, &reader, source, config, err);
-    if (status == STATUS_OK)
-        status = block_reader_open(&asked, queries, config, workers, err);
-    if (status == STATUS_OK) {
-        asked.transform.what = "query";
-        values = malloc((size_t)count * reader.stride * sizeof *values);
-        status = values
-                     ? block_reader_read(&asked, first, count, values, err)
-                     : error_memory(err, (size_t)count * reader.stride * sizeof *values, "queries");
-    }
-    if (status == STATUS_OK)
-        status = search_queries(out, &reader, values, NULL, count, err);
-    out->seconds_read = reader.seconds;
-    free(values);
-    block_reader_close(&asked);
-    block_reader_close(&reader);
-    workers_close(&workers);
-    if (status != STATUS_OK)
-        neighbours_clear(out);
-    return status;
+    return search(out, source, &(struct wanted){.queries = queries, .first = first, .count = count},
+                  config, err);
 }
 
 enum status neighbours_of_values(struct neighbours *out, const struct matrix_source *source,

@@ -11,6 +11,7 @@
  * Rows that do not fit memory are read again, block by block, for each group of queries. */
 #include "neighbours/ranking.h"
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "neighbours/block_reader.h"
 #include "neighbours/choice.h"
@@ -75,6 +76,7 @@ struct ranker {
     struct measured *measured; /* of all rows */
     _Atomic bool no_memory;
     uint64_t done, total; /* pairs */
+    struct held held;     /* the arrays above */
 };
 
 /* --- rows --------------------------------------------------------------------------------------- */
@@ -440,37 +442,22 @@ static enum status open_ranker(struct ranker *ranker, uint32_t *block, size_t *l
     *list_room = (size_t)min_u64(lists, max_u64(config->memory / 2, longest * PART_QUERIES));
     ranker->query_room = (uint32_t)(ranker->resident ? all : min_u64(part, all));
     ranker->total = all * all;
-    ranker->rows.values = malloc(*block * row_bytes);
-    ranker->rows.by_class = malloc(*block * sizeof *ranker->rows.by_class);
-    ranker->rows.begin = malloc(((size_t)ranker->classes.count + 1) * sizeof *ranker->rows.begin);
-    ranker->queries = malloc(ranker->query_room * sizeof *ranker->queries);
-    ranker->parts = malloc(ranker->query_room * sizeof *ranker->parts);
-    ranker->values = ranker->resident ? NULL : malloc(ranker->query_room * row_bytes);
-    ranker->lists = malloc(*list_room + 1);
-    ranker->measured = calloc((size_t)all, sizeof *ranker->measured);
-    if (ranker->rows.values && ranker->rows.by_class && ranker->rows.begin && ranker->queries &&
-        ranker->parts && (ranker->resident || ranker->values) && ranker->lists && ranker->measured)
-        return STATUS_OK;
-    return error_memory(err, *list_room + 2 * *block * row_bytes, "rankings");
-}
-
-static void close_ranker(struct ranker *ranker)
-{
-    free(ranker->rows.values);
-    free(ranker->rows.by_class);
-    free(ranker->rows.begin);
-    free(ranker->queries);
-    free(ranker->parts);
-    free(ranker->values);
-    free(ranker->lists);
-    free(ranker->measured);
+    struct held *held = &ranker->held;
+    ranker->rows.values = held_array(held, *block, row_bytes);
+    ranker->rows.by_class = held_array(held, *block, sizeof *ranker->rows.by_class);
+    ranker->rows.begin = held_array(held, ranker->classes.count + 1ull, sizeof *ranker->rows.begin);
+    ranker->queries = held_array(held, ranker->query_room, sizeof *ranker->queries);
+    ranker->parts = held_array(held, ranker->query_room, sizeof *ranker->parts);
+    ranker->values = ranker->resident ? NULL : held_array(held, ranker->query_room, row_bytes);
+    ranker->lists = held_array(held, *list_room, 1);
+    ranker->measured = held_array(held, all, sizeof *ranker->measured);
+    return held_check(held, "rankings", err);
 }
 
 enum status ranking_measure(struct ranking *out, const struct matrix_source *source,
                             const uint32_t *classes, uint32_t class_count,
                             const struct neighbours_config *config, struct error *err)
 {
-    struct workers *workers = NULL;
     struct block_reader reader = {0};
     const int64_t begun = clock_now();
     uint32_t block;
@@ -485,9 +472,7 @@ enum status ranking_measure(struct ranking *out, const struct matrix_source *sou
     enum status status =
         measured_classes_open(&ranker.classes, classes, source->rows, class_count, err);
     if (status == STATUS_OK)
-        status = workers_open(&workers, config->threads, err);
-    if (status == STATUS_OK)
-        status = block_reader_open(&reader, source, config, workers, err);
+        status = block_reader_open(&reader, source, config, err);
     ranker.stride = reader.stride;
     if (status == STATUS_OK)
         status = open_ranker(&ranker, &block, &list_room, err);
@@ -497,9 +482,8 @@ enum status ranking_measure(struct ranking *out, const struct matrix_source *sou
         status = measures_sum_up(out, ranker.measured, &ranker.classes, err);
     out->seconds_read = reader.seconds;
     out->seconds = (double)(clock_now() - begun) * 1e-9;
-    close_ranker(&ranker);
+    held_free(&ranker.held);
     block_reader_close(&reader);
-    workers_close(&workers);
     measured_classes_close(&ranker.classes);
     return status;
 }

@@ -1,5 +1,6 @@
 /* scan.c: blocks of rows, divided among the threads by queries or, if there are few, by rows. */
 #include "neighbours/scan.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "kmeans/canonical.h"
 #include <stdlib.h>
@@ -56,11 +57,11 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
     const size_t list_count = (size_t)scan.slices * count * config->n;
     const uint64_t fits = min_u64(BLOCK_BYTES, config->memory / 4) / row_bytes;
     const uint32_t block = (uint32_t)min_u64(fits ? fits : 1, total);
-    float *rows = malloc(block * row_bytes);
-    struct nearest *own_lists = scan.slices > 1 ? malloc(list_count * sizeof *lists) : NULL;
-    enum status status = STATUS_OK;
-    if (!rows || (scan.slices > 1 && !own_lists))
-        status = error_memory(err, block * row_bytes + list_count * sizeof *lists, "rows to compare");
+    struct held held = {0};
+    float *rows = held_array(&held, block, row_bytes);
+    struct nearest *own_lists =
+        scan.slices > 1 ? held_array(&held, list_count, sizeof *lists) : NULL;
+    enum status status = held_check(&held, "rows to compare", err);
     scan.rows = rows;
     scan.lists = own_lists ? own_lists : lists;
     if (status == STATUS_OK)
@@ -84,7 +85,6 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
                     nearest_add(lists + i / config->n * config->n, config->n, one->squared, one->row);
             }
     }
-    free(own_lists);
-    free(rows);
+    held_free(&held);
     return status;
 }
