@@ -105,11 +105,10 @@ static void multiply(const struct pca *pca, struct product product)
 struct sampling {
     struct pca *pca;
     const struct matrix_source *rows;
-    struct error *errors; /* one per part */
 };
 
 /* Reads PART rows of the sample. */
-static void sample_part(void *context, uint64_t part)
+static enum status sample_part(void *context, uint64_t part, struct error *err)
 {
     const struct sampling *sampling = context;
     struct pca *pca = sampling->pca;
@@ -117,7 +116,6 @@ static void sample_part(void *context, uint64_t part)
     const struct transform transform = {(enum cluster_metric)pca->config->space, pca->columns,
                                         pca->stride, "row"};
     const uint64_t first = part * PART, end = min_u64(first + PART, pca->rows);
-    struct error *err = &sampling->errors[part];
     enum status status = stop_check(pca->config->stop, "reading rows", err);
     float *row = malloc(rows->dimension * sizeof *row);
     if (!row && status == STATUS_OK)
@@ -130,6 +128,7 @@ static void sample_part(void *context, uint64_t part)
                 transform_rows(&transform, NULL, pca->sample + i * pca->stride, row, at, 1, err);
     }
     free(row);
+    return status;
 }
 
 /* Uses all threads if the matrix allows: chunks of a dataset must be inflated. */
@@ -145,24 +144,13 @@ static enum status read_sample(struct pca *pca, const struct matrix_source *rows
     pca->rows = (uint32_t)count;
     pca->columns = rows->dimension;
     pca->stride = (rows->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
-    const uint64_t parts = (count + PART - 1) / PART;
     const size_t bytes = (size_t)count * pca->stride * sizeof *pca->sample;
-    struct sampling sampling = {pca, rows, calloc(parts, sizeof *sampling.errors)};
-    enum status status = STATUS_OK;
+    struct sampling sampling = {pca, rows};
     pca->sample = malloc(bytes);
-    if (!sampling.errors || !pca->sample)
-        status = error_memory(err, bytes, "a sample of rows");
-    if (status == STATUS_OK && rows->concurrent)
-        workers_run(pca->workers, sample_part, &sampling, parts);
-    for (uint64_t i = 0; i < parts && status == STATUS_OK; i++) {
-        if (!rows->concurrent)
-            sample_part(&sampling, i);
-        status = sampling.errors[i].status;
-        if (status != STATUS_OK && err)
-            *err = sampling.errors[i];
-    }
-    free(sampling.errors);
-    return status;
+    if (!pca->sample)
+        return error_memory(err, bytes, "a sample of rows");
+    return workers_try(rows->concurrent ? pca->workers : NULL, sample_part, &sampling,
+                       (count + PART - 1) / PART, err);
 }
 
 /* Computes the mean of PART columns, rounded to float32 as stored before it is used. */

@@ -1,6 +1,7 @@
 /* train.c: from bytes to integers, through float64 and k-means. */
 #include "features/train.h"
 #include "base/avx2.h"
+#include "base/held.h"
 
 #include "base/workers.h"
 #include "features/eigen.h"
@@ -321,17 +322,16 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
     const size_t values = (size_t)words * projected;
     const uint32_t parts = (projected + TALLY_COLUMNS - 1) / TALLY_COLUMNS;
     const size_t tallied = (size_t)parts * TALLY_COLUMNS * words;
-    float *centroids = malloc(values * sizeof *centroids),
-          *distances = malloc(n * sizeof *distances);
-    int32_t *labels = malloc(n * sizeof *labels);
+    struct held held = {0};
+    float *centroids = held_array(&held, values, sizeof *centroids),
+          *distances = held_array(&held, n, sizeof *distances);
+    int32_t *labels = held_array(&held, n, sizeof *labels);
     /* Sums, then squares, of each word, and of all; then the number of each. */
-    int64_t *sums = calloc(2 * (values + projected) + words, sizeof *sums);
-    int64_t *tallies = calloc(2 * tallied, sizeof *tallies);
-    enum status status = STATUS_FAILED;
-    if (!centroids || !distances || !labels || !sums || !tallies) {
-        error_memory(err, values * 36 + n * 8, "the statistics of a codebook");
+    int64_t *sums = held_array(&held, 2 * (values + projected) + words, sizeof *sums);
+    int64_t *tallies = held_array(&held, 2 * tallied, sizeof *tallies);
+    enum status status = held_check(&held, "the statistics of a codebook", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     for (size_t i = 0; i < values; i++)
         centroids[i] = codebook->word[i];
     status = cluster_assign(labels, distances, trainer->training->devices, rows, centroids, words,
@@ -366,11 +366,7 @@ static enum status find_statistics(struct trainer *trainer, const struct matrix_
         }
     }
 out:
-    free(tallies);
-    free(sums);
-    free(labels);
-    free(distances);
-    free(centroids);
+    held_free(&held);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* alike.c: compares the images of each cluster, several clusters at a time. */
 #include "jobs/alike.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "base/parse.h"
 #include "jobs/row_values.h"
@@ -31,6 +32,7 @@ struct alike {
     const float *rows;     /* of the members starting at `first`, unless all are resident */
     uint64_t first;
     uint32_t cluster; /* the first of those being compared */
+    struct held held;
 };
 
 /* --- in which order ---------------------------------------------------------------------------- */
@@ -52,10 +54,9 @@ static enum status list_members(struct alike *alike, struct error *err)
     const uint64_t count = alike->values.count;
     struct result_image image;
     enum status status = STATUS_OK;
-    alike->member = calloc(count + 1, sizeof *alike->member);
-    alike->end = calloc(selection->clusters->k + 1u, sizeof *alike->end);
-    if (!alike->member || !alike->end)
-        return error_memory(err, count * sizeof *alike->member, "images of clusters");
+    alike->member = held_array(&alike->held, count, sizeof *alike->member);
+    alike->end = held_array(&alike->held, selection->clusters->k, sizeof *alike->end);
+    status = held_check(&alike->held, "images of clusters", err);
     for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
         const uint64_t row = alike->values.row[i];
         struct member *member = &alike->member[i];
@@ -69,9 +70,10 @@ static enum status list_members(struct alike *alike, struct error *err)
         member->order[0] = -(double)image.width * image.height;
         member->order[1] = -(double)image.bytes;
     }
-    for (uint32_t c = 1; c < selection->clusters->k; c++)
+    for (uint32_t c = 1; c < selection->clusters->k && status == STATUS_OK; c++)
         alike->end[c] += alike->end[c - 1];
-    qsort(alike->member, count, sizeof *alike->member, compare);
+    if (status == STATUS_OK)
+        qsort(alike->member, count, sizeof *alike->member, compare);
     return status;
 }
 
@@ -144,15 +146,10 @@ static enum status compare_all(struct alike *alike, struct error *err)
     struct row_values *values = &alike->values;
     const uint64_t room = config->machine.memory / (values->stride * sizeof(float));
     const uint32_t k = alike->selection->clusters->k;
-    float *rows = NULL;
-    uint64_t *slot = NULL;
-    enum status status = STATUS_OK;
-    if (!values->resident) {
-        rows = malloc(room * values->stride * sizeof *rows + 1);
-        slot = malloc((values->count + 1) * sizeof *slot);
-        if (!rows || !slot)
-            status = error_memory(err, config->machine.memory, "rows of clusters");
-    }
+    struct held held = {0};
+    float *rows = values->resident ? NULL : held_array(&held, room * values->stride, sizeof *rows);
+    uint64_t *slot = values->resident ? NULL : held_array(&held, values->count, sizeof *slot);
+    enum status status = held_check(&held, "rows of clusters", err);
     for (uint32_t c = 0, next; c < k && status == STATUS_OK; c = next) {
         alike->cluster = c;
         alike->first = begin_of(alike, c);
@@ -175,8 +172,7 @@ static enum status compare_all(struct alike *alike, struct error *err)
         if (progress->phase)
             progress->phase(progress->context, "comparing images", next, k);
     }
-    free(rows);
-    free(slot);
+    held_free(&held);
     return status;
 }
 
@@ -226,10 +222,10 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
     struct graph graph;
     if (graph_open(&graph, selection->result, about->name, NULL) != STATUS_OK)
         return STATUS_OK;
-    int64_t *rows = malloc(GRAPH_ROWS * (size_t)graph.n * sizeof *rows);
-    float *squared = malloc(GRAPH_ROWS * (size_t)graph.n * sizeof *squared);
-    enum status status = rows && squared ? STATUS_OK
-                                         : error_memory(err, GRAPH_ROWS * (uint64_t)graph.n * 12, "neighbours");
+    struct held held = {0};
+    int64_t *rows = held_array(&held, GRAPH_ROWS * (uint64_t)graph.n, sizeof *rows);
+    float *squared = held_array(&held, GRAPH_ROWS * (uint64_t)graph.n, sizeof *squared);
+    enum status status = held_check(&held, "neighbours", err);
     selection->hidden_known = strcmp(graph.metric, metric_names[METRIC_COSINE]) == 0;
     for (uint64_t first = 0, count;
          first < graph.rows && status == STATUS_OK && selection->hidden_known; first += count) {
@@ -245,8 +241,7 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
             selection->hidden += hides;
         }
     }
-    free(rows);
-    free(squared);
+    held_free(&held);
     graph_close(&graph);
     return status;
 }
@@ -255,9 +250,10 @@ enum status alike_leave_out(struct selection *selection, struct error *err)
 {
     struct alike alike = {.selection = selection, .most = 2 - 2 * selection->config->alike};
     const uint64_t images = result_images(selection->result);
-    uint8_t *is_out = malloc(images + 1);
-    enum status status = is_out ? row_values_open(&alike.values, selection, METRIC_COSINE, err)
-                                : error_memory(err, images, "images");
+    uint8_t *is_out = held_array(&alike.held, images, 1);
+    enum status status = held_check(&alike.held, "images", err);
+    if (status == STATUS_OK)
+        status = row_values_open(&alike.values, selection, METRIC_COSINE, err);
     if (status == STATUS_OK) {
         memset(is_out, 1, images);
         for (uint64_t i = 0; i < selection->candidates; i++)
@@ -271,8 +267,6 @@ enum status alike_leave_out(struct selection *selection, struct error *err)
     if (status == STATUS_OK)
         status = count_hidden(&alike, is_out, err);
     row_values_close(&alike.values);
-    free(alike.member);
-    free(alike.end);
-    free(is_out);
+    held_free(&alike.held);
     return status;
 }

@@ -10,6 +10,7 @@
  * closest; comparisons that end early, at a fraction of the cost, count as a fraction. */
 #include "jobs/confirm.h"
 
+#include "base/held.h"
 #include "base/minmax.h"
 
 #include <stdatomic.h>
@@ -291,14 +292,6 @@ static enum status run_rounds(struct confirming *c, struct error *err)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-static void *make(struct error *err, enum status *status, uint64_t count, size_t size)
-{
-    void *memory = calloc((size_t)(count ? count : 1), size);
-    if (!memory && *status == STATUS_OK)
-        *status = error_memory(err, count * size, "pairs of images");
-    return memory;
-}
-
 enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_config *config,
                           struct error *err)
 {
@@ -306,31 +299,32 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
     const uint64_t pairs = config->pairs->count,
                    fit = config->memory / (sizeof(struct alignment_plane) + fine);
     const uint64_t chunk = 2 * (uint64_t)CHUNK_PAIRS;
-    enum status status = STATUS_OK;
     struct confirming c = {.config = config, .linked = linked, .unknown = unknown, .lefts = pairs};
+    struct held held = {0};
     c.room = (uint32_t)max_u64(min_u64(fit, config->classes), 64);
-    c.state = make(err, &status, pairs, sizeof *c.state);
-    c.left = make(err, &status, pairs, sizeof *c.left);
-    c.taker = make(err, &status, config->classes, sizeof *c.taker);
-    c.reference = make(err, &status, config->classes, sizeof *c.reference);
-    c.waits = make(err, &status, config->classes, sizeof *c.waits);
-    c.close = make(err, &status, pairs, sizeof *c.close);
-    c.failed = make(err, &status, config->classes, sizeof *c.failed);
-    c.chosen = make(err, &status, config->classes, sizeof *c.chosen);
-    c.plane = make(err, &status, c.room, sizeof *c.plane);
-    c.owner = make(err, &status, c.room, sizeof *c.owner);
-    c.stamp = make(err, &status, c.room, sizeof *c.stamp);
-    c.slot = make(err, &status, config->classes, sizeof *c.slot);
-    c.pair = make(err, &status, CHUNK_PAIRS, sizeof *c.pair);
-    c.row = make(err, &status, chunk, sizeof *c.row);
-    c.to = make(err, &status, chunk, sizeof *c.to);
-    c.gone = make(err, &status, CHUNK_PAIRS, sizeof *c.gone);
-    c.judged = make(err, &status, CHUNK_PAIRS, sizeof *c.judged);
-    c.scratch = make(err, &status, workers_count(config->workers), sizeof *c.scratch);
-    for (uint32_t i = 0; i < workers_count(config->workers) && fine && status == STATUS_OK; i++)
-        c.scratch[i].fine = make(err, &status, 3 * fine, sizeof *c.scratch[i].fine);
-    for (uint32_t i = 0; i < c.room && fine && status == STATUS_OK; i++)
-        c.plane[i].fine = make(err, &status, fine, 1);
+    c.state = held_array(&held, pairs, sizeof *c.state);
+    c.left = held_array(&held, pairs, sizeof *c.left);
+    c.taker = held_array(&held, config->classes, sizeof *c.taker);
+    c.reference = held_array(&held, config->classes, sizeof *c.reference);
+    c.waits = held_array(&held, config->classes, sizeof *c.waits);
+    c.close = held_array(&held, pairs, sizeof *c.close);
+    c.failed = held_array(&held, config->classes, sizeof *c.failed);
+    c.chosen = held_array(&held, config->classes, sizeof *c.chosen);
+    c.plane = held_array(&held, c.room, sizeof *c.plane);
+    c.owner = held_array(&held, c.room, sizeof *c.owner);
+    c.stamp = held_array(&held, c.room, sizeof *c.stamp);
+    c.slot = held_array(&held, config->classes, sizeof *c.slot);
+    c.pair = held_array(&held, CHUNK_PAIRS, sizeof *c.pair);
+    c.row = held_array(&held, chunk, sizeof *c.row);
+    c.to = held_array(&held, chunk, sizeof *c.to);
+    c.gone = held_array(&held, CHUNK_PAIRS, sizeof *c.gone);
+    c.judged = held_array(&held, CHUNK_PAIRS, sizeof *c.judged);
+    c.scratch = held_array(&held, workers_count(config->workers), sizeof *c.scratch);
+    for (uint32_t i = 0; i < workers_count(config->workers) && fine && c.scratch; i++)
+        c.scratch[i].fine = held_array(&held, 3 * fine, sizeof *c.scratch[i].fine);
+    for (uint32_t i = 0; i < c.room && fine && c.plane; i++)
+        c.plane[i].fine = held_array(&held, fine, 1);
+    enum status status = held_check(&held, "pairs of images", err);
     if (status == STATUS_OK) {
         memset(c.taker, 0xff, config->classes * sizeof *c.taker);
         memset(c.slot, 0xff, config->classes * sizeof *c.slot);
@@ -341,27 +335,6 @@ enum status confirm_pairs(bool *linked, uint64_t *unknown, const struct confirm_
         qsort_r(c.left, pairs, sizeof *c.left, by_rank, &c);
         status = run_rounds(&c, err);
     }
-    for (uint32_t i = 0; i < workers_count(config->workers) && c.scratch; i++)
-        free(c.scratch[i].fine);
-    for (uint32_t i = 0; i < c.room && c.plane; i++)
-        free(c.plane[i].fine);
-    free(c.scratch);
-    free(c.judged);
-    free(c.gone);
-    free(c.to);
-    free(c.row);
-    free(c.pair);
-    free(c.slot);
-    free(c.stamp);
-    free(c.owner);
-    free(c.plane);
-    free(c.chosen);
-    free(c.failed);
-    free(c.close);
-    free(c.waits);
-    free(c.reference);
-    free(c.taker);
-    free(c.left);
-    free(c.state);
+    held_free(&held);
     return status;
 }

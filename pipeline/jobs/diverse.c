@@ -3,6 +3,7 @@
  * is skipped if the new centre is so far from its own that it cannot be nearer (triangle
  * inequality). */
 #include "jobs/diverse.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "jobs/row_values.h"
 #include "kmeans/canonical.h"
@@ -161,6 +162,7 @@ static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *take
 enum status order_diverse(struct selection *selection, struct error *err)
 {
     struct diverse diverse = {.selection = selection};
+    struct held held = {0};
     const struct select_config *config = selection->config;
     uint64_t *taken = NULL;
     enum status status = row_values_open(&diverse.values, selection, config->metric, err);
@@ -169,28 +171,20 @@ enum status order_diverse(struct selection *selection, struct error *err)
     if (status == STATUS_OK && most > UINT32_MAX)
         status = error_set(err, STATUS_USAGE, "diverse chooses at most %u images", UINT32_MAX);
     if (status == STATUS_OK) {
-        diverse.squared = malloc((rows + 1) * sizeof *diverse.squared);
-        diverse.nearest = calloc(rows + 1, sizeof *diverse.nearest);
-        diverse.between = malloc((most + 1) * sizeof *diverse.between);
-        diverse.centre = malloc((size_t)(most + 1) * diverse.values.stride * sizeof *diverse.centre);
-        diverse.part = malloc((rows / ROW_VALUES_PART + 1) * sizeof *diverse.part);
+        diverse.squared = held_array(&held, rows, sizeof *diverse.squared);
+        diverse.nearest = held_array(&held, rows, sizeof *diverse.nearest);
+        diverse.between = held_array(&held, most, sizeof *diverse.between);
+        diverse.centre = held_array(&held, most * diverse.values.stride, sizeof *diverse.centre);
+        diverse.part = held_array(&held, rows / ROW_VALUES_PART + 1, sizeof *diverse.part);
         if (config->per_cluster > 0)
-            taken = calloc(selection->clusters->k, sizeof *taken);
-        if (!diverse.squared || !diverse.nearest || !diverse.between || !diverse.centre ||
-            !diverse.part || (config->per_cluster > 0 && !taken))
-            status = error_memory(err, rows * 12 + most * diverse.values.stride * 4,
-                                  "distances of images");
+            taken = held_array(&held, selection->clusters->k, sizeof *taken);
+        status = held_check(&held, "distances of images", err);
     }
     selection->candidates = rows;
     if (status == STATUS_OK && rows > 0)
         status = choose(&diverse, (uint32_t)most, taken, err);
     selection->chosen = diverse.centres;
-    free(taken);
-    free(diverse.part);
-    free(diverse.centre);
-    free(diverse.between);
-    free(diverse.nearest);
-    free(diverse.squared);
+    held_free(&held);
     row_values_close(&diverse.values);
     return status;
 }

@@ -4,6 +4,7 @@
  *                                    └─> kmeans/agreement, for each clustering
  */
 #include "jobs/evaluation.h"
+#include "base/held.h"
 #include "base/path.h"
 #include "features/pca.h"
 #include "jobs/diffusing.h"
@@ -147,12 +148,11 @@ static enum status compare_clusters(struct evaluation *evaluation,
     const struct classes *classes = &evaluation->classes;
     struct evaluation_clusters *one = &evaluation->clusters[evaluation->clusters_count];
     const uint64_t images = result_images(evaluation->result);
-    int32_t *labels = malloc(images * sizeof *labels);
-    uint32_t *of_row = malloc(images * sizeof *of_row);
-    enum status status = STATUS_OK;
+    struct held held = {0};
+    int32_t *labels = held_array(&held, images, sizeof *labels);
+    uint32_t *of_row = held_array(&held, images, sizeof *of_row);
+    enum status status = held_check(&held, "labels", err);
     *one = (struct evaluation_clusters){.clusters = clusters};
-    if (!labels || !of_row)
-        status = error_memory(err, images * sizeof *labels, "labels");
     if (status == STATUS_OK)
         status = result_clusters_read(evaluation->result, clusters, NULL, labels, NULL, NULL, NULL,
                                       err);
@@ -168,8 +168,7 @@ static enum status compare_clusters(struct evaluation *evaluation,
         status = cluster_agree(&one->agreement, labels, clusters->k, of_row, classes->count,
                                one->rows, err);
     evaluation->clusters_count += status == STATUS_OK;
-    free(labels);
-    free(of_row);
+    held_free(&held);
     return status;
 }
 

@@ -6,6 +6,7 @@
  *
  * Rows with the same code and, if pictures are compared, the same pixels form a class. Pairs are
  * pairs of classes; a class is compared by its row that comes first in the order of references. */
+#include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
 #include "features/code.h"
@@ -53,6 +54,7 @@ struct finding {
     struct link *link;
     struct workers *workers;
     struct redecode *pictures;
+    struct held held; /* the arrays above */
 };
 
 static void show(void *context, uint64_t done, uint64_t total)
@@ -60,14 +62,6 @@ static void show(void *context, uint64_t done, uint64_t total)
     const struct finding *f = context;
     if (f->config->progress)
         f->config->progress(f->config->progress_context, "comparing codes", done, total);
-}
-
-static void *make(struct error *err, enum status *status, uint64_t count, size_t size)
-{
-    void *memory = calloc((size_t)(count ? count : 1), size);
-    if (!memory && *status == STATUS_OK)
-        *status = error_memory(err, count * size, "images");
-    return memory;
 }
 
 /* --- rows ------------------------------------------------------------------------------------ */
@@ -205,10 +199,11 @@ static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*d
 /* A single call decodes all pictures, so that archives are read once. */
 static enum status find_same_pixels(struct finding *f, struct error *err)
 {
-    enum status status = STATUS_OK;
+    struct held held = {0};
     uint64_t count = 0, end;
     uint64_t(*digest)[2] = NULL;
-    uint64_t *rows = make(err, &status, f->rows, sizeof *rows);
+    uint64_t *rows = held_array(&held, f->rows, sizeof *rows);
+    enum status status = held_check(&held, "images", err);
     qsort_r(f->sorted, f->rows, sizeof *f->sorted, by_shape, f);
     for (uint32_t i = 0, first = 0; i < f->rows && status == STATUS_OK; i++) {
         const uint64_t begun = count;
@@ -220,7 +215,10 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
         if (count - begun == 1)
             count = begun;
     }
-    digest = make(err, &status, count, sizeof *digest);
+    if (status == STATUS_OK) {
+        digest = held_array(&held, count, sizeof *digest);
+        status = held_check(&held, "images", err);
+    }
     if (status == STATUS_OK)
         status = redecode_read(f->pictures, rows, count, NULL, digest, show_pixels, f, err);
     for (uint64_t first = 0; first < count && status == STATUS_OK; first = end) {
@@ -229,8 +227,7 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
             end++;
         compare_pixels(f, rows + first, digest + first, end - first);
     }
-    free(digest);
-    free(rows);
+    held_free(&held);
     /* Copies of a file have its pixels. */
     for (uint32_t i = 0; i < f->rows; i++)
         f->row[i].same_pixels = f->row[f->row[i].same_bytes].same_pixels;
@@ -269,9 +266,10 @@ static void make_classes(struct finding *f)
 static enum status compare_pictures(struct finding *f, struct error *err)
 {
     const struct duplicates_config *config = f->config;
-    enum status status = STATUS_OK;
-    uint32_t *rank = make(err, &status, f->classes, sizeof *rank);
-    uint32_t *row = make(err, &status, f->classes, sizeof *row);
+    struct held held = {0};
+    uint32_t *rank = held_array(&held, f->classes, sizeof *rank);
+    uint32_t *row = held_array(&held, f->classes, sizeof *row);
+    enum status status = held_check(&held, "images", err);
     for (uint32_t c = 0; c < f->classes && status == STATUS_OK; c++) {
         row[c] = f->members[f->class_first[c]];
         rank[c] = f->rank[row[c]];
@@ -288,8 +286,7 @@ static enum status compare_pictures(struct finding *f, struct error *err)
                                            .progress_context = config->progress_context};
     if (status == STATUS_OK)
         status = confirm_pairs(f->linked, &f->out->near_unknown, &confirm, err);
-    free(row);
-    free(rank);
+    held_free(&held);
     return status;
 }
 
@@ -324,7 +321,8 @@ static enum status find_pairs(struct finding *f, struct error *err)
     if (status != STATUS_OK)
         return status;
     f->out->limit = f->pairs.limit;
-    f->linked = make(err, &status, f->pairs.count, sizeof *f->linked);
+    f->linked = held_array(&f->held, f->pairs.count, sizeof *f->linked);
+    status = held_check(&f->held, "images", err);
     for (uint64_t i = 0; i < f->pairs.count && status == STATUS_OK; i++)
         f->linked[i] = !config->compare;
     return status == STATUS_OK && config->compare ? compare_pictures(f, err) : status;
@@ -333,9 +331,9 @@ static enum status find_pairs(struct finding *f, struct error *err)
 /* Builds the links of each class from its pairs. */
 static enum status make_links(struct finding *f, struct error *err)
 {
-    enum status status = STATUS_OK;
     uint64_t total = 0;
-    f->link_first = make(err, &status, (uint64_t)f->classes + 2, sizeof *f->link_first);
+    f->link_first = held_array(&f->held, (uint64_t)f->classes + 2, sizeof *f->link_first);
+    enum status status = held_check(&f->held, "images", err);
     for (uint64_t i = 0; i < f->pairs.count && status == STATUS_OK; i++) {
         if (!f->linked[i])
             continue;
@@ -343,7 +341,10 @@ static enum status make_links(struct finding *f, struct error *err)
         f->link_first[f->pairs.pair[i].b + 2]++;
         total += 2;
     }
-    f->link = make(err, &status, total, sizeof *f->link);
+    if (status != STATUS_OK)
+        return status;
+    f->link = held_array(&f->held, total, sizeof *f->link);
+    status = held_check(&f->held, "images", err);
     if (status != STATUS_OK)
         return status;
     for (uint32_t c = 2; c < f->classes + 2; c++)
@@ -500,17 +501,14 @@ static int by_lowest_row(const void *x, const void *y, void *context)
 
 static enum status make_stars(struct finding *f, struct error *err)
 {
-    enum status status = STATUS_OK;
     struct stars stars = {.f = f};
-    stars.taken = make(err, &status, f->rows, sizeof *stars.taken);
-    stars.with_bytes = make(err, &status, f->rows, sizeof *stars.with_bytes);
-    stars.with_pixels = make(err, &status, f->rows, sizeof *stars.with_pixels);
+    stars.taken = held_array(&f->held, f->rows, sizeof *stars.taken);
+    stars.with_bytes = held_array(&f->held, f->rows, sizeof *stars.with_bytes);
+    stars.with_pixels = held_array(&f->held, f->rows, sizeof *stars.with_pixels);
+    enum status status = held_check(&f->held, "images", err);
     for (uint32_t i = 0; i < f->rows && status == STATUS_OK; i++)
         if (!stars.taken[f->order[i]])
             status = add_star(&stars, f->order[i], err);
-    free(stars.with_pixels);
-    free(stars.with_bytes);
-    free(stars.taken);
     if (status == STATUS_OK && f->out->groups > 1)
         qsort_r(f->out->group, f->out->groups, sizeof *f->out->group, by_lowest_row, f->out);
     return status;
@@ -549,7 +547,6 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
 {
     const uint64_t rows = result_images(result);
     struct finding f = {.result = result, .config = config, .out = out, .rows = (uint32_t)rows};
-    enum status status = STATUS_OK;
     memset(out, 0, sizeof *out);
     out->limit = config->near;
     if (rows >= NONE)
@@ -558,30 +555,21 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
         error_set(err, STATUS_FAILED, "%s has no perceptual codes", result_path(result));
         return error_remedy(err, REMEDY_ADD_CODES);
     }
-    f.row = make(err, &status, rows, sizeof *f.row);
-    f.codes = make(err, &status, rows, CODE_BYTES);
-    f.class_codes = make(err, &status, rows, CODE_BYTES);
-    f.order = make(err, &status, rows, sizeof *f.order);
-    f.sorted = make(err, &status, rows, sizeof *f.sorted);
-    f.rank = make(err, &status, rows, sizeof *f.rank);
-    f.members = make(err, &status, rows, sizeof *f.members);
-    f.class_first = make(err, &status, rows + 1, sizeof *f.class_first);
+    f.row = held_array(&f.held, rows, sizeof *f.row);
+    f.codes = held_array(&f.held, rows, CODE_BYTES);
+    f.class_codes = held_array(&f.held, rows, CODE_BYTES);
+    f.order = held_array(&f.held, rows, sizeof *f.order);
+    f.sorted = held_array(&f.held, rows, sizeof *f.sorted);
+    f.rank = held_array(&f.held, rows, sizeof *f.rank);
+    f.members = held_array(&f.held, rows, sizeof *f.members);
+    f.class_first = held_array(&f.held, rows + 1, sizeof *f.class_first);
+    enum status status = held_check(&f.held, "images", err);
     if (status == STATUS_OK)
         status = find_all(&f, err);
     redecode_close(&f.pictures);
     workers_close(&f.workers);
     code_pairs_clear(&f.pairs);
-    free(f.linked);
-    free(f.link_first);
-    free(f.link);
-    free(f.class_first);
-    free(f.members);
-    free(f.rank);
-    free(f.sorted);
-    free(f.order);
-    free(f.class_codes);
-    free(f.codes);
-    free(f.row);
+    held_free(&f.held);
     if (status != STATUS_OK)
         duplicates_clear(out);
     return status;

@@ -3,9 +3,10 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/hash.h"
+#include "base/minmax.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "base/threads.h"
+#include "base/workers.h"
 #include "matrix/hdf5_matrix.h"
 #include "matrix/npy.h"
 #include "neighbours/ranked.h"
@@ -78,64 +79,32 @@ enum status matrix_input_identity(struct matrix_input *input, char hex[65], stru
     return matrix_input_digest(input, hex, err);
 }
 
-/* What threads share that read what no one has read yet. */
-struct digesting {
-    struct matrix_input *input;
-    pthread_mutex_t lock;
-    uint64_t next, step; /* rows; under `lock` */
-    struct error error;  /* of the earliest rows that could not be read; under `lock` */
-    uint64_t failed;     /* its first row; UINT64_MAX: none */
-};
-
-static void *digest_all(void *context)
+static enum status digest_part(void *context, uint64_t part, struct error *err)
 {
-    struct digesting *all = context;
-    const struct matrix_source *source = &all->input->rows;
-    float *rows = malloc((size_t)(all->step * source->dimension) * sizeof *rows);
-    for (;;) {
-        struct error err = ERROR_INIT;
-        pthread_mutex_lock(&all->lock);
-        const uint64_t first = all->next, left = source->rows - first;
-        const uint64_t count = left < all->step ? left : all->step;
-        const bool more = count > 0 && all->failed == UINT64_MAX;
-        all->next += count;
-        pthread_mutex_unlock(&all->lock);
-        if (!more)
-            break;
-        if ((rows ? read_rows(all->input, first, count, rows, &err)
-                  : error_memory(&err, (size_t)(all->step * source->dimension) * sizeof *rows,
-                                 "rows")) == STATUS_OK)
-            continue;
-        pthread_mutex_lock(&all->lock);
-        if (first < all->failed) {
-            all->failed = first;
-            all->error = err;
-        }
-        pthread_mutex_unlock(&all->lock);
-        break;
-    }
+    struct matrix_input *input = context;
+    const struct matrix_source *source = &input->rows;
+    const uint64_t step = row_tree_piece(source->dimension * sizeof(float)), first = part * step;
+    const size_t bytes = (size_t)step * source->dimension * sizeof(float);
+    float *rows = malloc(bytes);
+    const enum status status =
+        rows ? read_rows(input, first, min_u64(step, source->rows - first), rows, err)
+             : error_memory(err, bytes, "rows");
     free(rows);
-    return NULL;
+    return status;
 }
 
 /* Reads all rows, on all CPUs where the source lets them. */
 static enum status digest_together(struct matrix_input *input, struct error *err)
 {
-    struct digesting all = {.input = input,
-                            .step = row_tree_piece(input->rows.dimension * sizeof(float)),
-                            .error = ERROR_INIT,
-                            .failed = UINT64_MAX};
-    unsigned wanted = input->rows.concurrent ? cpus_available() : 1;
-    if (wanted > input->rows.rows / all.step + 1)
-        wanted = (unsigned)(input->rows.rows / all.step + 1);
-    pthread_mutex_init(&all.lock, NULL);
-    threads_run(digest_all, &all, wanted);
-    pthread_mutex_destroy(&all.lock);
-    if (all.failed == UINT64_MAX)
-        return STATUS_OK;
-    if (err)
-        *err = all.error;
-    return all.error.status;
+    const uint64_t step = row_tree_piece(input->rows.dimension * sizeof(float));
+    const uint64_t parts = (input->rows.rows + step - 1) / step;
+    struct workers *workers;
+    enum status status = workers_open(
+        &workers, input->rows.concurrent ? (unsigned)min_u64(cpus_available(), parts) : 1, err);
+    if (status == STATUS_OK)
+        status = workers_try(workers, digest_part, input, parts, err);
+    workers_close(&workers);
+    return status;
 }
 
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)

@@ -3,6 +3,7 @@
  *   members ── checked ── kept and removed ── compared ── read, and checked again */
 #include "jobs/removal.h"
 
+#include "base/held.h"
 #include "base/minmax.h"
 #include "features/code.h"
 #include "jobs/confirm.h"
@@ -35,14 +36,6 @@ struct finding {
     struct workers *workers;
     uint64_t *rows, *member, reads; /* rows to read, and the members they belong to */
 };
-
-static void *make(struct error *err, enum status *status, uint64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count + 1, size);
-    if (!memory && *status == STATUS_OK)
-        *status = error_memory(err, count * size, "groups");
-    return memory;
-}
 
 static void show(const struct finding *f, const char *phase, uint64_t done, uint64_t total)
 {
@@ -189,10 +182,11 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
     const uint64_t members = f->found->members;
     struct redecode *pictures = NULL;
     uint64_t unknown = 0;
-    enum status status = STATUS_OK;
-    uint32_t *rank = make(err, &status, members, sizeof *rank);
-    uint32_t *row = make(err, &status, members, sizeof *row);
-    bool *linked = make(err, &status, pairs->count, sizeof *linked);
+    struct held held = {0};
+    uint32_t *rank = held_array(&held, members, sizeof *rank);
+    uint32_t *row = held_array(&held, members, sizeof *row);
+    bool *linked = held_array(&held, pairs->count, sizeof *linked);
+    enum status status = held_check(&held, "groups", err);
     for (uint64_t i = 0; i < members && status == STATUS_OK; i++) {
         row[i] = (uint32_t)f->found->member[i].row;
         rank[i] = (uint32_t)(f->entry[i].going ? members + i : i);
@@ -220,9 +214,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         entry->kept = pairs->pair[p].a;
     }
     redecode_close(&pictures);
-    free(linked);
-    free(row);
-    free(rank);
+    held_free(&held);
     return status;
 }
 
@@ -338,18 +330,17 @@ enum status removal_find(struct removal *out, struct result *result, const struc
                          const struct removal_config *config, const struct duplicates_config *how,
                          struct error *err)
 {
-    enum status status = STATUS_OK;
-    *out = (struct removal){.entry = make(err, &status, found->members, sizeof *out->entry)};
+    *out = (struct removal){0};
+    out->entry = held_array(&out->held, found->members, sizeof *out->entry);
     struct finding f = {out->entry, result, found, config, how, NULL, NULL, NULL, 0};
-    f.rows = make(err, &status, found->members, sizeof *f.rows);
-    f.member = make(err, &status, found->members, sizeof *f.member);
+    f.rows = held_array(&out->held, found->members, sizeof *f.rows);
+    f.member = held_array(&out->held, found->members, sizeof *f.member);
+    enum status status = held_check(&out->held, "groups", err);
     if (status == STATUS_OK)
         status = workers_open(&f.workers, how->threads, err);
     if (status == STATUS_OK)
         status = find_all(&f, out, err);
     workers_close(&f.workers);
-    free(f.member);
-    free(f.rows);
     return status;
 }
 
@@ -357,6 +348,6 @@ void removal_clear(struct removal *removal, const struct duplicates *found)
 {
     for (uint64_t i = 0; removal->entry && i < found->members; i++)
         original_clear(&removal->entry[i].file);
-    free(removal->entry);
+    held_free(&removal->held);
     *removal = (struct removal){0};
 }

@@ -10,6 +10,7 @@
 #ifndef CLPIPE_JOBS_REMOVAL_H
 #define CLPIPE_JOBS_REMOVAL_H
 
+#include "base/held.h"
 #include "jobs/duplicates.h"
 #include "jobs/original.h"
 
@@ -53,6 +54,7 @@ struct removal_entry {
 
 struct removal {
     struct removal_entry *entry; /* one per found->member */
+    struct held held;
     uint64_t count[REMOVAL_VERDICTS];
     uint64_t files, members; /* that can be removed: files, members of archives; each name once */
     uint64_t bytes;          /* of files without another name */

@@ -10,7 +10,6 @@
 #include "decode/thumbnail.h"
 #include "jobs/thumbs_internal.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,9 +28,6 @@ struct sheets {
     struct sheet_grid grid;
     uint64_t cells;
     uint64_t first; /* first sheet of the batch */
-    pthread_mutex_t lock;
-    enum status status; /* of the first failure; under the lock */
-    struct error error;
 };
 
 /* A decompressor and a compressor of the library with a common error exit. */
@@ -292,22 +288,10 @@ static enum status make_sheet(struct sheets *sheets, uint64_t sheet, struct erro
     return status;
 }
 
-static void do_sheet(void *context, uint64_t i)
+static enum status do_sheet(void *context, uint64_t i, struct error *err)
 {
     struct sheets *sheets = context;
-    struct error err = ERROR_INIT;
-    pthread_mutex_lock(&sheets->lock);
-    const bool going = sheets->status == STATUS_OK;
-    pthread_mutex_unlock(&sheets->lock);
-    enum status status = going ? make_sheet(sheets, sheets->first + i, &err) : STATUS_OK;
-    if (status == STATUS_OK)
-        return;
-    pthread_mutex_lock(&sheets->lock);
-    if (sheets->status == STATUS_OK) {
-        sheets->status = status;
-        sheets->error = err;
-    }
-    pthread_mutex_unlock(&sheets->lock);
+    return make_sheet(sheets, sheets->first + i, err);
 }
 
 struct sheet_grid thumbs_grid(const struct thumbs *thumbs)
@@ -320,32 +304,22 @@ struct sheet_grid thumbs_grid(const struct thumbs *thumbs)
 enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
                           const struct sheets_config *config, struct error *err)
 {
-    struct sheets sheets = {.thumbs = thumbs,
-                            .config = config,
-                            .places = places,
-                            .grid = thumbs_grid(thumbs),
-                            .status = STATUS_OK,
-                            .error = ERROR_INIT};
+    struct sheets sheets = {
+        .thumbs = thumbs, .config = config, .places = places, .grid = thumbs_grid(thumbs)};
     sheets.cells = (uint64_t)sheets.grid.columns * sheets.grid.rows;
     const uint64_t total = (config->count + sheets.cells - 1) / sheets.cells;
     const uint64_t batch = 2ull * thumbs->config.threads;
     if (total > UINT32_MAX - config->first)
         return error_set(err, STATUS_FAILED, "too many thumbnails for sheets");
-    pthread_mutex_init(&sheets.lock, NULL);
     enum status status = STATUS_OK;
     while (sheets.first < total && status == STATUS_OK) {
         const uint64_t count = min_u64(batch, total - sheets.first);
-        workers_run(thumbs->workers, do_sheet, &sheets, count);
+        status = workers_try(thumbs->workers, do_sheet, &sheets, count, err);
         sheets.first += count;
-        status = sheets.status;
         if (status == STATUS_OK)
-            status =
-                stop_check(thumbs->config.stop, "sheets of thumbnails were made", &sheets.error);
+            status = stop_check(thumbs->config.stop, "sheets of thumbnails were made", err);
         if (status == STATUS_OK && config->progress)
             config->progress(config->progress_context, sheets.first, total);
     }
-    pthread_mutex_destroy(&sheets.lock);
-    if (status != STATUS_OK && err)
-        *err = sheets.error;
     return status;
 }

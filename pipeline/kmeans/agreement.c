@@ -2,6 +2,7 @@
  *
  * Rows are sorted by class, so that only one class's counts are needed at a time: the table of
  * clusters and classes, which may be as large as the data, is never built. */
+#include "base/held.h"
 #include "kmeans/sweep.h"
 #include <math.h>
 #include <stdlib.h>
@@ -89,18 +90,17 @@ enum status cluster_agree(struct cluster_agreement *out, const int32_t *labels, 
                           const uint32_t *classes, uint32_t class_count, uint64_t n,
                           struct error *err)
 {
+    struct held held = {0};
     struct table table = {
-        .class_begin = calloc((size_t)class_count + 1, sizeof *table.class_begin),
-        .labels = malloc((size_t)n * sizeof *table.labels),
-        .sizes = calloc(k, sizeof *table.sizes),
-        .counts = calloc(k, sizeof *table.counts),
-        .most = calloc(k, sizeof *table.most),
+        .class_begin = held_array(&held, (uint64_t)class_count + 1, sizeof *table.class_begin),
+        .labels = held_array(&held, n, sizeof *table.labels),
+        .sizes = held_array(&held, k, sizeof *table.sizes),
+        .counts = held_array(&held, k, sizeof *table.counts),
+        .most = held_array(&held, k, sizeof *table.most),
     };
     struct sums sums = {0};
-    enum status status = STATUS_OK;
-    if (!table.class_begin || !table.labels || !table.sizes || !table.counts || !table.most) {
-        status = error_memory(err, (size_t)n * sizeof *table.labels, "comparing with the folders");
-    } else {
+    const enum status status = held_check(&held, "comparing with the folders", err);
+    if (status == STATUS_OK) {
         sort_by_class(&table, labels, classes, class_count, n);
         for (uint32_t class = 0; class < class_count; class ++)
             add_class(&sums, &table, class, n);
@@ -110,10 +110,6 @@ enum status cluster_agree(struct cluster_agreement *out, const int32_t *labels, 
         }
         derive(out, &sums, &table, k, n);
     }
-    free(table.class_begin);
-    free(table.labels);
-    free(table.sizes);
-    free(table.counts);
-    free(table.most);
+    held_free(&held);
     return status;
 }

@@ -145,16 +145,17 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     double sums[2] = {0, 0};
     int64_t weighty = (int64_t)data->share.rows;
     struct drawing own = {.measures = measures};
-    double *targets = malloc((most + 1) * sizeof *targets);
-    own.rows = malloc((most + 1) * sizeof *own.rows);
-    own.times = malloc((most + 1) * sizeof *own.times);
-    measures->rows = malloc((most + 1) * sizeof *measures->rows);
-    measures->sample_weight = malloc((most + 1) * sizeof *measures->sample_weight);
-    enum status status = STATUS_FAILED;
-    if (!targets || !own.rows || !own.times || !measures->rows || !measures->sample_weight) {
-        error_memory(err, 5 * (size_t)most * sizeof *targets, "a sample of rows");
+    struct held held = {0};
+    double *targets = held_array(&held, most, sizeof *targets);
+    own.rows = held_array(&held, most, sizeof *own.rows);
+    own.times = held_array(&held, most, sizeof *own.times);
+    measures->rows = held_array(&measures->held, most, sizeof *measures->rows);
+    measures->sample_weight = held_array(&measures->held, most, sizeof *measures->sample_weight);
+    enum status status = held_check(&held, "a sample of rows", err);
+    if (status == STATUS_OK)
+        status = held_check(&measures->held, "a sample of rows", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     status = comm_fold(measures->shard->comm, sums, 2, &own.reached, add_weights, measures, err);
     measures->weight = sums[WEIGHT];
     measures->count = sums[COUNT];
@@ -186,9 +187,7 @@ static enum status choose_sample(struct measures *measures, uint32_t most, uint6
     }
     status = gather_sample(measures, &own, err);
 out:
-    free(targets);
-    free(own.rows);
-    free(own.times);
+    held_free(&held);
     return status;
 }
 
@@ -224,19 +223,15 @@ static enum status open_sample(struct measures *measures, uint64_t seed, struct 
     const uint32_t sample = measures->sample;
     const size_t bytes = (size_t)sample * data->stride * sizeof(float);
     const size_t pairs = pairs_of(sample, sample);
-    enum status status = STATUS_FAILED;
     float *values = malloc(bytes + 1);
-    measures->apart = malloc((pairs + 1) * sizeof *measures->apart);
-    if (!values || !measures->apart) {
-        error_memory(err, bytes + pairs * sizeof *measures->apart, "a sample of rows");
-        goto out;
-    }
-    status = shard_rows(measures->shard, values, measures->rows, sample, err);
-    if (status != STATUS_OK)
-        goto out;
+    measures->apart = held_array(&measures->held, pairs, sizeof *measures->apart);
+    enum status status = values ? held_check(&measures->held, "a sample of rows", err)
+                                : error_memory(err, bytes, "a sample of rows");
+    if (status == STATUS_OK)
+        status = shard_rows(measures->shard, values, measures->rows, sample, err);
     struct pair_job job = {measures, values, data->stride};
-    workers_run(measures->shard->lane->workers, measure_pairs, &job, sample);
-out:
+    if (status == STATUS_OK)
+        workers_run(measures->shard->lane->workers, measure_pairs, &job, sample);
     free(values);
     return status;
 }
@@ -248,18 +243,13 @@ enum status measures_open(struct measures *measures, struct shard *shard,
     *measures = (struct measures){.shard = shard};
     measures->weights = config->weights ? config->weights + share->first : NULL;
     measures->blocks = (share->rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    measures->sums = malloc(measures->blocks * sizeof *measures->sums);
-    if (!measures->sums)
-        return error_memory(err, measures->blocks * sizeof *measures->sums, "distances");
+    measures->sums = held_array(&measures->held, measures->blocks, sizeof *measures->sums);
     return open_sample(measures, config->seed, err);
 }
 
 void measures_close(struct measures *measures)
 {
-    free(measures->rows);
-    free(measures->sample_weight);
-    free(measures->apart);
-    free(measures->sums);
+    held_free(&measures->held);
     *measures = (struct measures){0};
 }
 
@@ -306,15 +296,14 @@ static enum status silhouette(double *out, struct measures *measures,
                               const struct cluster_outcome *outcome, struct error *err)
 {
     const uint32_t sample = measures->sample;
-    uint32_t *number = calloc(outcome->k, sizeof *number); /* per cluster, from 1 on */
-    struct sample_job *job = calloc(1, sizeof *job);
+    struct held held = {0};
+    uint32_t *number = held_array(&held, outcome->k, sizeof *number); /* per cluster, from 1 on */
+    struct sample_job *job = held_array(&held, 1, sizeof *job);
     int64_t labels[MEASURES_SAMPLE] = {0};
-    enum status status = STATUS_FAILED;
+    enum status status = held_check(&held, "the silhouette", err);
     *out = NAN;
-    if (!number || !job) {
-        error_memory(err, sizeof *job, "the silhouette");
+    if (status != STATUS_OK)
         goto out;
-    }
     /* Each rank has the labels of its own rows. */
     for (uint32_t i = 0; i < sample; i++)
         if (shard_has_row(measures->shard, measures->rows[i]))
@@ -341,8 +330,7 @@ static enum status silhouette(double *out, struct measures *measures,
         *out /= all;
     }
 out:
-    free(number);
-    free(job);
+    held_free(&held);
     return status;
 }
 
@@ -465,13 +453,12 @@ static enum status davies_bouldin(double *out, struct measures *measures,
 {
     const uint32_t k = outcome->k;
     struct cluster_sums sums = {measures, outcome};
-    enum status status = STATUS_FAILED;
-    double *spread = calloc(k, sizeof *spread), *worst = calloc(k, sizeof *worst);
-    if (!spread || !worst) {
-        error_memory(err, 2 * (size_t)k * sizeof *spread, "clusters' spreads");
-        goto out;
-    }
-    status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, &sums, err);
+    struct held held = {0};
+    double *spread = held_array(&held, k, sizeof *spread),
+           *worst = held_array(&held, k, sizeof *worst);
+    enum status status = held_check(&held, "clusters' spreads", err);
+    if (status == STATUS_OK)
+        status = comm_fold(measures->shard->comm, spread, k, NULL, add_spreads, &sums, err);
     if (status != STATUS_OK)
         goto out;
     for (uint32_t c = 0; c < k; c++)
@@ -483,8 +470,7 @@ static enum status davies_bouldin(double *out, struct measures *measures,
         *out += worst[c];
     *out /= k;
 out:
-    free(spread);
-    free(worst);
+    held_free(&held);
     return status;
 }
 
@@ -519,33 +505,26 @@ enum status measures_take(struct cluster_measures *out, struct measures *measure
     *out = (struct cluster_measures){NAN, NAN, NAN, NAN};
     if (outcome->k < 2 || outcome->k >= measures->count)
         return STATUS_OK;
-    const size_t bytes = outcome->k * data->stride * sizeof(float);
-    float *centroids = calloc(1, bytes);
-    double *weight = calloc(outcome->k, sizeof *weight);
-    enum status status = STATUS_FAILED;
-    if (!centroids || !weight) {
-        error_memory(err, bytes, "centroids");
-        goto out;
-    }
-    for (uint32_t c = 0; c < outcome->k; c++)
+    struct held held = {0};
+    float *centroids = held_array(&held, (uint64_t)outcome->k * data->stride, sizeof *centroids);
+    double *weight = held_array(&held, outcome->k, sizeof *weight);
+    enum status status = held_check(&held, "centroids", err);
+    for (uint32_t c = 0; c < outcome->k && status == STATUS_OK; c++)
         memcpy(centroids + (size_t)c * data->stride,
                outcome->centroids + (size_t)c * data->dimension,
                data->dimension * sizeof *centroids);
     struct cluster_sums sums = {measures, outcome};
-    if (comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights, &sums,
-                  err) != STATUS_OK ||
-        silhouette(&out->silhouette, measures, outcome, err) != STATUS_OK ||
-        simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err) !=
-            STATUS_OK ||
-        davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err) !=
-            STATUS_OK) {
-        status = err->status;
-        goto out;
-    }
-    out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
-    status = STATUS_OK;
-out:
-    free(centroids);
-    free(weight);
+    if (status == STATUS_OK)
+        status = comm_fold(measures->shard->comm, weight, outcome->k, NULL, add_cluster_weights,
+                           &sums, err);
+    if (status == STATUS_OK)
+        status = silhouette(&out->silhouette, measures, outcome, err);
+    if (status == STATUS_OK)
+        status = simplified(&out->simplified_silhouette, measures, outcome, weight, centroids, err);
+    if (status == STATUS_OK)
+        status = davies_bouldin(&out->davies_bouldin, measures, outcome, weight, centroids, err);
+    if (status == STATUS_OK)
+        out->calinski_harabasz = calinski_harabasz(measures, outcome, weight, centroids);
+    held_free(&held);
     return status;
 }

@@ -2,6 +2,7 @@
 #ifndef CLPIPE_KMEANS_MEASURES_H
 #define CLPIPE_KMEANS_MEASURES_H
 
+#include "base/held.h"
 #include "kmeans/cluster_types.h"
 #include "kmeans/shard.h"
 
@@ -21,6 +22,7 @@ struct measures {
     double *apart;         /* distances between them: (0, 1), (0, 2), ... (1, 2), ... */
     double *sums;          /* of the rank's blocks */
     uint64_t blocks;
+    struct held held; /* the arrays above */
 };
 
 /* Draws the sample by config->seed and computes the distances between its rows. Reads

@@ -1,5 +1,6 @@
 /* outcome.c: a pass over the labelled rows for everything that the labels alone do not tell. */
 #include "kmeans/outcome.h"
+#include "base/held.h"
 #include "kmeans/canonical.h"
 #include <math.h>
 #include <stdlib.h>
@@ -96,16 +97,16 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
     /* One slice per processing thread, unless their tables would be large relative to the rows. */
     const uint64_t most = shard->data.tile_rows / each + 1;
     const uint32_t slices = most < takers ? (uint32_t)most : takers;
-    enum status status = STATUS_FAILED;
+    struct held held = {0};
     struct measure_job job = {.out = out, .k = k, .slices = slices};
     const uint64_t blocks = (shard->data.share.rows + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
-    job.sums = malloc(blocks * sizeof *job.sums);
-    job.nearest = malloc(slices * each * sizeof *job.nearest);
-    struct nearest_row *nearest = malloc(comm->size * each * sizeof *nearest); /* of each rank */
-    if (!job.sums || !job.nearest || !nearest) {
-        error_memory(err, (slices + comm->size) * each * sizeof *nearest, "nearest rows");
+    job.sums = held_array(&held, blocks, sizeof *job.sums);
+    job.nearest = held_array(&held, slices * each, sizeof *job.nearest);
+    struct nearest_row *nearest =
+        held_array(&held, comm->size * each, sizeof *nearest); /* of each rank */
+    enum status status = held_check(&held, "nearest rows", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     job.own = nearest + comm->rank * each;
     for (size_t i = 0; i < each; i++)
         job.own[i] = no_row;
@@ -140,9 +141,7 @@ enum status outcome_measure(struct cluster_outcome *out, struct shard *shard,
         out->sizes[out->labels[i]]++;
     status = comm_sum(comm, (int64_t *)out->sizes, (int64_t *)out->sizes, k, err);
 out:
-    free(job.sums);
-    free(job.nearest);
-    free(nearest);
+    held_free(&held);
     return status;
 }
 

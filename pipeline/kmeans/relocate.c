@@ -4,6 +4,7 @@
  * of them at a time. All ranks merge the offers of all and so take the same rows; a rank whose
  * offer is used up selects and offers its next rows. */
 #include "kmeans/relocate.h"
+#include "base/held.h"
 #include "kmeans/canonical.h"
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ static enum status select_rows(struct far_rows *far, struct error *err)
 }
 
 static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t empty,
-                                 struct error *err)
+                                 struct held *held, struct error *err)
 {
     const struct data_share *share = &fit->data->share;
     const uint32_t size = fit->comm->size;
@@ -108,12 +109,12 @@ static enum status far_rows_open(struct far_rows *far, struct fit *fit, uint32_t
         .fit = fit, .latest.distance = HUGE_VAL, .batch = empty > BATCH_MIN ? empty : BATCH_MIN};
     far->limit = far->batch;
     const size_t given = (size_t)size * far->batch;
-    far->distances = malloc(share->rows * sizeof *far->distances);
-    far->given = calloc(given, sizeof *far->given);
-    far->used = malloc(size * sizeof *far->used);
-    far->values = malloc(given * fit->data->stride * sizeof *far->values);
-    if (!far->distances || !far->given || !far->used || !far->values)
-        return error_memory(err, share->rows * sizeof *far->distances, "relocating empty clusters");
+    far->distances = held_array(held, share->rows, sizeof *far->distances);
+    far->given = held_array(held, given, sizeof *far->given);
+    far->used = held_array(held, size, sizeof *far->used);
+    far->values = held_array(held, given * fit->data->stride, sizeof *far->values);
+    if (held_check(held, "relocating empty clusters", err) != STATUS_OK)
+        return err->status;
     for (uint32_t rank = 0; rank < size; rank++)
         far->used[rank] = far->batch;
     struct data *data = fit->data;
@@ -203,16 +204,12 @@ enum status relocate_rows(struct fit *fit, struct error *err)
 {
     const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
     const uint64_t *counts = fit->update->all.counts;
-    enum status status = STATUS_FAILED;
+    struct held held = {0};
     struct far_rows far = {0};
     struct far_row row = {0};
     uint32_t given = 0, cluster = 0;
-    float *values = malloc((size_t)empty * stride * sizeof *values);
-    if (!values) {
-        error_memory(err, (size_t)empty * stride * sizeof *values, "relocating empty clusters");
-        goto out;
-    }
-    status = far_rows_open(&far, fit, empty, err);
+    float *values = held_array(&held, (uint64_t)empty * stride, sizeof *values);
+    enum status status = far_rows_open(&far, fit, empty, &held, err);
     while (status == STATUS_OK && given < empty) {
         const float *value = NULL;
         status = next_row(&row, &value, &far, err);
@@ -237,12 +234,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
                            fit->config->k);
     if (status == STATUS_OK && fit->shard->device_update.used)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);
-out:
-    free(far.distances);
     free(far.rows);
-    free(far.given);
-    free(far.used);
-    free(far.values);
-    free(values);
+    held_free(&held);
     return status;
 }
