@@ -202,3 +202,12 @@ const char *json_finish(struct json *json)
     assert(json->depth == 0 && !json->first);
     return json->failed ? NULL : json->text;
 }
+
+char *json_take(struct json *json)
+{
+    char *text = (char *)json_finish(json);
+    if (text)
+        json->text = NULL;
+    json_clear(json);
+    return text;
+}

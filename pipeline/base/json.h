@@ -38,6 +38,8 @@ void json_null(struct json *json, const char *key);
 void json_raw(struct json *json, const char *key, const char *value);
 /* The finished text (owned by the writer, no trailing newline), or NULL if memory ran out. */
 const char *json_finish(struct json *json);
+/* The same, but it is the caller's, who frees it; the writer has nothing left. */
+char *json_take(struct json *json);
 void json_clear(struct json *json);
 
 #pragma GCC visibility pop

@@ -17,14 +17,10 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "features/pca.h"
+#include "jobs/cluster_job.h"
 #include "jobs/folders.h"
-#include "jobs/origin.h"
-#include "jobs/target.h"
 #include "kmeans/sweep.h"
 #include "matrix/npy.h"
-#include "matrix/projected.h"
-#include "ranks/processes.h"
-#include "result/add_clusters.h"
 #include "result/parameters.h"
 #include "result/preset_join.h"
 #include <stdio.h>
@@ -34,13 +30,9 @@
 
 static const char *const init_names[] = {"kmeans++", "kmeans-parallel", "random"};
 
-struct job {
+struct clustering {
+    struct cluster_job job; /* first: `make` gets it */
     const struct clustering_config *config;
-    struct matrix_input input;
-    struct target target;
-    struct path_list paths;    /* of the rows, where they were given, */
-    struct result_names names; /* and as they are stored */
-    char *source;
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     struct cluster_levels_config levels;
@@ -48,16 +40,12 @@ struct job {
     bool center;
     uint32_t pca;
     double whiten;
-    struct matrix_source rows;    /* projected, where they are: */
-    struct projection projection; /* its arrays are those of `rows` */
     float *initial, *weights;
     float *fitted_weights; /* where rows were left out: of the others */
-    char init[48], metric[16];
+    char init[48];
     char weights_digest[48];
-    char *parameters; /* canonical JSON */
-    char *asked;      /* the same, but for what nobody asked as the file has it; NULL: it has nothing */
-    char content[65]; /* identity of the rows; "" until known */
-    char *state;      /* the file that keeps the state of an unfinished run */
+    char *asked; /* parameters but for what nobody asked as the file has it; NULL: it has nothing */
+    char *state; /* the file that keeps the state of an unfinished run */
     struct checkpoint_config checkpoint;
     struct folders folders;
 };
@@ -85,20 +73,9 @@ enum status clustering_check_name(const char *name, struct error *err)
 
 /* --- options --------------------------------------------------------------------------------- */
 
-static bool is_projected(const struct job *job)
+static bool is_sweep(const struct clustering *own)
 {
-    return job->center || job->pca > 0;
-}
-
-/* /clusters/NAME is the level of rows, NAME-2 the next one. */
-static void clustering_level_name(char out[FEATURE_NAME_MAX], const char *name, uint32_t level)
-{
-    snprintf(out, FEATURE_NAME_MAX, level ? "%.*s-%u" : "%.*s", FEATURE_NAME_MAX - 4, name, level + 1);
-}
-
-static bool is_sweep(const struct job *job)
-{
-    return job->k.last > job->k.first;
+    return own->k.last > own->k.first;
 }
 
 uint32_t clustering_usual_k(uint64_t rows)
@@ -113,33 +90,33 @@ uint32_t clustering_usual_restarts(uint64_t rows, uint32_t dimension, const stru
     return (double)rows * dimension * sum <= 0x1p31 ? 10 : 1;
 }
 
-static void set_k(struct job *job, uint32_t k)
+static void set_k(struct clustering *own, uint32_t k)
 {
-    job->cluster.k = k;
-    job->k = (struct number_range){k, k, 1};
+    own->cluster.k = k;
+    own->k = (struct number_range){k, k, 1};
 }
 
 /* Lowers k for few images, unless the file has it, and to the number of different rows. */
-static enum status lower_k(struct job *job, struct error *err)
+static enum status lower_k(struct clustering *own, struct error *err)
 {
     uint32_t distinct = 0;
     char images[40];
-    const uint32_t wanted = job->cluster.k, usual = clustering_usual_k(job->input.source.rows);
-    if (usual < wanted && job->config->usual_k)
-        set_k(job, usual);
-    enum status status = matrix_distinct(&distinct, &job->input.source, job->cluster.k,
-                                         job->cluster.metric == METRIC_HELLINGER, err);
+    const uint32_t wanted = own->cluster.k, usual = clustering_usual_k(own->job.input.source.rows);
+    if (usual < wanted && own->config->usual_k)
+        set_k(own, usual);
+    enum status status = matrix_distinct(&distinct, &own->job.input.source, own->cluster.k,
+                                         own->cluster.metric == METRIC_HELLINGER, err);
     if (status != STATUS_OK)
         return status;
-    if (distinct > 0 && distinct < job->cluster.k) {
+    if (distinct > 0 && distinct < own->cluster.k) {
         log_message(LOG_NOTICE, "notice: k is %u instead of %u: there %s only %s", distinct, wanted,
                     distinct == 1 ? "is" : "are",
                     format_number_of(images, sizeof images, distinct, "different image"));
-        set_k(job, distinct);
-    } else if (job->cluster.k < wanted) {
+        set_k(own, distinct);
+    } else if (own->cluster.k < wanted) {
         log_message(LOG_NOTICE, "notice: k is %u instead of %u for %s; -k chooses another",
-                    job->cluster.k, wanted,
-                    format_number_of(images, sizeof images, job->input.source.rows, "image"));
+                    own->cluster.k, wanted,
+                    format_number_of(images, sizeof images, own->job.input.source.rows, "image"));
     }
     return STATUS_OK;
 }
@@ -157,9 +134,9 @@ static void digest_text(char *text, size_t size, const char *prefix, const float
              (unsigned long long)digest[1]);
 }
 
-static enum status read_initial(struct job *job, const char *path, struct error *err)
+static enum status read_initial(struct clustering *own, const char *path, struct error *err)
 {
-    const uint32_t k = job->cluster.k, dimension = job->input.source.dimension;
+    const uint32_t k = own->cluster.k, dimension = own->job.input.source.dimension;
     struct matrix_source npy = {0};
     struct stat st;
     char shown[256];
@@ -180,51 +157,51 @@ static enum status read_initial(struct job *job, const char *path, struct error 
         goto out;
     }
     const size_t values = (size_t)k * dimension;
-    job->initial = malloc(values * sizeof *job->initial);
-    status = job->initial ? matrix_read(&npy, 0, k, job->initial, err)
-                          : error_memory(err, values * sizeof *job->initial, "the first centroids");
+    own->initial = malloc(values * sizeof *own->initial);
+    status = own->initial ? matrix_read(&npy, 0, k, own->initial, err)
+                          : error_memory(err, values * sizeof *own->initial, "the first centroids");
     if (status != STATUS_OK)
         goto out;
-    digest_text(job->init, sizeof job->init, "given", job->initial, values);
-    job->cluster.init = INIT_GIVEN;
-    job->cluster.initial = job->initial;
+    digest_text(own->init, sizeof own->init, "given", own->initial, values);
+    own->cluster.init = INIT_GIVEN;
+    own->cluster.initial = own->initial;
 out:
     matrix_close(&npy);
     return status;
 }
 
-static enum status choose_init(struct job *job, struct error *err)
+static enum status choose_init(struct clustering *own, struct error *err)
 {
-    const char *init = job->config->init;
+    const char *init = own->config->init;
     for (int i = 0; i < INIT_GIVEN; i++)
         if (strcmp(init, init_names[i]) == 0) {
-            job->cluster.init = (enum cluster_init)i;
-            snprintf(job->init, sizeof job->init, "%s", init);
+            own->cluster.init = (enum cluster_init)i;
+            snprintf(own->init, sizeof own->init, "%s", init);
             return STATUS_OK;
         }
-    if (is_sweep(job))
+    if (is_sweep(own))
         return error_set(err, STATUS_USAGE, "a file of initial centroids requires a single k");
-    if (is_projected(job))
+    if (own->job.projected)
         return error_set(err, STATUS_USAGE, "initial centroids from a file cannot be projected");
-    return read_initial(job, init, err);
+    return read_initial(own, init, err);
 }
 
-static enum status read_weights(struct job *job, struct error *err)
+static enum status read_weights(struct clustering *own, struct error *err)
 {
-    const char *path = job->config->weights;
-    const uint64_t rows = job->input.whole.rows;
+    const char *path = own->config->weights;
+    const uint64_t rows = own->job.input.whole.rows;
     char shown[256];
     uint64_t count;
-    enum status status = matrix_input_vector(&job->weights, &count, path, err);
+    enum status status = matrix_input_vector(&own->weights, &count, path, err);
     if (status != STATUS_OK)
         return status;
     if (count != rows)
         return error_set(err, STATUS_USAGE, "%s holds %llu weights, but there are %llu rows",
                          path_for_message(shown, sizeof shown, path), (unsigned long long)count,
                          (unsigned long long)rows);
-    digest_text(job->weights_digest, sizeof job->weights_digest, "murmur3", job->weights,
+    digest_text(own->weights_digest, sizeof own->weights_digest, "murmur3", own->weights,
                 (size_t)count);
-    job->cluster.weights = job->weights;
+    own->cluster.weights = own->weights;
     return STATUS_OK;
 }
 
@@ -244,130 +221,128 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
         json_string(json, "resample", text);
 }
 
-static enum status write_parameters(struct job *job, struct error *err)
+static enum status write_parameters(struct clustering *own, struct error *err)
 {
-    const struct cluster_config *cluster = &job->cluster;
+    const struct cluster_config *cluster = &own->cluster;
     struct json json;
     json_init(&json, true);
     json_open_object(&json, NULL);
-    if (is_sweep(job)) {
+    if (is_sweep(own)) {
         char range[80];
-        json_string(&json, "k", format_range(range, sizeof range, &job->k));
+        json_string(&json, "k", format_range(range, sizeof range, &own->k));
     } else {
         json_uint(&json, "k", cluster->k);
     }
-    json_string(&json, "feature", job->input.about.name);
-    json_string(&json, "spec", job->input.about.spec);
-    json_string(&json, "metric", metric_names[job->space]);
-    if (is_projected(job)) {
+    json_string(&json, "feature", own->job.input.about.name);
+    json_string(&json, "spec", own->job.input.about.spec);
+    json_string(&json, "metric", metric_names[own->space]);
+    if (own->job.projected) {
         json_bool(&json, "center", true);
-        json_uint(&json, "pca", job->pca);
-        json_double(&json, "whiten", job->whiten);
+        json_uint(&json, "pca", own->pca);
+        json_double(&json, "whiten", own->whiten);
     }
-    json_string(&json, "init", job->init);
+    json_string(&json, "init", own->init);
     json_uint(&json, "seed", cluster->seed);
     json_uint(&json, "n_init", cluster->n_init);
     json_uint(&json, "max_iter", cluster->max_iter);
     json_double(&json, "tol", cluster->tol);
     json_uint(&json, "mini_batch", cluster->mini_batch);
-    if (job->weights)
-        json_string(&json, "weights", job->weights_digest);
-    write_levels(&json, &job->levels);
+    if (own->weights)
+        json_string(&json, "weights", own->weights_digest);
+    write_levels(&json, &own->levels);
     json_close_object(&json);
-    const char *text = json_finish(&json);
-    job->parameters = text ? strdup(text) : NULL;
-    json_clear(&json);
-    return job->parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
+    own->job.parameters = json_take(&json);
+    return own->job.parameters ? STATUS_OK : error_memory(err, 256, "the parameters");
 }
 
 /* Where nobody asks for a number of restarts or a tolerance, a clustering that was made with others, but
  * else with the same parameters, is the same. */
-static enum status take_stored(struct job *job, struct error *err)
+static enum status take_stored(struct clustering *own, struct error *err)
 {
-    struct result *holder = target_holder(&job->target, &job->input);
+    struct result *holder = target_holder(&own->job.target, &own->job.input);
     const struct result_clusters *old =
-        holder ? result_clusters_find(holder, job->config->name) : NULL;
+        holder ? result_clusters_find(holder, own->config->name) : NULL;
     struct parameters *stored = NULL;
-    const struct cluster_config usual = job->cluster;
-    char *parameters = job->parameters;
+    const struct cluster_config usual = own->cluster;
+    char *parameters = own->job.parameters;
     if (!old || parameters_open(&stored, old->parameters, NULL) != STATUS_OK)
         return STATUS_OK;
-    if (job->config->n_init == 0)
-        job->cluster.n_init = parameters_number(stored, "n_init", usual.n_init);
-    if (job->config->tol < 0)
-        parameters_real(stored, "tol", &job->cluster.tol);
+    if (own->config->n_init == 0)
+        own->cluster.n_init = parameters_number(stored, "n_init", usual.n_init);
+    if (own->config->tol < 0)
+        parameters_real(stored, "tol", &own->cluster.tol);
     parameters_close(&stored);
-    enum status status = write_parameters(job, err);
-    if (status == STATUS_OK && strcmp(job->parameters, old->parameters) == 0) {
+    enum status status = write_parameters(own, err);
+    if (status == STATUS_OK && strcmp(own->job.parameters, old->parameters) == 0) {
         free(parameters);
         return STATUS_OK;
     }
-    job->asked = job->parameters;
-    job->parameters = parameters;
-    job->cluster = usual;
+    own->asked = own->job.parameters;
+    own->job.parameters = parameters;
+    own->cluster = usual;
     return status;
 }
 
 /* A clustering of the preset's rows that says nothing of projections takes the preset's. */
-static enum status choose_projection(struct job *job, struct error *err)
+static enum status choose_projection(struct clustering *own, struct error *err)
 {
-    const struct clustering_config *config = job->config;
+    const struct clustering_config *config = own->config;
     struct preset_join join;
-    job->center = config->center;
-    job->pca = config->pca;
-    job->whiten = config->whiten;
-    if (!config->as_preset || !job->input.result ||
-        strcmp(job->input.about.name, RESULT_PRESET) != 0 ||
-        strcmp(job->input.about.kind, "joined") != 0)
+    own->center = config->center;
+    own->pca = config->pca;
+    own->whiten = config->whiten;
+    if (!config->as_preset || !own->job.input.result ||
+        strcmp(own->job.input.about.name, RESULT_PRESET) != 0 ||
+        strcmp(own->job.input.about.kind, "joined") != 0)
         return STATUS_OK;
-    const enum status status = preset_join_read(&join, result_preset(job->input.result), err);
-    job->pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
-    job->whiten = join.whiten;
+    const enum status status = preset_join_read(&join, result_preset(own->job.input.result), err);
+    own->pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
+    own->whiten = join.whiten;
     return status;
 }
 
-static enum status read_options(struct job *job, struct error *err)
+static enum status read_options(struct clustering *own, struct error *err)
 {
-    const struct clustering_config *config = job->config;
-    clustering_config_of(&job->cluster, &config->machine);
-    job->k = config->k;
-    job->cluster.k = (uint32_t)config->k.last;
-    job->cluster.seed = config->seed;
-    job->cluster.n_init = config->n_init;
-    job->cluster.max_iter = config->max_iter;
-    job->cluster.tol = config->tol >= 0 ? config->tol : config->mini_batch ? 0 : CLUSTERING_TOL;
-    job->cluster.mini_batch = config->mini_batch;
-    job->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
-    job->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
-                                              : matrix_input_usual_metric(&job->input.about);
-    job->space = job->cluster.metric;
-    enum status status = choose_projection(job, err);
+    const struct clustering_config *config = own->config;
+    clustering_config_of(&own->cluster, &config->machine);
+    own->k = config->k;
+    own->cluster.k = (uint32_t)config->k.last;
+    own->cluster.seed = config->seed;
+    own->cluster.n_init = config->n_init;
+    own->cluster.max_iter = config->max_iter;
+    own->cluster.tol = config->tol >= 0 ? config->tol : config->mini_batch ? 0 : CLUSTERING_TOL;
+    own->cluster.mini_batch = config->mini_batch;
+    own->cluster.method = config->mini_batch ? "mini-batch" : "lloyd";
+    own->cluster.metric = config->metric >= 0 ? (enum cluster_metric)config->metric
+                                              : matrix_input_usual_metric(&own->job.input.about);
+    own->space = own->cluster.metric;
+    enum status status = choose_projection(own, err);
+    own->job.projected = own->center || own->pca > 0;
     if (status == STATUS_OK && config->lower_k)
-        status = lower_k(job, err);
+        status = lower_k(own, err);
     if (status != STATUS_OK)
         return status;
-    job->levels = config->levels;
-    if (job->levels.count == 0)
-        job->levels = (struct cluster_levels_config){.count = 1, .k = {job->cluster.k}};
-    status = choose_init(job, err);
+    own->levels = config->levels;
+    if (own->levels.count == 0)
+        own->levels = (struct cluster_levels_config){.count = 1, .k = {own->cluster.k}};
+    status = choose_init(own, err);
     if (status != STATUS_OK)
         return status;
-    if (is_projected(job))
-        job->cluster.metric = METRIC_EUCLIDEAN;
-    snprintf(job->metric, sizeof job->metric, "%s", metric_names[job->cluster.metric]);
-    const uint32_t columns = job->input.source.dimension;
-    if (job->cluster.n_init == 0)
-        job->cluster.n_init =
-            job->cluster.init == INIT_GIVEN || config->mini_batch || !config->restarts
+    if (own->job.projected)
+        own->cluster.metric = METRIC_EUCLIDEAN;
+    const uint32_t columns = own->job.input.source.dimension;
+    if (own->cluster.n_init == 0)
+        own->cluster.n_init =
+            own->cluster.init == INIT_GIVEN || config->mini_batch || !config->restarts
                 ? 1
-                : clustering_usual_restarts(
-                      job->input.source.rows,
-                      job->pca > 0 && job->pca < columns ? job->pca : columns, &job->k);
-    status = config->weights ? read_weights(job, err) : STATUS_OK;
+                : clustering_usual_restarts(own->job.input.source.rows,
+                                            own->pca > 0 && own->pca < columns ? own->pca : columns,
+                                            &own->k);
+    status = config->weights ? read_weights(own, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
-    status = write_parameters(job, err);
-    return status == STATUS_OK ? take_stored(job, err) : status;
+    status = write_parameters(own, err);
+    return status == STATUS_OK ? take_stored(own, err) : status;
 }
 
 /* --- the state of an unfinished run ---------------------------------------------------------- */
@@ -378,83 +353,66 @@ static enum status digest_rows(void *context, char hex[65], struct error *err)
 }
 
 /* It lies beside the output, one file for each name. */
-static enum status plan_checkpoint(struct job *job, struct error *err)
+static enum status plan_checkpoint(struct clustering *own, struct error *err)
 {
-    const struct clustering_config *config = job->config;
-    const size_t size = strlen(job->target.output) + strlen(config->name) + 16;
-    job->state = malloc(size);
-    if (!job->state)
+    const struct clustering_config *config = own->config;
+    const size_t size = strlen(own->job.target.output) + strlen(config->name) + 16;
+    own->state = malloc(size);
+    if (!own->state)
         return error_memory(err, size, "a file name");
-    snprintf(job->state, size, "%s.%s.checkpoint", job->target.output, config->name);
+    snprintf(own->state, size, "%s.%s.checkpoint", own->job.target.output, config->name);
     if (config->checkpoint_seconds == 0)
         return STATUS_OK;
-    job->input.digests = true;
-    job->checkpoint = (struct checkpoint_config){.path = job->state,
+    own->job.input.digests = true;
+    own->checkpoint = (struct checkpoint_config){.path = own->state,
                                                  .seconds = config->checkpoint_seconds,
-                                                 .parameters = job->parameters,
+                                                 .parameters = own->job.parameters,
                                                  .rows = digest_rows,
-                                                 .context = &job->input};
-    job->cluster.checkpoint = &job->checkpoint;
+                                                 .context = &own->job.input};
+    own->cluster.checkpoint = &own->checkpoint;
     return STATUS_OK;
-}
-
-/* --- several processes ----------------------------------------------------------------------- */
-
-/* Whether this process stores, locks and tells: the only one, or the first of several. */
-static bool is_first(const struct job *job)
-{
-    return processes_first(job->config->machine.processes);
-}
-
-/* All processes compute where the first one has not found the result. */
-static enum status follow_first(struct job *job, struct error *err)
-{
-    const struct clustering_machine *machine = &job->config->machine;
-    if (clustering_same_everywhere(machine, &job->input.source, job->parameters, err) != STATUS_OK)
-        return err->status;
-    return clustering_follow_first(machine, &job->target.found, sizeof job->target.found, err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-static enum status job_open(struct job *job, const struct clustering_config *config,
-                            struct error *err)
+static enum status open_clustering(struct clustering *own, struct error *err)
 {
-    job->config = config;
-    enum status status = clustering_check_name(config->name, err);
+    const struct clustering_config *config = own->config;
+    const char *name = config->name;
+    enum status status = clustering_check_name(name, err);
     if (status != STATUS_OK)
         return status;
-    if (config->levels.count > 1 && strlen(config->name) > FEATURE_NAME_MAX - 4)
+    if (config->levels.count > 1 && strlen(name) > FEATURE_NAME_MAX - 4)
         return error_set(err, STATUS_USAGE, "the name of a clustering with levels has at most %d characters",
                          FEATURE_NAME_MAX - 4);
-    status = matrix_input_open(&job->input, config->input, config->feature, NULL, err);
+    status = cluster_job_open(&own->job, config->input, config->feature, NULL, config->paths,
+                              config->output, err);
+    if (status == STATUS_OK)
+        status = read_options(own, err);
+    if (status == STATUS_OK)
+        status = plan_checkpoint(own, err);
     if (status != STATUS_OK)
         return status;
-    if (config->paths)
-        status = clustering_read_paths(&job->paths, &job->names, &job->source, config->paths,
-                                       &job->input, err);
-    if (status != STATUS_OK)
-        return status;
-    status = target_open(&job->target, &job->input, config->output, config->paths ? &job->paths : NULL,
-                         err);
-    if (status != STATUS_OK)
-        return status;
-    status = read_options(job, err);
-    if (status != STATUS_OK)
-        return status;
-    status = plan_checkpoint(job, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct target_claim claim = {.name = config->name,
-                                       .parameters = job->asked ? job->asked : job->parameters,
+    const struct target_claim claim = {.name = name,
+                                       .parameters = own->asked ? own->asked : own->job.parameters,
                                        .replace = config->replace,
                                        .replace_by_run = config->by_run,
                                        .verify = config->verify_input,
                                        .remedy = REMEDY_REPLACE,
                                        .stop = config->machine.stop};
-    if (is_first(job))
-        status = target_take(&job->target, &job->input, job->content, &claim, err);
-    return status == STATUS_OK ? follow_first(job, err) : status;
+    struct result_clustering *about = &own->job.about;
+    about->name = name;
+    about->init = own->init;
+    about->metric = metric_names[own->cluster.metric];
+    about->seed = (int64_t)own->cluster.seed;
+    about->by_run = config->by_run;
+    about->weights = own->weights;
+    own->job.init_above = own->cluster.init == INIT_GIVEN ? init_names[INIT_KMEANSPP] : own->init;
+    /* /clusters/NAME is the level of rows, NAME-2 the next one. */
+    for (uint32_t i = 0; i < own->levels.count; i++)
+        snprintf(own->job.level_name[i], FEATURE_NAME_MAX, i ? "%.*s-%u" : "%.*s",
+                 i ? FEATURE_NAME_MAX - 4 : FEATURE_NAME_MAX - 1, name, i + 1);
+    return cluster_job_claim(&own->job, &claim, err);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -490,72 +448,70 @@ static enum status keep_sweep(struct result_sweep *out, const struct cluster_swe
 }
 
 static enum status run_sweep(struct cluster_outcome *best, struct result_sweep *out,
-                             const struct job *job, const struct cluster_devices *devices,
+                             const struct clustering *own, const struct cluster_devices *devices,
                              struct error *err)
 {
-    const struct cluster_sweep_config values = {.first = (uint32_t)job->k.first,
-                                                .last = (uint32_t)job->k.last,
-                                                .step = (uint32_t)job->k.step,
-                                                .classes = job->folders.of_row,
-                                                .class_count = job->folders.count,
-                                                .progress = job->config->machine.progress.value};
+    const struct cluster_sweep_config values = {.first = (uint32_t)own->k.first,
+                                                .last = (uint32_t)own->k.last,
+                                                .step = (uint32_t)own->k.step,
+                                                .classes = own->folders.of_row,
+                                                .class_count = own->folders.count,
+                                                .progress = own->config->machine.progress.value};
     struct cluster_sweep sweep;
     enum status status =
-        cluster_sweep_run(best, &sweep, devices, &job->rows, &job->cluster, &values, err);
-    if (status == STATUS_OK && is_first(job))
-        status = keep_sweep(out, &sweep, &job->folders, err);
+        cluster_sweep_run(best, &sweep, devices, &own->job.rows, &own->cluster, &values, err);
+    if (status == STATUS_OK && cluster_job_is_first(&own->job))
+        status = keep_sweep(out, &sweep, &own->folders, err);
     cluster_sweep_clear(&sweep);
     return status;
 }
 
-/* The rows that are clustered. What belongs to them is the job's as long as they are open. */
-static enum status project_rows(struct job *job, struct error *err)
+/* The rows that are clustered. */
+static enum status project_rows(struct clustering *own, struct error *err)
 {
-    const struct clustering_config *config = job->config;
-    const struct pca_config pca = {.space = (enum projection_space)job->space,
-                                   .components = job->pca,
-                                   .whiten = job->whiten,
+    const struct clustering_config *config = own->config;
+    const struct pca_config pca = {.space = (enum projection_space)own->space,
+                                   .components = own->pca,
+                                   .whiten = own->whiten,
                                    .optional = config->usual_pca,
                                    .threads = config->machine.threads,
                                    .stop = config->machine.stop};
-    job->rows = job->input.source;
-    job->rows.close = NULL; /* the input closes it */
-    if (!is_projected(job))
-        return STATUS_OK;
+    if (!own->job.projected)
+        return cluster_job_project(&own->job, err);
     config->machine.progress.step(config->machine.progress.context,
                                   "computing principal components");
-    const enum status status = pca_fit(&job->projection, &job->rows, &pca, err);
-    if (status == STATUS_OK && job->pca > 0 && !job->projection.components && is_first(job))
+    const enum status status = pca_fit(&own->job.projection, &own->job.input.source, &pca, err);
+    if (status == STATUS_OK && own->pca > 0 && !own->job.projection.components &&
+        cluster_job_is_first(&own->job))
         log_message(LOG_NOTICE, "notice: all rows are alike: they have no principal components, and are "
                                 "clustered without");
-    const struct matrix_source plain = job->rows;
-    job->rows = (struct matrix_source){0};
-    return status == STATUS_OK ? projected_open(&job->rows, &plain, &job->projection, err) : status;
+    return status == STATUS_OK ? cluster_job_project(&own->job, err) : status;
 }
 
 /* Runs for the one k or for all of them, and compares the clusters with the folders. */
-static enum status run_kmeans(struct cluster_level *level, struct clustering_report *report,
-                              struct job *job, const struct cluster_devices *devices,
-                              struct error *err)
+static enum status run_kmeans(struct clustering *own, struct clustering_report *report,
+                              const struct cluster_devices *devices, struct error *err)
 {
-    const struct folders *folders = &job->folders;
+    const struct folders *folders = &own->folders;
+    struct cluster_level *level = own->job.level;
     struct cluster_outcome *outcome = &level->outcome;
     enum status status = STATUS_OK;
-    if (!is_first(job) && !is_sweep(job))
+    if (!cluster_job_is_first(&own->job) && !is_sweep(own))
         ; /* nothing is compared here */
-    else if (job->input.result)
-        status = folders_read(&job->folders, job->input.result, err);
-    else if (job->config->paths)
-        status = folders_of_paths(&job->folders, &job->paths, err);
+    else if (own->job.input.result)
+        status = folders_read(&own->folders, own->job.input.result, err);
+    else if (own->config->paths)
+        status = folders_of_paths(&own->folders, &own->job.paths, err);
     if (status != STATUS_OK)
         return status;
-    if (job->input.comparable.row && folders->of_row)
-        comparable_pick(&job->input.comparable, folders->of_row);
-    if (is_sweep(job))
-        status = run_sweep(outcome, &report->sweep, job, devices, err);
+    if (own->job.input.comparable.row && folders->of_row)
+        comparable_pick(&own->job.input.comparable, folders->of_row);
+    if (is_sweep(own))
+        status = run_sweep(outcome, &report->sweep, own, devices, err);
     else
-        status = cluster_levels_run(level, devices, &job->rows, &job->cluster, &job->levels, err);
-    if (status != STATUS_OK || !folders->of_row || !is_first(job))
+        status =
+            cluster_levels_run(level, devices, &own->job.rows, &own->cluster, &own->levels, err);
+    if (status != STATUS_OK || !folders->of_row || !cluster_job_is_first(&own->job))
         return status;
     struct cluster_agreement agreement;
     status = cluster_agree(&agreement, outcome->labels, outcome->k, folders->of_row, folders->count,
@@ -566,255 +522,66 @@ static enum status run_kmeans(struct cluster_level *level, struct clustering_rep
     return status;
 }
 
-static enum status store(const struct job *job, const struct cluster_level *level,
-                         const struct clustering_report *report, const struct result_origin *origin,
-                         struct error *err)
-{
-    const uint32_t count = job->levels.count;
-    struct result_clustering clustering[CLUSTER_LEVELS];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct cluster_outcome *outcome = &level[i].outcome;
-        clustering[i] = (struct result_clustering){
-            .origin = *origin,
-            .name = report->level[i].name,
-            .feature = job->input.about.name,
-            .init = i > 0 && job->cluster.init == INIT_GIVEN ? init_names[INIT_KMEANSPP] : job->init,
-            .metric = job->metric,
-            .parameters = job->parameters,
-            .content = job->content,
-            .k = outcome->k,
-            .dimension = outcome->dimension,
-            .iterations = outcome->iterations,
-            .rows = job->input.whole.rows,
-            .seed = (int64_t)job->cluster.seed,
-            .converged = outcome->converged,
-            .weighted = job->weights && i == 0,
-            .by_run = job->config->by_run,
-            .inertia = outcome->inertia,
-            .centroids = outcome->centroids,
-            .labels = outcome->labels,
-            .distances = outcome->distances,
-            .sizes = outcome->sizes,
-            .nearest = outcome->nearest,
-            .inertia_history = outcome->inertia_history,
-            .weights = i == 0 ? job->weights : NULL,
-            .projection = is_projected(job) ? &job->projection : NULL,
-            .agreement = report->has_agreement && i == 0 ? &report->agreement : NULL,
-            .sweep = report->sweep.values ? &report->sweep : NULL,
-            .names = job->config->paths ? &job->names : NULL,
-            .parents = level[i].parents,
-            .parent = i + 1 < count ? report->level[i + 1].name : NULL,
-            .level = count > 1 ? i + 1 : 0,
-        };
-    }
-    return result_write_clusters(job->target.output, job->target.base, clustering, count,
-                                 job->target.replace, err);
-}
-
 /* Only rows that can be compared are clustered. */
-static enum status leave_out_rows(struct job *job, struct error *err)
+static enum status leave_out_rows(struct clustering *own, struct error *err)
 {
     /* Negative values under hellinger are an error, not a lack of values. */
     const enum cluster_metric metric =
-        job->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
-    const size_t bytes = (size_t)job->input.whole.rows * sizeof *job->weights;
+        own->space == METRIC_COSINE ? METRIC_COSINE : METRIC_EUCLIDEAN;
+    const size_t bytes = (size_t)own->job.input.whole.rows * sizeof *own->weights;
     enum status status =
-        matrix_input_compare(&job->input, metric, false, job->config->machine.stop, err);
-    if (status != STATUS_OK || !job->input.comparable.row || !job->weights)
+        matrix_input_compare(&own->job.input, metric, false, own->config->machine.stop, err);
+    if (status != STATUS_OK || !own->job.input.comparable.row || !own->weights)
         return status;
-    job->fitted_weights = malloc(bytes);
-    if (!job->fitted_weights)
+    own->fitted_weights = malloc(bytes);
+    if (!own->fitted_weights)
         return error_memory(err, bytes, "weights");
-    memcpy(job->fitted_weights, job->weights, bytes);
-    comparable_pick(&job->input.comparable, job->fitted_weights);
-    job->cluster.weights = job->fitted_weights;
+    memcpy(own->fitted_weights, own->weights, bytes);
+    comparable_pick(&own->job.input.comparable, own->fitted_weights);
+    own->cluster.weights = own->fitted_weights;
     return STATUS_OK;
 }
 
-/* The outcome for all rows: those that were left out have no label. */
-static enum status spread_rows(struct cluster_outcome *outcome, const struct job *job,
-                               struct error *err)
+static enum status make(struct cluster_job *job, struct clustering_report *report,
+                        const struct cluster_devices *devices, struct error *err)
 {
-    const struct comparable *comparable = &job->input.comparable;
-    const size_t bytes = (size_t)job->input.whole.rows * sizeof *outcome->labels;
-    if (!comparable->row)
-        return STATUS_OK;
-    int32_t *labels = realloc(outcome->labels, bytes);
-    outcome->labels = labels ? labels : outcome->labels;
-    float *distances = labels ? realloc(outcome->distances, bytes) : NULL;
-    if (!distances)
-        return error_memory(err, bytes, "labels");
-    outcome->distances = distances;
-    comparable_spread(comparable, labels, distances);
-    for (size_t i = 0; i < 3 * (size_t)outcome->k; i++)
-        if (outcome->nearest[i] >= 0)
-            outcome->nearest[i] = (int64_t)comparable->row[outcome->nearest[i]];
-    return STATUS_OK;
-}
-
-static enum status compute(struct clustering_report *report, struct job *job, struct error *err)
-{
-    const struct clustering_machine *machine = &job->config->machine;
-    struct clustering_contexts contexts = {.count = 0};
-    struct cluster_level level[CLUSTER_LEVELS] = {{.parents = NULL}};
-    struct cluster_outcome *first = &level->outcome;
-    struct result_origin origin;
-    enum status status = clustering_contexts_open(
-        &contexts, machine, job->cluster.mini_batch ? 1 : CLUSTERING_DEVICES, err);
-    if (status != STATUS_OK)
-        goto out;
-    const struct cluster_devices devices = {contexts.context, contexts.count};
-    snprintf(report->device, sizeof report->device, "%s", contexts.names);
-    status = matrix_input_reading(&job->cluster.reading, &job->input, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = leave_out_rows(job, err);
+    struct clustering *own = (struct clustering *)job;
+    const struct clustering_progress *progress = &job->machine->progress;
+    enum status status = leave_out_rows(own, err);
     if (status == STATUS_OK)
-        status = project_rows(job, err);
-    if (status != STATUS_OK)
-        goto out;
-    machine->progress.step(machine->progress.context, "k-means: reading rows");
-    status = run_kmeans(level, report, job, &devices, err);
-    for (uint32_t i = 0; i < job->levels.count && status == STATUS_OK && is_first(job); i++)
-        status = spread_rows(&level[i].outcome, job, err);
-    if (status != STATUS_OK || !is_first(job))
-        goto out;
-    machine->progress.step(machine->progress.context, "k-means: storing the result");
-    if (!job->content[0])
-        status = matrix_input_identity(&job->input, job->content, err);
-    if (status == STATUS_OK)
-        status = origin_of(&origin, &job->input, err);
-    if (status != STATUS_OK)
-        goto out;
-    for (uint32_t i = 0; i < job->levels.count; i++) {
-        const struct cluster_outcome *outcome = &level[i].outcome;
-        struct clustering_level *of = &report->level[i];
-        clustering_level_name(of->name, job->config->name, i);
-        of->k = outcome->k;
-        of->iterations = outcome->iterations;
-        of->converged = outcome->converged;
-        of->inertia = outcome->inertia;
-    }
-    report->level_count = job->levels.count;
-    status = store(job, level, report, &origin, err);
-    if (status != STATUS_OK)
-        goto out;
-    report->k = first->k;
-    report->dimension = first->dimension;
-    report->iterations = first->iterations;
-    report->iterations_resumed = first->iterations_resumed;
-    report->rows = first->rows;
-    report->converged = first->converged;
-    report->inertia = first->inertia;
-    report->pruned = first->pruned;
-    report->seconds_read = first->seconds_read;
-    report->seconds_build = first->seconds_build;
-    report->seconds_init = first->seconds_init;
-    report->seconds_iterate = first->seconds_iterate;
-    report->sizes = first->sizes;
-    report->nearest = first->nearest;
-    first->sizes = NULL;
-    first->nearest = NULL;
-out:
-    cluster_levels_clear(level, CLUSTER_LEVELS);
-    clustering_contexts_close(&contexts);
-    return status;
-}
-
-/* --- what is there already ------------------------------------------------------------------- */
-
-static enum status read_found(struct clustering_report *report, struct job *job, struct error *err)
-{
-    struct result *holder = target_holder(&job->target, &job->input);
-    const struct result_clusters *clusters = result_clusters_find(holder, job->config->name);
-    report->k = clusters->k;
-    report->dimension = clusters->dimension;
-    report->iterations = clusters->iterations;
-    report->converged = clusters->converged;
-    report->inertia = clusters->inertia;
-    report->has_agreement = clusters->has_agreement;
-    report->agreement = clusters->agreement;
-    report->sizes = malloc(clusters->k * sizeof *report->sizes);
-    report->nearest = malloc(clusters->k * 3 * sizeof *report->nearest);
-    if (!report->sizes || !report->nearest)
-        return error_memory(err, clusters->k * 4 * sizeof *report->sizes, "cluster sizes");
-    enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
+        status = project_rows(own, err);
     if (status != STATUS_OK)
         return status;
-    status = result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes, report->nearest,
-                                  err);
-    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
-        report->rows += report->sizes[i];
-    for (; clusters && report->level_count < CLUSTER_LEVELS;
-         clusters = *clusters->parent ? result_clusters_find(holder, clusters->parent) : NULL) {
-        struct clustering_level *of = &report->level[report->level_count++];
-        *of = (struct clustering_level){"", clusters->k, clusters->iterations, clusters->converged,
-                                        clusters->inertia};
-        memcpy(of->name, clusters->name, sizeof of->name);
-    }
+    progress->step(progress->context, "k-means: reading rows");
+    status = run_kmeans(own, report, devices, err);
+    job->level_count = own->levels.count;
+    if (status == STATUS_OK && cluster_job_is_first(job))
+        progress->step(progress->context, "k-means: storing the result");
     return status;
-}
-
-/* A result is whole without words: what keeps them away is a notice. */
-static void find_words(struct clustering_report *report)
-{
-    struct error why = ERROR_INIT;
-    const struct result_clusters *clusters =
-        report->images ? result_clusters_find(report->images, report->name) : NULL;
-    if (clusters && words_open(&report->words, report->images, clusters, &why) != STATUS_OK)
-        log_message(LOG_NOTICE, "notice: the clusters have no words: %s", why.sentence);
 }
 
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err)
 {
     const int64_t start = clock_now();
-    struct job job = {.content = ""};
+    struct clustering own = {.job = {.machine = &config->machine, .words = true}, .config = config};
     *report = (struct clustering_report){.mini_batch = config->mini_batch};
-    enum status status = job_open(&job, config, err);
-    if (status != STATUS_OK)
-        goto out;
-    report->found = job.target.found;
-    report->in_input = job.target.output == job.input.path;
-    report->n_init = job.cluster.n_init;
-    snprintf(report->name, sizeof report->name, "%s", config->name);
-    snprintf(report->feature, sizeof report->feature, "%s", job.input.about.name);
-    snprintf(report->metric, sizeof report->metric, "%s", job.metric);
-    report->output = strdup(job.target.output);
-    if (!report->output) {
-        status = error_memory(err, strlen(job.target.output) + 1, "a file name");
-        goto out;
+    enum status status = open_clustering(&own, err);
+    report->n_init = own.cluster.n_init;
+    if (status == STATUS_OK)
+        status = cluster_job_run(report, &own.job, own.cluster.mini_batch ? 1 : CLUSTERING_DEVICES,
+                                 &own.cluster.reading, make, err);
+    if (status == STATUS_OK && cluster_job_is_first(&own.job)) {
+        output_remove(own.state);
+        report->seconds = clock_seconds_since(start);
     }
-    if (!report->found)
-        status = compute(report, &job, err);
-    else if (is_first(&job))
-        status = read_found(report, &job, err);
-    if (status != STATUS_OK || !is_first(&job))
-        goto out;
-    output_remove(job.state);
-    if (config->paths || (job.input.result && report->in_input)) {
-        status = result_open(&report->images, report->output, err);
-        find_words(report);
-    } else {
-        report->images = job.input.result;
-        job.input.result = NULL;
-    }
-    if (status != STATUS_OK)
-        goto out;
-    report->seconds = (double)(clock_now() - start) * 1e-9;
-out:
-    target_close(&job.target);
-    path_list_close(&job.paths);
-    free(job.source);
-    matrix_close(&job.rows);
-    matrix_input_close(&job.input);
-    folders_clear(&job.folders);
-    free(job.initial);
-    free(job.weights);
-    free(job.fitted_weights);
-    free(job.parameters);
-    free(job.asked);
-    free(job.state);
+    cluster_job_close(&own.job);
+    folders_clear(&own.folders);
+    free(own.initial);
+    free(own.weights);
+    free(own.fitted_weights);
+    free(own.asked);
+    free(own.state);
     return status;
 }
 

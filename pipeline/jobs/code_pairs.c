@@ -2,6 +2,7 @@
 #include "jobs/code_pairs.h"
 
 #include "base/clock.h"
+#include "base/minmax.h"
 #include "features/code.h"
 
 #include <pthread.h>
@@ -43,10 +44,8 @@ struct scan {
                     const uint8_t (*query)[NIBBLES_MAX], uint32_t limit);
     uint8_t table[256]; /* bits in which two groups differ, at 16 times one plus the other */
 
-    pthread_mutex_t lock; /* guards what follows */
-    struct code_pair *pair;
-    uint64_t count, room, histogram[CODE_BITS + 1];
-    _Atomic uint32_t limit;
+    pthread_mutex_t lock; /* guards what follows, but for reading list.limit */
+    struct code_list list;
     struct error error;
     uint64_t done;
     int64_t shown;
@@ -233,58 +232,83 @@ static void unpack(uint8_t planes[NIBBLES_MAX][BLOCK], const struct block *block
 
 /* --- the list -------------------------------------------------------------------------------- */
 
-/* Lowers the limit as far as the pairs require, and drops those beyond it. Requires the lock. */
-static void lower_limit(struct scan *scan)
+/* Lowers the limit as far as the pairs require, and drops those beyond it. */
+static void lower_limit(struct code_list *list)
 {
-    uint32_t limit = scan->limit;
+    const struct code_pairs_config *config = list->config;
+    uint32_t limit = list->limit;
     uint64_t sum = 0, kept = 0;
-    for (uint32_t d = 0; d <= scan->limit; d++) {
-        sum += scan->histogram[d];
-        if (sum > scan->config->most) {
-            limit = d > scan->config->floor + 1 ? d - 1 : scan->config->floor;
+    for (uint32_t d = 0; d <= list->limit; d++) {
+        sum += list->histogram[d];
+        if (sum > config->most) {
+            limit = d > config->floor + 1 ? d - 1 : config->floor;
             break;
         }
     }
-    if (limit >= scan->limit)
+    if (limit >= list->limit)
         return;
-    scan->limit = limit;
-    for (uint64_t i = 0; i < scan->count; i++)
-        if (scan->pair[i].distance <= limit)
-            scan->pair[kept++] = scan->pair[i];
-    scan->count = kept;
+    list->limit = limit;
+    for (uint64_t i = 0; i < list->count; i++)
+        if (list->pair[i].distance <= limit)
+            list->pair[kept++] = list->pair[i];
+    list->count = kept;
     for (uint32_t d = limit + 1; d <= CODE_BITS; d++)
-        scan->histogram[d] = 0;
+        list->histogram[d] = 0;
+}
+
+enum status code_list_add(struct code_list *list, const struct code_pair *pair, uint64_t count,
+                          struct error *err)
+{
+    const uint64_t most = list->config->memory / sizeof *pair;
+    if (list->count + count > list->room) {
+        lower_limit(list);
+        uint64_t room = max_u64(list->room, 65536);
+        while (room < 2 * (list->count + count))
+            room *= 2;
+        if (list->count + count > most)
+            return error_set(
+                err, STATUS_FAILED,
+                "more than %llu pairs of images have codes that differ in at most %u bits; "
+                "look for closer ones with --near, or allow more with --memory",
+                (unsigned long long)most, (unsigned)list->limit);
+        struct code_pair *grown = realloc(list->pair, room * sizeof *grown);
+        if (!grown)
+            return error_memory(err, room * sizeof *grown, "pairs of images");
+        list->pair = grown;
+        list->room = room;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (pair[i].distance > list->limit)
+            continue;
+        list->pair[list->count++] = pair[i];
+        list->histogram[pair[i].distance]++;
+    }
+    if (list->count > list->config->most)
+        lower_limit(list);
+    return STATUS_OK;
+}
+
+static int by_rows(const void *x, const void *y)
+{
+    const struct code_pair *a = x, *b = y;
+    return a->a != b->a ? (a->a < b->a ? -1 : 1) : a->b != b->b ? (a->b < b->b ? -1 : 1) : 0;
+}
+
+void code_list_end(struct code_pairs *out, struct code_list *list)
+{
+    lower_limit(list);
+    if (list->count > 1)
+        qsort(list->pair, list->count, sizeof *list->pair, by_rows);
+    *out = (struct code_pairs){list->pair, list->count, list->limit};
+    list->pair = NULL;
 }
 
 /* Adds the pairs that a task has found. */
 static void flush(struct scan *scan, const struct code_pair *pair, uint32_t count)
 {
-    const uint64_t most = scan->config->memory / sizeof *pair;
     pthread_mutex_lock(&scan->lock);
-    if (scan->count + count > scan->room && scan->error.status == STATUS_OK) {
-        lower_limit(scan);
-        uint64_t room = scan->room ? scan->room : 65536;
-        while (room < 2 * (scan->count + count))
-            room *= 2;
-        struct code_pair *grown = NULL;
-        if (scan->count + count > most)
-            error_set(&scan->error, STATUS_FAILED,
-                      "more than %llu pairs of images have codes that differ in at most %u bits; "
-                      "look for closer ones with --near, or allow more with --memory",
-                      (unsigned long long)most, (unsigned)scan->limit);
-        else if (!(grown = realloc(scan->pair, room * sizeof *grown)))
-            error_memory(&scan->error, room * sizeof *grown, "pairs of images");
-        if (grown) {
-            scan->pair = grown;
-            scan->room = room;
-        }
-    }
-    for (uint32_t i = 0; i < count && scan->error.status == STATUS_OK; i++) {
-        if (pair[i].distance > scan->limit)
-            continue;
-        scan->pair[scan->count++] = pair[i];
-        scan->histogram[pair[i].distance]++;
-    }
+    if (scan->error.status == STATUS_OK)
+        code_list_add(&scan->list, pair, count, &scan->error);
     pthread_mutex_unlock(&scan->lock);
 }
 
@@ -316,7 +340,7 @@ static void do_rows(void *context, uint64_t task)
     for (uint32_t b = first / BLOCK; b < scan->blocks; b++) {
         if (config->stop && b % 1024 == 0 && stop_requested(config->stop) != STOP_NONE)
             break;
-        const uint32_t limit = scan->limit;
+        const uint32_t limit = scan->list.limit;
         unpack(planes, &scan->block[b]);
         for (uint32_t i = first; i < end; i += QUERIES) {
             scan->compare(&found, scan, (const uint8_t(*)[BLOCK])planes,
@@ -339,18 +363,12 @@ static void do_rows(void *context, uint64_t task)
     show(scan, (uint64_t)(config->count - first) * ROWS);
 }
 
-static int by_rows(const void *x, const void *y)
-{
-    const struct code_pair *a = x, *b = y;
-    return a->a != b->a ? (a->a < b->a ? -1 : 1) : a->b != b->b ? (a->b < b->b ? -1 : 1) : 0;
-}
-
 enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_config *config,
                             struct error *err)
 {
     memset(out, 0, sizeof *out);
     struct scan scan = {.config = config, .blocks = (config->count + BLOCK - 1) / BLOCK};
-    scan.limit = config->limit;
+    scan.list = (struct code_list){.config = config, .limit = config->limit};
     pthread_mutex_init(&scan.lock, NULL);
     scan.block = calloc(scan.blocks + 1, sizeof *scan.block);
     scan.groups = calloc((size_t)config->count + QUERIES, sizeof *scan.groups);
@@ -360,23 +378,18 @@ enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_conf
         lay_out(&scan);
         choose_compare(&scan, config->how);
         workers_run(config->workers, do_rows, &scan, (config->count + ROWS - 1) / ROWS);
-        lower_limit(&scan);
         if (scan.error.status == STATUS_OK)
             stop_check(config->stop, "codes were compared", &scan.error);
     }
     pthread_mutex_destroy(&scan.lock);
     free(scan.groups);
     free(scan.block);
-    if (scan.error.status != STATUS_OK) {
-        free(scan.pair);
-        if (err)
-            *err = scan.error;
-        return scan.error.status;
-    }
-    if (scan.count > 1)
-        qsort(scan.pair, scan.count, sizeof *scan.pair, by_rows);
-    *out = (struct code_pairs){scan.pair, scan.count, scan.limit};
-    return STATUS_OK;
+    if (scan.error.status == STATUS_OK)
+        code_list_end(out, &scan.list);
+    else if (err)
+        *err = scan.error;
+    free(scan.list.pair);
+    return scan.error.status;
 }
 
 void code_pairs_clear(struct code_pairs *pairs)

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "base/workers.h"
+#include "features/code.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,6 +47,19 @@ struct code_pairs_config {
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 };
+
+/* Pairs as they are found, for both searches; `limit` falls as they become too many. */
+struct code_list {
+    const struct code_pairs_config *config;
+    struct code_pair *pair;
+    uint64_t count, room, histogram[CODE_BITS + 1];
+    _Atomic uint32_t limit;
+};
+/* STATUS_FAILED: there are more than the memory holds. */
+enum status code_list_add(struct code_list *list, const struct code_pair *pair, uint64_t count,
+                          struct error *err);
+/* Sorts the pairs and hands them over. */
+void code_list_end(struct code_pairs *out, struct code_list *list);
 
 enum status code_pairs_find(struct code_pairs *out, const struct code_pairs_config *config,
                             struct error *err);

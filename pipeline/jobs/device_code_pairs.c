@@ -24,10 +24,12 @@ struct search {
     cl_program program;
     cl_kernel kernel;
     cl_mem codes, found;
-    uint32_t padded, odd_bits, room, limit;
-    struct code_pair *pair;
-    uint64_t count, capacity, histogram[CODE_BITS + 1];
+    uint32_t padded, odd_bits, room;
+    struct code_list list;
 };
+
+/* The kernel writes pairs as words. */
+_Static_assert(sizeof(struct code_pair) == PAIR_FOUND * sizeof(uint32_t), "a pair is three words");
 
 /* What each value of each byte of a code adds to the code's words. */
 struct code_layout {
@@ -87,10 +89,9 @@ static enum status open_search(struct search *search, struct error *err)
     const struct code_pairs_config *config = search->config;
     const struct ocl_device *device = ocl_context_device(search->context);
     const char *options = device->nvidia && device->nvidia_major >= TENSOR_MAJOR ? "" : "-DPLAIN";
-    const uint64_t most = config->memory / sizeof *search->pair;
+    const uint64_t most = config->memory / sizeof(struct code_pair);
     search->padded = (config->count + PAIR_ROWS - 1) / PAIR_ROWS * PAIR_ROWS;
     search->room = most > ROOM_MOST ? ROOM_MOST : most < ROOM_LEAST ? ROOM_LEAST : (uint32_t)most;
-    search->limit = config->limit;
     const size_t bytes = (size_t)search->padded * PAIR_WORDS * 4;
     uint32_t *words = lay_out(search);
     if (!words)
@@ -120,22 +121,21 @@ static void close_search(struct search *search)
         clReleaseKernel(search->kernel);
     if (search->program)
         clReleaseProgram(search->program);
-    free(search->pair);
+    free(search->list.pair);
 }
 
 /* Compares rows [first, first + rows) with the columns from the first on; finds *found pairs. */
 static enum status launch(uint32_t *found, struct search *search, uint32_t first, uint32_t rows,
                           struct error *err)
 {
-    const cl_uint count = search->config->count, limit = search->limit, odd = search->odd_bits;
+    const cl_uint count = search->config->count, limit = search->list.limit, odd = search->odd_bits;
     const cl_uint first_row = first, first_column = first, room = search->room;
     const size_t local[2] = {PAIR_ITEMS, 1};
     const size_t global[2] = {(size_t)rows / PAIR_ROWS * PAIR_ITEMS,
                               (search->padded - first + PAIR_COLUMNS - 1) / PAIR_COLUMNS};
-    if (ocl_args(search->kernel, err, sizeof search->codes, &search->codes, sizeof count, &count,
-                 sizeof first_row, &first_row, sizeof first_column, &first_column, sizeof limit,
-                 &limit, sizeof odd, &odd, sizeof room, &room, sizeof search->found, &search->found,
-                 OCL_ARGS_END) != STATUS_OK ||
+    if (ocl_args(search->kernel, err, OCL_ARG(search->codes), OCL_ARG(count), OCL_ARG(first_row),
+                 OCL_ARG(first_column), OCL_ARG(limit), OCL_ARG(odd), OCL_ARG(room),
+                 OCL_ARG(search->found), OCL_ARGS_END) != STATUS_OK ||
         ocl_enqueue_fill(search->queue, "zero", search->found, 0, 0, 4, OCL_NO_WAITS, NULL, err) !=
             STATUS_OK ||
         ocl_enqueue_kernel(search->queue, "code_pairs", search->kernel, 2, global, local,
@@ -145,75 +145,24 @@ static enum status launch(uint32_t *found, struct search *search, uint32_t first
                             OCL_NO_WAITS, NULL, err);
 }
 
-/* Drops pairs beyond the limit required by the pairs so far. */
-static void lower_limit(struct search *search)
-{
-    uint64_t sum = 0, kept = 0;
-    for (uint32_t d = 0; d <= search->limit; d++) {
-        sum += search->histogram[d];
-        if (sum > search->config->most) {
-            const uint32_t floor = search->config->floor;
-            search->limit = d > floor + 1 ? d - 1 : min_u32(floor, search->limit);
-        }
-    }
-    for (uint64_t i = 0; i < search->count; i++)
-        if (search->pair[i].distance <= search->limit)
-            search->pair[kept++] = search->pair[i];
-    search->count = kept;
-    for (uint32_t d = search->limit + 1; d <= CODE_BITS; d++)
-        search->histogram[d] = 0;
-}
-
 static enum status take(struct search *search, uint32_t found, struct error *err)
 {
-    const uint64_t most = search->config->memory / sizeof *search->pair;
-    uint32_t *words = malloc(((size_t)found + 1) * PAIR_FOUND * 4);
-    if (search->count + found > search->capacity) {
-        lower_limit(search);
-        if (search->count + found > most) {
-            free(words);
-            return error_set(err, STATUS_FAILED,
-                             "more than %llu pairs of images have codes that differ in at most %u "
-                             "bits; look for closer ones with --near, or allow more with --memory",
-                             (unsigned long long)most, (unsigned)search->limit);
-        }
-        const uint64_t room = 2 * (search->count + found);
-        struct code_pair *grown = realloc(search->pair, room * sizeof *grown);
-        if (grown) {
-            search->pair = grown;
-            search->capacity = room;
-        }
-    }
-    if (!words || search->count + found > search->capacity) {
-        free(words);
-        return error_memory(err, (uint64_t)found * 24, "pairs of images");
-    }
-    enum status status =
-        ocl_enqueue_read(search->queue, "read pairs", search->found, true, 4,
-                         (size_t)found * PAIR_FOUND * 4, words, OCL_NO_WAITS, NULL, err);
-    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-        const uint32_t *w = words + (size_t)i * PAIR_FOUND;
-        if ((w[2] & 0xffff) > search->limit)
-            continue;
-        search->pair[search->count++] =
-            (struct code_pair){w[0], w[1], (uint16_t)w[2], (uint16_t)(w[2] >> 16)};
-        search->histogram[w[2] & 0xffff]++;
-    }
-    free(words);
-    lower_limit(search);
+    const size_t bytes = (size_t)found * sizeof(struct code_pair);
+    struct code_pair *pair = malloc(bytes + 1);
+    enum status status = pair ? ocl_enqueue_read(search->queue, "read pairs", search->found, true,
+                                                 4, bytes, pair, OCL_NO_WAITS, NULL, err)
+                              : error_memory(err, bytes, "pairs of images");
+    if (status == STATUS_OK)
+        status = code_list_add(&search->list, pair, found, err);
+    free(pair);
     return status;
-}
-
-static int by_rows(const void *x, const void *y)
-{
-    const struct code_pair *a = x, *b = y;
-    return a->a != b->a ? (a->a < b->a ? -1 : 1) : a->b != b->b ? (a->b < b->b ? -1 : 1) : 0;
 }
 
 static enum status find(struct code_pairs *out, struct ocl_context *context,
                         const struct code_pairs_config *config, struct error *err)
 {
-    struct search search = {.context = context, .config = config};
+    struct search search = {
+        .context = context, .config = config, .list = {.config = config, .limit = config->limit}};
     const uint64_t total = (uint64_t)config->count * config->count / 2;
     memset(out, 0, sizeof *out);
     enum status status = config->count > 0 ? open_search(&search, err) : STATUS_OK;
@@ -245,12 +194,8 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
                                          (config->count - min_u32(first, config->count)) / 2,
                              total);
     }
-    if (status == STATUS_OK) {
-        if (search.count > 1)
-            qsort(search.pair, search.count, sizeof *search.pair, by_rows);
-        *out = (struct code_pairs){search.pair, search.count, search.limit};
-        search.pair = NULL;
-    }
+    if (status == STATUS_OK)
+        code_list_end(out, &search.list);
     close_search(&search);
     return status;
 }

@@ -59,30 +59,6 @@ void clustering_contexts_close(struct clustering_contexts *contexts)
     contexts->count = 0;
 }
 
-enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
-                                    size_t bytes, struct error *err)
-{
-    struct comm *comm = processes_comm(machine->processes);
-    return comm ? comm_broadcast(comm, value, bytes, 0, err) : STATUS_OK;
-}
-
-enum status clustering_same_everywhere(const struct clustering_machine *machine,
-                                       const struct matrix_source *rows, const char *parameters,
-                                       struct error *err)
-{
-    const size_t size = strlen(parameters) + 64;
-    char *text = machine->processes ? malloc(size) : NULL;
-    if (!machine->processes)
-        return STATUS_OK;
-    if (!text)
-        return error_memory(err, size, "ranks");
-    snprintf(text, size, "%llu %u %s", (unsigned long long)rows->rows, rows->dimension, parameters);
-    enum status status =
-        processes_agree(machine->processes, text, "rows in INPUT, or parameters", err);
-    free(text);
-    return status;
-}
-
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine)
 {
     cluster_config_default(config);

@@ -55,15 +55,6 @@ enum status clustering_contexts_open(struct clustering_contexts *out,
 /* Closes the open ones; accepts a zeroed struct. */
 void clustering_contexts_close(struct clustering_contexts *contexts);
 
-/* Copies the first process's value to all. Does nothing for a single process. */
-enum status clustering_follow_first(const struct clustering_machine *machine, void *value,
-                                    size_t bytes, struct error *err);
-
-/* Fails unless all processes have opened the same rows with the same parameters. */
-enum status clustering_same_everywhere(const struct clustering_machine *machine,
-                                       const struct matrix_source *rows, const char *parameters,
-                                       struct error *err);
-
 /* A configuration with the bounds and callbacks of the machine, and defaults for the rest. */
 void clustering_config_of(struct cluster_config *config, const struct clustering_machine *machine);
 

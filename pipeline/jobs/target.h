@@ -36,11 +36,10 @@ struct target_claim {
 enum status target_take(struct target *target, struct matrix_input *input, char content[65],
                         const struct target_claim *claim, struct error *err);
 
-/* Reads the paths of the rows of INPUT; *source, which the caller frees, is the list as a SOURCE,
- * and *names what is stored. Errors as for path_list_open_for. */
-enum status clustering_read_paths(struct path_list *paths, struct result_names *names, char **source,
-                                  const char *list, const struct matrix_input *input,
-                                  struct error *err);
+/* The state of INPUT's file and a digest of some rows, as evidence that rows outside clpipe files are
+ * unchanged. bytes 0: not trustworthy: the rows are a clpipe file's, or the file has changed since it
+ * was opened, or less than two seconds before. STATUS_FAILED: unreadable rows. */
+enum status target_origin(struct result_origin *out, struct matrix_input *input, struct error *err);
 
 /* What holds earlier clusters: the wanted file, or the input; NULL where neither does. */
 struct result *target_holder(const struct target *target, const struct matrix_input *input);

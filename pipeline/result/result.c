@@ -966,23 +966,6 @@ enum status result_projection_read(struct projection *out, struct result *result
     return STATUS_OK;
 }
 
-enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
-                                    struct result *result, const struct result_clusters *clusters,
-                                    struct error *err)
-{
-    struct projection projection;
-    *out = *rows;
-    if (clusters->columns == 0)
-        return STATUS_OK;
-    enum status status = result_projection_read(&projection, result, clusters, err);
-    if (status) {
-        projection_clear(&projection);
-        matrix_close(out);
-        return status;
-    }
-    return projected_open(out, rows, &projection, err);
-}
-
 static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,
                                      const struct column *column, const char *name,
                                      struct error *err)

@@ -205,12 +205,6 @@ const struct result_clusters *result_clusters_below(const struct result *result,
 /* The projection of a clustering's rows, where columns > 0; projection_clear also after a failure. */
 enum status result_projection_read(struct projection *out, struct result *result,
                                    const struct result_clusters *clusters, struct error *err);
-/* The rows that a clustering was made from, or is of another file's rows like these: as
- * feature_matrix_open has those of its feature, projected where it projects. `rows`, whose columns are
- * those of the feature, is taken over, also after a failure. */
-enum status result_clusters_project(struct matrix_source *out, const struct matrix_source *rows,
-                                    struct result *result, const struct result_clusters *clusters,
-                                    struct error *err);
 
 /* The sweep that the clustering was chosen from; values NULL where there was none. */
 enum status result_sweep_read(struct result_sweep *out, struct result *result,

@@ -1,0 +1,273 @@
+/* cluster_job.c: opens rows and target, and stores what was computed. */
+#include "jobs/cluster_job.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "ranks/processes.h"
+#include "result/add_clusters.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cluster_job_is_first(const struct cluster_job *job)
+{
+    return processes_first(job->machine->processes);
+}
+
+static enum status read_paths(struct cluster_job *job, const char *list, struct error *err)
+{
+    const struct matrix_input *input = &job->input;
+    if (asprintf(&job->source, "%s%s", strcmp(list, "-") == 0 ? "" : "@", list) < 0)
+        return error_memory(err, strlen(list) + 2, "a file name");
+    const enum status status =
+        path_list_open_for(&job->paths, list, input->path, input->source.rows, input->result, err);
+    job->names = (struct result_names){.source = job->source,
+                                       .count = job->paths.count,
+                                       .path = path_list_path,
+                                       .context = &job->paths};
+    return status;
+}
+
+enum status cluster_job_open(struct cluster_job *job, const char *input, const char *feature,
+                             const char *usual, const char *paths, const char *output,
+                             struct error *err)
+{
+    enum status status = matrix_input_open(&job->input, input, feature, usual, err);
+    if (status == STATUS_OK && paths)
+        status = read_paths(job, paths, err);
+    if (status != STATUS_OK)
+        return status;
+    job->about.feature = job->input.about.name;
+    job->about.names = paths ? &job->names : NULL;
+    return target_open(&job->target, &job->input, output, paths ? &job->paths : NULL, err);
+}
+
+void cluster_job_close(struct cluster_job *job)
+{
+    target_close(&job->target);
+    path_list_close(&job->paths);
+    free(job->source);
+    matrix_close(&job->rows);
+    matrix_input_close(&job->input);
+    cluster_levels_clear(job->level, CLUSTER_LEVELS);
+    free(job->parameters);
+}
+
+enum status cluster_job_project(struct cluster_job *job, struct error *err)
+{
+    struct matrix_source plain = job->input.source;
+    plain.close = NULL; /* the input closes it */
+    if (job->projected)
+        return projected_open(&job->rows, &plain, &job->projection, err);
+    job->rows = plain;
+    return STATUS_OK;
+}
+
+enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
+                              struct error *err)
+{
+    struct processes *processes = job->machine->processes;
+    char *text = NULL;
+    enum status status = STATUS_OK;
+    if (cluster_job_is_first(job))
+        status = target_take(&job->target, &job->input, job->content, claim, err);
+    if (status != STATUS_OK || !processes)
+        return status;
+    if (asprintf(&text, "%llu %u %s", (unsigned long long)job->input.source.rows,
+                 job->input.source.dimension, job->parameters) < 0)
+        return error_memory(err, strlen(job->parameters) + 64, "ranks");
+    status = processes_agree(processes, text, "rows in INPUT, or parameters", err);
+    free(text);
+    return status == STATUS_OK ? comm_broadcast(processes_comm(processes), &job->target.found,
+                                                sizeof job->target.found, 0, err)
+                               : status;
+}
+
+/* --- what was computed ----------------------------------------------------------------------- */
+
+/* The outcome for all rows: those that were left out have no label. */
+static enum status spread_rows(struct cluster_outcome *outcome, const struct cluster_job *job,
+                               struct error *err)
+{
+    const struct comparable *comparable = &job->input.comparable;
+    const size_t bytes = (size_t)job->input.whole.rows * sizeof *outcome->labels;
+    if (!comparable->row)
+        return STATUS_OK;
+    int32_t *labels = realloc(outcome->labels, bytes);
+    outcome->labels = labels ? labels : outcome->labels;
+    float *distances = labels ? realloc(outcome->distances, bytes) : NULL;
+    if (!distances)
+        return error_memory(err, bytes, "labels");
+    outcome->distances = distances;
+    comparable_spread(comparable, labels, distances);
+    for (size_t i = 0; i < 3 * (size_t)outcome->k; i++)
+        if (outcome->nearest[i] >= 0)
+            outcome->nearest[i] = (int64_t)comparable->row[outcome->nearest[i]];
+    return STATUS_OK;
+}
+
+static enum status store(struct cluster_job *job, const struct clustering_report *report,
+                         struct error *err)
+{
+    const uint32_t count = job->level_count;
+    struct result_clustering clustering[CLUSTER_LEVELS];
+    enum status status =
+        job->content[0] ? STATUS_OK : matrix_input_identity(&job->input, job->content, err);
+    if (status == STATUS_OK)
+        status = target_origin(&job->about.origin, &job->input, err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct cluster_outcome *outcome = &job->level[i].outcome;
+        struct result_clustering *to = &clustering[i];
+        *to = job->about;
+        to->name = job->level_name[i];
+        to->init = i > 0 ? job->init_above : to->init;
+        to->parameters = job->parameters;
+        to->content = job->content;
+        to->k = outcome->k;
+        to->dimension = outcome->dimension;
+        to->iterations = outcome->iterations;
+        to->rows = job->input.whole.rows;
+        to->converged = outcome->converged;
+        to->weights = i == 0 ? to->weights : NULL;
+        to->weighted = to->weights != NULL;
+        to->inertia = outcome->inertia;
+        to->centroids = outcome->centroids;
+        to->labels = outcome->labels;
+        to->distances = outcome->distances;
+        to->sizes = outcome->sizes;
+        to->nearest = outcome->nearest;
+        to->inertia_history = outcome->inertia_history;
+        to->projection = job->projected ? &job->projection : NULL;
+        to->agreement = report->has_agreement && i == 0 ? &report->agreement : NULL;
+        to->sweep = report->sweep.values ? &report->sweep : NULL;
+        to->parents = job->level[i].parents;
+        to->parent = i + 1 < count ? job->level_name[i + 1] : NULL;
+        to->level = count > 1 ? i + 1 : 0;
+    }
+    return status == STATUS_OK ? result_write_clusters(job->target.output, job->target.base,
+                                                       clustering, count, job->target.replace, err)
+                               : status;
+}
+
+static void tell_outcome(struct clustering_report *report, struct cluster_job *job)
+{
+    struct cluster_outcome *first = &job->level[0].outcome;
+    for (uint32_t i = 0; i < job->level_count; i++) {
+        const struct cluster_outcome *outcome = &job->level[i].outcome;
+        struct clustering_level *of = &report->level[report->level_count++];
+        *of = (struct clustering_level){"", outcome->k, outcome->iterations, outcome->converged,
+                                        outcome->inertia};
+        memcpy(of->name, job->level_name[i], sizeof of->name);
+    }
+    report->k = first->k;
+    report->dimension = first->dimension;
+    report->iterations = first->iterations;
+    report->iterations_resumed = first->iterations_resumed;
+    report->rows = first->rows;
+    report->converged = first->converged;
+    report->inertia = first->inertia;
+    report->pruned = first->pruned;
+    report->seconds_read = first->seconds_read;
+    report->seconds_build = first->seconds_build;
+    report->seconds_init = first->seconds_init;
+    report->seconds_iterate = first->seconds_iterate;
+    report->sizes = first->sizes;
+    report->nearest = first->nearest;
+    first->sizes = NULL;
+    first->nearest = NULL;
+}
+
+/* --- what is there already ------------------------------------------------------------------- */
+
+static enum status read_found(struct clustering_report *report, struct cluster_job *job,
+                              struct error *err)
+{
+    struct result *holder = target_holder(&job->target, &job->input);
+    const struct result_clusters *clusters = result_clusters_find(holder, job->about.name);
+    report->k = clusters->k;
+    report->dimension = clusters->dimension;
+    report->iterations = clusters->iterations;
+    report->converged = clusters->converged;
+    report->inertia = clusters->inertia;
+    report->has_agreement = clusters->has_agreement;
+    report->agreement = clusters->agreement;
+    report->sizes = malloc(clusters->k * sizeof *report->sizes);
+    report->nearest = malloc(clusters->k * 3 * sizeof *report->nearest);
+    if (!report->sizes || !report->nearest)
+        return error_memory(err, clusters->k * 4 * sizeof *report->sizes, "cluster sizes");
+    enum status status = result_sweep_read(&report->sweep, holder, clusters, err);
+    if (status != STATUS_OK)
+        return status;
+    status = result_clusters_read(holder, clusters, NULL, NULL, NULL, report->sizes,
+                                  report->nearest, err);
+    for (uint32_t i = 0; i < clusters->k && status == STATUS_OK; i++)
+        report->rows += report->sizes[i];
+    for (; clusters && report->level_count < CLUSTER_LEVELS;
+         clusters = *clusters->parent ? result_clusters_find(holder, clusters->parent) : NULL) {
+        struct clustering_level *of = &report->level[report->level_count++];
+        *of = (struct clustering_level){"", clusters->k, clusters->iterations, clusters->converged,
+                                        clusters->inertia};
+        memcpy(of->name, clusters->name, sizeof of->name);
+    }
+    return status;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+/* A result is whole without words: what keeps them away is a notice. */
+static void find_words(struct clustering_report *report)
+{
+    struct error why = ERROR_INIT;
+    const struct result_clusters *clusters =
+        report->images ? result_clusters_find(report->images, report->name) : NULL;
+    if (clusters && words_open(&report->words, report->images, clusters, &why) != STATUS_OK)
+        log_message(LOG_NOTICE, "notice: the clusters have no words: %s", why.sentence);
+}
+
+enum status
+cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsigned devices,
+                struct row_tree **reading,
+                enum status (*make)(struct cluster_job *job, struct clustering_report *report,
+                                    const struct cluster_devices *devices, struct error *err),
+                struct error *err)
+{
+    const bool first = cluster_job_is_first(job);
+    struct clustering_contexts contexts = {.count = 0};
+    enum status status = STATUS_OK;
+    report->found = job->target.found;
+    report->in_input = job->target.output == job->input.path;
+    snprintf(report->name, sizeof report->name, "%s", job->about.name);
+    snprintf(report->feature, sizeof report->feature, "%s", job->about.feature);
+    snprintf(report->metric, sizeof report->metric, "%s", job->about.metric);
+    report->output = strdup(job->target.output);
+    if (!report->output)
+        return error_memory(err, strlen(job->target.output) + 1, "a file name");
+    if (report->found) {
+        status = first ? read_found(report, job, err) : STATUS_OK;
+    } else {
+        status = clustering_contexts_open(&contexts, job->machine, devices, err);
+        const struct cluster_devices opened = {contexts.context, contexts.count};
+        snprintf(report->device, sizeof report->device, "%s", contexts.names);
+        if (status == STATUS_OK)
+            status = matrix_input_reading(reading, &job->input, err);
+        if (status == STATUS_OK)
+            status = make(job, report, &opened, err);
+        for (uint32_t i = 0; i < job->level_count && status == STATUS_OK && first; i++)
+            status = spread_rows(&job->level[i].outcome, job, err);
+        if (status == STATUS_OK && first)
+            status = store(job, report, err);
+        clustering_contexts_close(&contexts);
+    }
+    if (status != STATUS_OK || !first)
+        return status;
+    if (!report->found)
+        tell_outcome(report, job);
+    if (job->about.names || (job->words && job->input.result && report->in_input)) {
+        status = result_open(&report->images, report->output, err);
+        if (job->words)
+            find_words(report);
+    } else {
+        report->images = job->input.result;
+        job->input.result = NULL;
+    }
+    return status;
+}

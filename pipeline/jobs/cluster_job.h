@@ -1,0 +1,65 @@
+/* cluster_job.h: what the jobs have in common that store clusters of rows: clustering.h, which finds
+ * them, and labelling.h, which has their centroids.
+ *
+ *   cluster_job_open ──> the job's own parameters ──> cluster_job_claim ──> cluster_job_run
+ *                                                                           │
+ *   all processes compute what the first has not found; it stores it <──────┘ */
+#ifndef CLPIPE_JOBS_CLUSTER_JOB_H
+#define CLPIPE_JOBS_CLUSTER_JOB_H
+
+#include "jobs/clustering.h"
+#include "jobs/target.h"
+#include "matrix/projected.h"
+
+struct cluster_job {
+    const struct clustering_machine *machine;
+    struct matrix_input input;
+    struct target target;
+    struct path_list paths;       /* of the rows, where they were given: count 0: they were not, */
+    struct result_names names;    /* and as they are stored */
+    char *source;                 /* the list as a SOURCE */
+    struct matrix_source rows;    /* those of `input`, projected where `projected`, */
+    struct projection projection; /* by this */
+    bool projected;
+    char *parameters; /* canonical JSON */
+    char content[65]; /* identity of the rows; "" until known */
+    struct cluster_level
+        level[CLUSTER_LEVELS]; /* what was computed, of the rows that can be compared */
+    uint32_t level_count;
+    bool words; /* look for words for the clusters */
+    /* What is stored besides: name, metric, init (that of levels above: init_above), seed, by_run,
+     * weights; agreement and sweep are those of the report. */
+    struct result_clustering about;
+    const char *init_above;
+    char level_name[CLUSTER_LEVELS][FEATURE_NAME_MAX];
+};
+
+/* Whether this process stores, locks and tells: the only one, or the first of several. */
+bool cluster_job_is_first(const struct cluster_job *job);
+
+/* Opens INPUT as matrix_input_open does, the list of its rows' paths (or NULL), and the target. Close
+ * the job even after a failure. */
+enum status cluster_job_open(struct cluster_job *job, const char *input, const char *feature,
+                             const char *usual, const char *paths, const char *output,
+                             struct error *err);
+void cluster_job_close(struct cluster_job *job);
+
+/* Opens job->rows; where `projected`, takes over the arrays of `projection`, which it still names. */
+enum status cluster_job_project(struct cluster_job *job, struct error *err);
+
+/* Looks for the clusters in the target, or locks it; all processes must have the same rows and
+ * parameters, and learn what the first one has found. */
+enum status cluster_job_claim(struct cluster_job *job, const struct target_claim *claim,
+                              struct error *err);
+
+/* Computes and stores levels, or finds them, and fills the report. make: computes job->level on at most
+ * `devices` devices; not called for clusters that were found. reading: where the digest of rows that
+ * processes read together goes, which `make` passes on. */
+enum status
+cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsigned devices,
+                struct row_tree **reading,
+                enum status (*make)(struct cluster_job *job, struct clustering_report *report,
+                                    const struct cluster_devices *devices, struct error *err),
+                struct error *err);
+
+#endif
