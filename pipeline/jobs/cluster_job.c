@@ -271,3 +271,14 @@ cluster_job_run(struct clustering_report *report, struct cluster_job *job, unsig
     }
     return status;
 }
+
+void clustering_report_clear(struct clustering_report *report)
+{
+    free(report->sizes);
+    free(report->nearest);
+    free(report->output);
+    words_close(&report->words);
+    result_close(&report->images);
+    result_sweep_clear(&report->sweep);
+    *report = (struct clustering_report){0};
+}

@@ -7,7 +7,8 @@
 #ifndef CLPIPE_JOBS_CLUSTER_JOB_H
 #define CLPIPE_JOBS_CLUSTER_JOB_H
 
-#include "jobs/clustering.h"
+#include "jobs/clustering_report.h"
+#include "jobs/machine.h"
 #include "jobs/target.h"
 #include "matrix/projected.h"
 

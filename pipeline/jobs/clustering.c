@@ -584,14 +584,3 @@ enum status clustering_run(struct clustering_report *report, const struct cluste
     free(own.state);
     return status;
 }
-
-void clustering_report_clear(struct clustering_report *report)
-{
-    free(report->sizes);
-    free(report->nearest);
-    free(report->output);
-    words_close(&report->words);
-    result_close(&report->images);
-    result_sweep_clear(&report->sweep);
-    *report = (struct clustering_report){0};
-}

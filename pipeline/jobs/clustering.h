@@ -4,9 +4,9 @@
 #define CLPIPE_JOBS_CLUSTERING_H
 
 #include "base/parse.h"
+#include "jobs/clustering_report.h"
 #include "jobs/machine.h"
 #include "kmeans/levels.h"
-#include "result/words.h"
 
 /* The default tolerance, as in scikit-learn. */
 #define CLUSTERING_TOL 1e-4
@@ -43,42 +43,11 @@ struct clustering_config {
     struct clustering_machine machine;
 };
 
-/* The outcome, for summaries and reports. */
-struct clustering_report {
-    uint32_t k, dimension, iterations, mini_batch, n_init;
-    uint64_t rows;
-    bool converged;
-    bool found; /* it existed already: nothing was computed */
-    double inertia;
-    uint64_t iterations_resumed; /* made by an earlier, interrupted run */
-    double pruned;
-    double seconds, seconds_read, seconds_build, seconds_init, seconds_iterate;
-    char device[256];
-    char name[FEATURE_NAME_MAX], feature[FEATURE_NAME_MAX], metric[16];
-    uint64_t *sizes;       /* k */
-    int64_t *nearest;      /* k x 3 */
-    char *output;          /* the file that contains it */
-    bool in_input;         /* it is the input */
-    struct result *images; /* the open clpipe file whose images the rows are; or NULL */
-    bool has_agreement;
-    struct result_agreement agreement; /* with the folders of the images */
-    unsigned level_count;      /* 1: it has no levels */
-    struct clustering_level {
-        char name[FEATURE_NAME_MAX];
-        uint32_t k, iterations;
-        bool converged;
-        double inertia;
-    } level[CLUSTER_LEVELS];   /* from the one above on */
-    struct result_sweep sweep; /* values NULL: k was given */
-    struct words *words;       /* for its clusters, or NULL */
-};
-
 /* Runs, or finds the result in the file. STATUS_USAGE: the name belongs to a result made with other
  * parameters, or an option is invalid for these rows; else as cluster_run. Clear the report even
  * after a failure. */
 enum status clustering_run(struct clustering_report *report, const struct clustering_config *config,
                            struct error *err);
-void clustering_report_clear(struct clustering_report *report);
 
 /* The default k: 10, but at least five images per cluster on average, and at least 2. */
 uint32_t clustering_usual_k(uint64_t rows);
