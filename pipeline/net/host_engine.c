@@ -154,6 +154,7 @@ static enum status prepare_convolution(struct plan *plan, const struct host_engi
     plan->groups = plan->is_depthwise ? 1 : f->groups;
     plan->values = (size_t)f->kernel_y * f->kernel_x * (channels / f->groups);
     plan->steps = (plan->values + k->step - 1) / k->step;
+    plan->steps = plan->is_depthwise ? plan->steps : round_up(plan->steps, k->whole);
     plan->is_direct = f->kernel_y * f->kernel_x * f->groups == 1 && k->value == 1 &&
                       f->stride_y == 1 && f->stride_x == 1 && pitch == (size_t)f->width * channels;
     /* Where the taps, or the runs of adjacent bytes, begin. */

@@ -23,7 +23,7 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
 /* Accepts a pointer to NULL; sets *engine to NULL. */
 void host_engine_close(struct host_engine **engine);
 
-/* "avx512-vnni", "avx-vnni", "avx2" or "plain". */
+/* "amx", "avx512-vnni", "avx-vnni", "avx2" or "plain". */
 const char *host_engine_kernels(const struct host_engine *engine);
 
 /* Bytes of one scratch. */

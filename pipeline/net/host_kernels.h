@@ -53,6 +53,7 @@ struct host_kernels {
     const char *name;
     unsigned lanes, vectors; /* per block, at most; depthwise: exactly */
     unsigned step;           /* values of k, or taps, multiplied at a time */
+    unsigned whole;          /* steps of k come in multiples of this; weights end with zeros */
     unsigned value;          /* bytes per value in panels and weights: 1 or 2 */
     /* The block's channel in a lane of a vector. */
     unsigned (*channel)(unsigned vectors, unsigned vector, unsigned lane);

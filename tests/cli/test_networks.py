@@ -181,7 +181,7 @@ def run(folder, data, pictures, *arguments):
                           capture_output=True, timeout=300)
 
 
-ENGINES = ("reference", "plain", "avx2", "avx-vnni", "avx512-vnni")
+ENGINES = ("reference", "plain", "avx2", "avx-vnni", "avx512-vnni", "amx")
 
 
 def check_network(folder, network, pictures, engines=ENGINES):
