@@ -489,15 +489,21 @@ static bool runs_amx(void)
            syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE) == 0;
 }
 
+#define AMX_INLINE static inline __attribute__((always_inline)) AMX
+
+/* The sums of a tile's pixels: vectors of 16 channels. */
+struct sums_amx {
+    int32_t of[PIXELS_AMX][VECTORS_512][LANES_512];
+} __attribute__((aligned(64)));
+
 /* Sums in tiles 0 to 3, pixels in tile 4, weights in tiles 5 to 7 in turn. */
-AMX static inline __attribute__((always_inline)) void
-tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel)
+AMX_INLINE void multiply_tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel,
+                                  struct sums_amx *sums)
 {
     const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
     const uint8_t *w = m->block.weights;
     const int32_t *bias = m->block.parameters->bias;
     const size_t step = (size_t)64 * vectors;
-    int32_t sums[PIXELS_AMX][VECTORS_512][LANES_512] __attribute__((aligned(64)));
     /* The same 16 biases for each pixel. */
     _tile_loadd(0, bias, 0);
     if (vectors > 1)
@@ -523,18 +529,23 @@ tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel)
             _tile_dpbusd(3, 4, 5);
         }
     }
-    _tile_stored(0, sums[0][0], sizeof sums[0]);
+    _tile_stored(0, sums->of[0][0], sizeof sums->of[0]);
     if (vectors > 1)
-        _tile_stored(1, sums[0][1], sizeof sums[0]);
+        _tile_stored(1, sums->of[0][1], sizeof sums->of[0]);
     if (vectors > 2)
-        _tile_stored(2, sums[0][2], sizeof sums[0]);
+        _tile_stored(2, sums->of[0][2], sizeof sums->of[0]);
     if (vectors > 3)
-        _tile_stored(3, sums[0][3], sizeof sums[0]);
+        _tile_stored(3, sums->of[0][3], sizeof sums->of[0]);
+}
+
+AMX_INLINE void store_tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel,
+                               const struct sums_amx *sums)
+{
     for (unsigned r = 0; r < PIXELS_AMX; r++) {
         __m512i of_pixel[VECTORS_512];
         UNROLL
         for (unsigned v = 0; v < vectors; v++)
-            of_pixel[v] = _mm512_load_si512(sums[r][v]);
+            of_pixel[v] = _mm512_load_si512(sums->of[r][v]);
         uint8_t *out = m->out[pixel + r] + m->first;
         if (m->block.shifts_first)
             store_512(out, vectors, of_pixel, &m->block, true);
@@ -543,11 +554,19 @@ tile_amx(unsigned vectors, const struct host_multiply *m, unsigned pixel)
     }
 }
 
-AMX static inline __attribute__((always_inline)) void tiles_amx_of(unsigned vectors,
-                                                                   const struct host_multiply *m)
+/* A tile is stored while the next one is multiplied: stores of tiles are not forwarded to loads. */
+AMX_INLINE void tiles_amx_of(unsigned vectors, const struct host_multiply *m)
 {
-    for (unsigned p = 0; p < m->pixels; p += PIXELS_AMX)
-        tile_amx(vectors, m, p + PIXELS_AMX <= m->pixels ? p : m->pixels - PIXELS_AMX);
+    struct sums_amx sums[2];
+    unsigned before = 0, turn = 0;
+    for (unsigned p = 0; p < m->pixels; p += PIXELS_AMX, turn ^= 1) {
+        const unsigned pixel = p + PIXELS_AMX <= m->pixels ? p : m->pixels - PIXELS_AMX;
+        multiply_tile_amx(vectors, m, pixel, &sums[turn]);
+        if (p > 0)
+            store_tile_amx(vectors, m, before, &sums[turn ^ 1]);
+        before = pixel;
+    }
+    store_tile_amx(vectors, m, before, &sums[turn ^ 1]);
 }
 
 AMX static void multiply_amx(const struct host_multiply *m)
