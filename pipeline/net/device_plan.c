@@ -1,5 +1,6 @@
 /* device_plan.c: offsets of tensors, the table of kernels, and their weights. */
 #include "net/device_plan.h"
+#include "net/places.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,31 +33,7 @@ size_t net_plan_bytes(const struct net_tensor *tensor)
            (tensor->is_sum ? sizeof(int32_t) : 1);
 }
 
-/* --- offsets --------------------------------------------------------------------------------- */
-
-/* How many layers (and outputs) read a tensor, and the last one. */
-struct reading {
-    uint32_t count, last;
-};
-
-static void count_readers(struct reading *of, const struct net_model *model)
-{
-    for (uint32_t i = 0; i <= model->layer_count; i++)
-        of[i].last = i;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        const struct net_fields *f = &model->layers[i].f;
-        of[f->a].last = i + 1;
-        of[f->a].count++;
-        if (f->kind != NET_ADD && f->kind != NET_MULTIPLY)
-            continue;
-        of[f->b].last = i + 1;
-        of[f->b].count++;
-    }
-    for (uint32_t i = 0; i < model->output_count; i++) {
-        of[model->outputs[i].tensor].last = UINT32_MAX;
-        of[model->outputs[i].tensor].count++;
-    }
-}
+/* --- fused additions -------------------------------------------------------------------------- */
 
 static bool is_depthwise(const struct net_model *model, const struct net_layer *layer)
 {
@@ -74,7 +51,7 @@ static bool is_window(const struct net_model *model, uint32_t layer)
 
 /* Fuses additions with the later of their convolutions that nothing else reads; the convolution's
  * input must then stay until the addition. */
-static void join_additions(struct net_plan *plan, struct reading *of)
+static void join_additions(struct net_plan *plan, struct net_reading *of)
 {
     const struct net_model *model = plan->model;
     for (uint32_t i = 0; i < model->layer_count; i++) {
@@ -88,34 +65,6 @@ static void join_additions(struct net_plan *plan, struct reading *of)
         plan->layers[later - 1].is_made_later = true;
         const uint32_t input = model->layers[later - 1].f.a;
         of[input].last = of[input].last > i + 1 ? of[input].last : i + 1;
-    }
-}
-
-/* Bytes reserved for a tensor: all begin at multiples of ALIGNMENT. */
-static size_t room(const struct net_tensor *tensor)
-{
-    return (net_plan_bytes(tensor) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* Finds the lowest free offset for each tensor over the layers that need it. */
-static void find_places(struct net_plan *plan, const struct reading *of)
-{
-    const struct net_tensor *tensors = plan->model->tensors;
-    for (uint32_t t = 0; t <= plan->model->layer_count; t++) {
-        const size_t bytes = room(&tensors[t]);
-        size_t at = 0;
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (uint32_t i = 0; i < t; i++) {
-                const size_t end = plan->place[i] + room(&tensors[i]);
-                if (of[i].last >= t && plan->place[i] < at + bytes && at < end) {
-                    at = end;
-                    moved = true;
-                }
-            }
-        }
-        plan->place[t] = at;
-        plan->bytes = at + bytes > plan->bytes ? at + bytes : plan->bytes;
     }
 }
 
@@ -439,23 +388,27 @@ enum status net_plan_open(struct net_plan *plan, const struct net_model *model, 
                           struct error *err)
 {
     const size_t count = (size_t)model->layer_count + 1;
-    struct reading *of = calloc(count, sizeof *of);
+    struct net_reading *of = calloc(count, sizeof *of);
+    size_t *room = calloc(count, sizeof *room); /* all begin at multiples of ALIGNMENT */
     *plan = (struct net_plan){.model = model,
                               .place = calloc(count, sizeof *plan->place),
                               .layers = calloc(count, sizeof *plan->layers),
                               .variants = calloc(count, sizeof *plan->variants)};
     enum status status = STATUS_OK;
-    if (!of || !plan->place || !plan->layers || !plan->variants) {
+    if (!of || !room || !plan->place || !plan->layers || !plan->variants) {
         status = error_memory(err, count * sizeof *plan->layers, "a network");
     } else {
-        count_readers(of, model);
+        for (size_t i = 0; i < count; i++)
+            room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        net_count_readers(of, model);
         join_additions(plan, of);
-        find_places(plan, of);
+        plan->bytes = net_find_places(plan->place, room, of, (uint32_t)count);
         if (plan->bytes > UINT32_MAX)
             status = error_memory(err, plan->bytes, "the values of a network");
         else if (has_tiles)
             status = plan_tiles(plan, err);
     }
+    free(room);
     free(of);
     if (status != STATUS_OK)
         net_plan_close(plan);

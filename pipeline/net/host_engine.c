@@ -9,6 +9,7 @@
 
 #include "base/avx2.h"
 #include "net/host_kernels.h"
+#include "net/places.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,17 @@ static void *allocate(size_t bytes)
     const size_t whole = round_up(bytes + 1, ALIGNMENT);
     void *memory = aligned_alloc(ALIGNMENT, whole);
     return memory ? memset(memory, 0, whole) : NULL;
+}
+
+static size_t pixel_bytes(const struct net_tensor *tensor)
+{
+    return (size_t)tensor->channels * (tensor->is_sum ? sizeof(int32_t) : 1);
+}
+
+/* Bytes of a tensor's border before its first value. */
+static size_t border_before(const struct net_tensor *tensor, size_t pitch)
+{
+    return tensor->top * pitch + tensor->left * pixel_bytes(tensor);
 }
 
 /* --- weights ------------------------------------------------------------------------------------- */
@@ -173,19 +185,32 @@ static enum status prepare_convolution(struct plan *plan, const struct host_engi
 
 /* --- opening ------------------------------------------------------------------------------------- */
 
-/* Computes the layout of a scratch. */
-static void lay_out(struct host_engine *engine)
+/* Computes the layout of a scratch; tensors that are not needed at the same time share memory. */
+static bool lay_out(struct host_engine *engine)
 {
-    size_t at = HOST_SLACK;
-    for (uint32_t i = 0; i <= engine->model->layer_count; i++) {
-        const struct net_tensor *t = &engine->model->tensors[i];
-        const size_t pixel = (size_t)t->channels * (t->is_sum ? sizeof(int32_t) : 1);
-        const size_t rows = (size_t)t->height + t->top + t->bottom;
-        const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel;
-        engine->places[i] = (struct place){at + t->top * pitch + t->left * pixel, pitch};
-        at = round_up(at + rows * pitch + HOST_SLACK, ALIGNMENT);
+    const struct net_model *model = engine->model;
+    const uint32_t count = model->layer_count + 1;
+    struct net_reading *of = calloc(count, sizeof *of);
+    size_t *room = calloc(count, sizeof *room), *at = calloc(count, sizeof *at);
+    const bool is_done = of && room && at;
+    for (uint32_t i = 0; is_done && i < count; i++) {
+        const struct net_tensor *t = &model->tensors[i];
+        engine->places[i].pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
+        room[i] = round_up(((size_t)t->height + t->top + t->bottom) * engine->places[i].pitch +
+                               HOST_SLACK,
+                           ALIGNMENT);
     }
-    engine->panel = at;
+    if (is_done) {
+        net_count_readers(of, model);
+        engine->panel = HOST_SLACK + net_find_places(at, room, of, count);
+    }
+    for (uint32_t i = 0; is_done && i < count; i++)
+        engine->places[i].first = HOST_SLACK + at[i] +
+                                  border_before(&model->tensors[i], engine->places[i].pitch);
+    free(at);
+    free(room);
+    free(of);
+    return is_done;
 }
 
 static size_t panel_row(const struct plan *plan, const struct host_kernels *k)
@@ -220,7 +245,10 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
         status = error_memory(err, model->layer_count * sizeof *engine->plans, "a network");
         goto out;
     }
-    lay_out(engine);
+    if (!lay_out(engine)) {
+        status = error_memory(err, (model->layer_count + 1) * sizeof(size_t), "a network");
+        goto out;
+    }
     for (uint32_t i = 0; i < model->layer_count; i++) {
         struct plan *plan = &engine->plans[i];
         if (model->layers[i].f.kind != NET_CONVOLUTION)
@@ -270,21 +298,12 @@ uint64_t host_scratch_bytes(const struct host_engine *engine)
 enum status host_scratch_open(struct host_scratch **out, const struct host_engine *engine,
                               struct error *err)
 {
-    const struct net_model *model = engine->model;
     struct host_scratch *scratch = *out = calloc(1, sizeof *scratch);
     if (scratch)
         scratch->memory = allocate(engine->scratch_bytes);
     if (!scratch || !scratch->memory) {
         host_scratch_close(out);
         return error_memory(err, engine->scratch_bytes, "a network's values");
-    }
-    for (uint32_t i = 0; i <= model->layer_count; i++) {
-        const struct net_tensor *t = &model->tensors[i];
-        const struct place place = engine->places[i];
-        const size_t before = t->top * place.pitch + (size_t)t->left * t->channels;
-        if (!t->is_sum)
-            memset(scratch->memory + place.first - before, (int)t->zero,
-                   ((size_t)t->height + t->top + t->bottom) * place.pitch);
     }
     return STATUS_OK;
 }
@@ -343,12 +362,16 @@ static void run_convolution(const struct host_engine *engine, struct host_scratc
             uint8_t *panel = scratch->memory + engine->panel;
             m.pixels = (unsigned)(all - first < most ? all - first : most);
             m.panel = plan->is_direct ? r->from_a + first * m.stride : panel;
+            size_t y = first / f->width, x = first % f->width;
             for (size_t p = 0; p < m.pixels; p++, panel += m.stride) {
-                const size_t y = (first + p) / f->width, x = (first + p) % f->width;
                 const uint8_t *from = first_tap(r, y, x) + (size_t)g * each;
                 scratch->out[p] = r->out + y * r->pitch + x * f->channels;
                 for (size_t i = 0; i < plan->place_count && !plan->is_direct; i++)
                     k->copy(panel + i * plan->run * k->value, from + plan->places[i], plan->run);
+                if (++x == f->width) {
+                    x = 0;
+                    y++;
+                }
             }
             for (unsigned b = 0; b < plan->blocks; b++) {
                 m.block = &plan->block[(size_t)g * plan->blocks + b];
@@ -484,12 +507,28 @@ static void copy_rows(uint8_t *to, size_t to_pitch, const uint8_t *from, size_t 
         memcpy(to + y * to_pitch, from + y * from_pitch, bytes);
 }
 
+/* Writes the border of a tensor: its memory has held others since the picture before. */
+static void write_border(uint8_t *memory, const struct net_tensor *t, struct place place)
+{
+    if (t->top + t->bottom + t->left + t->right == 0)
+        return;
+    const size_t left = (size_t)t->left * t->channels, right = (size_t)t->right * t->channels;
+    uint8_t *row = memory + place.first - left;
+    memset(row - t->top * place.pitch, (int)t->zero, t->top * place.pitch);
+    for (uint32_t y = 0; y < t->height; y++, row += place.pitch) {
+        memset(row, (int)t->zero, left);
+        memset(row + place.pitch - right, (int)t->zero, right);
+    }
+    memset(row, (int)t->zero, t->bottom * place.pitch);
+}
+
 void host_engine_run(const struct host_engine *engine, struct host_scratch *scratch,
                      const uint8_t *picture, void *const *outputs)
 {
     const struct net_model *model = engine->model;
     const struct place *places = engine->places;
     const size_t row = (size_t)model->width * 3;
+    write_border(scratch->memory, &model->tensors[0], places[0]);
     copy_rows(scratch->memory + places[0].first, places[0].pitch, picture, row, model->height, row);
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_layer *layer = &model->layers[i];
@@ -503,6 +542,7 @@ void host_engine_run(const struct host_engine *engine, struct host_scratch *scra
                               .pitch_a = a.pitch,
                               .pitch_b = b.pitch,
                               .pitch = out.pitch};
+        write_border(scratch->memory, &model->tensors[i + 1], out);
         if (layer->f.kind != NET_CONVOLUTION)
             (cpu_has_avx2() ? run_other_avx2 : run_other_plain)(&r);
         else if (engine->plans[i].is_depthwise)

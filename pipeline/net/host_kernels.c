@@ -501,8 +501,8 @@ AMX_INLINE void multiply_tile_amx(unsigned vectors, const struct host_multiply *
                                   struct sums_amx *sums)
 {
     const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
-    const uint8_t *w = m->block.weights;
-    const int32_t *bias = m->block.parameters->bias;
+    const uint8_t *w = m->block->weights;
+    const int32_t *bias = m->block->parameters->bias;
     const size_t step = (size_t)64 * vectors;
     /* The same 16 biases for each pixel. */
     _tile_loadd(0, bias, 0);
@@ -546,11 +546,11 @@ AMX_INLINE void store_tile_amx(unsigned vectors, const struct host_multiply *m, 
         UNROLL
         for (unsigned v = 0; v < vectors; v++)
             of_pixel[v] = _mm512_load_si512(sums->of[r][v]);
-        uint8_t *out = m->out[pixel + r] + m->first;
-        if (m->block.shifts_first)
-            store_512(out, vectors, of_pixel, &m->block, true);
+        uint8_t *out = m->out[pixel + r] + m->block->first;
+        if (m->block->shifts_first)
+            store_512(out, vectors, of_pixel, m->block, true);
         else
-            store_512(out, vectors, of_pixel, &m->block, false);
+            store_512(out, vectors, of_pixel, m->block, false);
     }
 }
 
@@ -576,11 +576,11 @@ AMX static void multiply_amx(const struct host_multiply *m)
         return;
     }
     _tile_loadconfig(&tiles_amx);
-    if (m->block.vectors == 4)
+    if (m->block->vectors == 4)
         tiles_amx_of(4, m);
-    else if (m->block.vectors == 3)
+    else if (m->block->vectors == 3)
         tiles_amx_of(3, m);
-    else if (m->block.vectors == 2)
+    else if (m->block->vectors == 2)
         tiles_amx_of(2, m);
     else
         tiles_amx_of(1, m);
