@@ -2,13 +2,11 @@
 #include "result/checksums.h"
 #include "result/defined.h"
 #include "result/identity.h"
-#include "result/parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define GROUP        "checksums"
-#define MOST_VISITED (1u << 20)
 #define BYTE_AXIS    "checksum_byte"
 #define PIECE_AXIS   "piece_" /* and the number of pieces */
 
@@ -17,15 +15,15 @@ struct entry {
     char *name; /* absolute */
     char root[65];
     struct pieces pieces;
-    bool there;  /* its dataset */
-    bool fresh; /* its digests are known */
-    bool kept;  /* so is its root */
+    bool there; /* its dataset */
+    bool kept;  /* its root is known, too */
 };
 
 struct entries {
     struct entry *entry;
     unsigned count;
-    unsigned visited; /* members of /checksums: hard links can make a group its own member */
+    struct axes *axes; /* of the file whose datasets are digested */
+    const char *path;  /* of it, or the one that is read */
 };
 
 static void clear(struct entries *entries)
@@ -35,7 +33,6 @@ static void clear(struct entries *entries)
         pieces_clear(&entries->entry[i].pieces);
     }
     free(entries->entry);
-    *entries = (struct entries){0};
 }
 
 /* A new entry, at the end. */
@@ -75,169 +72,80 @@ static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[2] = {0, 0};
-    char *root = NULL;
-    struct error why = ERROR_INIT;
     bool right = H5Tequal(type, H5T_STD_U8LE) > 0 && H5Sget_simple_extent_ndims(space) == 2 &&
                  H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
                  size[0] <= UINT64_MAX / (2 * PIECE_DIGEST) &&
                  !h5_bad_storage(dataset, size[0] * PIECE_DIGEST, 1) &&
-                 !h5_get_text(&root, dataset, "root", true, path, &why) &&
-                 strlen(root) < sizeof entry->root;
+                 !h5_get_short_text(entry->root, sizeof entry->root, dataset, "root", path, NULL);
     if (right) {
-        strcpy(entry->root, root);
-        entry->fresh = entry->kept = true;
-    }
-    /* No root: what it belongs to has changed, checksums_forget. */
-    if (right && *root) {
+        entry->kept = entry->pieces.known = true;
         entry->pieces.count = size[0];
         entry->pieces.digest = malloc(size[0] ? size[0] * PIECE_DIGEST : 1);
         right = entry->pieces.digest &&
-                (size[0] == 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                                         entry->pieces.digest) >= 0);
+                !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, path, NULL);
     }
-    free(root);
     h5_close(&space);
     h5_close(&type);
     return right;
 }
 
-/* All that a group below /checksums has. Names that lead elsewhere, or have another form, are as if
- * they were not there. */
-static enum status load_group(struct entries *entries, hid_t group, const char *name, int depth,
-                              const char *path, struct error *err)
+/* Members of /checksums that have another form are as if they were not there. */
+static enum status load_own(void *context, hid_t object, const char *name,
+                            const struct defined *defined, struct error *err)
 {
-    struct h5_names members;
-    enum status status = h5_list(&members, group, DEFINED_MOST_MEMBERS, path, err);
-    if (status != STATUS_OK)
-        return status;
-    for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {
-        char member[DEFINED_NAME_MAX];
-        const char *link = members.name[i];
-        const bool is_group = h5_is_object(group, link, H5O_TYPE_GROUP);
-        if (++entries->visited > MOST_VISITED) {
-            status = h5_damaged(err, path, "/checksums has more members than it can have");
-            break;
-        }
-        if (snprintf(member, sizeof member, "%s/%s", name, link) >= (int)sizeof member ||
-            (!is_group && !h5_is_object(group, link, H5O_TYPE_DATASET)) || depth > 8)
-            continue;
-        hid_t object = H5Oopen(group, link, H5P_DEFAULT);
-        if (object < 0) {
-            status = h5_fail(err, "H5Oopen", "read", path);
-        } else if (is_group) {
-            status = load_group(entries, object, member, depth + 1, path, err);
-        } else {
-            struct entry *entry = add(entries, member, err);
-            if (!entry)
-                status = STATUS_FAILED;
-            else if (!load_digests(entry, object, path)) {
-                pieces_clear(&entry->pieces);
-                free(entry->name);
-                entries->count--;
-            }
-        }
-        h5_close(&object);
+    struct entries *entries = context;
+    if (defined->type != H5O_TYPE_DATASET)
+        return STATUS_OK;
+    struct entry *entry = add(entries, name + strlen("/" GROUP), err);
+    if (!entry)
+        return STATUS_FAILED;
+    if (!load_digests(entry, object, entries->path)) {
+        pieces_clear(&entry->pieces);
+        free(entry->name);
+        entries->count--;
     }
-    h5_free_names(&members);
-    return status;
+    return STATUS_OK;
 }
 
-static enum status load(struct entries *entries, hid_t file, const char *path, struct error *err)
+static enum status load(struct entries *entries, hid_t file, struct error *err)
 {
-    hid_t group;
-    if (!h5_is_object(file, GROUP, H5O_TYPE_GROUP))
-        return STATUS_OK;
-    if (h5_open_group(&group, file, GROUP, path, err))
-        return STATUS_FAILED;
-    enum status status = load_group(entries, group, "", 0, path, err);
-    h5_close(&group);
-    return status;
+    const struct defined_visitor visitor = {load_own, NULL, entries};
+    return h5_is_object(file, GROUP, H5O_TYPE_GROUP)
+               ? defined_walk(file, "/" GROUP, entries->path, &visitor, err)
+               : STATUS_OK;
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* A text of 64 bytes as an attribute, which is made or overwritten: nothing is left behind in the
- * file's heap. */
+/* A text of 64 bytes as an attribute: nothing of it is in the file's heap. */
 static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
                             struct error *err)
 {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attribute;
-    char value[64] = "";
-    memcpy(value, root, strnlen(root, sizeof value));
-    H5Tset_size(type, sizeof value);
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, 64);
     H5Tset_strpad(type, H5T_STR_NULLPAD);
-    if (H5Aexists(object, name) > 0 && H5Adelete(object, name) < 0)
-        attribute = H5I_INVALID_HID;
-    else
-        attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    const bool ok = attribute > 0 && H5Awrite(attribute, type, value) >= 0;
+    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const bool ok = attribute > 0 && H5Awrite(attribute, type, root) >= 0;
     h5_close(&attribute);
     h5_close(&space);
     h5_close(&type);
     return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
 }
 
-/* The path below the root. */
-static void entry_path(char path[DEFINED_NAME_MAX + sizeof GROUP], const struct entry *entry)
-{
-    snprintf(path, DEFINED_NAME_MAX + sizeof GROUP, "%s%s", GROUP, entry->name);
-}
-
-struct making {
-    struct entries *entries;
-    struct axes *axes;
-    const char *path;
-};
-
-/* As identity_compute, but what lies in parts stands on their checksums. */
-static enum status digest_own(void *context, struct pieces *pieces, const struct serial *serial,
-                              hid_t dataset, const char *name, const struct serial_values *values,
+/* As identity_root: of the digests that are known, else of those that are then. */
+static enum status entry_root(void *context, char root[65], hid_t dataset, const char *name,
                               struct error *err)
 {
-    return h5_is_virtual(dataset)
-               ? parts_digest(pieces, dataset, err)
-               : identity_compute(context, pieces, serial, dataset, name, values, err);
-}
-
-/* As identity_pieces: those that are known, else computed. They stay the entry's. */
-static enum status known_pieces(void *context, struct pieces *pieces, const struct serial *serial,
-                                hid_t dataset, const char *name, const struct serial_values *values,
-                                struct error *err)
-{
-    const struct making *making = context;
-    struct entry *entry = find(making->entries, name);
-    *pieces = (struct pieces){0};
-    if (!entry && !(entry = add(making->entries, name, err)))
+    struct entries *entries = context;
+    struct entry *entry = find(entries, name);
+    if (!entry && !(entry = add(entries, name, err)))
         return STATUS_FAILED;
-    if (!entry->pieces.digest && !entry->fresh) {
-        if (digest_own(NULL, &entry->pieces, serial, dataset, name, values, err))
-            return STATUS_FAILED;
-        entry->fresh = true;
-    }
     entry->there = true;
-    pieces->count = entry->pieces.count;
-    pieces->digest = malloc(pieces->count ? pieces->count * PIECE_DIGEST : 1);
-    if (!pieces->digest)
-        return error_memory(err, pieces->count * PIECE_DIGEST, "checksums");
-    if (pieces->count > 0)
-        memcpy(pieces->digest, entry->pieces.digest, pieces->count * PIECE_DIGEST);
-    return STATUS_OK;
-}
-
-static enum status make_entry(void *context, hid_t object, const char *name,
-                              const struct defined *defined, struct error *err)
-{
-    struct making *making = context;
-    char root[65];
-    if (defined->type != H5O_TYPE_DATASET || defined_below(name, "/runs"))
-        return STATUS_OK;
-    if (identity_of_dataset(root, NULL, object, name, making->axes, making->path, known_pieces,
-                            making, err))
-        return STATUS_FAILED;
-    struct entry *entry = find(making->entries, name);
-    if (!entry->kept)
+    enum status status = identity_of_dataset(root, &entry->pieces, dataset, name, entries->axes,
+                                             entries->path, err);
+    if (status == STATUS_OK && !entry->kept)
         strcpy(entry->root, root);
-    return STATUS_OK;
+    return status;
 }
 
 /* Creates the groups above a dataset, and the dataset. */
@@ -249,11 +157,10 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     const char *const axes[] = {axis, BYTE_AXIS};
     const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
-    entry_path(name, entry);
+    snprintf(name, sizeof name, GROUP "%s", entry->name);
     for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        if (H5Lexists(file, name, H5P_DEFAULT) <= 0 &&
-            h5_create_group(&group, file, name, path, err))
+        if (h5_make_group(&group, file, name, path, err))
             goto out;
         h5_close(&group);
         *slash = '/';
@@ -274,8 +181,12 @@ out:
 static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
                              struct error *err)
 {
-    if (load(entries, kept->file, kept->path, err))
-        return STATUS_FAILED;
+    const char *path = entries->path;
+    entries->path = kept->path;
+    const enum status status = load(entries, kept->file, err);
+    entries->path = path;
+    if (status != STATUS_OK)
+        return status;
     for (unsigned i = 0; i < entries->count; i++) {
         struct entry *entry = &entries->entry[i];
         char from[DEFINED_NAME_MAX], above[DEFINED_NAME_MAX];
@@ -305,7 +216,7 @@ static enum status add_known(struct entries *entries, const struct checksums_kno
     if (!entry)
         return STATUS_FAILED;
     const uint8_t *leaves = row_tree_leaves(known->tree, &entry->pieces.count);
-    entry->fresh = true;
+    entry->pieces.known = true;
     entry->pieces.digest = malloc(entry->pieces.count * PIECE_DIGEST + 1);
     if (!entry->pieces.digest)
         return error_memory(err, entry->pieces.count * PIECE_DIGEST, "checksums");
@@ -319,10 +230,8 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
     enum status status = STATUS_FAILED;
     char identity[65];
     hid_t group = H5I_INVALID_HID;
-    struct entries entries = {0};
     struct axes axes;
-    struct making making = {.entries = &entries, .axes = &axes, .path = path};
-    const struct defined_visitor visitor = {make_entry, NULL, &making};
+    struct entries entries = {.axes = &axes, .path = path};
     axes_init(&axes, file, path);
     /* What follows reads past HDF5. */
     if (h5_flush_file(file, path, err))
@@ -331,8 +240,7 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
         if (add_known(&entries, &known[i], err))
             goto out;
     if ((kept && load_kept(&entries, kept, err)) ||
-        defined_walk(file, "/", path, &visitor, err) ||
-        identity_of_file(identity, file, making.axes, path, known_pieces, &making, err) ||
+        identity_of_file(identity, file, &axes, path, entry_root, &entries, err) ||
         h5_create_group(&group, file, GROUP, path, err) ||
         put_root(group, "identity", identity, path, err))
         goto out;
@@ -382,17 +290,20 @@ static enum status mark(struct verify *verify, const char *name, bool unreadable
     return STATUS_OK;
 }
 
+static bool same_digest(const struct pieces *a, const struct pieces *b, uint64_t i)
+{
+    return memcmp(a->digest[i], b->digest[i], PIECE_DIGEST) == 0;
+}
+
 /* unreadable: of what is found, some could not be read. */
 static enum status report(struct checking *checking, const char *name, const struct pieces *found,
                           const struct pieces *stored, bool unreadable, struct error *err)
 {
     for (uint64_t i = 0; i < found->count; i++) {
         uint64_t first, last, end, ignored;
-        if (memcmp(found->digest[i], stored->digest[i], PIECE_DIGEST) == 0)
+        if (same_digest(found, stored, i))
             continue;
-        for (end = i + 1; end < found->count &&
-                          memcmp(found->digest[end], stored->digest[end], PIECE_DIGEST) != 0;
-             end++)
+        for (end = i + 1; end < found->count && !same_digest(found, stored, end); end++)
             ;
         pieces_rows(found, i, &first, &ignored);
         pieces_rows(found, end - 1, &ignored, &last);
@@ -410,12 +321,19 @@ static enum status report(struct checking *checking, const char *name, const str
     return STATUS_OK;
 }
 
-static enum status check_entry(void *context, hid_t object, const char *name,
-                               const struct defined *defined, struct error *err)
+static bool same_digests(const struct pieces *a, const struct pieces *b)
+{
+    bool same = a->count == b->count;
+    for (uint64_t i = 0; same && i < a->count; i++)
+        same = same_digest(a, b, i);
+    return same;
+}
+
+static enum status check_own(void *context, hid_t object, const char *name,
+                             const struct defined *defined, struct error *err)
 {
     struct checking *checking = context;
     struct verify *verify = checking->verify;
-    struct result *result = verify->result;
     struct pieces found = {0};
     struct error why = ERROR_INIT;
     char root[65];
@@ -428,24 +346,21 @@ static enum status check_entry(void *context, hid_t object, const char *name,
         return STATUS_OK;
     }
     stored->there = true;
-    if (identity_of_dataset(root, &found, object, name, &result->axes, result->path,
-                            digest_own, NULL, &why)) {
+    if (identity_of_dataset(root, &found, object, name, checking->stored.axes,
+                            checking->stored.path, &why)) {
         verify_broken(verify, "%s", why.sentence);
         if (found.count == stored->pieces.count)
             status = report(checking, name, &found, &stored->pieces, true, err);
     } else if (strcmp(root, stored->root) == 0) {
         /* The digests of the digests: it is the checksums that are wrong, if anything. */
-        if (found.count != stored->pieces.count ||
-            (found.count > 0 &&
-             memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) != 0))
+        if (!same_digests(&found, &stored->pieces))
             verify_broken(verify, "/checksums%s: they have changed; what they stand for has not",
                           name);
     } else if (h5_is_virtual(object)) {
         verify_broken(verify, "%s: what its parts have is not what was merged", name);
     } else if (found.count != stored->pieces.count) {
         verify_broken(verify, "%s: it has another size than its checksums say", name);
-    } else if (found.count == 0 ||
-               memcmp(found.digest, stored->pieces.digest, found.count * PIECE_DIGEST) == 0) {
+    } else if (same_digests(&found, &stored->pieces)) {
         verify_broken(verify, "%s: its attributes, its type or its shape have changed", name);
     } else {
         status = report(checking, name, &found, &stored->pieces, false, err);
@@ -458,20 +373,17 @@ static enum status check_entry(void *context, hid_t object, const char *name,
 static enum status check_identity(struct checking *checking, struct error *err)
 {
     struct result *result = checking->verify->result;
-    struct making making = {.entries = &checking->stored, .axes = &result->axes, .path = result->path};
-    char *stored = NULL, identity[65];
+    char stored[65] = "", identity[65];
     hid_t group;
     if (h5_open_group(&group, result->file, GROUP, result->path, err))
         return STATUS_FAILED;
-    enum status status = h5_get_text(&stored, group, "identity", false, result->path, err);
+    h5_get_short_text(stored, sizeof stored, group, "identity", result->path, NULL);
     h5_close(&group);
-    if (status == STATUS_OK)
-        status = identity_of_file(identity, result->file, &result->axes, result->path, known_pieces,
-                                  &making, err);
-    if (status == STATUS_OK && (!stored || strcmp(stored, identity) != 0))
+    enum status status = identity_of_file(identity, result->file, &result->axes, result->path,
+                                          entry_root, &checking->stored, err);
+    if (status == STATUS_OK && strcmp(stored, identity) != 0)
         verify_broken(checking->verify,
                       "/: names or attributes have changed since the file was written");
-    free(stored);
     return status;
 }
 
@@ -489,15 +401,17 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
 {
     struct result *result = verify->result;
     const bool all = strcmp(name, "/") == 0;
-    struct checking checking = {.verify = verify, .below = all ? NULL : name};
-    const struct defined_visitor visitor = {check_entry, NULL, &checking};
+    struct checking checking = {.verify = verify,
+                                .stored = {.axes = &result->axes, .path = result->path},
+                                .below = all ? NULL : name};
+    const struct defined_visitor visitor = {check_own, NULL, &checking};
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {
         if (all)
             verify_broken(verify, "/checksums is missing");
         return STATUS_OK;
     }
     const uint64_t before = verify->count;
-    enum status status = load(&checking.stored, result->file, result->path, err);
+    enum status status = load(&checking.stored, result->file, err);
     if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
         status = defined_walk(result->file, name, result->path, &visitor, err);
     for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {

@@ -5,111 +5,56 @@
 
 #define GROUP   H5O_TYPE_GROUP
 #define DATASET H5O_TYPE_DATASET
+#define CHECKSUMS "/checksums"
 
 static const struct defined names[] = {
-    {"/", GROUP, NULL, "clpipe_format clpipe_version created list_count list_digest parameters preset "
-     "shard_count shard_first shard_index shard_last "},
-    {"/images", GROUP, NULL, ""},
-    {"/images/path", DATASET, NULL, ""},
-    {"/images/width", DATASET, NULL, ""},
-    {"/images/height", DATASET, NULL, ""},
-    {"/images/orientation", DATASET, NULL, ""},
-    {"/images/channels", DATASET, NULL, ""},
-    {"/images/source", DATASET, NULL, ""},
-    {"/images/bytes", DATASET, NULL, ""},
-    {"/images/mtime_ns", DATASET, NULL, ""},
-    {"/images/digest", DATASET, NULL, ""},
-    {"/images/format", DATASET, NULL, ""},
-    {"/images/code", DATASET, NULL, ""},
-    {"/images/sources", DATASET, NULL, ""},
-    {"/images/key", DATASET, NULL, ""},
-    {"/images/cls", DATASET, NULL, ""},
-    {"/images/json", GROUP, NULL, ""},
-    {"/images/json/data", DATASET, NULL, ""},
-    {"/images/json/end", DATASET, NULL, ""},
-    {"/images/txt", GROUP, NULL, ""},
-    {"/images/txt/data", DATASET, NULL, ""},
-    {"/images/txt/end", DATASET, NULL, ""},
-    {"/images/flags", DATASET, NULL, "names parameters "},
-    {"/images/inode", DATASET, NULL, ""},
-    {"/images/ctime_ns", DATASET, NULL, ""},
-    {"/images/directories", DATASET, NULL, ""},
-    {"/failures", GROUP, NULL, ""},
-    {"/failures/path", DATASET, NULL, ""},
-    {"/failures/reason", DATASET, NULL, ""},
-    {"/failures/message", DATASET, NULL, ""},
-    {"/failures/bytes", DATASET, NULL, ""},
-    {"/failures/errno", DATASET, NULL, ""},
-    {"/failures/source", DATASET, NULL, ""},
-    {"/failures/mtime_ns", DATASET, NULL, ""},
-    {"/failures/inode", DATASET, NULL, ""},
-    {"/failures/ctime_ns", DATASET, NULL, ""},
-    {"/features", GROUP, NULL, ""},
+    {"/", GROUP, NULL,
+     "clpipe_format clpipe_version created list_count list_digest parameters preset shard_count "
+     "shard_first shard_index shard_last ",
+     ""},
+    {"/images", GROUP, NULL, "",
+     "bytes channels cls code ctime_ns digest directories format height inode key mtime_ns orientation "
+     "path source sources width "},
+    {"/images/json", GROUP, NULL, "", "data end "},
+    {"/images/txt", GROUP, NULL, "", "data end "},
+    {"/images/flags", DATASET, NULL, "names parameters ", ""},
+    {"/failures", GROUP, NULL, "",
+     "bytes ctime_ns errno inode message mtime_ns path reason source "},
+    {"/features", GROUP, NULL, "", ""},
     {"/features/*", DATASET, "spec",
      "bins decode_scale grid imported_digest imported_from kind model_digest "
-     "model_runtime normalize scale spec zero "},
-    {"/codebooks", GROUP, NULL, ""},
-    {"/codebooks/*", GROUP, "digest", "digest spec "},
-    {"/codebooks/*/*", DATASET, NULL, ""},
-    {"/classes", GROUP, NULL, ""},
-    {"/classes/*", GROUP, "model_digest", "model_digest "},
-    {"/classes/*/name", DATASET, NULL, ""},
-    {"/classes/*/matrix", DATASET, NULL, ""},
-    {"/classes/*/scale", DATASET, NULL, ""},
-    {"/classes/*/offset", DATASET, NULL, ""},
-    {"/clusters", GROUP, NULL, ""},
+     "model_runtime normalize scale spec zero ",
+     ""},
+    {"/codebooks", GROUP, NULL, "", ""},
+    {"/codebooks/*", GROUP, "digest", "digest spec ", ""},
+    {"/codebooks/*/*", DATASET, NULL, "", ""},
+    {"/classes", GROUP, NULL, "", ""},
+    {"/classes/*", GROUP, "model_digest", "model_digest ", "matrix name offset scale "},
+    {"/clusters", GROUP, NULL, "", ""},
     {"/clusters/*", GROUP, "feature",
      "ari content converged feature fitted_rows folders inertia init iterations k level metric nmi "
-     "parameters parent purity seed source_bytes source_mtime_ns source_sample space "},
-    {"/clusters/*/centroids", DATASET, NULL, ""},
-    {"/clusters/*/labels", DATASET, NULL, ""},
-    {"/clusters/*/distances", DATASET, NULL, ""},
-    {"/clusters/*/sizes", DATASET, NULL, ""},
-    {"/clusters/*/nearest", DATASET, NULL, ""},
-    {"/clusters/*/inertia_history", DATASET, NULL, ""},
-    {"/clusters/*/weights", DATASET, NULL, ""},
-    {"/clusters/*/mean", DATASET, NULL, ""},
-    {"/clusters/*/components", DATASET, NULL, ""},
-    {"/clusters/*/parents", DATASET, NULL, ""},
-    {"/clusters/*/sweep", GROUP, NULL, "measure reason sample "},
-    {"/clusters/*/sweep/k", DATASET, NULL, ""},
-    {"/clusters/*/sweep/iterations", DATASET, NULL, ""},
-    {"/clusters/*/sweep/converged", DATASET, NULL, ""},
-    {"/clusters/*/sweep/inertia", DATASET, NULL, ""},
-    {"/clusters/*/sweep/silhouette", DATASET, NULL, ""},
-    {"/clusters/*/sweep/simplified_silhouette", DATASET, NULL, ""},
-    {"/clusters/*/sweep/davies_bouldin", DATASET, NULL, ""},
-    {"/clusters/*/sweep/calinski_harabasz", DATASET, NULL, ""},
-    {"/clusters/*/sweep/purity", DATASET, NULL, ""},
-    {"/clusters/*/sweep/nmi", DATASET, NULL, ""},
-    {"/clusters/*/sweep/ari", DATASET, NULL, ""},
-    {"/neighbours", GROUP, NULL, ""},
-    {"/neighbours/*", GROUP, "content", "content feature metric n squared "},
-    {"/neighbours/*/rows", DATASET, NULL, ""},
-    {"/neighbours/*/distances", DATASET, NULL, ""},
-    {"/selections", GROUP, NULL, ""},
-    {"/selections/*", GROUP, "method", "content method parameters seed "},
-    {"/selections/*/rows", DATASET, NULL, ""},
-    {"/selections/*/reason", DATASET, NULL, ""},
-    {"/selections/*/omitted", DATASET, NULL, ""},
-    {"/selections/*/kept", DATASET, NULL, ""},
-    {"/selections/*/cosine", DATASET, NULL, ""},
-    {"/thumbnails", GROUP, NULL, "size "},
-    {"/thumbnails/data", DATASET, NULL, ""},
-    {"/thumbnails/end", DATASET, NULL, ""},
-    {"/runs", GROUP, NULL, "run_clusters shown "},
+     "parameters parent purity seed source_bytes source_mtime_ns source_sample space ",
+     "centroids components distances inertia_history labels mean nearest parents sizes weights "},
+    {"/clusters/*/sweep", GROUP, NULL, "measure reason sample ",
+     "ari calinski_harabasz converged davies_bouldin inertia iterations k nmi purity silhouette "
+     "simplified_silhouette "},
+    {"/neighbours", GROUP, NULL, "", ""},
+    {"/neighbours/*", GROUP, "content", "content feature metric n squared ", "distances rows "},
+    {"/selections", GROUP, NULL, "", ""},
+    {"/selections/*", GROUP, "method", "content method parameters seed ",
+     "cosine kept omitted reason rows "},
+    {"/thumbnails", GROUP, NULL, "size ", "data end "},
+    {"/runs", GROUP, NULL, "run_clusters shown ", ""},
     {"/runs/*", GROUP, "command",
-     "clpipe_version command details device driver finished host seconds "},
-    {"/runs/*/row_map", DATASET, NULL, "root "},
-    {"/parts", GROUP, NULL, ""},
-    {"/parts/path", DATASET, NULL, ""},
-    {"/parts/rows", DATASET, NULL, ""},
-    {"/parts/thumbnail_bytes", DATASET, NULL, ""},
-    {"/parts/bytes", DATASET, NULL, ""},
-    {"/parts/identity", DATASET, NULL, ""},
-    /* What is in it is named after what it belongs to. */
-    {"/checksums", GROUP, NULL, "identity shown "},
+     "clpipe_version command details device driver finished host seconds ", ""},
+    {"/runs/*/row_map", DATASET, NULL, "root ", ""},
+    {"/parts", GROUP, NULL, "", "bytes identity path rows thumbnail_bytes "},
+    {CHECKSUMS, GROUP, NULL, "identity shown ", ""},
 };
+static const struct defined plain_dataset = {"", DATASET, NULL, "", ""};
+/* Below /checksums. */
+static const struct defined of_group = {"", GROUP, NULL, "", ""},
+                            of_dataset = {"", DATASET, NULL, "root ", ""};
 
 /* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */
 static const char *const scales[] = {"image",      "failure",        "source",    "digest_word",
@@ -141,11 +86,32 @@ static bool matches(const char *pattern, const char *name)
     return !*pattern && !*name;
 }
 
+/* Whether a word is in a list in which a space follows each. */
+static bool is_listed(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = list; *at; at += strcspn(at, " ") + 1)
+        if (strncmp(at, word, length) == 0 && at[length] == ' ')
+            return true;
+    return false;
+}
+
 const struct defined *defined_find(const char *name)
 {
-    for (size_t i = 0; i < COUNT(names); i++)
+    char group[DEFINED_NAME_MAX];
+    const char *member = strrchr(name, '/') + 1;
+    if (defined_below(name, CHECKSUMS) && strcmp(name, CHECKSUMS) != 0) {
+        const char *of = name + strlen(CHECKSUMS);
+        const struct defined *found = defined_below(of, CHECKSUMS) ? NULL : defined_find(of);
+        return !found ? NULL : found->type == GROUP ? &of_group : &of_dataset;
+    }
+    snprintf(group, sizeof group, "%.*s", (int)(member - name - 1), name);
+    for (size_t i = 0; i < COUNT(names); i++) {
         if (matches(names[i].name, name))
             return &names[i];
+        if (is_listed(names[i].datasets, member) && matches(names[i].name, group))
+            return &plain_dataset;
+    }
     return NULL;
 }
 
@@ -165,11 +131,7 @@ bool defined_attribute_of_library(const char *attribute)
 
 bool defined_attribute(const struct defined *defined, const char *attribute)
 {
-    const size_t length = strlen(attribute);
-    for (const char *at = defined->attributes; *at; at += strcspn(at, " ") + 1)
-        if (strncmp(at, attribute, length) == 0 && at[length] == ' ')
-            return true;
-    return defined_attribute_of_library(attribute);
+    return is_listed(defined->attributes, attribute) || defined_attribute_of_library(attribute);
 }
 
 bool defined_scale(hid_t file, const char *name)
@@ -193,6 +155,7 @@ struct walk {
     hid_t file;
     const char *path;
     const struct defined_visitor *visitor;
+    bool in_checksums;
 };
 
 static enum status visit_object(const struct walk *walk, hid_t object, const char *name,
@@ -243,15 +206,18 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
     return status;
 }
 
-/* An own object and, of a group, its members. /checksums is left to those who know what is in it. */
+/* An own object and, of a group, its members. */
 static enum status visit_object(const struct walk *walk, hid_t object, const char *name,
                                 const struct defined *defined, struct error *err)
 {
     struct h5_names members;
-    enum status status = walk->visitor->own(walk->visitor->context, object, name, defined, err);
+    enum status status =
+        walk->visitor->own ? walk->visitor->own(walk->visitor->context, object, name, defined, err)
+                           : STATUS_OK;
     if (status == STATUS_OK)
         status = visit_attributes(walk, object, name, defined, err);
-    if (status != STATUS_OK || defined->type != GROUP || strcmp(name, "/checksums") == 0)
+    if (status != STATUS_OK || defined->type != GROUP ||
+        (strcmp(name, CHECKSUMS) == 0 && !walk->in_checksums))
         return status;
     status = h5_list(&members, object, DEFINED_MOST_MEMBERS, walk->path, err);
     if (status != STATUS_OK)
@@ -272,7 +238,7 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
 enum status defined_walk(hid_t file, const char *name, const char *path,
                          const struct defined_visitor *visitor, struct error *err)
 {
-    const struct walk walk = {file, path, visitor};
+    const struct walk walk = {file, path, visitor, defined_below(name, CHECKSUMS)};
     const struct defined *defined = defined_find(name);
     if (!defined)
         return STATUS_OK;

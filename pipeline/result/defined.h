@@ -18,9 +18,11 @@ struct defined {
     H5O_type_t type;
     const char *mark; /* if the name ends in "*": the attribute without which it is foreign */
     const char *attributes; /* names in byte order, each followed by a space */
+    const char *datasets;   /* the same of members of a group that have no attributes */
 };
 
-/* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. */
+/* The entry of an absolute name ("/" is the root); NULL: the format defines no such name. All datasets
+ * without attributes share one. */
 const struct defined *defined_find(const char *name);
 /* Whether an object is, or is in, a group; both names are absolute. */
 bool defined_below(const char *name, const char *group);
@@ -31,9 +33,10 @@ bool defined_attribute_of_library(const char *attribute);
 bool defined_scale(hid_t file, const char *name);
 
 /* Calls `own` for each object of the format at or below `name` (not for scales), parents first,
- * members in the order of the bytes of their names; and `foreign`, which may be NULL, for everything
- * else there: objects and links (attribute NULL; what is below them is not visited), and attributes
- * of own objects. Neither must change the file. Ends at the first status that is not STATUS_OK. */
+ * members in the order of the bytes of their names; and `foreign` for everything else there: objects and
+ * links (attribute NULL; what is below them is not visited), and attributes of own objects. Either may be
+ * NULL, and neither must change the file. Ends at the first status that is not STATUS_OK. Members of
+ * /checksums, which are named after what they belong to, are visited only if `name` is in it. */
 struct defined_visitor {
     enum status (*own)(void *context, hid_t object, const char *name, const struct defined *defined,
                        struct error *err);

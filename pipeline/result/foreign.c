@@ -9,39 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct each {
-    enum status (*found)(void *context, const char *name, const char *attribute, struct error *err);
-    void *context;
-};
-
-static enum status ignore_own(void *context, hid_t object, const char *name,
-                              const struct defined *defined, struct error *err)
-{
-    (void)context;
-    (void)object;
-    (void)name;
-    (void)defined;
-    (void)err;
-    return STATUS_OK;
-}
-
-static enum status pass_on(void *context, const char *name, const char *attribute,
-                           struct error *err)
-{
-    const struct each *each = context;
-    return each->found(each->context, name, attribute, err);
-}
-
-enum status foreign_each(hid_t file, const char *name, const char *path,
-                         enum status (*found)(void *context, const char *name,
-                                              const char *attribute, struct error *err),
-                         void *context, struct error *err)
-{
-    struct each each = {found, context};
-    const struct defined_visitor visitor = {ignore_own, pass_on, &each};
-    return defined_walk(file, name, path, &visitor, err);
-}
-
 /* --- copying --------------------------------------------------------------------------------- */
 
 struct copy {
@@ -315,7 +282,8 @@ static enum status check_one(void *context, const char *name, const char *attrib
 enum status foreign_check(hid_t file, const char *path, struct error *err)
 {
     struct checking checking = {file, path};
-    return drops ? STATUS_OK : foreign_each(file, "/", path, check_one, &checking, err);
+    const struct defined_visitor visitor = {NULL, check_one, &checking};
+    return drops ? STATUS_OK : defined_walk(file, "/", path, &visitor, err);
 }
 
 enum status foreign_check_file(const char *path, struct error *err)
@@ -502,9 +470,9 @@ enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *
 {
     struct copy copy = {from, to, from_path, to_path, copied, NULL, 0};
     *copied = (struct foreign_copied){0};
-    enum status status = foreign_each(from, name, from_path, copy_one, &copy, err);
+    const struct defined_visitor foreign = {NULL, copy_one, &copy}, own = {attach_to_own, NULL, &copy};
+    enum status status = defined_walk(from, name, from_path, &foreign, err);
     if (status == STATUS_OK) {
-        const struct defined_visitor own = {attach_to_own, NULL, &copy};
         visit_copied(&copy, forget_scales);
         visit_copied(&copy, attach_scales);
         status = defined_walk(from, name, from_path, &own, err);

@@ -5,14 +5,6 @@
 
 #include "result/h5.h"
 
-/* Calls `found` for each foreign object or link at or below `name` (absolute; "/" is the root;
- * `attribute` is NULL; what is below it belongs to it) and for each foreign attribute of the
- * format's own objects. `path` is the file's, for messages. `found` must not change the file. */
-enum status foreign_each(hid_t file, const char *name, const char *path,
-                         enum status (*found)(void *context, const char *name,
-                                              const char *attribute, struct error *err),
-                         void *context, struct error *err);
-
 /* References to objects (but for those of dimension scales, which are made anew) and virtual datasets cannot be
  * copied: STATUS_USAGE with the name of the first, unless the process drops them. */
 enum status foreign_check(hid_t file, const char *path, struct error *err);

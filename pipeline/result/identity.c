@@ -2,25 +2,225 @@
  * of what the format defines (defined.h), but for what was done, when and where from, and what can be made
  * again; of a dataset its root. */
 #include "result/identity.h"
+#include "base/path.h"
 #include "result/defined.h"
 #include "result/parts.h"
 #include "result/result_internal.h"
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum status identity_compute(void *context, struct pieces *pieces, const struct serial *serial,
-                             hid_t dataset, const char *name, const struct serial_values *values,
-                             struct error *err)
+#define MOST_NAME 1024
+#define MOST_AXES 2
+/* A row of the longest feature has 16 MiB. */
+#define MOST_ROW_BYTES (16u << 20)
+
+void serial_init(struct serial *serial, struct axes *axes, const char *path,
+                 bool (*counts)(const struct defined *defined, const char *attribute))
 {
-    (void)context;
-    (void)name;
-    return pieces_digest(pieces, serial, dataset, values, err);
+    *serial = (struct serial){.axes = axes, .path = path, .counts = counts};
+    sha256_init(&serial->sha);
 }
 
-static bool counts(const void *context, const char *attribute)
+void serial_finish(char hex[65], const struct serial *serial)
 {
-    const struct defined *defined = context;
+    struct sha256 sha = serial->sha;
+    uint8_t digest[32];
+    sha256_final(&sha, digest);
+    sha256_hex(hex, digest);
+}
+
+static enum status refuse(const struct serial *serial, struct error *err, const char *name,
+                          const char *why)
+{
+    char shown[256];
+    return error_set(err, STATUS_FAILED, "%s has contents that cannot be digested: %s %s",
+                     path_for_message(shown, sizeof shown, serial->path), name, why);
+}
+
+static void add_line(struct serial *serial, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_line(struct serial *serial, const char *format, ...)
+{
+    char line[4 * MOST_NAME];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    sha256_update(&serial->sha, line, strlen(line));
+}
+
+/* --- attributes ------------------------------------------------------------------------------ */
+
+/* Whether texts have the character set and the padding that clpipe and HDF5 give them. */
+static bool is_usual_text(hid_t type, bool utf8, bool padded)
+{
+    if (H5Tget_class(type) != H5T_STRING)
+        return true;
+    const H5T_str_t padding = H5Tget_strpad(type);
+    return H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII) &&
+           (padding == H5T_STR_NULLPAD || (padding == H5T_STR_NULLTERM && !padded));
+}
+
+static enum status add_text(struct serial *serial, hid_t object, const char *name, uint64_t *length,
+                            struct error *err)
+{
+    char *text;
+    if (h5_get_text(&text, object, name, true, serial->path, err))
+        return STATUS_FAILED;
+    *length = strlen(text);
+    add_line(serial, "attribute %s text scalar\n", name);
+    sha256_update(&serial->sha, length, sizeof *length);
+    sha256_update(&serial->sha, text, *length);
+    free(text);
+    return STATUS_OK;
+}
+
+static enum status add_number(struct serial *serial, hid_t attribute, const char *name, hid_t type,
+                              hid_t space, struct error *err)
+{
+    enum value_type found;
+    uint8_t value[8];
+    if (H5Sget_simple_extent_npoints(space) != 1 || !h5_find_type(&found, type))
+        return refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
+    hid_t memory = h5_stored_type(found);
+    const bool read = H5Aread(attribute, memory, value) >= 0;
+    h5_close(&memory);
+    if (!read)
+        return h5_fail(err, "H5Aread", "read", serial->path);
+    add_line(serial, "attribute %s %s scalar\n", name, value_name(found));
+    sha256_update(&serial->sha, value, value_size(found));
+    return STATUS_OK;
+}
+
+static enum status add_attribute(struct serial *serial, hid_t object, const char *name,
+                                 struct error *err)
+{
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    if (attribute < 0)
+        return h5_fail(err, "H5Aopen", "read", serial->path);
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    const bool text = H5Tget_class(type) == H5T_STRING, variable = H5Tis_variable_str(type) > 0;
+    bool usual =
+        H5Sget_simple_extent_type(space) == H5S_SCALAR && is_usual_text(type, variable, false);
+    uint64_t length = 0;
+    enum status status = STATUS_OK;
+    if (usual || !serial->exact)
+        status = text ? add_text(serial, object, name, &length, err)
+                      : add_number(serial, attribute, name, type, space, err);
+    /* A text of a fixed size fills it. */
+    usual = usual && (!text || variable || H5Tget_size(type) <= length + 1);
+    if (status == STATUS_OK && serial->exact && !usual)
+        status = refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
+    h5_close(&space);
+    h5_close(&type);
+    h5_close(&attribute);
+    return status;
+}
+
+static enum status add_attributes(struct serial *serial, hid_t object,
+                                  const struct defined *defined, struct error *err)
+{
+    struct h5_names names;
+    enum status status =
+        h5_list_attributes(&names, object, DEFINED_MOST_MEMBERS, serial->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
+        if (serial->counts(defined, names.name[i]))
+            status = add_attribute(serial, object, names.name[i], err);
+    h5_free_names(&names);
+    return status;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+/* What a dataset has otherwise than clpipe writes it, although the values are the same, or NULL. */
+static const char *other_form(hid_t dataset, hid_t type, hid_t space)
+{
+    hsize_t size[MOST_AXES], most[MOST_AXES];
+    H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
+    hid_t list = H5Dget_create_plist(dataset);
+    /* What shows rows of parts has one, for those of lost parts. */
+    if (H5Pget_layout(list) == H5D_VIRTUAL)
+        fill = H5D_FILL_VALUE_DEFAULT;
+    else
+        H5Pfill_value_defined(list, &fill);
+    h5_close(&list);
+    const int rank = H5Sget_simple_extent_dims(space, size, most);
+    return !is_usual_text(type, true, true)                               ? "has texts of another kind"
+           : axes_is_scale(dataset) && H5Dget_offset(dataset) != HADDR_UNDEF ? "has values"
+           : fill != H5D_FILL_VALUE_DEFAULT                               ? "has a value for missing rows"
+           : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size)  ? "has a maximal size"
+                                                                          : NULL;
+}
+
+/* What is wrong with a dataset, or NULL. */
+static const char *wrong_form(const struct serial *serial, hid_t dataset, hid_t type, hid_t space,
+                              enum value_type *found, hsize_t size[MOST_AXES])
+{
+    const int rank = H5Sget_simple_extent_ndims(space);
+    const size_t element = H5Tget_size(type);
+    uint64_t count;
+    if (!h5_find_type(found, type) || rank < 1 || rank > MOST_AXES ||
+        H5Sget_simple_extent_type(space) == H5S_NULL)
+        return "is of a kind that clpipe does not know";
+    size[1] = 1;
+    H5Sget_simple_extent_dims(space, size, NULL);
+    const char *wrong = NULL;
+    if (axes_is_scale(dataset))
+        wrong = NULL;
+    else if (__builtin_mul_overflow(size[0], size[1], &count) || count > INT64_MAX / element ||
+             size[1] > MOST_ROW_BYTES / element)
+        wrong = "has an impossible size";
+    else
+        wrong = h5_bad_storage(dataset, count * element, element);
+    return wrong || !serial->exact ? wrong : other_form(dataset, type, space);
+}
+
+/* The head of a dataset. */
+static enum status add_dataset(struct serial *serial, hid_t dataset, const char *name,
+                               struct error *err)
+{
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    hsize_t size[MOST_AXES];
+    char width[24] = "", axis[MOST_AXES][MOST_NAME] = {"", ""};
+    enum value_type found;
+    const char *wrong = wrong_form(serial, dataset, type, space, &found, size);
+    const int rank = H5Sget_simple_extent_ndims(space);
+    enum status status = wrong ? refuse(serial, err, name, wrong) : STATUS_OK;
+    for (int a = 0; a < rank && !status; a++)
+        status = axes_name(axis[a], sizeof axis[a], serial->axes, dataset, (unsigned)a, err);
+    /* "-" for an axis without a scale. */
+    for (int a = 0; a < rank && !status; a++)
+        if (!*axis[a])
+            strcpy(axis[a], "-");
+    if (!status && H5Tget_class(type) == H5T_STRING)
+        snprintf(width, sizeof width, "%zu", H5Tget_size(type));
+    if (!status && rank == 1)
+        add_line(serial, "dataset %s %s%s %llu %s\n", name, value_name(found), width,
+                 (unsigned long long)size[0], axis[0]);
+    else if (!status)
+        add_line(serial, "dataset %s %s%s %llu,%llu %s,%s\n", name, value_name(found), width,
+                 (unsigned long long)size[0], (unsigned long long)size[1], axis[0], axis[1]);
+    h5_close(&space);
+    h5_close(&type);
+    return status;
+}
+
+enum status serial_add(struct serial *serial, hid_t object, const char *name,
+                       const struct defined *defined, struct error *err)
+{
+    if (H5Iget_type(object) == H5I_GROUP)
+        add_line(serial, "group %s\n", name);
+    else if (add_dataset(serial, object, name, err))
+        return STATUS_FAILED;
+    return add_attributes(serial, object, defined, err);
+}
+
+/* --- identities ------------------------------------------------------------------------------ */
+
+static bool counts(const struct defined *defined, const char *attribute)
+{
     if (strcmp(defined->name, "/") == 0 &&
         (strcmp(attribute, "created") == 0 || strcmp(attribute, "clpipe_version") == 0))
         return false;
@@ -32,21 +232,44 @@ static bool counts(const void *context, const char *attribute)
     return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
 }
 
-/* What says when or where from something was read. */
-static bool is_origin(const char *name)
+/* Whether an object is part of a file's identity: neither what can be made again, nor when or where from
+ * something was read. */
+static bool object_counts(const char *name)
 {
-    static const char *const names[] = {"/images/inode", "/images/ctime_ns", "/failures/inode",
-                                        "/failures/ctime_ns", ("/images/" DIRECTORIES)};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
+    static const char *const others[] = {"/" PARTS_GROUP, "/" THUMBNAIL_GROUP, "/images/inode",
+                                         "/images/ctime_ns", "/failures/inode",
+                                         "/failures/ctime_ns", "/images/" DIRECTORIES};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (defined_below(name, others[i]))
+            return false;
+    return true;
+}
+
+enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
+                                const char *name, struct axes *axes, const char *path,
+                                struct error *err)
+{
+    struct serial serial;
+    struct pieces own = {0}, *of = pieces ? pieces : &own;
+    char hex[65];
+    serial_init(&serial, axes, path, counts);
+    enum status status = serial_add(&serial, dataset, name, defined_find(name), err);
+    if (status == STATUS_OK && !of->known)
+        status = pieces && h5_is_virtual(dataset) ? parts_digest(of, dataset, err)
+                                                  : pieces_digest(of, dataset, path, err);
+    if (status == STATUS_OK) {
+        of->known = true;
+        sha256_update(&serial.sha, of->digest, of->count * PIECE_DIGEST);
+        serial_finish(hex, &serial);
+        snprintf(root, 65, "%s%.58s", IDENTITY_TREE, hex);
+    }
+    pieces_clear(&own);
+    return status;
 }
 
 struct whole {
     struct serial serial;
-    struct axes *axes;
-    identity_pieces *digests;
+    identity_root *root;
     void *context;
 };
 
@@ -54,66 +277,40 @@ static enum status add_own(void *context, hid_t object, const char *name,
                            const struct defined *defined, struct error *err)
 {
     struct whole *whole = context;
+    struct serial *serial = &whole->serial;
+    const bool count = object_counts(name);
     char root[65];
-    if (defined_below(name, "/runs") || defined_below(name, "/checksums") ||
-        defined_below(name, "/" PARTS_GROUP) || defined_below(name, "/" THUMBNAIL_GROUP) ||
-        is_origin(name))
+    if (defined_below(name, "/runs") || defined_below(name, "/checksums"))
         return STATUS_OK;
     /* Groups without attributes are no more than the names of their members. */
     if (defined->type == H5O_TYPE_GROUP)
-        return defined->attributes[0] ? serial_group(&whole->serial, object, name, counts, defined, err)
-                                      : STATUS_OK;
-    if (identity_of_dataset(root, NULL, object, name, whole->axes, whole->serial.path,
-                            whole->digests, whole->context, err))
-        return STATUS_FAILED;
-    sha256_update(&whole->serial.sha, root, strlen(root));
-    return STATUS_OK;
-}
-
-enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
-                             identity_pieces *digests, void *context, struct error *err)
-{
-    struct whole whole = {.axes = axes, .digests = digests, .context = context};
-    const struct defined_visitor visitor = {add_own, NULL, &whole};
-    uint8_t digest[32];
-    serial_init(&whole.serial, axes, path);
-    enum status status = defined_walk(file, "/", path, &visitor, err);
-    sha256_final(&whole.serial.sha, digest);
-    sha256_hex(hex, digest);
+        return count && *defined->attributes ? serial_add(serial, object, name, defined, err)
+                                             : STATUS_OK;
+    if (!count && !whole->root)
+        return STATUS_OK;
+    const enum status status =
+        whole->root
+            ? whole->root(whole->context, root, object, name, err)
+            : identity_of_dataset(root, NULL, object, name, serial->axes, serial->path, err);
+    if (status == STATUS_OK && count)
+        sha256_update(&serial->sha, root, strlen(root));
     return status;
 }
 
-enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
-                                const char *name, struct axes *axes, const char *path,
-                                identity_pieces *digests, void *context, struct error *err)
+enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
+                             identity_root *root, void *context, struct error *err)
 {
-    struct serial serial;
-    struct serial_values values;
-    struct pieces found = {0};
-    uint8_t digest[32];
-    char hex[65];
-    serial_init(&serial, axes, path);
-    enum status status =
-        serial_dataset(&values, &serial, dataset, name, counts, defined_find(name), err);
-    if (status)
-        return status;
-    status = digests(context, &found, &serial, dataset, name, &values, err);
-    if (status == STATUS_OK)
-        sha256_update(&serial.sha, found.digest, found.count * PIECE_DIGEST);
-    h5_close(&values.memory);
-    sha256_final(&serial.sha, digest);
-    sha256_hex(hex, digest);
-    snprintf(root, 65, "%s%.58s", IDENTITY_TREE, hex);
-    if (pieces)
-        *pieces = found;
-    else
-        pieces_clear(&found);
+    struct whole whole = {.root = root, .context = context};
+    const struct defined_visitor visitor = {add_own, NULL, &whole};
+    serial_init(&whole.serial, axes, path, counts);
+    enum status status = defined_walk(file, "/", path, &visitor, err);
+    serial_finish(hex, &whole.serial);
     return status;
 }
 
 enum status result_identity(struct result *result, char hex[65], struct error *err)
 {
-    return identity_of_file(hex, result->file, &result->axes, result->path, identity_compute, NULL, err);
+    return identity_of_file(hex, result->file, &result->axes, result->path, NULL, NULL, err);
 }
 
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
@@ -122,5 +319,5 @@ enum status result_feature_identity(struct result *result, const struct result_f
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);
     return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, &result->axes,
-                               result->path, identity_compute, NULL, err);
+                               result->path, err);
 }

@@ -1,9 +1,20 @@
-/* identity.h: what a file, or the rows of one feature, are, in 64 characters; docs/file-format.md. */
+/* identity.h: what a file, or the rows of one feature, are, in 64 characters, and the bytes that it is the
+ * digest of; docs/file-format.md, "Checksums and identity".
+ *
+ *   "group NAME\n" or "dataset NAME TYPE SHAPE AXES\n", NAME being absolute
+ *   for each attribute, by name:  "attribute NAME TYPE scalar\n" and its value
+ *
+ * Values: numbers as they are in memory on a little-endian machine, texts of datasets with their padding,
+ * those of attributes as their length (8 bytes, little-endian) and their bytes. What HDF5 keeps for
+ * dimension scales (addresses) is left out: the names of the scales, AXES, say the same. */
 #ifndef CLPIPE_RESULT_IDENTITY_H
 #define CLPIPE_RESULT_IDENTITY_H
 
+#include "result/axes.h"
 #include "result/pieces.h"
 #include "result/result.h"
+
+struct defined;
 
 /* Prefix of the identities, the roots, of datasets. */
 #define IDENTITY_TREE "tree3-"
@@ -16,23 +27,34 @@ enum status result_identity(struct result *result, char hex[65], struct error *e
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
                                     char hex[65], struct error *err);
 
-/* --- for those who have digests of pieces already -------------------------------------------- */
+/* --- for those who write and verify checksums ------------------------------------------------- */
 
-/* The digests of a dataset's pieces: pieces_digest, or another source that knows them. */
-typedef enum status identity_pieces(void *context, struct pieces *pieces,
-                                    const struct serial *serial, hid_t dataset, const char *name,
-                                    const struct serial_values *values, struct error *err);
+/* Objects without the values of datasets. */
+struct serial {
+    struct sha256 sha;
+    struct axes *axes;
+    const char *path; /* of the file, for messages */
+    bool (*counts)(const struct defined *defined, const char *attribute);
+    bool exact; /* refuses what has another form than clpipe gives it, although it says the same */
+};
+void serial_init(struct serial *serial, struct axes *axes, const char *path,
+                 bool (*counts)(const struct defined *defined, const char *attribute));
+enum status serial_add(struct serial *serial, hid_t object, const char *name,
+                       const struct defined *defined, struct error *err);
+void serial_finish(char hex[65], const struct serial *serial);
 
-/* Identity of a file. */
-enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
-                             identity_pieces *digests, void *context, struct error *err);
-
-/* Identity of one dataset of it, IDENTITY_TREE and 58 hexadecimal digits; its pieces go to *pieces,
- * to be cleared, unless that is NULL. */
+/* Identity of one dataset, IDENTITY_TREE and 58 hexadecimal digits. NULL for *pieces: of its rows.
+ * Else those that are not known are computed, where rows are in parts from the checksums of these; to be
+ * cleared also after a failure, when they may be those that could be read. */
 enum status identity_of_dataset(char root[65], struct pieces *pieces, hid_t dataset,
                                 const char *name, struct axes *axes, const char *path,
-                                identity_pieces *digests, void *context, struct error *err);
-/* As digests: computes them. */
-identity_pieces identity_compute;
+                                struct error *err);
+
+/* Identity of a file. `root` is asked for that of each dataset but for those of /runs, also of those that
+ * do not count; NULL: they are computed. */
+typedef enum status identity_root(void *context, char root[65], hid_t dataset, const char *name,
+                                  struct error *err);
+enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const char *path,
+                             identity_root *root, void *context, struct error *err);
 
 #endif

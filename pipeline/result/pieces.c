@@ -95,16 +95,20 @@ static enum status digest_raw(struct pieces *pieces, const struct raw *raw, stru
     return p.error.status;
 }
 
-enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
-                          const struct serial_values *values, struct error *err)
+enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path, struct error *err)
 {
-    struct raw *raw;
-    *pieces = (struct pieces){.rows = values->dimensions[0], .piece_rows = 1};
-    if (pieces->rows == 0 || values->size * values->dimensions[1] == 0)
+    struct raw *raw = NULL;
+    hid_t space = H5Dget_space(dataset);
+    const bool empty = H5Sget_simple_extent_npoints(space) == 0;
+    h5_close(&space);
+    *pieces = (struct pieces){.piece_rows = 1};
+    if (empty)
         return STATUS_OK;
-    enum status status = h5_open_raw(&raw, dataset, serial->path, err);
-    if (status == STATUS_OK)
+    enum status status = h5_open_raw(&raw, dataset, path, err);
+    if (status == STATUS_OK) {
+        pieces->rows = raw->rows;
         status = digest_raw(pieces, raw, err);
+    }
     raw_close(&raw);
     return status;
 }

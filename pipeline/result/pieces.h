@@ -1,11 +1,12 @@
 /* pieces.h: the values of a dataset in pieces of rows, each with its SHA-256.
  *
- * A piece is 2^p rows, the largest power of two that has at most PIECE_BYTES of values (serial.h), at least
+ * A piece is 2^p rows, the largest power of two that has at most PIECE_BYTES of values, at least
  * one row; the last may have fewer, and there is none where there are no values. All CPUs read and digest. */
 #ifndef CLPIPE_RESULT_PIECES_H
 #define CLPIPE_RESULT_PIECES_H
 
-#include "result/serial.h"
+#include "base/hash.h"
+#include "result/h5.h"
 
 #define PIECE_BYTES  (1u << 20)
 #define PIECE_DIGEST 32
@@ -14,13 +15,13 @@ struct pieces {
     uint64_t count;
     uint8_t (*digest)[PIECE_DIGEST];
     uint64_t rows, piece_rows; /* of the dataset, and of each piece but the last */
+    bool known;                /* they need not be computed */
 };
 
 /* What was written to the file through HDF5 must have been flushed. STATUS_FAILED: it cannot be
  * read; of chunks that are damaged *pieces still has the digests of the pieces that can be read, zeros
  * for the others, and is to be cleared. */
-enum status pieces_digest(struct pieces *pieces, const struct serial *serial, hid_t dataset,
-                          const struct serial_values *values, struct error *err);
+enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path, struct error *err);
 void pieces_clear(struct pieces *pieces);
 
 /* The rows of piece `i`. */

@@ -1,9 +1,8 @@
-/* shown.c: the heads of objects (serial.h), and the references of scales, which are addresses. */
+/* shown.c: the heads of objects (identity.h), and the references of scales, which are addresses. */
 #include "result/shown.h"
 #include "base/hash.h"
 #include "result/defined.h"
 #include "result/identity.h"
-#include "result/serial.h"
 #include "result/verify_report.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 
 #define CHECKSUMS      "/checksums"
 #define RUNS           "/runs"
-#define MOST_DEPTH     8
 #define MOST_REFERRERS (1u << 20)
 
 /* A dataset that may have a scale, by its address. */
@@ -24,20 +22,18 @@ struct shown {
     struct serial serial;
     struct axes axes;
     hid_t file;
-    bool runs;
+    bool runs, in_checksums;
     struct place *place;
     unsigned count;
 };
 
-static bool shows(const void *context, const char *attribute)
+/* defined: NULL for a scale. */
+static bool shows(const struct defined *defined, const char *attribute)
 {
-    const struct defined *defined = context;
-    if (strcmp(attribute, SHOWN) == 0)
-        return false;
     if (!defined)
-        return strcmp(attribute, "CLASS") == 0 || strcmp(attribute, "NAME") == 0 ||
-               strcmp(attribute, "root") == 0;
-    return defined_attribute(defined, attribute) && !defined_attribute_of_library(attribute);
+        return strcmp(attribute, "CLASS") == 0 || strcmp(attribute, "NAME") == 0;
+    return strcmp(attribute, SHOWN) != 0 && defined_attribute(defined, attribute) &&
+           !defined_attribute_of_library(attribute);
 }
 
 static enum status remember(struct shown *shown, hid_t object, const char *name, struct error *err)
@@ -60,55 +56,19 @@ static enum status remember(struct shown *shown, hid_t object, const char *name,
     return STATUS_OK;
 }
 
-static enum status add_dataset(struct shown *shown, hid_t dataset, const char *name,
-                               const struct defined *defined, struct error *err)
-{
-    struct serial_values values;
-    enum status status = serial_dataset(&values, &shown->serial, dataset, name, shows, defined, err);
-    if (status)
-        return status;
-    h5_close(&values.memory);
-    return remember(shown, dataset, name, err);
-}
-
 static enum status add_own(void *context, hid_t object, const char *name,
                            const struct defined *defined, struct error *err)
 {
     struct shown *shown = context;
     if (defined_below(name, RUNS) != shown->runs)
         return STATUS_OK;
-    if (defined->type != H5O_TYPE_GROUP)
-        return add_dataset(shown, object, name, defined, err);
-    /* One without attributes holds others; anybody may have made it for theirs. */
-    return *defined->attributes ? serial_group(&shown->serial, object, name, shows, defined, err)
-                                : STATUS_OK;
-}
-
-/* All below /checksums, which the names of the format do not list. */
-static enum status add_checksums(struct shown *shown, const char *name, unsigned depth,
-                                 struct error *err)
-{
-    struct h5_names names;
-    hid_t group;
-    enum status status = h5_open_group(&group, shown->file, name, shown->serial.path, err);
-    if (status)
-        return status;
-    status = h5_list(&names, group, DEFINED_MOST_MEMBERS, shown->serial.path, err);
-    for (unsigned i = 0; i < names.count && !status; i++) {
-        char member[DEFINED_NAME_MAX];
-        snprintf(member, sizeof member, "%s/%s", name, names.name[i]);
-        if (h5_is_object(group, names.name[i], H5O_TYPE_GROUP) && depth < MOST_DEPTH) {
-            status = add_checksums(shown, member, depth + 1, err);
-            continue;
-        }
-        hid_t dataset = H5Dopen2(group, names.name[i], H5P_DEFAULT);
-        status = dataset < 0 ? h5_fail(err, "H5Dopen2", "read", shown->serial.path)
-                             : add_dataset(shown, dataset, member, NULL, err);
-        h5_close(&dataset);
-    }
-    h5_free_names(&names);
-    h5_close(&group);
-    return status;
+    /* A group without attributes holds others; anybody may have made it for theirs. */
+    if (defined->type == H5O_TYPE_GROUP)
+        return *defined->attributes && (strcmp(name, CHECKSUMS) != 0 || !shown->in_checksums)
+                   ? serial_add(&shown->serial, object, name, defined, err)
+                   : STATUS_OK;
+    enum status status = serial_add(&shown->serial, object, name, defined, err);
+    return status ? status : remember(shown, object, name, err);
 }
 
 /* --- scales ---------------------------------------------------------------------------------- */
@@ -170,12 +130,9 @@ static enum status add_scales(struct shown *shown, struct error *err)
         if (!defined_scale(shown->file, name))
             continue;
         hid_t scale = H5Dopen2(shown->file, name, H5P_DEFAULT);
-        struct serial_values values;
-        status = serial_dataset(&values, &shown->serial, scale, name, shows, NULL, err);
-        if (!status) {
-            h5_close(&values.memory);
+        status = serial_add(&shown->serial, scale, name, NULL, err);
+        if (!status)
             status = add_referrers(shown, scale, err);
-        }
         h5_close(&scale);
     }
     return status;
@@ -200,7 +157,7 @@ static enum status visit_map(void *context, hid_t object, const char *name,
         return STATUS_OK;
     axes_init(&axes, maps->file, maps->path);
     enum status status = identity_of_dataset(root, NULL, object, name, &axes, maps->path,
-                                             identity_compute, NULL, maps->verify ? &why : err);
+                                             maps->verify ? &why : err);
     if (!status && maps->verify)
         status = h5_get_text(&stored, object, "root", true, maps->path, &why);
     axes_clear(&axes);
@@ -230,17 +187,16 @@ static enum status digest(char hex[65], hid_t file, const char *path, bool runs,
 {
     struct shown shown = {.file = file, .runs = runs};
     const struct defined_visitor visitor = {add_own, NULL, &shown};
-    uint8_t bytes[32];
     axes_init(&shown.axes, file, path);
-    serial_init(&shown.serial, &shown.axes, path);
+    serial_init(&shown.serial, &shown.axes, path, shows);
     shown.serial.exact = exact;
     enum status status = defined_walk(file, runs ? RUNS : "/", path, &visitor, err);
+    shown.in_checksums = true;
     if (!status && !runs)
-        status = add_checksums(&shown, CHECKSUMS, 0, err);
+        status = defined_walk(file, CHECKSUMS, path, &visitor, err);
     if (!status && !runs)
         status = add_scales(&shown, err);
-    sha256_final(&shown.serial.sha, bytes);
-    sha256_hex(hex, bytes);
+    serial_finish(hex, &shown.serial);
     for (unsigned i = 0; i < shown.count; i++)
         free(shown.place[i].name);
     free(shown.place);

@@ -10,26 +10,11 @@
 #define PIECE   128
 #define BYTES   ((size_t)ROWS * COLUMNS * sizeof(float))
 
-static bool no_attribute(const void *context, const char *attribute)
-{
-    (void)context;
-    (void)attribute;
-    return false;
-}
-
 static void digest_dataset(struct pieces *pieces, hid_t file, const char *name)
 {
     struct error error = ERROR_INIT;
-    struct serial serial;
-    struct serial_values values;
-    struct axes axes;
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
-    axes_init(&axes, file, "x.h5");
-    serial_init(&serial, &axes, "x.h5");
-    assert_ok(serial_dataset(&values, &serial, dataset, name, no_attribute, NULL, &error));
-    assert_ok(pieces_digest(pieces, &serial, dataset, &values, &error));
-    h5_close(&values.memory);
-    axes_clear(&axes);
+    assert_ok(pieces_digest(pieces, dataset, "x.h5", &error));
     H5Dclose(dataset);
 }
 
