@@ -7,7 +7,6 @@
 #include "cli/report_json.h"
 #include "cli/summary.h"
 #include "result/result.h"
-#include "result/verify.h"
 
 struct reading {
     const char *path;

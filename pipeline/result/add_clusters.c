@@ -69,37 +69,53 @@ static enum status check_base(struct result *base, const struct result_clusterin
     return STATUS_OK;
 }
 
-/* The names of the old levels, which are left out; returns how many. */
-static unsigned old_levels(char name[RESULT_MOST_LEVELS][FEATURE_NAME_MAX + 16],
-                           const char *pointer[RESULT_MOST_LEVELS], const struct result *base,
-                           const char *root)
+struct adding {
+    const struct result *base; /* NULL: there is none */
+    const struct result_clustering *clustering;
+    unsigned count;
+};
+
+/* The old levels. */
+static bool is_replaced(const void *context, const char *name)
 {
-    unsigned count = 0;
-    const struct result_clusters *old = base ? result_clusters_find(base, root) : NULL;
-    while (old && count < RESULT_MOST_LEVELS) {
-        snprintf(name[count], sizeof name[count], "/clusters/%s", old->name);
-        pointer[count] = name[count];
-        count++;
-        old = *old->parent ? result_clusters_find(base, old->parent) : NULL;
+    const struct adding *adding = context;
+    const struct result_clusters *old = result_clusters_find(adding->base, adding->clustering->name);
+    for (unsigned i = 0; old && i < RESULT_MOST_LEVELS; i++) {
+        if (strncmp(name, "/clusters/", 10) == 0 && strcmp(name + 10, old->name) == 0)
+            return true;
+        old = *old->parent ? result_clusters_find(adding->base, old->parent) : NULL;
     }
-    return count;
+    return false;
+}
+
+static enum status add_all(void *context, hid_t file, const char *path, struct error *err)
+{
+    const struct adding *adding = context;
+    const struct result_names *names = adding->clustering->names;
+    enum status status = !adding->base && names ? names_write(file, names, path, err) : STATUS_OK;
+    for (unsigned i = 0; i < adding->count && status == STATUS_OK; i++)
+        status = clusters_write(file, &adding->clustering[i], path, err);
+    return status;
 }
 
 enum status result_write_clusters(const char *output, const char *input,
                                   const struct result_clustering *clustering, unsigned count,
                                   bool replace, struct error *err)
 {
-    enum status status = STATUS_FAILED;
     struct result *existing = NULL, *base = NULL;
-    const struct result_clusters *old;
-    struct change *change = NULL;
-    char shown[256], name[RESULT_MOST_LEVELS][FEATURE_NAME_MAX + 16];
-    const char *left_out[RESULT_MOST_LEVELS];
+    struct adding adding = {.clustering = clustering, .count = count};
+    struct change change = {.output = output,
+                            .parameters = "{}",
+                            .leave_out = is_replaced,
+                            .add = add_all,
+                            .context = &adding,
+                            .notes_run = clustering->by_run,
+                            .run_clusters = clustering->by_run ? clustering->name : NULL};
+    char shown[256];
     /* Longer ones could not be read again. */
-    (void)old;
-    assert(strlen(clustering->feature) < sizeof old->feature &&
-           strlen(clustering->metric) < sizeof old->metric &&
-           strlen(clustering->init) < sizeof old->init);
+    assert(strlen(clustering->feature) < sizeof((struct result_clusters *)0)->feature &&
+           strlen(clustering->metric) < sizeof((struct result_clusters *)0)->metric &&
+           strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
     for (unsigned i = 0; i < count; i++)
         if (!schema_name_valid(clustering[i].name))
             return error_set(err, STATUS_USAGE,
@@ -107,34 +123,21 @@ enum status result_write_clusters(const char *output, const char *input,
                              "'_', '.' and '-'",
                              path_for_message(shown, sizeof shown, clustering[i].name),
                              FEATURE_NAME_MAX - 1);
-    if ((status = check_output(&existing, output, input, clustering, replace, err)))
-        goto out;
+    enum status status = check_output(&existing, output, input, clustering, replace, err);
     /* A file of clusters alone takes further ones. */
     if (!input && existing)
         input = output;
     result_close(&existing);
-    if (input && (status = result_open(&base, input, err)))
-        goto out;
-    for (unsigned i = 0; i < count && base; i++)
-        if ((status = check_base(base, &clustering[i], clustering->name, replace, err)))
-            goto out;
-    const unsigned levels = old_levels(name, left_out, base, clustering->name);
-    status = STATUS_FAILED;
-    if (change_open(&change, output, base, left_out, levels, err) ||
-        (!base && clustering->names &&
-         names_write(change_file(change), clustering->names, output, err)))
-        goto out;
-    for (unsigned i = 0; i < count; i++)
-        if (clusters_write(change_file(change), &clustering[i], output, err))
-            goto out;
-    if (clustering->by_run)
-        change_note_run(change, clustering->name);
-    else if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)
-        change_note_run(change, NULL);
-    status = change_commit(change, err);
-out:
-    change_close(&change);
-    result_close(&existing);
+    if (!status && input)
+        status = result_open(&base, input, err);
+    for (unsigned i = 0; i < count && base && !status; i++)
+        status = check_base(base, &clustering[i], clustering->name, replace, err);
+    change.base = base;
+    adding.base = base;
+    if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)
+        change.notes_run = true;
+    if (!status)
+        status = change_make(&change, err);
     result_close(&base);
     return status;
 }

@@ -7,170 +7,126 @@
 #include "result/foreign.h"
 #include "result/parts.h"
 #include "result/shown.h"
-#include <stdlib.h>
 #include <string.h>
-
-struct change {
-    struct output *output;
-    struct result *base; /* NULL: there is none */
-    hid_t file;
-    const char *path; /* the final one, for messages */
-    const char *const *leave_out;
-    unsigned count;
-    const char *from, *to;    /* of a clustering that is renamed; NULL */
-    const char *run_clusters; /* as in /runs */
-};
-
-/* Checksums and runs come in the end. */
-static bool comes_later(const char *name)
-{
-    return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0;
-}
 
 static bool is_left_out(const void *context, const char *name)
 {
     const struct change *change = context;
-    for (unsigned i = 0; i < change->count; i++)
-        if (strcmp(change->leave_out[i], name) == 0)
-            return true;
-    return false;
+    return (change->replaces && strcmp(change->replaces, name) == 0) ||
+           (change->leave_out && change->leave_out(change->context, name));
 }
 
+/* Checksums and runs come in the end. */
 static bool is_not_copied_yet(const void *context, const char *name)
 {
-    return comes_later(name) || is_left_out(context, name);
+    return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0 || is_left_out(context, name);
 }
 
-enum status change_open(struct change **out, const char *output, struct result *base,
-                        const char *const *leave_out, unsigned count, struct error *err)
+/* What there is before anything is added. */
+static enum status begin(const struct change *change, hid_t file, const char *temporary,
+                         struct error *err)
 {
-    struct change *change = calloc(1, sizeof *change);
-    *out = change;
-    if (!change)
-        return error_memory(err, sizeof *change, "a file");
-    *change = (struct change){.base = base,
-                              .file = H5I_INVALID_HID,
-                              .path = output,
-                              .leave_out = leave_out,
-                              .count = count,
-                              .run_clusters = base ? base->run_clusters : NULL};
-    enum status status = output_open(&change->output, output, err);
-    if (status)
-        goto out;
-    const char *temporary = output_temporary(change->output);
-    status = base && result_parts(base) > 0 ? h5_create_virtual_file(&change->file, temporary, err)
-                                            : h5_create_file(&change->file, temporary, err);
-    if (!status && base) {
-        const struct copies copies = {.from = base,
-                                      .to = change->file,
-                                      .path = output,
-                                      .leave_out = is_not_copied_yet,
-                                      .context = change};
-        status = copies_make(&copies, "/", err);
-        if (!status && result_parts(base) > 0 &&
-            !(status = h5_flush_file(change->file, output, err)))
-            status = parts_attach(change->file, temporary, err);
-    } else if (!status && (schema_put_root(change->file, output, err) ||
-                           h5_put_text(change->file, "parameters", "{}", output, err))) {
-        status = STATUS_FAILED;
-    }
-out:
-    if (status)
-        change_close(out);
-    return status;
-}
-
-hid_t change_file(const struct change *change)
-{
-    return change->file;
-}
-
-void change_rename(struct change *change, const char *from, const char *to)
-{
-    change->from = from;
-    change->to = to;
-}
-
-void change_note_run(struct change *change, const char *name)
-{
-    change->run_clusters = name;
+    const struct copies copies = {.from = change->base,
+                                  .to = file,
+                                  .path = change->output,
+                                  .leave_out = is_not_copied_yet,
+                                  .context = change};
+    if (!change->base)
+        return schema_put_root(file, change->output, err) ||
+                       h5_put_text(file, "parameters", change->parameters, change->output, err)
+                   ? STATUS_FAILED
+                   : STATUS_OK;
+    if (copies_make(&copies, "/", err))
+        return STATUS_FAILED;
+    if (result_parts(change->base) == 0)
+        return STATUS_OK;
+    enum status status = h5_flush_file(file, change->output, err);
+    return status ? status : parts_attach(file, temporary, err);
 }
 
 /* A group is there only while it has members. */
-static enum status remove_empty(const struct change *change, struct error *err)
+static enum status remove_empty(hid_t file, const char *path, struct error *err)
 {
     static const char *const groups[] = {"clusters", "neighbours"};
     for (int i = 0; i < 2; i++) {
         H5G_info_t info;
-        if (h5_is_object(change->file, groups[i], H5O_TYPE_GROUP) &&
-            H5Gget_info_by_name(change->file, groups[i], &info, H5P_DEFAULT) >= 0 &&
-            info.nlinks == 0 && H5Ldelete(change->file, groups[i], H5P_DEFAULT) < 0)
-            return h5_fail(err, "H5Ldelete", "write", change->path);
+        if (h5_is_object(file, groups[i], H5O_TYPE_GROUP) &&
+            H5Gget_info_by_name(file, groups[i], &info, H5P_DEFAULT) >= 0 && info.nlinks == 0 &&
+            H5Ldelete(file, groups[i], H5P_DEFAULT) < 0)
+            return h5_fail(err, "H5Ldelete", "write", path);
     }
     return STATUS_OK;
 }
 
-static enum status copy_runs(const struct change *change, struct error *err)
+static enum status copy_runs(const struct change *change, hid_t file, struct error *err)
 {
-    const struct copies copies = {.from = change->base, .to = change->file, .path = change->path};
+    const struct copies copies = {.from = change->base, .to = file, .path = change->output};
+    const char *clusters = change->notes_run ? change->run_clusters : change->base->run_clusters;
     hid_t runs;
     if (!h5_is_object(change->base->file, "runs", H5O_TYPE_GROUP))
         return STATUS_OK;
-    if (h5_create_group(&runs, change->file, "runs", change->path, err))
+    if (h5_create_group(&runs, file, "runs", change->output, err))
         return STATUS_FAILED;
     /* Unless it is noted here, that of before would be copied. */
-    enum status status = h5_put_text(
-        runs, RUN_CLUSTERS, change->run_clusters ? change->run_clusters : "", change->path, err);
+    enum status status =
+        h5_put_text(runs, RUN_CLUSTERS, clusters ? clusters : "", change->output, err);
     if (!status)
         status = copies_make(&copies, "/runs", err);
-    if (!status && !change->run_clusters && H5Adelete(runs, RUN_CLUSTERS) < 0)
-        status = h5_fail(err, "H5Adelete", "write", change->path);
+    if (!status && !clusters && H5Adelete(runs, RUN_CLUSTERS) < 0)
+        status = h5_fail(err, "H5Adelete", "write", change->output);
     h5_close(&runs);
     return status;
 }
 
-static enum status complete(struct change *change, struct error *err)
+static enum status complete(const struct change *change, hid_t file, struct error *err)
 {
     struct result *base = change->base;
+    const char *path = change->output;
     struct foreign_copied copied;
     const struct checksums_kept kept = {.file = base ? base->file : H5I_INVALID_HID,
                                         .path = base ? base->path : NULL,
                                         .leave_out = is_left_out,
                                         .context = change,
-                                        .renamed_from = change->from,
-                                        .renamed_to = change->to};
-    if (base && (remove_empty(change, err) || foreign_copy(&copied, base->file, base->path,
-                                                           change->file, change->path, "/", err)))
+                                        .renamed_from = change->renamed_from,
+                                        .renamed_to = change->renamed_to};
+    const enum status status = change->add ? change->add(change->context, file, path, err) : STATUS_OK;
+    if (status)
+        return status;
+    if (base && (remove_empty(file, path, err) ||
+                 foreign_copy(&copied, base->file, base->path, file, path, "/", err)))
         return STATUS_FAILED;
-    if (change->from && clusters_rename(change->file, change->from, change->to, change->path, err))
+    if (change->renamed_from &&
+        clusters_rename(file, change->renamed_from, change->renamed_to, path, err))
         return STATUS_FAILED;
-    if (checksums_write(change->file, change->path, base ? &kept : NULL, NULL, 0, err))
+    if (checksums_write(file, path, base ? &kept : NULL, NULL, 0, err) ||
+        (base && copy_runs(change, file, err)))
         return STATUS_FAILED;
-    if (base && copy_runs(change, err))
-        return STATUS_FAILED;
-    return shown_write(change->file, change->path, err);
+    return shown_write(file, path, err);
 }
 
-enum status change_commit(struct change *change, struct error *err)
+enum status change_make(const struct change *change, struct error *err)
 {
-    if (complete(change, err))
-        return STATUS_FAILED;
-    parts_detach(change->file);
-    if (h5_finish_file(&change->file, change->path, err))
-        return STATUS_FAILED;
-    return output_commit(change->output, err);
-}
-
-void change_close(struct change **change)
-{
-    struct change *c = *change;
-    if (!c)
-        return;
-    *change = NULL;
-    if (c->file > 0) {
-        parts_detach(c->file);
-        h5_discard_file(&c->file);
-    }
-    output_close(&c->output);
-    free(c);
+    struct output *output;
+    hid_t file = H5I_INVALID_HID;
+    enum status status = output_open(&output, change->output, err);
+    if (status)
+        return status;
+    const char *temporary = output_temporary(output);
+    status = change->base && result_parts(change->base) > 0
+                 ? h5_create_virtual_file(&file, temporary, err)
+                 : h5_create_file(&file, temporary, err);
+    if (!status)
+        status = begin(change, file, temporary, err);
+    if (!status)
+        status = complete(change, file, err);
+    if (file > 0)
+        parts_detach(file);
+    if (!status)
+        status = h5_finish_file(&file, change->output, err);
+    if (!status)
+        status = output_commit(output, err);
+    if (file > 0)
+        h5_discard_file(&file);
+    output_close(&output);
+    return status;
 }

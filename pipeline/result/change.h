@@ -1,7 +1,7 @@
 /* change.h: a finished file written anew, with one object more or less, or under another name.
  *
- *   change_open ─> what the file has, but for what is left out ─> (objects are added) ─> change_commit ─>
- *   checksums, runs, data of others ─> sync ─> rename
+ *   what the file has, but for what is left out ─> objects are added ─> checksums, runs, data of others ─>
+ *   sync ─> rename
  *
  * Its rows keep their checksums, so that damage stays visible. HDF5's one thread. */
 #ifndef CLPIPE_RESULT_CHANGE_H
@@ -10,22 +10,24 @@
 #include "result/result.h"
 #include <hdf5.h>
 
-struct change;
+struct change {
+    const char *output;
+    struct result *base;    /* may be the file of the same name; NULL: only the root's attributes are there */
+    const char *parameters; /* of the root, where base is NULL */
+    const char *replaces;   /* the absolute name of an object that is left out, or NULL */
+    /* Whether another one is left out with what is below it; NULL: none is. */
+    bool (*leave_out)(const void *context, const char *name);
+    /* Adds to the file, in which it leaves nothing open; may be NULL. */
+    enum status (*add)(void *context, hid_t file, const char *path, struct error *err);
+    void *context;
+    /* Gives a clustering, and the scales that are its own, another name; NULL: none. */
+    const char *renamed_from, *renamed_to;
+    /* Notes which clustering `run` made under its usual name (NULL: none), in place of the one of before. */
+    bool notes_run;
+    const char *run_clusters;
+};
 
-/* Begins `output` as a copy of `base` (may be the file of the same name; must outlive it) without the objects
- * of these absolute names; or, where base is NULL, as a new file that holds only the attributes of its root. */
-enum status change_open(struct change **out, const char *output, struct result *base,
-                        const char *const *leave_out, unsigned count, struct error *err);
-/* Open for writing; owned by the change, as it may be closed only here. */
-hid_t change_file(const struct change *change);
-/* Gives a clustering, and the scales that are its own, another name. */
-void change_rename(struct change *change, const char *from, const char *to);
-/* Notes that `run` made the clustering `name` under its usual name; NULL: that it made none. */
-void change_note_run(struct change *change, const char *name);
-/* Completes the file and gives it its name. Everything that was opened in it must be closed. */
-enum status change_commit(struct change *change, struct error *err);
-/* Removes the file unless it was committed. After an error (a full disk), call it before closing
- * anything in the file, so that nothing more is written. Accepts NULL and a pointer to NULL. */
-void change_close(struct change **change);
+/* Writes the file; nothing under its name has changed after a failure. */
+enum status change_make(const struct change *change, struct error *err);
 
 #endif

@@ -330,24 +330,19 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
     return status;
 }
 
+static enum status write_groups(void *context, hid_t file, const char *path, struct error *err)
+{
+    return codebook_groups_write(file, context, path, err);
+}
+
 enum status codebooks_write_file(const char *output, const struct feature_set *features,
                                  const char *parameters, struct error *err)
 {
-    struct change *change = NULL;
-    enum status status = change_open(&change, output, NULL, NULL, 0, err);
-    if (status != STATUS_OK)
-        return status;
-    const hid_t file = change_file(change);
-    if (H5Adelete(file, "parameters") < 0)
-        status = h5_fail(err, "H5Adelete", "write", output);
-    if (status == STATUS_OK)
-        status = h5_put_text(file, "parameters", parameters, output, err);
-    if (status == STATUS_OK)
-        status = codebook_groups_write(file, features, output, err);
-    if (status == STATUS_OK)
-        status = change_commit(change, err);
-    change_close(&change);
-    return status;
+    const struct change change = {.output = output,
+                                  .parameters = parameters,
+                                  .add = write_groups,
+                                  .context = (void *)(uintptr_t)features};
+    return change_make(&change, err);
 }
 
 /* --- beside a log ---------------------------------------------------------------------------- */

@@ -50,9 +50,9 @@ static enum status write_distances(hid_t dataset, const struct graph_values *val
     return status;
 }
 
-static enum status write_graph(hid_t file, const struct graph_values *values, const char *path,
-                               struct error *err)
+static enum status write_graph(void *context, hid_t file, const char *path, struct error *err)
 {
+    const struct graph_values *values = context;
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const hsize_t size[2] = {values->rows, values->n};
@@ -82,16 +82,13 @@ out:
 enum status graph_write(struct result *result, const struct graph_values *values, struct error *err)
 {
     char name[FEATURE_NAME_MAX + 16] = "/";
-    const char *const left_out = name;
-    struct change *change = NULL;
+    const struct change change = {.output = result->path,
+                                  .base = result,
+                                  .replaces = name,
+                                  .add = write_graph,
+                                  .context = (void *)(uintptr_t)values};
     graph_name(name + 1, values->feature);
-    enum status status = change_open(&change, result->path, result, &left_out, 1, err);
-    if (status == STATUS_OK)
-        status = write_graph(change_file(change), values, result->path, err);
-    if (status == STATUS_OK)
-        status = change_commit(change, err);
-    change_close(&change);
-    return status;
+    return change_make(&change, err);
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */

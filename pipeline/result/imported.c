@@ -115,9 +115,14 @@ static enum status write_rows(hid_t dataset, const struct imported_feature *feat
     return status;
 }
 
-static enum status write_feature(hid_t file, const struct imported_feature *feature,
-                                 const char *path, struct error *err)
+struct importing {
+    const struct result *result;
+    const struct imported_feature *feature;
+};
+
+static enum status write_feature(void *context, hid_t file, const char *path, struct error *err)
 {
+    const struct imported_feature *feature = ((const struct importing *)context)->feature;
     enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const char *const axes[] = {image_table.axis, axis};
@@ -142,46 +147,28 @@ out:
     return status;
 }
 
-/* What was made from the rows of a feature, and the feature. */
-static enum status list_old(char (**names)[FEATURE_NAME_MAX + 16], const char ***pointers,
-                            unsigned *count, const struct result *result, const char *name,
-                            struct error *err)
+/* The feature of before, and what was made from its rows. */
+static bool is_replaced(const void *context, const char *name)
 {
-    *names = malloc((result->clusters_count + 2) * sizeof **names);
-    *pointers = malloc((result->clusters_count + 2) * sizeof **pointers);
-    *count = 0;
-    if (!*names || !*pointers)
-        return error_memory(err, result->clusters_count * sizeof **names, "names");
-    for (unsigned i = 0; i < result->clusters_count; i++) {
-        const struct result_clusters *clusters = &result->clusters[i].clusters;
-        if (feature_is_part(clusters->feature, name))
-            snprintf((*names)[(*count)++], sizeof **names, "/clusters/%s", clusters->name);
-    }
-    snprintf((*names)[(*count)++], sizeof **names, "/neighbours/%s", name);
-    snprintf((*names)[(*count)++], sizeof **names, "/features/%s", name);
-    for (unsigned i = 0; i < *count; i++)
-        (*pointers)[i] = (*names)[i];
-    return STATUS_OK;
+    const struct importing *importing = context;
+    const char *feature = importing->feature->name, *member = strrchr(name, '/') + 1;
+    const struct result_clusters *clusters = result_clusters_find(importing->result, member);
+    const size_t group = (size_t)(member - name);
+    if (strncmp(name, "/clusters/", group) == 0)
+        return clusters && feature_is_part(clusters->feature, feature);
+    return strcmp(member, feature) == 0 &&
+           (strncmp(name, "/features/", group) == 0 || strncmp(name, "/neighbours/", group) == 0);
 }
 
 enum status imported_write(struct result *result, const struct imported_feature *feature,
                            struct error *err)
 {
-    char (*names)[FEATURE_NAME_MAX + 16] = NULL;
-    const char **pointers = NULL;
-    unsigned count = 0;
-    struct change *change = NULL;
-    enum status status = STATUS_OK;
-    if (result_feature_find(result, feature->name))
-        status = list_old(&names, &pointers, &count, result, feature->name, err);
-    if (status == STATUS_OK)
-        status = change_open(&change, result->path, result, pointers, count, err);
-    if (status == STATUS_OK)
-        status = write_feature(change_file(change), feature, result->path, err);
-    if (status == STATUS_OK)
-        status = change_commit(change, err);
-    change_close(&change);
-    free(names);
-    free(pointers);
-    return status;
+    struct importing importing = {result, feature};
+    const struct change change = {
+        .output = result->path,
+        .base = result,
+        .leave_out = result_feature_find(result, feature->name) ? is_replaced : NULL,
+        .add = write_feature,
+        .context = &importing};
+    return change_make(&change, err);
 }

@@ -183,31 +183,29 @@ static void take_levels(const struct result *result, bool *remove)
     }
 }
 
+struct removal {
+    const struct objects *objects;
+    const bool *remove;
+};
+
+static bool is_removed(const void *context, const char *name)
+{
+    const struct removal *removal = context;
+    for (unsigned i = 0; i < removal->objects->count; i++)
+        if (removal->remove[i] && strcmp(removal->objects->object[i].name, name + 1) == 0)
+            return true;
+    return false;
+}
+
 enum status objects_remove(struct result *result, const struct objects *objects, bool *remove,
                            bool dependents, struct error *err)
 {
-    struct change *change = NULL;
-    char (*names)[OBJECT_NAME_MAX + 1] = malloc((objects->count + 1) * sizeof *names);
-    const char **pointers = malloc((objects->count + 1) * sizeof *pointers);
-    unsigned count = 0;
+    struct removal removal = {objects, remove};
+    const struct change change = {
+        .output = result->path, .base = result, .leave_out = is_removed, .context = &removal};
     take_levels(result, remove);
-    enum status status =
-        names && pointers ? take_dependents(result, objects, remove, dependents, err)
-                          : error_memory(err, objects->count * sizeof *names, "names");
-    for (unsigned i = 0; i < objects->count && status == STATUS_OK; i++)
-        if (remove[i]) {
-            snprintf(names[count], sizeof *names, "/%s", objects->object[i].name);
-            pointers[count] = names[count];
-            count++;
-        }
-    if (status == STATUS_OK)
-        status = change_open(&change, result->path, result, pointers, count, err);
-    if (status == STATUS_OK)
-        status = change_commit(change, err);
-    change_close(&change);
-    free(names);
-    free(pointers);
-    return status;
+    enum status status = take_dependents(result, objects, remove, dependents, err);
+    return status ? status : change_make(&change, err);
 }
 
 /* --- renaming -------------------------------------------------------------------------------- */
@@ -216,7 +214,12 @@ enum status objects_rename(struct result *result, const struct result_clusters *
                            const char *name, struct error *err)
 {
     char shown[256], file[256];
-    struct change *change = NULL;
+    /* What has a name of its own now is kept by `run`. */
+    const struct change change = {.output = result->path,
+                                  .base = result,
+                                  .renamed_from = clusters->name,
+                                  .renamed_to = name,
+                                  .notes_run = true};
     path_for_message(file, sizeof file, result->path);
     path_for_message(shown, sizeof shown, name);
     if (!schema_name_valid(name))
@@ -227,13 +230,5 @@ enum status objects_rename(struct result *result, const struct result_clusters *
     if (result_clusters_find(result, name))
         return error_set(err, STATUS_USAGE, "%s already holds clusters '%s': remove them first",
                          file, shown);
-    enum status status = change_open(&change, result->path, result, NULL, 0, err);
-    if (status == STATUS_OK) {
-        change_rename(change, clusters->name, name);
-        /* What has a name of its own now is kept by `run`. */
-        change_note_run(change, NULL);
-        status = change_commit(change, err);
-    }
-    change_close(&change);
-    return status;
+    return change_make(&change, err);
 }

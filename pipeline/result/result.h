@@ -4,9 +4,7 @@
  *                               ─> features, clusters, runs: what there is, checked for shape
  *
  * On top of it, each with a header of its own: rows of one or several features
- * (feature_matrix.h), identities (identity.h),
- * all invariants (verify.h), further clusterings (add_clusters.h).
- * None of them is known here.
+ * (feature_matrix.h), identities (identity.h), further clusterings (add_clusters.h).
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
  * input: types, shapes and ranges are checked when it is opened, sizes before anything is
@@ -218,6 +216,11 @@ uint64_t result_run_count(const struct result *result);
 /* One /runs/N; strings are valid until the next call. */
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);
+
+/* Checks every invariant of a file (verify.c) and calls `broken` with a line for each that does not hold;
+ * *count is the number of calls. */
+enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
+                          void *context, uint64_t *count, struct error *err);
 
 /* The paths of rows that are in no clpipe file. */
 struct result_names {

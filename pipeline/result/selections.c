@@ -47,9 +47,9 @@ static enum status write_reasons(hid_t file, hid_t group, const char *axis,
     return status;
 }
 
-static enum status write_selection(hid_t file, const struct selection_values *values,
-                                   const char *path, struct error *err)
+static enum status write_selection(void *context, hid_t file, const char *path, struct error *err)
 {
+    const struct selection_values *values = context;
     const struct selection_about *about = &values->about;
     char axis[AXIS_NAME_MAX], omitted[AXIS_NAME_MAX];
     hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
@@ -84,16 +84,13 @@ enum status selections_write(struct result *result, const struct selection_value
                              struct error *err)
 {
     char name[FEATURE_NAME_MAX + 16];
-    const char *const left_out = name;
-    struct change *change = NULL;
+    const struct change change = {.output = result->path,
+                                  .base = result,
+                                  .replaces = name,
+                                  .add = write_selection,
+                                  .context = (void *)(uintptr_t)values};
     snprintf(name, sizeof name, "/" GROUP "/%s", values->about.name);
-    enum status status = change_open(&change, result->path, result, &left_out, 1, err);
-    if (status == STATUS_OK)
-        status = write_selection(change_file(change), values, result->path, err);
-    if (status == STATUS_OK)
-        status = change_commit(change, err);
-    change_close(&change);
-    return status;
+    return change_make(&change, err);
 }
 
 /* --- reading ----------------------------------------------------------------------------------- */
@@ -282,7 +279,7 @@ static enum status move_selection(hid_t file, const char *path, struct result *f
     values.kept = m.kept;
     values.cosine = m.cosine;
     if (status == STATUS_OK)
-        status = write_selection(file, &values, path, err);
+        status = write_selection(&values, file, path, err);
     for (uint64_t i = 0; m.reasons && i < about->rows; i++)
         free(m.reasons[i]);
     free(m.rows);

@@ -1,38 +1,54 @@
 /* verify.c: checks what a file says against what it must be. What makes a file unreadable was found
- * when it was opened; here it is about values and order. */
-#include "result/verify.h"
+ * when it was opened; here it is about values and order. What values are computed from is not computed
+ * again: checksums vouch for it. */
 #include "base/path.h"
 #include "base/source_name.h"
 #include "result/checksums.h"
 #include "result/class_groups.h"
 #include "result/codebook_groups.h"
+#include "result/feature_matrix.h"
+#include "result/graph.h"
 #include "result/parts.h"
 #include "result/shown.h"
 #include "result/verify_report.h"
 #include "result/workdir.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* --- rows of tables -------------------------------------------------------------------------- */
+#define BLOCK_ROWS  65536
+#define BLOCK_BYTES (4u << 20)
 
-/* A row of /images or /failures, or, of a file of clusters alone, of its paths. */
+/* --- rules for rows --------------------------------------------------------------------------- */
+
+/* What rows are of. */
+enum { IMAGES = 1, FAILURES = 2, NAMES = 4, THUMBNAILS = 8, LABELS = 16, NEIGHBOURS = 32 };
+
 struct checked_row {
-    const struct result *result;
-    const struct result_image *image; /* one of these; of a path only path and source */
+    struct result *result;
+    uint64_t number;
+    /* Of /images or /failures, or, of a file of clusters alone, of its paths: only path and source. */
+    const struct result_image *image;
     const struct failure_row *failure;
-    uint16_t source;
+    uint16_t source, source_before;
     const char *text, *path; /* as stored, and its bytes */
-    bool first;
-    uint16_t source_before;
-    const char *path_before;
+    const char *path_before; /* NULL: it is the first */
+    /* Of a clustering. */
+    const struct result_clusters *clusters;
+    int32_t label;
+    float distance, weight;
+    /* Of neighbours. */
+    const struct graph *graph;
+    const int64_t *rows;
+    const float *squared;
 };
 
 /* By source, and within a source that is no list by the path. */
 static bool is_in_order(const struct checked_row *row)
 {
-    if (row->first || row->source > row->source_before)
+    if (!row->path_before || row->source > row->source_before)
         return true;
     return row->source == row->source_before &&
            (row->source >= row->result->source_count ||
@@ -80,11 +96,70 @@ static bool has_message(const struct checked_row *row)
     return *row->failure->message;
 }
 
-enum { IMAGES = 1, FAILURES = 2, NAMES = 4 };
+static bool has_thumbnail(const struct checked_row *row)
+{
+    struct error why = ERROR_INIT;
+    uint64_t length;
+    const uint8_t *jpeg;
+    if (result_thumbnail_read(row->result, row->number, &jpeg, &length, &why))
+        return false;
+    /* The start and the end of a JPEG file. */
+    return length == 0 || (length >= 4 && jpeg[0] == 0xff && jpeg[1] == 0xd8 &&
+                           jpeg[length - 2] == 0xff && jpeg[length - 1] == 0xd9);
+}
 
-/* What every row of these tables must be. */
+static bool is_labelled(const struct checked_row *row)
+{
+    return row->label >= 0 && (uint32_t)row->label < row->clusters->k;
+}
+
+/* Rows that cannot be compared have no label. */
+static bool has_no_label(const struct checked_row *row)
+{
+    return row->label == -1 && isnan(row->distance);
+}
+
+static bool has_label(const struct checked_row *row)
+{
+    return is_labelled(row) || has_no_label(row);
+}
+
+static bool has_distance(const struct checked_row *row)
+{
+    return has_no_label(row) || (row->distance >= 0 && isfinite(row->distance));
+}
+
+/* Those of rows that came after the fit are unknown. */
+static bool has_weight(const struct checked_row *row)
+{
+    return (row->weight >= 0 && isfinite(row->weight)) ||
+           (row->clusters->fitted_rows > 0 && isnan(row->weight));
+}
+
+/* Numbers that exist, no row twice in a row or its own, in order. */
+static bool has_neighbours(const struct checked_row *row)
+{
+    const int64_t *rows = row->rows;
+    const float *squared = row->squared;
+    bool ended = false;
+    for (uint32_t i = 0; i < row->graph->n; i++) {
+        if (rows[i] == -1) {
+            ended = true;
+            if (!isnan(squared[i]))
+                return false;
+            continue;
+        }
+        if (ended || rows[i] < 0 || (uint64_t)rows[i] >= row->graph->rows ||
+            (uint64_t)rows[i] == row->number || !(squared[i] >= 0))
+            return false;
+        if (i > 0 && (squared[i] < squared[i - 1] || rows[i] == rows[i - 1]))
+            return false;
+    }
+    return true;
+}
+
 static const struct rule {
-    unsigned tables;
+    unsigned of;
     const char *column, *otherwise;
     bool (*holds)(const struct checked_row *row);
     bool of_place; /* among the others: either of two rows may be wrong */
@@ -97,34 +172,61 @@ static const struct rule {
     {IMAGES | FAILURES | NAMES, "/path", "is empty, or has an escape that leads to another name",
      has_path, false},
     {FAILURES, "/message", "is empty", has_message, false},
+    {THUMBNAILS, "", "has a thumbnail that is no JPEG file", has_thumbnail, false},
+    {LABELS, "", "has a label that is not a cluster", has_label, true},
+    {LABELS, "", "has an invalid distance", has_distance, true},
+    {LABELS, "", "has an invalid weight", has_weight, true},
+    {NEIGHBOURS, "", "has neighbours that do not exist or are not in order", has_neighbours, false},
 };
 #define RULES (sizeof rules / sizeof *rules)
 
-static enum status check_rows(struct verify *verify, unsigned table, struct error *err)
+/* The rows of one table, and those that break each rule. */
+struct table_check {
+    unsigned of;
+    uint8_t *bad; /* of each row, or NULL */
+    struct verify_rows broken[RULES];
+};
+
+static void check_row(struct table_check *check, const struct checked_row *row)
+{
+    for (size_t r = 0; r < RULES; r++) {
+        check->broken[r].bad = rules[r].of_place ? NULL : check->bad;
+        if ((rules[r].of & check->of) && !rules[r].holds(row))
+            verify_row(&check->broken[r], row->number);
+    }
+}
+
+static void report_rows(struct verify *verify, const struct table_check *check, const char *where)
+{
+    for (size_t r = 0; r < RULES; r++) {
+        char column[FEATURE_NAME_MAX + 32];
+        snprintf(column, sizeof column, "%s%s", where, rules[r].column);
+        verify_report_rows(verify, &check->broken[r], column, rules[r].otherwise);
+    }
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static enum status check_table(struct verify *verify, unsigned table, struct error *err)
 {
     const bool failures = table == FAILURES;
     struct rows *rows = failures ? verify->result->failures : verify->result->images;
-    struct verify_rows broken[RULES] = {{0}};
-    struct checked_row row = {.result = verify->result, .first = true};
+    struct table_check check = {.of = table,
+                                .bad = failures ? verify->bad_failures : verify->bad_images};
+    struct checked_row row = {.result = verify->result};
     char *before = NULL;
     size_t capacity = 0;
     enum status status = STATUS_OK;
-    for (size_t r = 0; r < RULES; r++)
-        broken[r].bad = rules[r].of_place ? NULL
-                        : failures        ? verify->bad_failures
-                                          : verify->bad_images;
-    for (uint64_t i = 0; i < rows_count(rows) && status == STATUS_OK; i++) {
+    for (; row.number < rows_count(rows); row.number++) {
         const void *found;
-        status = rows_at(rows, i, &found, &row.path, err);
+        status = rows_at(rows, row.number, &found, &row.path, err);
         if (status != STATUS_OK)
             break;
         row.image = failures ? NULL : found;
         row.failure = failures ? found : NULL;
         row.source = failures ? row.failure->source : row.image->source;
         row.text = failures ? row.failure->path : row.image->path;
-        for (size_t r = 0; r < RULES; r++)
-            if ((rules[r].tables & table) && !rules[r].holds(&row))
-                verify_row(&broken[r], i);
+        check_row(&check, &row);
         const size_t size = strlen(row.path) + 1;
         char *larger = size > capacity ? realloc(before, 2 * size) : before;
         if (!larger) {
@@ -134,15 +236,9 @@ static enum status check_rows(struct verify *verify, unsigned table, struct erro
         capacity = size > capacity ? 2 * size : capacity;
         row.path_before = before = memcpy(larger, row.path, size);
         row.source_before = row.source;
-        row.first = false;
     }
     free(before);
-    for (size_t r = 0; r < RULES; r++) {
-        char where[64];
-        snprintf(where, sizeof where, "/%s%s", failures ? failure_table.group : image_table.group,
-                 rules[r].column);
-        verify_report_rows(verify, &broken[r], where, rules[r].otherwise);
-    }
+    report_rows(verify, &check, failures ? "/failures" : "/images");
     return status;
 }
 
@@ -171,36 +267,21 @@ static void check_feature(struct verify *verify, const struct result_feature *st
                       stored->name);
 }
 
-/* --- thumbnails ------------------------------------------------------------------------------ */
-
-/* The start and the end of a JPEG file. */
-static bool is_jpeg(const uint8_t *bytes, uint64_t length)
-{
-    return length >= 4 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[length - 2] == 0xff &&
-           bytes[length - 1] == 0xd9;
-}
-
 static void check_thumbnails(struct verify *verify)
 {
-    struct result *result = verify->result;
-    struct verify_rows broken = {.bad = verify->bad_images};
-    uint64_t length;
-    const uint8_t *jpeg;
-    for (uint64_t i = 0; result_thumbnail_size(result) > 0 && i < result_images(result); i++) {
-        struct error why = ERROR_INIT;
-        if (result_thumbnail_read(result, i, &jpeg, &length, &why) ||
-            (length > 0 && !is_jpeg(jpeg, length)))
-            verify_row(&broken, i);
-    }
-    verify_report_rows(verify, &broken, "/thumbnails", "has a thumbnail that is no JPEG file");
+    struct table_check check = {.of = THUMBNAILS, .bad = verify->bad_images};
+    struct checked_row row = {.result = verify->result};
+    const uint64_t rows =
+        result_thumbnail_size(verify->result) > 0 ? result_images(verify->result) : 0;
+    for (; row.number < rows; row.number++)
+        check_row(&check, &row);
+    report_rows(verify, &check, "/thumbnails");
 }
-
-/* --- all of it ------------------------------------------------------------------------------- */
 
 static enum status check_content(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
-    if (check_rows(verify, IMAGES, err) || check_rows(verify, FAILURES, err))
+    if (check_table(verify, IMAGES, err) || check_table(verify, FAILURES, err))
         return STATUS_FAILED;
     check_thumbnails(verify);
     if (result->feature_count == 0)
@@ -226,6 +307,281 @@ enum status verify_content(struct verify *verify, struct error *err)
     }
     if (status && err)
         *err = why;
+    return status;
+}
+
+/* --- clusterings ----------------------------------------------------------------------------- */
+
+/* One clustering in memory, but for what has a row for each image. */
+struct clustering {
+    struct verify *verify;
+    const struct result_cluster_entry *entry;
+    const struct result_clusters *c;
+    char where[FEATURE_NAME_MAX + 16];
+    float *centroids;
+    uint64_t *sizes;
+    int64_t *nearest;
+    uint64_t *members; /* counted */
+};
+
+static enum status load(struct clustering *k, struct error *err)
+{
+    const struct result_clusters *c = k->c;
+    /* That the file is large enough for them was checked when it was opened. */
+    k->centroids = malloc((size_t)c->k * c->dimension * sizeof *k->centroids);
+    k->sizes = malloc(c->k * sizeof *k->sizes);
+    k->nearest = malloc(c->k * sizeof *k->nearest * NEAREST_COUNT);
+    k->members = calloc(c->k, sizeof *k->members);
+    if (!k->centroids || !k->sizes || !k->nearest || !k->members)
+        return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
+    return result_clusters_read(k->verify->result, c, k->centroids, NULL, NULL, k->sizes, k->nearest,
+                                err);
+}
+
+/* Labels, distances and weights, and whether clusters have as many members as they say. */
+static enum status check_labels(struct clustering *k, struct error *err)
+{
+    const struct result_clusters *c = k->c;
+    struct result *result = k->verify->result;
+    const uint64_t before = k->verify->count;
+    struct table_check check = {.of = LABELS};
+    struct checked_row row = {.result = result, .clusters = c};
+    int32_t *labels = malloc(BLOCK_ROWS * sizeof *labels);
+    float *distances = malloc(2 * BLOCK_ROWS * sizeof *distances), *weights = distances + BLOCK_ROWS;
+    enum status status = labels && distances
+                             ? STATUS_OK
+                             : error_memory(err, 3 * BLOCK_ROWS * sizeof *labels, "labels");
+    for (uint64_t first = 0; first < c->rows && !status; first += BLOCK_ROWS) {
+        const uint64_t count = c->rows - first < BLOCK_ROWS ? c->rows - first : BLOCK_ROWS;
+        status = result_clusters_read_rows(result, c, first, count, labels, distances, err);
+        if (!status && c->weighted)
+            status = h5_read_rows(k->entry->part[PART_WEIGHTS], VALUE_F32, first, count, weights,
+                                  result->path, err);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            row.number = first + i;
+            row.label = labels[i];
+            row.distance = distances[i];
+            row.weight = c->weighted ? weights[i] : 1;
+            check_row(&check, &row);
+            if (is_labelled(&row))
+                k->members[row.label]++;
+        }
+    }
+    free(labels);
+    free(distances);
+    if (status)
+        return status;
+    report_rows(k->verify, &check, k->where);
+    for (uint32_t i = 0; k->verify->count == before && i < c->k; i++)
+        if (k->members[i] != k->sizes[i])
+            verify_broken(k->verify, "%s/sizes: cluster %u has %llu rows, not %llu", k->where, i,
+                          (unsigned long long)k->members[i], (unsigned long long)k->sizes[i]);
+    return STATUS_OK;
+}
+
+/* Are the rows said to be nearest to centroid `i` members of its cluster, and as many as there can be? */
+static enum status check_nearest(struct clustering *k, uint32_t i, bool *right, struct error *err)
+{
+    const int64_t *nearest = k->nearest + (size_t)i * NEAREST_COUNT;
+    *right = true;
+    for (unsigned n = 0; n < NEAREST_COUNT && *right; n++) {
+        int32_t label;
+        if (n >= k->members[i]) {
+            *right = nearest[n] == -1;
+            continue;
+        }
+        *right = nearest[n] >= 0 && (uint64_t)nearest[n] < k->c->rows;
+        if (*right && result_clusters_read_rows(k->verify->result, k->c, (uint64_t)nearest[n], 1,
+                                                &label, NULL, err))
+            return STATUS_FAILED;
+        *right = *right && label == (int32_t)i;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_rows_of(struct clustering *k, struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    struct verify *verify = k->verify;
+    const struct result_clusters *c = k->c;
+    struct matrix_source rows;
+    struct result_feature about;
+    char content[65];
+    if (feature_matrix_open(&rows, &about, verify->result, c->feature, NULL)) {
+        verify_broken(verify, "%s: its feature '%s' is not in the file", k->where, c->feature);
+        return STATUS_OK;
+    }
+    const uint32_t columns = c->columns ? c->columns : c->dimension;
+    if (rows.dimension != columns) {
+        verify_broken(verify, "%s: it has dimension %u, its feature %u", k->where, columns,
+                      rows.dimension);
+        status = STATUS_OK;
+        goto out;
+    }
+    status = c->fitted_rows > 0 ? STATUS_OK : rows.identity(rows.context, content, err);
+    if (c->fitted_rows == 0 && status == STATUS_OK && strcmp(content, c->content) != 0)
+        verify_broken(verify, "%s: these clusters were made from other rows", k->where);
+out:
+    matrix_close(&rows);
+    return status;
+}
+
+/* That each cluster of a level is below one of the next. */
+static void check_parents(struct clustering *k, struct error *err)
+{
+    const struct result_clusters *above;
+    int32_t *parents = NULL;
+    if (k->c->parents && result_parents_read(&parents, &above, k->verify->result, k->c, err) != STATUS_OK)
+        verify_broken(k->verify, "%s/parents: %s", k->where, err->sentence);
+    free(parents);
+}
+
+static bool in_range(double value, double least, double most)
+{
+    return isnan(value) || (value >= least && value <= most);
+}
+
+static bool plausible(const struct result_sweep_value *value, bool has_folders)
+{
+    const struct result_agreement *agreement = &value->agreement;
+    return value->inertia >= 0 && isfinite(value->inertia) && value->converged <= 1 &&
+           in_range(value->silhouette, -1, 1) && in_range(value->simplified_silhouette, -1, 1) &&
+           in_range(value->davies_bouldin, 0, HUGE_VAL) &&
+           in_range(value->calinski_harabasz, 0, HUGE_VAL) &&
+           (!has_folders ||
+            (agreement->purity > 0 && agreement->purity <= 1 && agreement->nmi >= 0 &&
+             agreement->nmi <= 1 && agreement->ari >= -1 && agreement->ari <= 1));
+}
+
+/* That the sweep's values make sense beside the clustering. */
+static enum status check_sweep(struct clustering *k, struct error *err)
+{
+    struct verify *verify = k->verify;
+    const struct result_clusters *c = k->c;
+    struct result_sweep sweep;
+    if (result_sweep_read(&sweep, verify->result, c, err))
+        return STATUS_FAILED;
+    bool ascending = true, right = true, own = !sweep.values;
+    for (uint32_t i = 0; i < sweep.count; i++) {
+        const struct result_sweep_value *value = &sweep.values[i];
+        ascending = ascending && value->k > (i > 0 ? sweep.values[i - 1].k : 0);
+        right = right && plausible(value, sweep.has_folders);
+        own = own || (value->k == c->k && value->iterations == c->iterations &&
+                      value->converged == c->converged && value->inertia == c->inertia);
+    }
+    if (!ascending)
+        verify_broken(verify, "%s/sweep/k: the values do not ascend", k->where);
+    if (!right)
+        verify_broken(verify, "%s/sweep: a measure has a value that it cannot have", k->where);
+    if (!own)
+        verify_broken(verify, "%s/sweep: the k of the clustering is missing", k->where);
+    result_sweep_clear(&sweep);
+    return STATUS_OK;
+}
+
+enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
+                              struct error *err)
+{
+    enum status status = STATUS_FAILED;
+    struct clustering k = {.verify = verify, .entry = entry, .c = &entry->clusters};
+    snprintf(k.where, sizeof k.where, "/clusters/%s", entry->clusters.name);
+    if (load(&k, err) || check_sweep(&k, err))
+        goto out;
+    for (size_t i = 0; i < (size_t)k.c->k * k.c->dimension; i++)
+        if (!isfinite(k.centroids[i])) {
+            verify_broken(verify, "%s/centroids: cluster %zu has a value that is not a number",
+                          k.where, i / k.c->dimension);
+            break;
+        }
+    struct error why = ERROR_INIT, parents = ERROR_INIT;
+    check_parents(&k, &parents);
+    uint64_t before = verify->count;
+    if (check_labels(&k, err))
+        goto out;
+    /* What follows stands on labels that are right. */
+    for (uint32_t i = 0; verify->count == before && i < k.c->k; i++) {
+        bool right;
+        if (check_nearest(&k, i, &right, err))
+            goto out;
+        if (!right)
+            verify_broken(verify, "%s/nearest: the rows of cluster %u are not its nearest", k.where,
+                          i);
+    }
+    if (verify->count == before && verify->result->has_images && check_rows_of(&k, &why) &&
+        verify_unreadable(verify, k.where, &why, err))
+        goto out;
+    status = checksums_verify(verify, k.where, err);
+out:
+    free(k.centroids);
+    free(k.sizes);
+    free(k.nearest);
+    free(k.members);
+    return status;
+}
+
+/* --- neighbours ------------------------------------------------------------------------------ */
+
+static enum status check_neighbours(struct verify *verify, struct graph *graph, const char *where,
+                                    struct error *err)
+{
+    const uint32_t n = graph->n;
+    const uint64_t step = BLOCK_BYTES / (12 * (uint64_t)n) + 1;
+    struct table_check check = {.of = NEIGHBOURS, .bad = verify->bad_images};
+    struct checked_row row = {.result = verify->result, .graph = graph};
+    int64_t *rows = malloc(step * n * sizeof *rows);
+    float *squared = malloc(step * n * sizeof *squared);
+    enum status status =
+        rows && squared ? STATUS_OK : error_memory(err, step * n * 12, "neighbours");
+    for (uint64_t first = 0; first < graph->rows && !status; first += step) {
+        const uint64_t left = graph->rows - first, count = left < step ? left : step;
+        status = graph_read(graph, first, count, rows, squared, err);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            row.number = first + i;
+            row.rows = rows + i * n;
+            row.squared = squared + i * n;
+            check_row(&check, &row);
+        }
+    }
+    free(rows);
+    free(squared);
+    if (!status)
+        report_rows(verify, &check, where);
+    return status;
+}
+
+static enum status check_graph(struct verify *verify, const char *feature, struct error *err)
+{
+    struct result *result = verify->result;
+    struct graph graph;
+    struct matrix_source matrix = {0};
+    struct result_feature about;
+    struct error why = ERROR_INIT;
+    char where[FEATURE_NAME_MAX + 16];
+    snprintf(where, sizeof where, "/neighbours/%s", feature);
+    if (graph_open(&graph, result, feature, &why)) {
+        verify_broken(verify, "%s", why.sentence);
+        return STATUS_OK;
+    }
+    enum status status = check_neighbours(verify, &graph, where, err);
+    if (status == STATUS_OK && feature_matrix_open(&matrix, &about, result, feature, NULL))
+        verify_broken(verify, "%s: its feature is not in the file", where);
+    matrix_close(&matrix);
+    graph_close(&graph);
+    return status;
+}
+
+static enum status verify_graphs(struct verify *verify, struct error *err)
+{
+    struct result *result = verify->result;
+    struct h5_names names;
+    hid_t group;
+    enum status status = h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP,
+                                     "content", result->path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
+        if (schema_name_valid(names.name[i]))
+            status = check_graph(verify, names.name[i], err);
+    h5_free_names(&names);
+    h5_close(&group);
     return status;
 }
 
@@ -262,6 +618,8 @@ static enum status verify_parts(struct verify *verify, struct error *err)
     return status;
 }
 
+/* --- all of it ------------------------------------------------------------------------------- */
+
 enum status result_verify(struct result *result, void (*broken)(const char *line, void *context),
                           void *context, uint64_t *count, struct error *err)
 {
@@ -273,7 +631,7 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         goto out;
     if (shown_verify(&verify, err))
         goto out;
-    if ((result->named && check_rows(&verify, NAMES, err)) || codebook_groups_verify(&verify, err) ||
+    if ((result->named && check_table(&verify, NAMES, err)) || codebook_groups_verify(&verify, err) ||
         class_groups_verify(&verify, err))
         goto out;
     if (verify_parts(&verify, err))

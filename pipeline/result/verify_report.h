@@ -1,8 +1,4 @@
-/* verify_report.h: the parts of verify, and how they say what is wrong.
- *
- *   result_verify ─> verify_content: tables, features
- *                 ─> verify_clustering, for each clustering
- *                 ─> verify_graphs: neighbours */
+/* verify_report.h: the parts of verify that repair uses, and how all say what is wrong. */
 #ifndef CLPIPE_RESULT_VERIFY_REPORT_H
 #define CLPIPE_RESULT_VERIFY_REPORT_H
 
@@ -34,9 +30,6 @@ enum status verify_content(struct verify *verify, struct error *err);
 /* One clustering, its sweep, and that it was made from the rows of its feature. */
 enum status verify_clustering(struct verify *verify, const struct result_cluster_entry *entry,
                               struct error *err);
-
-/* All of /neighbours: numbers and order. */
-enum status verify_graphs(struct verify *verify, struct error *err);
 
 /* Reports that a call of HDF5 has failed since the file was opened, unless something else was found: of a
  * file that is whole none does. */

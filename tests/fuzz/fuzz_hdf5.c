@@ -9,7 +9,6 @@
 #include "result/h5.h"
 #include "result/identity.h"
 #include "result/result.h"
-#include "result/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

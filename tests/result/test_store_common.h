@@ -10,7 +10,6 @@
 #include "result/identity.h"
 #include "result/result.h"
 #include "result/store.h"
-#include "result/verify.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>

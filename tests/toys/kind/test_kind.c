@@ -13,7 +13,6 @@
 #include "result/codebooks.h"
 #include "result/identity.h"
 #include "result/result.h"
-#include "result/verify.h"
 
 #include <fcntl.h>
 #include <math.h>
