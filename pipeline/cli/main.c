@@ -13,7 +13,7 @@
 #include "cli/usage.h"
 #include "ocl/ocl_trial.h"
 #include "ranks/processes.h"
-#include "result/h5_library.h"
+#include "result/h5.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -161,6 +161,6 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
 #endif
-    h5_library_without_exit_handler();
+    h5_without_exit_handler();
     return process_run(run_command, argc, argv);
 }

@@ -5,7 +5,7 @@
 #include "decode/decode.h"
 #include "ocl/ocl.h"
 #include "ranks/processes.h"
-#include "result/h5_library.h"
+#include "result/h5.h"
 #include "result/parameters.h"
 #include "sources/archives.h"
 #include "version_generated.h"
@@ -36,7 +36,7 @@ enum status print_version(struct error *err)
     if (status != STATUS_OK)
         return status;
     unsigned hdf5[3] = {0};
-    h5_library_version(hdf5);
+    h5_version(hdf5);
     sink_printf(&sink, "clpipe " CLPIPE_VERSION "\n");
     sink_printf(&sink, "  built       " CLPIPE_VARIANT ", " CLPIPE_COMPILER " (%s)\n", __VERSION__);
     sink_printf(&sink, "  HDF5        %u.%u.%u\n", hdf5[0], hdf5[1], hdf5[2]);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROOT_NAMES 65536
 #define MOST_AXES       8
 
 void axes_init(struct axes *axes, hid_t file, const char *path)
@@ -26,7 +25,7 @@ static enum status learn_scales(struct axes *axes, struct error *err)
     struct h5_names names;
     if (axes->scale)
         return STATUS_OK;
-    if (h5_list(&names, axes->file, MOST_ROOT_NAMES, axes->path, err))
+    if (h5_list(&names, axes->file, axes->path, err))
         return STATUS_FAILED;
     axes->scale = calloc(names.count + 1, sizeof *axes->scale);
     for (unsigned i = 0; axes->scale && i < names.count; i++) {

@@ -273,9 +273,9 @@ static bool is_outdated(const struct carry *c, const char *what, const char *nam
 /* How well clusters agree with folders is not known of rows that have come or gone. */
 static bool is_agreement(const char *attribute)
 {
-    bool is = strcmp(attribute, "folders") == 0;
-    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++)
-        is = is || strcmp(attribute, agreement_attribute[i].name) == 0;
+    bool is = false;
+    for (int i = 0; i < RESULT_AGREEMENT_ATTRIBUTES; i++)
+        is = is || strcmp(attribute, result_agreement_attribute[i].name) == 0;
     return is;
 }
 

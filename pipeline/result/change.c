@@ -112,9 +112,7 @@ enum status change_make(const struct change *change, struct error *err)
     if (status)
         return status;
     const char *temporary = output_temporary(output);
-    status = change->base && result_parts(change->base) > 0
-                 ? h5_create_virtual_file(&file, temporary, err)
-                 : h5_create_file(&file, temporary, err);
+    status = h5_create_file(&file, temporary, change->base && result_parts(change->base) > 0, err);
     if (!status)
         status = begin(change, file, temporary, err);
     if (!status)

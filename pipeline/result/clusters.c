@@ -13,43 +13,27 @@
 static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
                                                "column",  SWEEP_AXIS};
 
+#define ATTRIBUTE(name, type)                                                                      \
+    {                                                                                              \
+#name, type, offsetof(struct result_clustering, name), 0, false, 0, 0                              \
+    }
+static const struct attribute attributes[] = {
+    ATTRIBUTE(feature, VALUE_TEXT),    ATTRIBUTE(init, VALUE_TEXT),
+    ATTRIBUTE(metric, VALUE_TEXT),     ATTRIBUTE(parameters, VALUE_TEXT),
+    ATTRIBUTE(content, VALUE_TEXT),    ATTRIBUTE(k, VALUE_U32),
+    ATTRIBUTE(seed, VALUE_I64),        ATTRIBUTE(iterations, VALUE_U32),
+    ATTRIBUTE(converged, VALUE_U8),    ATTRIBUTE(inertia, VALUE_F64)};
+
 static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
                                   struct error *err)
 {
-    uint8_t converged = c->converged;
-    const struct {
-        const char *name, *text;
-    } texts[] = {{"feature", c->feature},
-                 {"init", c->init},
-                 {"metric", c->metric},
-                 {"parameters", c->parameters},
-                 {"content", c->content}};
-    const struct {
-        const char *name;
-        enum value_type type;
-        const void *value;
-    } numbers[] = {{"k", VALUE_U32, &c->k},
-                   {"seed", VALUE_I64, &c->seed},
-                   {"iterations", VALUE_U32, &c->iterations},
-                   {"converged", VALUE_U8, &converged},
-                   {"inertia", VALUE_F64, &c->inertia}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (h5_put_text(group, texts[i].name, texts[i].text ? texts[i].text : "", path, err))
-            return STATUS_FAILED;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (h5_put_number(group, numbers[i].name, numbers[i].type, numbers[i].value, path, err))
-            return STATUS_FAILED;
-    if (c->origin.bytes > 0 &&
-        (h5_put_number(group, "source_bytes", VALUE_U64, &c->origin.bytes, path, err) ||
-         h5_put_number(group, "source_mtime_ns", VALUE_I64, &c->origin.mtime_ns, path, err) ||
-         h5_put_text(group, "source_sample", c->origin.sample, path, err)))
-        return STATUS_FAILED;
-    if (c->fitted_rows > 0 &&
-        h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err))
-        return STATUS_FAILED;
-    if (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, path, err))
-        return STATUS_FAILED;
-    if (c->parent && h5_put_text(group, "parent", c->parent, path, err))
+    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, path, err) ||
+        (c->origin.bytes > 0 && h5_put_attributes(group, result_origin_attribute,
+                                                  RESULT_ORIGIN_ATTRIBUTES, &c->origin, path, err)) ||
+        (c->fitted_rows > 0 &&
+         h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err)) ||
+        (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, path, err)) ||
+        (c->parent && h5_put_text(group, "parent", c->parent, path, err)))
         return STATUS_FAILED;
     return c->projection
                ? h5_put_text(group, "space", metric_names[c->projection->space], path, err)
@@ -61,11 +45,8 @@ static bool has_scale(hid_t file, const char *name, uint64_t length)
 {
     if (!h5_is_object(file, name, H5O_TYPE_DATASET))
         return false;
-    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(dataset);
-    bool right = H5Sget_simple_extent_npoints(space) == (hssize_t)length;
-    h5_close(&space);
-    h5_close(&dataset);
-    return right;
+    H5_SCOPED hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = H5Dget_space(dataset);
+    return H5Sget_simple_extent_npoints(space) == (hssize_t)length;
 }
 
 /* The names of the scales on the axes of every part. */
@@ -119,23 +100,17 @@ static enum status write_sweep(hid_t file, hid_t parent, const char *name,
                                const struct result_sweep *sweep, const char *path,
                                struct error *err)
 {
-    enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     axis_name(axis, SWEEP_AXIS, name);
     if (h5_create_group(&group, parent, "sweep", path, err) ||
-        h5_put_text(group, "measure", sweep->measure, path, err) ||
-        h5_put_text(group, "reason", sweep->reason, path, err) ||
-        h5_put_number(group, "sample", VALUE_U32, &sweep->sample, path, err))
-        goto out;
+        h5_put_attributes(group, result_sweep_attribute, RESULT_SWEEP_ATTRIBUTES, sweep, path, err))
+        return STATUS_FAILED;
     const int columns = sweep->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
     for (int i = 0; i < columns; i++)
         if (write_sweep_column(file, group, axis, sweep, &sweep_column[i], path, err))
-            goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    return status;
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *c,
@@ -170,33 +145,19 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
     return STATUS_OK;
 }
 
-static enum status put_agreement(hid_t group, const struct result_agreement *agreement,
-                                 const char *path, struct error *err)
-{
-    enum status status =
-        h5_put_number(group, "folders", VALUE_U32, &agreement->folders, path, err);
-    for (int i = 0; i < AGREEMENT_ATTRIBUTES && !status; i++)
-        status = h5_put_number(group, agreement_attribute[i].name, VALUE_F64,
-                               (const char *)agreement + agreement_attribute[i].offset, path, err);
-    return status;
-}
-
 enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
                            struct error *err)
 {
-    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (h5_make_group(&all, file, "clusters", path, err) ||
-        h5_create_group(&group, all, c->name, path, err) || put_attributes(group, c, path, err) ||
-        write_parts(file, group, c, path, err) ||
-        (c->agreement && put_agreement(group, c->agreement, path, err)) ||
-        (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err)))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    h5_close(&all);
-    return status;
+    H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
+    return h5_make_group(&all, file, "clusters", path, err) ||
+                   h5_create_group(&group, all, c->name, path, err) ||
+                   put_attributes(group, c, path, err) || write_parts(file, group, c, path, err) ||
+                   (c->agreement && h5_put_attributes(group, result_agreement_attribute,
+                                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, path,
+                                                      err)) ||
+                   (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err))
+               ? STATUS_FAILED
+               : STATUS_OK;
 }
 
 /* The level below names the clustering. */

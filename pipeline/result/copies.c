@@ -21,7 +21,7 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
 {
     const struct defined *defined = defined_find(name);
     struct h5_names names;
-    if (h5_list_attributes(&names, from, DEFINED_MOST_MEMBERS, copies->from->path, err))
+    if (h5_list_attributes(&names, from, copies->from->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < names.count && !status; i++) {

@@ -176,7 +176,7 @@ static enum status visit_attributes(const struct walk *walk, hid_t object, const
     if (!walk->visitor->foreign)
         return STATUS_OK;
     enum status status =
-        h5_list_attributes(&attributes, object, DEFINED_MOST_MEMBERS, walk->path, err);
+        h5_list_attributes(&attributes, object, walk->path, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < attributes.count && status == STATUS_OK; i++)
@@ -219,7 +219,7 @@ static enum status visit_object(const struct walk *walk, hid_t object, const cha
     if (status != STATUS_OK || defined->type != GROUP ||
         (strcmp(name, CHECKSUMS) == 0 && !walk->in_checksums))
         return status;
-    status = h5_list(&members, object, DEFINED_MOST_MEMBERS, walk->path, err);
+    status = h5_list(&members, object, walk->path, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < members.count && status == STATUS_OK; i++) {

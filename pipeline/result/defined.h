@@ -7,8 +7,6 @@
 
 #include "result/h5.h"
 
-/* More members of a group, or attributes of an object, are taken for damage. */
-#define DEFINED_MOST_MEMBERS 65536
 /* Room for the absolute name of an object that the format defines. */
 #define DEFINED_NAME_MAX 512
 

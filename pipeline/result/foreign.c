@@ -393,9 +393,9 @@ static enum status copy_group(struct copy *copy, hid_t from, const char *name, s
     if (made < 0)
         return h5_fail(err, "H5Gcreate2", "write", copy->to_path);
     h5_close(&made);
-    if (h5_list_attributes(&attributes, from, DEFINED_MOST_MEMBERS, copy->from_path, err))
+    if (h5_list_attributes(&attributes, from, copy->from_path, err))
         return STATUS_FAILED;
-    enum status status = h5_list(&members, from, DEFINED_MOST_MEMBERS, copy->from_path, err);
+    enum status status = h5_list(&members, from, copy->from_path, err);
     for (unsigned i = 0; i < attributes.count && !status; i++) {
         if (attribute_refers(from, attributes.name[i]))
             copy->copied->lost++;

@@ -22,7 +22,8 @@
 #define TEXT_FROM        (64u << 10)
 /* HDF5 reads a chunk as a whole. */
 #define MOST_CHUNK_BYTES (64u << 20)
-#define MOST_MEMBERS 65536
+/* More members of a group, or attributes of an object, are taken for damage. */
+#define MOST_MEMBERS 65536u
 /* Deflate shrinks by 1032 at most. */
 #define MOST_COMPRESSION 1100
 #if !H5_VERSION_GE(1, 10, 3)
@@ -104,6 +105,8 @@ static hid_t make_float16(void)
     return type;
 }
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are stored as memory has them");
+
 /* Texts of `width` bytes; 0: of variable length. */
 static hid_t make_text(size_t width)
 {
@@ -114,46 +117,27 @@ static hid_t make_text(size_t width)
     return text;
 }
 
-/* A new type identifier: as stored (little-endian) or as in memory. */
-static hid_t make_type(enum value_type type, bool stored)
+hid_t h5_type(enum value_type type)
 {
-    switch (type) {
-    case VALUE_U8:
-        return H5Tcopy(stored ? H5T_STD_U8LE : H5T_NATIVE_UINT8);
-    case VALUE_U16:
-        return H5Tcopy(stored ? H5T_STD_U16LE : H5T_NATIVE_UINT16);
-    case VALUE_U32:
-        return H5Tcopy(stored ? H5T_STD_U32LE : H5T_NATIVE_UINT32);
-    case VALUE_U64:
-        return H5Tcopy(stored ? H5T_STD_U64LE : H5T_NATIVE_UINT64);
-    case VALUE_I8:
-        return H5Tcopy(stored ? H5T_STD_I8LE : H5T_NATIVE_INT8);
-    case VALUE_I16:
-        return H5Tcopy(stored ? H5T_STD_I16LE : H5T_NATIVE_INT16);
-    case VALUE_I32:
-        return H5Tcopy(stored ? H5T_STD_I32LE : H5T_NATIVE_INT32);
-    case VALUE_I64:
-        return H5Tcopy(stored ? H5T_STD_I64LE : H5T_NATIVE_INT64);
-    case VALUE_F16:
+    const size_t size = value_kinds[type].size;
+    if (value_kinds[type].class == H5T_STRING)
+        return make_text(size);
+    if (type == VALUE_F16)
         return make_float16();
-    case VALUE_F32:
-        return H5Tcopy(stored ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT);
-    case VALUE_F64:
-        return H5Tcopy(stored ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE);
-    case VALUE_TEXT8:
-    case VALUE_TEXT16:
-    case VALUE_TEXT:
-        break;
-    }
-    return make_text(value_kinds[type].size);
+    if (value_kinds[type].class == H5T_FLOAT)
+        return H5Tcopy(type == VALUE_F32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+    hid_t integer = H5Tcopy(value_kinds[type].is_signed ? H5T_STD_I8LE : H5T_STD_U8LE);
+    H5Tset_size(integer, size);
+    H5Tset_precision(integer, 8 * size);
+    return integer;
 }
 
 /* The texts of a dataset in memory: NUL-padded, in its own character set, which HDF5 does not convert. */
 static hid_t text_in_memory(hid_t dataset)
 {
-    hid_t stored = H5Dget_type(dataset), type = H5Tcopy(stored);
+    H5_SCOPED hid_t stored = H5Dget_type(dataset);
+    hid_t type = H5Tcopy(stored);
     H5Tset_strpad(type, H5T_STR_NULLPAD);
-    h5_close(&stored);
     return type;
 }
 
@@ -202,9 +186,9 @@ static hid_t access_list(void)
     return list;
 }
 
-static enum status create_file(hid_t *file, const char *path, bool virtual, struct error *err)
+enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct error *err)
 {
-    hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
+    H5_SCOPED hid_t access = access_list(), creation = H5Pcreate(H5P_FILE_CREATE);
 #if H5_VERSION_GE(1, 10, 2)
     if (virtual)
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_V110);
@@ -213,30 +197,16 @@ static enum status create_file(hid_t *file, const char *path, bool virtual, stru
 #endif
     H5Pset_obj_track_times(creation, false);
     *file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
-    h5_close(&creation);
-    h5_close(&access);
     return *file > 0 ? STATUS_OK : h5_fail(err, "H5Fcreate", "write", path);
-}
-
-enum status h5_create_file(hid_t *file, const char *path, struct error *err)
-{
-    return create_file(file, path, false, err);
-}
-
-enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err)
-{
-    return create_file(file, path, true, err);
 }
 
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err)
 {
-    hid_t access = access_list();
+    H5_SCOPED hid_t access = access_list();
     if (!writable)
         /* Readers take what newer libraries wrote. */
         H5Pset_libver_bounds(access, H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
-    const enum status status = h5_open(file, path, writable, access, err);
-    h5_close(&access);
-    return status;
+    return h5_open(file, path, writable, access, err);
 }
 
 enum status h5_flush_file(hid_t file, const char *path, struct error *err)
@@ -269,10 +239,9 @@ enum status h5_finish_file(hid_t *file, const char *path, struct error *err)
 enum status h5_create_group(hid_t *group, hid_t parent, const char *name, const char *path,
                             struct error *err)
 {
-    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    H5_SCOPED hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_obj_track_times(creation, false);
     *group = H5Gcreate2(parent, name, H5P_DEFAULT, creation, H5P_DEFAULT);
-    h5_close(&creation);
     return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gcreate2", "write", path);
 }
 
@@ -285,27 +254,31 @@ enum status h5_make_group(hid_t *group, hid_t parent, const char *name, const ch
     return *group > 0 ? STATUS_OK : h5_fail(err, "H5Gopen2", "write", path);
 }
 
-/* Creates a dataset of `stored` whose layout `creation` has; both are closed. */
+/* Closes both `stored` and `creation`, which has the layout. */
 static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name, hid_t stored,
                                   int rank, const hsize_t *dimensions, hid_t creation,
                                   const char *path, struct error *err)
 {
-    hid_t space = H5Screate_simple(rank, dimensions, NULL);
-    H5Pset_obj_track_times(creation, false);
-    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
-    *dataset = H5Dcreate2(parent, name, stored, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
-    h5_close(&space);
-    h5_close(&stored);
-    h5_close(&creation);
-    return status;
+    H5_SCOPED hid_t space = H5Screate_simple(rank, dimensions, NULL), type = stored, list = creation;
+    H5Pset_obj_track_times(list, false);
+    H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
+    *dataset = H5Dcreate2(parent, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+    return *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
 }
 
-static hid_t contiguous(void)
+/* A layout: chunks of that size, deflated, or contiguous (NULL). */
+static hid_t make_layout(int rank, const hsize_t *chunk, bool shuffle)
 {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_layout(creation, H5D_CONTIGUOUS);
-    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    if (!chunk) {
+        H5Pset_layout(creation, H5D_CONTIGUOUS);
+        H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+        return creation;
+    }
+    H5Pset_chunk(creation, rank, chunk);
+    if (shuffle)
+        H5Pset_shuffle(creation);
+    H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
     return creation;
 }
 
@@ -313,36 +286,20 @@ enum status h5_create_dataset(hid_t *dataset, hid_t parent, const char *name, en
                               int rank, const hsize_t *dimensions, const char *path,
                               struct error *err)
 {
-    return create_dataset(dataset, parent, name, make_type(type, true), rank, dimensions,
-                          contiguous(), path, err);
+    return create_dataset(dataset, parent, name, h5_type(type), rank, dimensions,
+                          make_layout(rank, NULL, false), path, err);
 }
 
 enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint64_t rows,
                             const struct text_size *size, const char *path, struct error *err)
 {
     const size_t width = size->width ? (size_t)size->width : 1;
-    const hsize_t dimension = rows;
-    hsize_t chunk = TEXT_CHUNK_BYTES / width;
-    hid_t creation = H5I_INVALID_HID;
-    if (rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
-        H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
-        chunk = chunk < 1 ? 1 : chunk > rows ? rows : chunk;
-        creation = H5Pcreate(H5P_DATASET_CREATE);
-        H5Pset_chunk(creation, 1, &chunk);
-        H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
-    } else {
-        creation = contiguous();
-    }
-    return create_dataset(dataset, parent, name, make_text(width), 1, &dimension, creation, path,
-                          err);
-}
-
-size_t h5_text_width(hid_t dataset)
-{
-    hid_t type = H5Dget_type(dataset);
-    const size_t width = H5Tget_size(type);
-    h5_close(&type);
-    return width;
+    const hsize_t dimension = rows, most = TEXT_CHUNK_BYTES / width,
+                  chunk = most < 1 ? 1 : most > rows ? rows : most;
+    const bool deflated = rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
+                          H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0;
+    return create_dataset(dataset, parent, name, make_text(width), 1, &dimension,
+                          make_layout(1, deflated ? &chunk : NULL, false), path, err);
 }
 
 enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
@@ -350,35 +307,20 @@ enum status h5_create_chunked(hid_t *dataset, hid_t parent, const char *name, en
                               const char *path, struct error *err)
 {
     const hsize_t chunk[2] = {chunk_rows, dimensions[1]};
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_chunk(creation, 2, chunk);
-    if (shuffle)
-        H5Pset_shuffle(creation);
-    H5Pset_deflate(creation, H5_DEFLATE_LEVEL);
-    return create_dataset(dataset, parent, name, make_type(type, true), 2, dimensions, creation, path,
-                          err);
+    return create_dataset(dataset, parent, name, h5_type(type), 2, dimensions,
+                          make_layout(2, chunk, shuffle), path, err);
 }
 
-/* Better known before the rest is computed. */
-static enum status check_written_to(hid_t dataset, const char *path, struct error *err)
+size_t h5_text_width(hid_t dataset)
 {
-    hid_t file = H5Iget_file_id(dataset);
-    const enum status status = check_written(h5_driver_write_failed(file), path, err);
-    h5_close(&file);
-    return status;
+    H5_SCOPED hid_t type = H5Dget_type(dataset);
+    return H5Tget_size(type);
 }
 
 bool h5_is_compressed(hid_t dataset)
 {
-    hid_t list = H5Dget_create_plist(dataset);
-    const bool is = H5Pget_layout(list) == H5D_CHUNKED && H5Pget_nfilters(list) > 0;
-    h5_close(&list);
-    return is;
-}
-
-uint64_t h5_stored_bytes(hid_t dataset)
-{
-    return H5Dget_storage_size(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
+    return H5Pget_layout(list) == H5D_CHUNKED && H5Pget_nfilters(list) > 0;
 }
 
 enum status h5_finish_dataset(hid_t *dataset, const char *path, struct error *err)
@@ -399,9 +341,9 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
     if (raw)
         return raw_read(raw, first, count, to, err);
     hsize_t size[2] = {0}, start[2] = {first, 0};
-    hid_t type_id =
-        value_kinds[type].class == H5T_STRING ? text_in_memory(dataset) : make_type(type, false);
-    hid_t file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
+    H5_SCOPED hid_t type_id = value_kinds[type].class == H5T_STRING ? text_in_memory(dataset)
+                                                                   : h5_type(type),
+                    file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
     int rank = H5Sget_simple_extent_ndims(file);
     bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
     size[0] = count;
@@ -411,19 +353,16 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
          H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
          (to ? H5Dread(dataset, type_id, memory, file, H5P_DEFAULT, to)
              : H5Dwrite(dataset, type_id, memory, file, H5P_DEFAULT, from)) >= 0;
-    enum status status =
-        ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
-    h5_close(&memory);
-    h5_close(&file);
-    h5_close(&type_id);
-    return status;
+    return ok ? STATUS_OK : h5_fail(err, to ? "H5Dread" : "H5Dwrite", to ? "read" : "write", path);
 }
 
 enum status h5_write_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
                           const void *data, const char *path, struct error *err)
 {
+    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
     const enum status status = move_rows(dataset, type, first, count, NULL, data, path, err);
-    return status ? status : check_written_to(dataset, path, err);
+    /* Failures are better known before the rest is computed. */
+    return status ? status : check_written(h5_driver_write_failed(file), path, err);
 }
 
 enum status h5_read_rows(hid_t dataset, enum value_type type, uint64_t first, uint64_t count,
@@ -450,43 +389,33 @@ enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value
                           const hsize_t *dimensions, const char *const *axis, const void *values,
                           const char *path, struct error *err)
 {
-    hid_t dataset = H5I_INVALID_HID;
-    enum status status = h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions,
-                                             axis, path, err);
-    if (!status)
-        status = h5_write_rows(dataset, type, 0, dimensions[0], values, path, err);
-    if (!status)
-        return h5_finish_dataset(&dataset, path, err);
-    h5_close(&dataset);
-    return status;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, path, err) ||
+        h5_write_rows(dataset, type, 0, dimensions[0], values, path, err))
+        return STATUS_FAILED;
+    return h5_finish_dataset(&dataset, path, err);
 }
 
 enum status h5_put_texts(hid_t file, hid_t parent, const char *name, const char *const *text,
                          uint64_t count, const char *axis, const char *path, struct error *err)
 {
     struct text_size size = {0, 0};
-    hid_t dataset = H5I_INVALID_HID;
-    char *row = NULL;
-    enum status status = STATUS_FAILED;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     for (uint64_t i = 0; i < count; i++)
         text_size_add(&size, strlen(text[i]));
     const size_t width = size.width ? (size_t)size.width : 1;
-    if (!(row = malloc(width + 1))) {
-        error_memory(err, width, "a text");
-        goto out;
-    }
-    if (h5_create_scale(file, axis, count, path, err) ||
-        h5_create_texts(&dataset, parent, name, count, &size, path, err) ||
-        h5_attach_scale(file, dataset, 0, axis, path, err))
-        goto out;
-    for (uint64_t i = 0; i < count; i++)
-        if (h5_write_rows(dataset, VALUE_TEXT, i, 1, strncpy(row, text[i], width), path, err))
-            goto out;
-    status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&dataset);
+    char *row = malloc(width + 1);
+    if (!row)
+        return error_memory(err, width, "a text");
+    enum status status = h5_create_scale(file, axis, count, path, err);
+    if (!status)
+        status = h5_create_texts(&dataset, parent, name, count, &size, path, err);
+    if (!status)
+        status = h5_attach_scale(file, dataset, 0, axis, path, err);
+    for (uint64_t i = 0; i < count && !status; i++)
+        status = h5_write_rows(dataset, VALUE_TEXT, i, 1, strncpy(row, text[i], width), path, err);
     free(row);
-    return status;
+    return status ? status : h5_finish_dataset(&dataset, path, err);
 }
 
 enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *path,
@@ -508,22 +437,33 @@ enum status h5_read_text(char **text, hid_t dataset, uint64_t row, const char *p
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
                           const char *path, struct error *err)
 {
-    hid_t stored = make_type(type, true), memory = make_type(type, false);
-    hid_t space = H5Screate(H5S_SCALAR);
-    hid_t attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool ok = attribute > 0 && H5Awrite(attribute, memory, value) >= 0;
-    enum status status = ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
-    h5_close(&attribute);
-    h5_close(&space);
-    h5_close(&memory);
-    h5_close(&stored);
-    return status;
+    H5_SCOPED hid_t stored = h5_type(type), space = H5Screate(H5S_SCALAR),
+                    attribute = H5Acreate2(object, name, stored, space, H5P_DEFAULT, H5P_DEFAULT);
+    return attribute > 0 && H5Awrite(attribute, stored, value) >= 0
+               ? STATUS_OK
+               : h5_fail(err, "H5Awrite", "write", path);
 }
 
 enum status h5_put_text(hid_t object, const char *name, const char *text, const char *path,
                         struct error *err)
 {
     return h5_put_number(object, name, VALUE_TEXT, &text, path, err);
+}
+
+enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
+                              const void *from, const char *path, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && !status; i++) {
+        const struct attribute *a = &attribute[i];
+        const char *at = (const char *)from + a->offset, *text = at;
+        if (a->type == VALUE_TEXT && a->size == 0)
+            memcpy(&text, at, sizeof text);
+        status = a->type == VALUE_TEXT
+                     ? h5_put_text(object, a->name, text ? text : "", path, err)
+                     : h5_put_number(object, a->name, a->type, at, path, err);
+    }
+    return status;
 }
 
 enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const char *path,
@@ -536,25 +476,22 @@ enum status h5_create_scale(hid_t file, const char *name, uint64_t length, const
     snprintf(text, sizeof text, "This is a netCDF dimension but not a netCDF variable. %10llu",
              (unsigned long long)length);
     hsize_t size = length;
-    hid_t creation = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &size, NULL);
+    H5_SCOPED hid_t creation = H5Pcreate(H5P_DATASET_CREATE),
+                    space = H5Screate_simple(1, &size, NULL), scale = H5I_INVALID_HID;
     H5Pset_obj_track_times(creation, false);
-    hid_t scale = H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    bool ok = scale > 0 && H5DSset_scale(scale, text) >= 0;
-    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSset_scale", "write", path);
-    h5_close(&scale);
-    h5_close(&space);
-    h5_close(&creation);
-    return status;
+    scale = H5Dcreate2(file, name, H5T_IEEE_F32BE, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+    return scale > 0 && H5DSset_scale(scale, text) >= 0
+               ? STATUS_OK
+               : h5_fail(err, "H5DSset_scale", "write", path);
 }
 
 enum status h5_attach_scale(hid_t file, hid_t dataset, unsigned axis, const char *scale,
                             const char *path, struct error *err)
 {
-    hid_t id = H5Dopen2(file, scale, H5P_DEFAULT);
-    bool ok = id > 0 && H5DSattach_scale(dataset, id, axis) >= 0;
-    enum status status = ok ? STATUS_OK : h5_fail(err, "H5DSattach_scale", "write", path);
-    h5_close(&id);
-    return status;
+    H5_SCOPED hid_t id = H5Dopen2(file, scale, H5P_DEFAULT);
+    return id > 0 && H5DSattach_scale(dataset, id, axis) >= 0
+               ? STATUS_OK
+               : h5_fail(err, "H5DSattach_scale", "write", path);
 }
 
 bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
@@ -570,11 +507,6 @@ bool h5_is_object(hid_t parent, const char *name, H5O_type_t type)
     return false;
 }
 
-hid_t h5_stored_type(enum value_type type)
-{
-    return make_type(type, true);
-}
-
 /* True if the type, as stored, is a form of `type`: a text of its size, or, bit for bit, the number in either
  * byte order. */
 static bool type_matches(hid_t stored, enum value_type type)
@@ -584,12 +516,11 @@ static bool type_matches(hid_t stored, enum value_type type)
         return H5Tget_class(stored) == H5T_STRING && H5Tis_variable_str(stored) == 0 &&
                (wanted ? size == wanted : size > 0 && size <= H5_TEXT_MOST);
     }
-    hid_t own = make_type(type, true);
-    bool same = H5Tequal(stored, own) > 0;
+    H5_SCOPED hid_t own = h5_type(type);
+    if (H5Tequal(stored, own) > 0)
+        return true;
     H5Tset_order(own, H5T_ORDER_BE);
-    same = same || H5Tequal(stored, own) > 0;
-    h5_close(&own);
-    return same;
+    return H5Tequal(stored, own) > 0;
 }
 
 bool h5_find_type(enum value_type *type, hid_t stored)
@@ -606,50 +537,44 @@ bool h5_find_type(enum value_type *type, hid_t stored)
 /* The size of the open file in bytes. */
 static uint64_t file_size(hid_t object)
 {
-    hsize_t bytes = 0;
-    hid_t file = H5Iget_file_id(object);
+    H5_SCOPED hid_t file = H5Iget_file_id(object);
     int *descriptor = NULL;
     struct stat st;
-    if (file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
-        fstat(*descriptor, &st) == 0)
-        bytes = (hsize_t)st.st_size;
-    h5_close(&file);
-    return bytes;
+    return file > 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 &&
+                   descriptor && fstat(*descriptor, &st) == 0
+               ? (uint64_t)st.st_size
+               : 0;
 }
 
 const char *h5_bad_storage(hid_t dataset, uint64_t bytes, size_t element)
 {
-    const char *wrong = NULL;
-    uint64_t file_bytes = file_size(dataset);
-    hid_t list = H5Dget_create_plist(dataset);
-    H5D_layout_t layout = H5Pget_layout(list);
-    if (H5Pget_external_count(list) > 0) {
-        wrong = "keeps its data in another file";
-    } else if (layout == H5D_VIRTUAL) {
-        wrong = virtual_reader ? virtual_reader->bad_mapping(dataset)
-                               : "is put together from other datasets";
-    } else if (bytes == 0) {
-        wrong = NULL;
-    } else if (layout == H5D_CONTIGUOUS) {
+    const uint64_t file_bytes = file_size(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
+    const H5D_layout_t layout = H5Pget_layout(list);
+    if (H5Pget_external_count(list) > 0)
+        return "keeps its data in another file";
+    if (layout == H5D_VIRTUAL)
+        return virtual_reader ? virtual_reader->bad_mapping(dataset)
+                              : "is put together from other datasets";
+    if (bytes > 0 && layout == H5D_CONTIGUOUS) {
         haddr_t at = H5Dget_offset(dataset);
         if (at == HADDR_UNDEF || at > file_bytes || bytes > file_bytes - at)
-            wrong = "lies beyond the end of the file";
-        else if (H5Dget_storage_size(dataset) != bytes)
-            wrong = "takes another number of bytes than it has";
-    } else if (layout == H5D_CHUNKED) {
+            return "lies beyond the end of the file";
+        if (H5Dget_storage_size(dataset) != bytes)
+            return "takes another number of bytes than it has";
+    } else if (bytes > 0 && layout == H5D_CHUNKED) {
         hsize_t chunk[3];
         uint64_t chunk_bytes = element;
         int rank = H5Pget_chunk(list, 3, chunk);
         for (int i = 0; i < rank && i < 3; i++)
             chunk_bytes = chunk[i] > MOST_CHUNK_BYTES ? UINT32_MAX : chunk_bytes * chunk[i];
         if (rank < 1 || rank > 2 || chunk_bytes > MOST_CHUNK_BYTES)
-            wrong = "has larger chunks than clpipe reads (64 MiB)";
-        else if (H5Dget_storage_size(dataset) > file_bytes ||
-                 bytes / MOST_COMPRESSION > H5Dget_storage_size(dataset))
-            wrong = "is larger than its file can hold";
+            return "has larger chunks than clpipe reads (64 MiB)";
+        if (H5Dget_storage_size(dataset) > file_bytes ||
+            bytes / MOST_COMPRESSION > H5Dget_storage_size(dataset))
+            return "is larger than its file can hold";
     }
-    h5_close(&list);
-    return wrong;
+    return NULL;
 }
 
 enum status h5_open_group(hid_t *group, hid_t parent, const char *name, const char *path,
@@ -671,7 +596,7 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
     *dataset = H5Dopen2(parent, name, H5P_DEFAULT);
     if (*dataset < 0)
         return h5_fail(err, "H5Dopen2", "read", path);
-    hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
+    H5_SCOPED hid_t stored = H5Dget_type(*dataset), space = H5Dget_space(*dataset);
     const char *wrong = NULL;
     uint64_t elements = 1;
     if (!type_matches(stored, type)) {
@@ -690,8 +615,6 @@ enum status h5_open_dataset(hid_t *dataset, hid_t parent, const char *name, enum
         if (!wrong)
             wrong = h5_bad_storage(*dataset, elements * element, element);
     }
-    h5_close(&space);
-    h5_close(&stored);
     if (!wrong)
         return STATUS_OK;
     h5_close(dataset);
@@ -703,14 +626,10 @@ static bool get_scalar(hid_t object, const char *name, H5T_class_t class, hid_t 
 {
     if (H5Aexists(object, name) <= 0)
         return false;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    hid_t stored = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    bool ok = attribute > 0 && H5Tget_class(stored) == class && H5Tget_size(stored) <= 8 &&
-              H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, memory, value) >= 0;
-    h5_close(&space);
-    h5_close(&stored);
-    h5_close(&attribute);
-    return ok;
+    H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), stored = H5Aget_type(attribute),
+                    space = H5Aget_space(attribute);
+    return attribute > 0 && H5Tget_class(stored) == class && H5Tget_size(stored) <= 8 &&
+           H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, memory, value) >= 0;
 }
 
 bool h5_get_integer(hid_t object, const char *name, int64_t *value)
@@ -729,37 +648,26 @@ enum status h5_get_text(char **text, hid_t object, const char *name, bool requir
     *text = NULL;
     if (H5Aexists(object, name) <= 0)
         return required ? h5_damaged(err, path, "it has no attribute '%s'", name) : STATUS_OK;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute),
+                    space = H5Aget_space(attribute);
     const bool variable = H5Tis_variable_str(type) > 0;
     const size_t size = H5Tget_size(type);
     char *stored = NULL;
-    enum status status = STATUS_FAILED;
     if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1 ||
-        size > H5_TEXT_MOST) {
-        h5_damaged(err, path, "its attribute '%s' is no text", name);
-        goto out;
-    }
-    if (!variable)
-        *text = calloc(size + 1, 1);
-    if (variable ? H5Aread(attribute, type, &stored) < 0 : *text && H5Aread(attribute, type, *text) < 0) {
-        h5_fail(err, "H5Aread", "read", path);
-        goto out;
-    }
-    if (variable)
-        *text = strdup(stored ? stored : "");
-    status = *text ? STATUS_OK : error_memory(err, size, "an attribute");
-out:
-    if (stored)
-        H5free_memory(stored);
-    if (status) {
+        size > H5_TEXT_MOST)
+        return h5_damaged(err, path, "its attribute '%s' is no text", name);
+    if (!variable && !(*text = calloc(size + 1, 1)))
+        return error_memory(err, size, "an attribute");
+    if (H5Aread(attribute, type, variable ? (void *)&stored : *text) < 0) {
         free(*text);
         *text = NULL;
+        return h5_fail(err, "H5Aread", "read", path);
     }
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&attribute);
-    return status;
+    if (!variable)
+        return STATUS_OK;
+    *text = strdup(stored ? stored : "");
+    H5free_memory(stored);
+    return *text ? STATUS_OK : error_memory(err, size, "an attribute");
 }
 
 enum status h5_get_short_text(void *text, size_t size, hid_t object, const char *name,
@@ -776,15 +684,43 @@ enum status h5_get_short_text(void *text, size_t size, hid_t object, const char 
                 : h5_damaged(err, path, "its attribute '%s' is longer than it can be", name);
 }
 
-struct listing {
-    struct h5_names *names;
-    unsigned most;
-};
-
-static herr_t add_name(struct listing *listing, const char *name)
+enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
+                              unsigned count, const char *path, struct error *err)
 {
-    struct h5_names *names = listing->names;
-    if (names->count == listing->most)
+    for (unsigned i = 0; i < count; i++) {
+        const struct attribute *a = &attribute[i];
+        char *at = (char *)to + a->offset, *text;
+        int64_t integer;
+        double real;
+        if (a->optional && H5Aexists(object, a->name) <= 0)
+            continue;
+        if (a->type == VALUE_TEXT && a->size > 0) {
+            if (h5_get_short_text(at, a->size, object, a->name, path, err))
+                return STATUS_FAILED;
+        } else if (a->type == VALUE_TEXT) {
+            if (h5_get_text(&text, object, a->name, true, path, err))
+                return STATUS_FAILED;
+            memcpy(at, &text, sizeof text);
+            if (!utf8_valid(text, strlen(text)))
+                return h5_damaged(err, path, "its attribute '%s' is not UTF-8", a->name);
+        } else {
+            const bool is_real = a->type == VALUE_F64;
+            const bool there = is_real ? h5_get_real(object, a->name, &real)
+                                       : h5_get_integer(object, a->name, &integer);
+            if (there && !is_real)
+                real = (double)integer;
+            if (!there || (a->most > a->least && !(real >= a->least && real <= a->most)))
+                return h5_damaged(err, path, "its attribute '%s' is missing or out of range",
+                                  a->name);
+            memcpy(at, is_real ? (const void *)&real : &integer, value_size(a->type));
+        }
+    }
+    return STATUS_OK;
+}
+
+static herr_t add_name(struct h5_names *names, const char *name)
+{
+    if (names->count == MOST_MEMBERS)
         return -1;
     if ((names->count & (names->count - 1)) == 0) {
         char **more = realloc(names->name, (names->count ? 2 * names->count : 1) * sizeof *more);
@@ -815,31 +751,33 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts what an iteration has listed, or says why it failed. */
-static enum status finish_listing(struct listing *listing, herr_t result, const char *call,
-                                  const char *path, struct error *err)
+static enum status list(struct h5_names *names, hid_t object, bool attributes, const char *path,
+                        struct error *err)
 {
-    struct h5_names *names = listing->names;
-    if (result < 0) {
-        bool many = names->count == listing->most;
+    hsize_t index = 0;
+    *names = (struct h5_names){0};
+    H5Eclear2(H5E_DEFAULT);
+    if ((attributes ? H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, names)
+                    : H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, names)) < 0) {
+        const bool many = names->count == MOST_MEMBERS;
         h5_free_names(names);
-        return many ? h5_damaged(err, path, "a group has more than %u members", listing->most)
-                    : h5_fail(err, call, "read", path);
+        return many ? h5_damaged(err, path, "a group has more than %u members", MOST_MEMBERS)
+                    : h5_fail(err, attributes ? "H5Aiterate2" : "H5Literate", "read", path);
     }
     if (names->count > 1)
         qsort(names->name, names->count, sizeof *names->name, compare_names);
     return STATUS_OK;
 }
 
-enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
-                    struct error *err)
+enum status h5_list(struct h5_names *names, hid_t group, const char *path, struct error *err)
 {
-    *names = (struct h5_names){0};
-    struct listing listing = {names, most};
-    hsize_t index = 0;
-    H5Eclear2(H5E_DEFAULT);
-    herr_t result = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, &listing);
-    return finish_listing(&listing, result, "H5Literate", path, err);
+    return list(names, group, false, path, err);
+}
+
+enum status h5_list_attributes(struct h5_names *names, hid_t object, const char *path,
+                               struct error *err)
+{
+    return list(names, object, true, path, err);
 }
 
 /* Whether `name`, a link in `parent`, is a hard one to an object of that type with the attribute `mark`. */
@@ -874,7 +812,7 @@ enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const 
         return STATUS_OK;
     enum status status = h5_open_group(group, file, name, path, err);
     if (!status)
-        status = h5_list(names, *group, MOST_MEMBERS, path, err);
+        status = h5_list(names, *group, path, err);
     for (unsigned i = 0; i < names->count && !status; i++) {
         char *member = names->name[i];
         bool own = false;
@@ -888,22 +826,20 @@ enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const 
     return status;
 }
 
-enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
-                               const char *path, struct error *err)
-{
-    *names = (struct h5_names){0};
-    struct listing listing = {names, most};
-    hsize_t index = 0;
-    H5Eclear2(H5E_DEFAULT);
-    herr_t result =
-        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, &listing);
-    return finish_listing(&listing, result, "H5Aiterate2", path, err);
-}
-
 void h5_free_names(struct h5_names *names)
 {
     for (unsigned i = 0; i < names->count; i++)
         free(names->name[i]);
     free(names->name);
     *names = (struct h5_names){0};
+}
+
+void h5_without_exit_handler(void)
+{
+    H5dont_atexit();
+}
+
+void h5_version(unsigned version[3])
+{
+    H5get_libversion(&version[0], &version[1], &version[2]);
 }

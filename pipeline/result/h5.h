@@ -41,22 +41,28 @@ const char *value_name(enum value_type type);
 /* Longer texts of a dataset or an attribute are taken for damage. */
 #define H5_TEXT_MOST (16u << 20)
 
-/* A new type: `type` as clpipe stores it. */
-hid_t h5_stored_type(enum value_type type);
+/* A new type: `type` as clpipe stores it, and has it in memory. */
+hid_t h5_type(enum value_type type);
 /* Which of them, in either byte order, a stored type is; false: it is none. */
 bool h5_find_type(enum value_type *type, hid_t stored);
 
 /* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
 void h5_close(hid_t *id);
+/* Local identifiers, which must be initialised, that are closed where their scope is left. */
+#define H5_SCOPED __attribute__((cleanup(h5_close)))
 
 /* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Creates (truncates) or opens a file. `what` of messages is "write" or "read". */
-enum status h5_create_file(hid_t *file, const char *path, struct error *err);
-/* The same for one that is to have virtual datasets: those need HDF5 1.10. */
-enum status h5_create_virtual_file(hid_t *file, const char *path, struct error *err);
+/* Keeps HDF5 from registering its exit handler, which crashes if a file could not be finished (a
+ * full disk). Call it before any other HDF5 function; every file must be closed before exit. */
+void h5_without_exit_handler(void);
+/* The version that is linked at run time. */
+void h5_version(unsigned version[3]);
+
+/* Creates (truncates) or opens a file; virtual: it is to have virtual datasets, which need HDF5 1.10. */
+enum status h5_create_file(hid_t *file, const char *path, bool virtual, struct error *err);
 enum status h5_open_file(hid_t *file, const char *path, bool writable, struct error *err);
 
 /* Writes what HDF5 holds in memory. Only this and h5_finish_file tell all failures of writing; other
@@ -109,10 +115,8 @@ enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint
 /* Bytes of each text of such a dataset. */
 size_t h5_text_width(hid_t dataset);
 
-/* Whether a dataset is in chunks that a filter may have made smaller; the bytes that its values take
- * in the file. */
+/* Whether a dataset is in chunks that a filter may have made smaller. */
 bool h5_is_compressed(hid_t dataset);
-uint64_t h5_stored_bytes(hid_t dataset);
 
 /* Writes or reads elements [first, first + count) along the first axis and all along the others.
  * count 0 does nothing. */
@@ -136,6 +140,20 @@ enum status h5_put_text(hid_t object, const char *name, const char *text, const 
                         struct error *err);
 enum status h5_put_number(hid_t object, const char *name, enum value_type type, const void *value,
                           const char *path, struct error *err);
+
+/* Attributes of an object, each with its place in a struct. */
+struct attribute {
+    const char *name;
+    enum value_type type; /* VALUE_F64, an integer, or VALUE_TEXT: */
+    size_t offset, size;  /* its size in the struct; 0: a pointer to a text that is allocated */
+    bool optional;        /* where it is missing its place is not written to */
+    double least, most;   /* least < most: other numbers are damage */
+};
+enum status h5_put_attributes(hid_t object, const struct attribute *attribute, unsigned count,
+                              const void *from, const char *path, struct error *err);
+/* Texts are UTF-8; those that are allocated belong to the caller also after a failure. */
+enum status h5_get_attributes(void *to, hid_t object, const struct attribute *attribute,
+                              unsigned count, const char *path, struct error *err);
 
 /* A dimension scale without values (netCDF's convention) at the root of the file, unless it is
  * there already. */
@@ -192,20 +210,19 @@ enum status h5_get_short_text(void *text, size_t size, hid_t object, const char 
                               const char *path, struct error *err);
 
 /* The names of the members of a group, sorted by their bytes; STATUS_FAILED if there are more than
- * `most`. Free with h5_free_names. */
+ * 65,536. Free with h5_free_names. */
 struct h5_names {
     char **name;
     unsigned count;
 };
-enum status h5_list(struct h5_names *names, hid_t group, unsigned most, const char *path,
-                    struct error *err);
+enum status h5_list(struct h5_names *names, hid_t group, const char *path, struct error *err);
 /* Opens the group `name` of a file, and lists its members that are clpipe's own: hard links to objects of that
  * type with the attribute `mark`. *group is invalid, and there are none, where the file has no such group. */
 enum status h5_list_own(struct h5_names *names, hid_t *group, hid_t file, const char *name,
                         H5O_type_t type, const char *mark, const char *path, struct error *err);
 /* All attributes of an object. */
-enum status h5_list_attributes(struct h5_names *names, hid_t object, unsigned most,
-                               const char *path, struct error *err);
+enum status h5_list_attributes(struct h5_names *names, hid_t object, const char *path,
+                               struct error *err);
 void h5_free_names(struct h5_names *names);
 
 #endif

@@ -84,7 +84,7 @@ static enum status add_number(struct serial *serial, hid_t attribute, const char
     uint8_t value[8];
     if (H5Sget_simple_extent_npoints(space) != 1 || !h5_find_type(&found, type))
         return refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
-    hid_t memory = h5_stored_type(found);
+    hid_t memory = h5_type(found);
     const bool read = H5Aread(attribute, memory, value) >= 0;
     h5_close(&memory);
     if (!read)
@@ -124,7 +124,7 @@ static enum status add_attributes(struct serial *serial, hid_t object,
 {
     struct h5_names names;
     enum status status =
-        h5_list_attributes(&names, object, DEFINED_MOST_MEMBERS, serial->path, err);
+        h5_list_attributes(&names, object, serial->path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (serial->counts(defined, names.name[i]))
             status = add_attribute(serial, object, names.name[i], err);

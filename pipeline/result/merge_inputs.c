@@ -393,7 +393,7 @@ static bool find_object(char *name, size_t size, hid_t file)
         bool found = false;
         if (h5_is_object(file, groups[g], H5O_TYPE_GROUP) &&
             h5_open_group(&group, file, groups[g], "", NULL) == STATUS_OK &&
-            h5_list(&names, group, RESULT_MOST_FEATURES, "", NULL) == STATUS_OK)
+            h5_list(&names, group, "", NULL) == STATUS_OK)
             for (unsigned i = 0; i < names.count && !found; i++) {
                 hid_t dataset = g == 2 ? H5Dopen2(group, names.name[i], H5P_DEFAULT) : 0;
                 hid_t list = dataset > 0 ? H5Dget_create_plist(dataset) : 0;

@@ -23,12 +23,82 @@
 /* More values of k are taken for damage. */
 #define MOST_SWEEP_VALUES (1u << 24)
 
-#define TEXT(field)                                                                                \
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+#define TEXT(type, field)                                                                          \
     {                                                                                              \
-#field, offsetof(struct result_feature, field), sizeof((struct result_feature *)0)->field  \
+#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, false, 0, 0     \
     }
-const struct result_text result_feature_text[RESULT_FEATURE_TEXTS] = {
-    TEXT(spec), TEXT(kind), TEXT(bins), TEXT(grid), TEXT(normalize)};
+#define OPTIONAL_TEXT(type, field)                                                                 \
+    {                                                                                              \
+#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, true, 0, 0      \
+    }
+#define LONG_TEXT(type, field, name)                                                               \
+    {                                                                                              \
+        name, VALUE_TEXT, offsetof(struct type, field), 0, false, 0, 0                             \
+    }
+#define NUMBER(type, field, value, optional, least, most)                                          \
+    {                                                                                              \
+#field, value, offsetof(struct type, field), 0, optional, least, most                              \
+    }
+
+const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1] = {
+    TEXT(result_feature, spec), TEXT(result_feature, kind), TEXT(result_feature, bins),
+    TEXT(result_feature, grid), TEXT(result_feature, normalize),
+    NUMBER(result_feature, decode_scale, VALUE_U32, false, 0, 64)};
+
+const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES] = {
+    NUMBER(result_agreement, folders, VALUE_U32, false, 2, UINT32_MAX),
+    NUMBER(result_agreement, purity, VALUE_F64, false, -1, 1),
+    NUMBER(result_agreement, nmi, VALUE_F64, false, -1, 1),
+    NUMBER(result_agreement, ari, VALUE_F64, false, -1, 1)};
+
+const struct attribute result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES] = {
+    {"source_bytes", VALUE_U64, offsetof(struct result_origin, bytes), 0, true, 0, 0},
+    {"source_mtime_ns", VALUE_I64, offsetof(struct result_origin, mtime_ns), 0, true, 0, 0},
+    {"source_sample", VALUE_TEXT, offsetof(struct result_origin, sample), 65, true, 0, 0}};
+
+static const struct attribute clusters_attribute[] = {
+    TEXT(result_clusters, feature),
+    TEXT(result_clusters, metric),
+    TEXT(result_clusters, init),
+    TEXT(result_clusters, content),
+    NUMBER(result_clusters, k, VALUE_U32, false, 0, INT32_MAX),
+    NUMBER(result_clusters, iterations, VALUE_U32, false, 0, UINT32_MAX),
+    NUMBER(result_clusters, converged, VALUE_U8, false, 0, 1),
+    NUMBER(result_clusters, seed, VALUE_I64, false, 0, 0),
+    NUMBER(result_clusters, fitted_rows, VALUE_U64, true, 1, INT64_MAX),
+    NUMBER(result_clusters, inertia, VALUE_F64, false, 0, 0),
+    NUMBER(result_clusters, level, VALUE_U32, true, 0, RESULT_MOST_LEVELS),
+    OPTIONAL_TEXT(result_clusters, space),
+    OPTIONAL_TEXT(result_clusters, parent),
+    LONG_TEXT(result_clusters, parameters, "parameters")};
+
+const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
+    TEXT(result_sweep, measure), TEXT(result_sweep, reason),
+    NUMBER(result_sweep, sample, VALUE_U32, false, 0, UINT32_MAX)};
+
+#define RUN_TEXTS 5
+static const struct attribute run_attribute[RUN_TEXTS + 1] = {
+    LONG_TEXT(store_run, command, "command"),
+    LONG_TEXT(store_run, device, "device"),
+    LONG_TEXT(store_run, driver, "driver"),
+    LONG_TEXT(store_run, host, "host"),
+    LONG_TEXT(store_run, json, "details"),
+    NUMBER(store_run, seconds, VALUE_F64, false, 0, 0)};
+
+static const struct attribute root_attribute[] = {
+    LONG_TEXT(result, version, "clpipe_version"), LONG_TEXT(result, created, "created"),
+    LONG_TEXT(result, parameters, "parameters"),
+    {"preset", VALUE_TEXT, offsetof(struct result, preset), 0, true, 0, 0}};
+
+#define SHARE(name, field)                                                                         \
+    {                                                                                              \
+        name, VALUE_U64, offsetof(struct list_share, field), 0, false, 0, INT64_MAX                \
+    }
+static const struct attribute share_attribute[] = {
+    SHARE("shard_index", index), SHARE("shard_count", count),     SHARE("shard_first", first),
+    SHARE("shard_last", last),   SHARE("list_count", list_count), TEXT(list_share, list_digest)};
 
 #define SWEEP(name, field, type)                                                                   \
     {                                                                                              \
@@ -46,12 +116,6 @@ const struct column sweep_column[SWEEP_COLUMNS] = {
     SWEEP("purity", agreement.purity, VALUE_F64),
     SWEEP("nmi", agreement.nmi, VALUE_F64),
     SWEEP("ari", agreement.ari, VALUE_F64),
-};
-
-const struct column agreement_attribute[AGREEMENT_ATTRIBUTES] = {
-    {"purity", VALUE_F64, 1, offsetof(struct result_agreement, purity), NULL, false},
-    {"nmi", VALUE_F64, 1, offsetof(struct result_agreement, nmi), NULL, false},
-    {"ari", VALUE_F64, 1, offsetof(struct result_agreement, ari), NULL, false},
 };
 
 void result_feature_describe(struct result_feature *out, const struct feature *feature,
@@ -88,10 +152,8 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
                                           const char *path, struct error *err)
 {
     const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
-    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
-        if (h5_put_text(dataset, result_feature_text[t].name,
-                        (const char *)feature + result_feature_text[t].offset, path, err))
-            return STATUS_FAILED;
+    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, path, err))
+        return STATUS_FAILED;
     if (feature->store == STORE_UINT8 &&
         (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
          h5_put_number(dataset, "scale", VALUE_U32, &scale, path, err)))
@@ -99,21 +161,11 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
     if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", path, err) ||
         put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", path, err))
         return STATUS_FAILED;
-    return h5_put_number(dataset, "decode_scale", VALUE_U32, &feature->decode_scale, path, err);
+    return h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1, feature, path,
+                             err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
-
-/* A non-negative integer attribute of at most `most`. */
-static enum status read_number(uint32_t *value, struct result *result, hid_t object,
-                               const char *name, uint32_t most, struct error *err)
-{
-    int64_t found;
-    if (!h5_get_integer(object, name, &found) || found < 0 || found > most)
-        return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range", name);
-    *value = (uint32_t)found;
-    return STATUS_OK;
-}
 
 /* Opens the own members of a group at the root, if it is there, after making room for `size` bytes for
  * each of them. */
@@ -146,32 +198,15 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
 static enum status open_share(struct result *result, struct error *err)
 {
     struct list_share *share = &result->share;
-    const struct {
-        const char *name;
-        uint64_t *value;
-    } number[] = {{"shard_index", &share->index},
-                  {"shard_count", &share->count},
-                  {"shard_first", &share->first},
-                  {"shard_last", &share->last},
-                  {"list_count", &share->list_count}};
-    char *digest = NULL;
-    int64_t value;
-    if (!h5_get_integer(result->file, "shard_count", &value))
+    if (H5Aexists(result->file, "shard_count") <= 0)
         return STATUS_OK;
-    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
-        if (!h5_get_integer(result->file, number[i].name, &value) || value < 0)
-            return h5_damaged(err, result->path, "its attribute '%s' is no number", number[i].name);
-        *number[i].value = (uint64_t)value;
-    }
-    if (h5_get_text(&digest, result->file, "list_digest", true, result->path, err))
+    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute), result->path,
+                          err))
         return STATUS_FAILED;
-    const bool right = strlen(digest) < sizeof share->list_digest && share->index < share->count &&
-                       share->first <= share->last && share->last <= share->list_count;
-    if (right)
-        strcpy(share->list_digest, digest);
-    free(digest);
-    return right ? STATUS_OK
-                 : h5_damaged(err, result->path, "its attributes of a shard contradict each other");
+    return share->index < share->count && share->first <= share->last &&
+                   share->last <= share->list_count
+               ? STATUS_OK
+               : h5_damaged(err, result->path, "its attributes of a shard contradict each other");
 }
 
 static enum status open_root(struct result *result, struct error *err)
@@ -192,16 +227,9 @@ static enum status open_root(struct result *result, struct error *err)
                          "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
     axes_init(&result->axes, result->file, result->path);
-    static const char *const names[4] = {"clpipe_version", "created", "parameters", "preset"};
-    char **const texts[4] = {&result->version, &result->created, &result->parameters,
-                             &result->preset};
-    for (int i = 0; i < 4; i++) {
-        if (h5_get_text(texts[i], result->file, names[i],
-                                texts[i] != &result->preset, result->path, err))
-            return STATUS_FAILED;
-        if (*texts[i] && !utf8_valid(*texts[i], strlen(*texts[i])))
-            return h5_damaged(err, result->path, "its attribute '%s' is not UTF-8", names[i]);
-    }
+    if (h5_get_attributes(result, result->file, root_attribute, COUNT(root_attribute), result->path,
+                          err))
+        return STATUS_FAILED;
     return open_share(result, err);
 }
 
@@ -268,24 +296,16 @@ static enum status open_thumbnails(struct result *result, struct error *err)
 static enum status read_feature_attributes(struct result_feature *feature, struct result *result,
                                            hid_t group, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    hid_t plain = H5Dopen2(group, feature->name, H5P_DEFAULT);
+    H5_SCOPED hid_t plain = H5Dopen2(group, feature->name, H5P_DEFAULT);
     if (plain < 0)
         return h5_fail(err, "H5Dopen2", "read", result->path);
-    for (int t = 0; t < RESULT_FEATURE_TEXTS; t++) {
-        const struct result_text *text = &result_feature_text[t];
-        if (h5_get_short_text((char *)feature + text->offset, text->size, plain, text->name, result->path,
-                            err))
-            goto out;
-    }
-    if (strcmp(feature->kind, FEATURE_IMPORTED) == 0 &&
-        h5_get_short_text(feature->imported_from, sizeof feature->imported_from, plain,
-                        "imported_from", result->path, err))
-        goto out;
-    status = read_number(&feature->decode_scale, result, plain, "decode_scale", 64, err);
-out:
-    h5_close(&plain);
-    return status;
+    if (h5_get_attributes(feature, plain, result_feature_attribute, RESULT_FEATURE_TEXTS + 1,
+                          result->path, err))
+        return STATUS_FAILED;
+    return result_feature_imported(feature)
+               ? h5_get_short_text(feature->imported_from, sizeof feature->imported_from, plain,
+                                   "imported_from", result->path, err)
+               : STATUS_OK;
 }
 
 static enum status open_feature(struct result *result, hid_t group, const char *name,
@@ -319,80 +339,22 @@ static enum status open_feature(struct result *result, hid_t group, const char *
     return STATUS_OK;
 }
 
-/* How a clustering agrees with the folders of the images, where it says so. */
-static enum status read_agreement(struct result_clusters *c, struct result *result, hid_t group,
-                                  struct error *err)
+static enum status read_clustering_attributes(struct result *result, struct result_clusters *c,
+                                              hid_t group, struct error *err)
 {
-    int64_t folders;
+    struct result_origin *origin = &c->origin;
+    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), result->path, err) ||
+        h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, result->path,
+                          err))
+        return STATUS_FAILED;
+    /* All of it, or it is as if there were none. */
+    if (!*origin->sample || origin->bytes == 0)
+        *origin = (struct result_origin){0};
     c->has_agreement = H5Aexists(group, "folders") > 0;
-    if (!c->has_agreement)
-        return STATUS_OK;
-    if (!h5_get_integer(group, "folders", &folders) || folders < 2 || folders > UINT32_MAX)
-        return h5_damaged(err, result->path, "its attribute 'folders' is out of range");
-    c->agreement.folders = (uint32_t)folders;
-    for (int i = 0; i < AGREEMENT_ATTRIBUTES; i++) {
-        const struct column *measure = &agreement_attribute[i];
-        double value;
-        if (!h5_get_real(group, measure->name, &value) || !(value >= -1 && value <= 1))
-            return h5_damaged(err, result->path, "its attribute '%s' is missing or out of range",
-                              measure->name);
-        memcpy((char *)&c->agreement + measure->offset, &value, sizeof value);
-    }
-    return STATUS_OK;
-}
-
-/* All of them, or it is as if there were none. */
-static enum status read_origin(struct result *result, struct result_origin *origin, hid_t group,
-                               struct error *err)
-{
-    int64_t bytes;
-    if (H5Aexists(group, "source_sample") <= 0 || !h5_get_integer(group, "source_bytes", &bytes) ||
-        bytes < 1 || !h5_get_integer(group, "source_mtime_ns", &origin->mtime_ns))
-        return STATUS_OK;
-    origin->bytes = (uint64_t)bytes;
-    return h5_get_short_text(origin->sample, sizeof origin->sample, group, "source_sample", result->path,
-                           err);
-}
-
-/* The attributes of /clusters/NAME. */
-static enum status read_clustering_attributes(struct result *result,
-                                              struct result_cluster_entry *entry, hid_t group,
-                                              struct error *err)
-{
-    struct result_clusters *c = &entry->clusters;
-    uint32_t converged = 0;
-    if (h5_get_short_text(c->feature, sizeof c->feature, group, "feature", result->path, err) ||
-        h5_get_short_text(c->metric, sizeof c->metric, group, "metric", result->path, err) ||
-        h5_get_short_text(c->init, sizeof c->init, group, "init", result->path, err) ||
-        h5_get_short_text(c->content, sizeof c->content, group, "content", result->path, err) ||
-        read_origin(result, &c->origin, group, err) ||
-        read_number(&c->k, result, group, "k", INT32_MAX, err) ||
-        read_number(&c->iterations, result, group, "iterations", UINT32_MAX, err) ||
-        read_number(&converged, result, group, "converged", 1, err))
-        return STATUS_FAILED;
-    if (!h5_get_integer(group, "seed", &c->seed))
-        return h5_damaged(err, result->path, "its attribute 'seed' is missing");
-    int64_t fitted = 0;
-    if (H5Aexists(group, "fitted_rows") > 0 &&
-        (!h5_get_integer(group, "fitted_rows", &fitted) || fitted < 1))
-        return h5_damaged(err, result->path, "its attribute 'fitted_rows' is out of range");
-    if (H5Aexists(group, "space") > 0 &&
-        h5_get_short_text(c->space, sizeof c->space, group, "space", result->path, err))
-        return STATUS_FAILED;
-    if (H5Aexists(group, "level") > 0 &&
-        (read_number(&c->level, result, group, "level", RESULT_MOST_LEVELS, err) ||
-         (H5Aexists(group, "parent") > 0 &&
-          h5_get_short_text(c->parent, sizeof c->parent, group, "parent", result->path, err))))
-        return STATUS_FAILED;
-    c->fitted_rows = (uint64_t)fitted;
-    if (!h5_get_real(group, "inertia", &c->inertia))
-        return h5_damaged(err, result->path, "its attribute 'inertia' is missing");
-    if (h5_get_text(&entry->parameters, group, "parameters", true, result->path, err) ||
-        read_agreement(c, result, group, err))
-        return STATUS_FAILED;
-    c->converged = converged;
-    c->parameters = entry->parameters;
-    return STATUS_OK;
+    return c->has_agreement
+               ? h5_get_attributes(&c->agreement, group, result_agreement_attribute,
+                                   RESULT_AGREEMENT_ATTRIBUTES, result->path, err)
+               : STATUS_OK;
 }
 
 static struct cluster_shape shape_of(const struct result_clusters *c)
@@ -458,7 +420,7 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
     if (h5_open_group(&member, group, name, result->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
-    if (read_clustering_attributes(result, entry, member, err) == STATUS_OK)
+    if (read_clustering_attributes(result, &entry->clusters, member, err) == STATUS_OK)
         status = open_parts(result, entry, member, err);
     h5_close(&member);
     return status;
@@ -580,6 +542,16 @@ enum status result_check_current(const struct result *result, struct error *err)
     return STATUS_OK;
 }
 
+static void clear_run(struct result *r)
+{
+    for (unsigned i = 0; i < RUN_TEXTS; i++) {
+        char *text;
+        memcpy(&text, (char *)&r->run + run_attribute[i].offset, sizeof text);
+        free(text);
+    }
+    r->run = (struct store_run){.command = NULL};
+}
+
 /* A list that ends in NULL. */
 static void free_texts(char **text)
 {
@@ -597,7 +569,7 @@ void result_close(struct result **result)
     for (unsigned i = 0; i < r->clusters_count; i++) {
         for (int p = 0; p < PART_COUNT; p++)
             h5_close(&r->clusters[i].part[p]);
-        free(r->clusters[i].parameters);
+        free((void *)(uintptr_t)r->clusters[i].clusters.parameters);
     }
     free(r->clusters);
     for (unsigned i = 0; i < r->feature_count; i++)
@@ -606,8 +578,7 @@ void result_close(struct result **result)
     free_texts(r->sources);
     free_texts(r->source_names);
     free_texts(r->directories);
-    for (unsigned i = 0; i < RESULT_RUN_TEXTS; i++)
-        free(r->run_text[i]);
+    clear_run(r);
     free(r->runs);
     free(r->run_clusters);
     h5_close(&r->sources_dataset);
@@ -818,7 +789,7 @@ bool result_compressed(const struct result *result)
 
 uint64_t result_feature_stored_bytes(const struct result_feature *feature)
 {
-    return h5_stored_bytes(result_feature_dataset(feature));
+    return H5Dget_storage_size(result_feature_dataset(feature));
 }
 
 size_t result_feature_row_bytes(const struct result_feature *feature)
@@ -971,47 +942,35 @@ static enum status read_sweep_column(struct result_sweep *sweep, struct result *
                                      struct error *err)
 {
     const size_t size = value_size(column->type);
-    char where[FEATURE_NAME_MAX + 64];
-    enum status status = STATUS_FAILED;
-    hid_t dataset;
+    char where[2 * FEATURE_NAME_MAX + 32];
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t length;
-    uint8_t *values = NULL;
     snprintf(where, sizeof where, "/clusters/%s/sweep/%s", name, column->name);
     if (h5_open_dataset(&dataset, group, column->name, column->type, 1, &length, where,
                         result->path, err))
         return STATUS_FAILED;
     if (!sweep->values && length <= MOST_SWEEP_VALUES)
         sweep->count = (uint32_t)length;
-    if (length != sweep->count || length == 0) {
-        h5_damaged(err, result->path, "%s has an impossible size", where);
-        goto out;
-    }
+    if (length != sweep->count || length == 0)
+        return h5_damaged(err, result->path, "%s has an impossible size", where);
     if (!sweep->values)
         sweep->values = calloc(length, sizeof *sweep->values);
-    values = malloc(length * size);
-    if (!sweep->values || !values) {
-        error_memory(err, length * sizeof *sweep->values, "the values of k");
-        goto out;
-    }
-    if (h5_read_rows(dataset, column->type, 0, length, values, result->path, err))
-        goto out;
-    for (uint32_t i = 0; i < sweep->count; i++)
+    uint8_t *values = malloc(length * size);
+    enum status status = sweep->values && values
+                             ? h5_read_rows(dataset, column->type, 0, length, values, result->path, err)
+                             : error_memory(err, length * sizeof *sweep->values, "the values of k");
+    for (uint32_t i = 0; i < sweep->count && !status; i++)
         memcpy((uint8_t *)&sweep->values[i] + column->offset, values + i * size, size);
-    status = STATUS_OK;
-out:
     free(values);
-    h5_close(&dataset);
     return status;
 }
 
 enum status result_sweep_read(struct result_sweep *out, struct result *result,
                               const struct result_clusters *clusters, struct error *err)
 {
-    enum status status = STATUS_FAILED;
     char path[FEATURE_NAME_MAX + 32];
-    hid_t group = H5I_INVALID_HID;
-    struct result_sweep sweep = {0};
-    *out = sweep;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
+    *out = (struct result_sweep){0};
     snprintf(path, sizeof path, "clusters/%s/sweep", clusters->name);
     if (H5Lexists(result->file, path, H5P_DEFAULT) <= 0)
         return STATUS_OK;
@@ -1019,21 +978,14 @@ enum status result_sweep_read(struct result_sweep *out, struct result *result,
         return h5_damaged(err, result->path, "/%s is no group of its own", path);
     if (h5_open_group(&group, result->file, path, result->path, err))
         return STATUS_FAILED;
-    sweep.has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
-    if (h5_get_short_text(sweep.measure, sizeof sweep.measure, group, "measure", result->path, err) ||
-        h5_get_short_text(sweep.reason, sizeof sweep.reason, group, "reason", result->path, err) ||
-        read_number(&sweep.sample, result, group, "sample", UINT32_MAX, err))
-        goto out;
-    const int columns = sweep.has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
-    for (int i = 0; i < columns; i++)
-        if (read_sweep_column(&sweep, result, group, &sweep_column[i], clusters->name, err))
-            goto out;
-    *out = sweep;
-    sweep.values = NULL;
-    status = STATUS_OK;
-out:
-    result_sweep_clear(&sweep);
-    h5_close(&group);
+    out->has_folders = H5Lexists(group, "purity", H5P_DEFAULT) > 0;
+    const int columns = out->has_folders ? SWEEP_COLUMNS : SWEEP_COLUMNS_PLAIN;
+    enum status status = h5_get_attributes(out, group, result_sweep_attribute,
+                                           RESULT_SWEEP_ATTRIBUTES, result->path, err);
+    for (int i = 0; i < columns && !status; i++)
+        status = read_sweep_column(out, result, group, &sweep_column[i], clusters->name, err);
+    if (status)
+        result_sweep_clear(out);
     return status;
 }
 
@@ -1047,31 +999,14 @@ enum status result_run_at(struct result *result, uint64_t i, struct store_run *r
                           struct error *err)
 {
     assert(i < result->run_count);
-    static const char *const names[] = {"command", "device", "driver", "host", "details"};
-    const char **const texts[] = {&run->command, &run->device, &run->driver, &run->host,
-                                  &run->json};
     char name[32];
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "runs/%llu", (unsigned long long)result->runs[i]);
-    hid_t group;
     if (h5_open_group(&group, result->file, name, result->path, err))
         return STATUS_FAILED;
-    enum status status = STATUS_FAILED;
-    for (int t = 0; t < RESULT_RUN_TEXTS; t++) {
-        free(result->run_text[t]);
-        if (h5_get_text(&result->run_text[t], group, names[t], true, result->path, err))
-            goto out;
-        *texts[t] = result->run_text[t];
-        if (!utf8_valid(*texts[t], strlen(*texts[t]))) {
-            h5_damaged(err, result->path, "/%s has a text that is not UTF-8", name);
-            goto out;
-        }
-    }
-    if (!h5_get_real(group, "seconds", &run->seconds)) {
-        h5_damaged(err, result->path, "/%s has no attribute 'seconds'", name);
-        goto out;
-    }
-    status = STATUS_OK;
-out:
-    h5_close(&group);
+    clear_run(result);
+    enum status status = h5_get_attributes(&result->run, group, run_attribute, COUNT(run_attribute),
+                                           result->path, err);
+    *run = result->run;
     return status;
 }

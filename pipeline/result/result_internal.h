@@ -8,11 +8,7 @@
 #include "result/rows.h"
 
 /* More are taken for damage. */
-#define RESULT_MOST_FEATURES 4096
-#define RESULT_MOST_LEVELS   64
-
-#define RESULT_RUN_TEXTS     5
-#define RESULT_FEATURE_TEXTS 5
+#define RESULT_MOST_LEVELS 64
 
 struct result_feature_entry {
     struct result_feature feature; /* first: the entry of a feature is found by its address */
@@ -20,8 +16,7 @@ struct result_feature_entry {
 };
 
 struct result_cluster_entry {
-    struct result_clusters clusters; /* first, likewise; .parameters points to the next */
-    char *parameters;
+    struct result_clusters clusters; /* first, likewise */
     hid_t part[PART_COUNT];
 };
 
@@ -47,7 +42,7 @@ struct result {
     uint64_t *runs; /* their numbers, ascending */
     unsigned run_count;
     char *run_clusters; /* the clustering that `run` made last under its usual name; or NULL */
-    char *run_text[RESULT_RUN_TEXTS]; /* of the run last asked for */
+    struct store_run run; /* last asked for */
 };
 
 /* What is in a file that is being written: its images and features are complete, and everything else that
@@ -66,11 +61,16 @@ result_cluster_entry(const struct result_clusters *clusters)
     return (const struct result_cluster_entry *)clusters;
 }
 
-/* The text attributes of a feature, and where they are in struct result_feature. */
-extern const struct result_text {
-    const char *name;
-    size_t offset, size;
-} result_feature_text[RESULT_FEATURE_TEXTS];
+/* The attributes of a feature: its texts, then decode_scale. */
+#define RESULT_FEATURE_TEXTS 5
+extern const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1];
+
+/* Those of a clustering on its agreement with folders and its origin, and of a sweep. */
+#define RESULT_AGREEMENT_ATTRIBUTES 4
+#define RESULT_ORIGIN_ATTRIBUTES    3
+#define RESULT_SWEEP_ATTRIBUTES     3
+extern const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES],
+    result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES], result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES];
 
 /* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
  * exist, the rest only if the images' folders are classes. */
@@ -78,11 +78,6 @@ extern const struct result_text {
 #define SWEEP_COLUMNS       11
 #define SWEEP_COLUMNS_PLAIN 8
 extern const struct column sweep_column[SWEEP_COLUMNS];
-
-/* The attributes of a clustering on its agreement with folders, beside "folders" itself; offsets in
- * struct result_agreement. */
-#define AGREEMENT_ATTRIBUTES 3
-extern const struct column agreement_attribute[AGREEMENT_ATTRIBUTES];
 
 /* A feature as the attributes of its dataset tell it; without rows. */
 void result_feature_describe(struct result_feature *out, const struct feature *feature,

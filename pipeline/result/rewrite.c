@@ -476,8 +476,7 @@ enum status rewrite_file(struct rewrite_report *report, const struct rewrite *re
     enum status status = rewrite->unnamed ? STATUS_OK : output_open(&output, w->path, err);
     const char *temporary = output ? output_temporary(output) : w->path;
     if (!status)
-        status = rewrite->refer ? h5_create_virtual_file(&w->file, temporary, err)
-                                : h5_create_file(&w->file, temporary, err);
+        status = h5_create_file(&w->file, temporary, rewrite->refer != NULL, err);
     if (!status)
         status = write_content(w, temporary, err);
     close_columns(w);

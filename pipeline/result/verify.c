@@ -255,8 +255,8 @@ static bool attributes_agree(const struct result_feature *stored)
     result_feature_describe(&described, &set.feature[0], stored->decode_scale);
     bool same = described.dimension == stored->dimension;
     for (int t = 0; t < RESULT_FEATURE_TEXTS; t++)
-        same = same && strcmp((const char *)&described + result_feature_text[t].offset,
-                              (const char *)stored + result_feature_text[t].offset) == 0;
+        same = same && strcmp((const char *)&described + result_feature_attribute[t].offset,
+                              (const char *)stored + result_feature_attribute[t].offset) == 0;
     return same;
 }
 

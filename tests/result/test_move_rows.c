@@ -141,7 +141,7 @@ static enum status make_file(struct made *made, const char *name, const struct r
     const hsize_t wide[2] = {ROWS, 37}, deflated[2] = {ROWS, 24}, rows = ROWS;
     memset(made, 0, sizeof *made);
     snprintf(made->path, sizeof made->path, "%s/%s", directory, name);
-    assert_int_equal(h5_create_file(&made->file, made->path, err), STATUS_OK);
+    assert_int_equal(h5_create_file(&made->file, made->path, false, err), STATUS_OK);
     for (unsigned c = 0; c < COLUMNS; c++)
         made->column[c] = (struct move_column){.kind = c == TEXT   ? MOVE_TEXT
                                                        : c == BLOB ? MOVE_BLOB

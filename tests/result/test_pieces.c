@@ -45,7 +45,7 @@ static void test_all_ways_agree(void **state)
     assert_non_null(data);
     for (size_t i = 0; i < (size_t)ROWS * COLUMNS; i++)
         data[i] = (float)(mix(i) >> 40);
-    assert_ok(h5_create_file(&file, f->output, &error));
+    assert_ok(h5_create_file(&file, f->output, false, &error));
     assert_ok(h5_create_dataset(&dataset, file, "plain", VALUE_F32, 2, size, "x.h5", &error));
     assert_ok(h5_write_rows(dataset, VALUE_F32, 0, ROWS, data, "x.h5", &error));
     H5Dclose(dataset);
@@ -101,7 +101,7 @@ static void test_texts(void **state)
                  {"huge", 3, PIECE_BYTES + 1, 10, 1, true},
                  {"few", 3, 1000, 1, 1024, false}};
     hid_t file, dataset;
-    assert_ok(h5_create_file(&file, f->output, &error));
+    assert_ok(h5_create_file(&file, f->output, false, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t bytes = (size_t)(cases[i].rows * cases[i].width);
         const struct text_size size = {cases[i].width, cases[i].rows * cases[i].length};

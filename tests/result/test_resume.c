@@ -1,7 +1,7 @@
 /* test_resume.c: what is left of a run that ended early, and what the next one makes of it.
  */
 #include "base/stop.h"
-#include "result/h5_library.h"
+#include "result/h5.h"
 #include "test_store_common.h"
 #include <errno.h>
 #include <sched.h>
@@ -414,7 +414,7 @@ static void test_full_disk(void **state)
 static int setup(void **state)
 {
     (void)state;
-    h5_library_without_exit_handler();
+    h5_without_exit_handler();
     return 0;
 }
 

@@ -49,7 +49,7 @@ static void test_rows_without_records(void **state)
     }
     assert_true(rows > RECORDS);
     snprintf(name, sizeof name, "%s/x.h5", directory);
-    assert_int_equal(h5_create_file(&file, name, &error), STATUS_OK);
+    assert_int_equal(h5_create_file(&file, name, false, &error), STATUS_OK);
     assert_int_equal(h5_create_scale(file, image_table.axis, rows, name, &error), STATUS_OK);
     assert_int_equal(h5_create_group(&images, file, "images", name, &error), STATUS_OK);
     assert_int_equal(sidecars_write(sidecars, file, name, &error), STATUS_OK);
