@@ -56,35 +56,26 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
     name[0] = 0;
     if (H5Aexists(dataset, "DIMENSION_LIST") <= 0)
         return STATUS_OK;
-    hid_t attribute = H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT);
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    hid_t memory = H5Tvlen_create(H5T_STD_REF_OBJ);
+    H5_SCOPED hid_t attribute = H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT);
+    H5_SCOPED hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    H5_SCOPED hid_t memory = H5Tvlen_create(H5T_STD_REF_OBJ);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
-    enum status status = STATUS_FAILED;
     if (!is_list_type(type, memory) || count <= (hssize_t)axis || count > MOST_AXES ||
-        H5Aread(attribute, memory, list) < 0) {
-        h5_damaged(err, axes->path, "a DIMENSION_LIST cannot be read");
-        goto out;
-    }
-    status = learn_scales(axes, err);
+        H5Aread(attribute, memory, list) < 0)
+        return h5_damaged(err, axes->path, "a DIMENSION_LIST cannot be read");
+    enum status status = learn_scales(axes, err);
     /* Further ones are those of others. */
     for (size_t i = 1; i < list[axis].len && !status; i++) {
-        hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT,
-                                      (const hobj_ref_t *)list[axis].p + i);
+        H5_SCOPED hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT,
+                                                (const hobj_ref_t *)list[axis].p + i);
         if (scale < 0)
             status = h5_damaged(err, axes->path, "a DIMENSION_LIST leads nowhere");
-        h5_close(&scale);
     }
     if (!status && list[axis].len > 0)
         for (unsigned i = 0; i < axes->count; i++)
             if (axes->scale[i].address == *(const hobj_ref_t *)list[axis].p)
                 snprintf(name, size, "%s", axes->scale[i].name);
     H5Dvlen_reclaim(memory, space, H5P_DEFAULT, list);
-out:
-    h5_close(&memory);
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&attribute);
     return status;
 }
 

@@ -93,15 +93,12 @@ static enum status move_part(const struct carry *c, const char *clusters, enum c
     const struct cluster_part_kind *kind = &cluster_part_kind[part];
     char name[FEATURE_NAME_MAX + 32];
     hsize_t size[2];
-    hid_t dataset;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     snprintf(name, sizeof name, "/clusters/%s/%s", clusters, kind->name);
     if (h5_open_dataset(&dataset, c->file, name, kind->type, kind->rank, size, name, c->path, err))
         return STATUS_FAILED;
-    const enum status status =
-        to ? h5_read_rows(dataset, kind->type, 0, size[0], to, c->path, err)
-           : h5_write_rows(dataset, kind->type, 0, size[0], from, c->path, err);
-    h5_close(&dataset);
-    return status;
+    return to ? h5_read_rows(dataset, kind->type, 0, size[0], to, c->path, err)
+              : h5_write_rows(dataset, kind->type, 0, size[0], from, c->path, err);
 }
 
 /* Clusterings have the same memory as `cluster` took to make them. */
@@ -206,7 +203,7 @@ static enum status write_continued(const struct continued *k, const struct carry
 {
     const struct result_clusters *old = k->old;
     char name[FEATURE_NAME_MAX + 16];
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (move_part(c, old->name, PART_LABELS, NULL, k->labels, err) ||
         move_part(c, old->name, PART_DISTANCES, NULL, k->distances, err) ||
         move_part(c, old->name, PART_SIZES, NULL, k->sizes, err) ||
@@ -216,7 +213,6 @@ static enum status write_continued(const struct continued *k, const struct carry
     enum status status = h5_open_group(&group, c->file, name, c->path, err);
     if (!status && !old->fitted_rows)
         status = h5_put_number(group, "fitted_rows", VALUE_U64, &old->rows, c->path, err);
-    h5_close(&group);
     return status;
 }
 
@@ -283,11 +279,10 @@ static enum status carry_one(struct carry *c, const struct result_clusters *old,
 {
     struct copies copies = copies_of(c);
     char name[FEATURE_NAME_MAX + 16];
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "/clusters/%s", old->name);
     copies.left_out_attribute = c->map->same ? NULL : is_agreement;
     enum status status = h5_make_group(&group, c->file, "clusters", c->path, err);
-    h5_close(&group);
     if (!status)
         status = copies_make(&copies, name, err);
     return status || c->map->same ? status : continue_clusters(c, old, err);
@@ -314,21 +309,15 @@ enum status carry_clusters(struct carry *c, struct error *err)
 
 /* --- neighbours ------------------------------------------------------------------------------ */
 
-struct graph {
-    hid_t rows, distances; /* datasets of the new file */
-    hsize_t size[2];
-    uint64_t old_rows;
-    const int64_t *now; /* of each old row; -1: it is gone */
-};
-
-/* The row numbers as they are now; neighbours that are gone are left out. */
-static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
+/* The row numbers as they are now (`now` of each of the old ones, -1: it is gone); neighbours that are gone
+ * are left out. */
+static void renumber_row(const int64_t *now, uint64_t old_rows, int64_t *rows, float *distances,
+                         uint64_t n)
 {
-    const uint64_t n = g->size[1];
     uint64_t kept = 0;
     for (uint64_t i = 0; i < n; i++)
-        if (rows[i] >= 0 && (uint64_t)rows[i] < g->old_rows && g->now[rows[i]] >= 0) {
-            rows[kept] = g->now[rows[i]];
+        if (rows[i] >= 0 && (uint64_t)rows[i] < old_rows && now[rows[i]] >= 0) {
+            rows[kept] = now[rows[i]];
             distances[kept++] = distances[i];
         }
     for (; kept < n; kept++) {
@@ -337,23 +326,31 @@ static void renumber_row(const struct graph *g, int64_t *rows, float *distances)
     }
 }
 
-/* Of both datasets, whose rows have moved. */
-static enum status renumber_graph(const struct carry *c, const struct graph *g, struct error *err)
+static enum status renumber_graph(const struct carry *c, hid_t group, const char *name,
+                                  const int64_t *now, struct error *err)
 {
-    const uint64_t n = g->size[1], block = rows_in_block(12 * n);
+    H5_SCOPED hid_t rows_dataset = H5I_INVALID_HID, distances_dataset = H5I_INVALID_HID;
+    hsize_t size[2], other[2];
+    if (h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, name, c->path, err) ||
+        h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, name, c->path, err))
+        return STATUS_FAILED;
+    if (size[0] != c->map->rows || other[0] != size[0] || other[1] != size[1])
+        return h5_damaged(err, c->from->path, "%s has an impossible size", name);
+    const uint64_t n = size[1], block = rows_in_block(12 * n);
     int64_t *rows = malloc(block * n * sizeof *rows);
     float *distances = malloc(block * n * sizeof *distances);
     enum status status =
         rows && distances ? STATUS_OK : error_memory(err, 12 * block * n, "neighbours");
     for (uint64_t first = 0, count; first < c->map->rows && !status; first += count) {
         count = c->map->rows - first < block ? c->map->rows - first : block;
-        if (h5_read_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
-            h5_read_rows(g->distances, VALUE_F32, first, count, distances, c->path, err))
+        if (h5_read_rows(rows_dataset, VALUE_I64, first, count, rows, c->path, err) ||
+            h5_read_rows(distances_dataset, VALUE_F32, first, count, distances, c->path, err))
             status = STATUS_FAILED;
         for (uint64_t i = 0; i < count && !status; i++)
-            renumber_row(g, rows + i * n, distances + i * n);
-        if (!status && (h5_write_rows(g->rows, VALUE_I64, first, count, rows, c->path, err) ||
-                        h5_write_rows(g->distances, VALUE_F32, first, count, distances, c->path, err)))
+            renumber_row(now, result_images(c->from), rows + i * n, distances + i * n, n);
+        if (!status &&
+            (h5_write_rows(rows_dataset, VALUE_I64, first, count, rows, c->path, err) ||
+             h5_write_rows(distances_dataset, VALUE_F32, first, count, distances, c->path, err)))
             status = STATUS_FAILED;
     }
     free(rows);
@@ -361,33 +358,19 @@ static enum status renumber_graph(const struct carry *c, const struct graph *g, 
     return status;
 }
 
-static enum status carry_graph(struct carry *c, const char *feature, int64_t *now, struct error *err)
+static enum status carry_graph(struct carry *c, const char *feature, const int64_t *now,
+                               struct error *err)
 {
     const struct copies copies = copies_of(c);
-    struct graph g = {
-        .rows = H5I_INVALID_HID, .distances = H5I_INVALID_HID, .old_rows = result_images(c->from),
-        .now = now};
-    hsize_t distances[2];
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/neighbours/%s", feature);
     enum status status = copies_make(&copies, name, err);
     if (status || c->map->same)
         return status;
     c->neighbours++;
-    status = STATUS_FAILED;
-    if (h5_open_group(&group, c->file, name, c->path, err) ||
-        h5_open_dataset(&g.rows, group, "rows", VALUE_I64, 2, g.size, name, c->path, err) ||
-        h5_open_dataset(&g.distances, group, "distances", VALUE_F32, 2, distances, name, c->path, err))
-        goto out;
-    status = g.size[0] == c->map->rows && distances[0] == g.size[0] && distances[1] == g.size[1]
-                 ? renumber_graph(c, &g, err)
-                 : h5_damaged(err, c->from->path, "%s has an impossible size", name);
-out:
-    h5_close(&group);
-    h5_close(&g.rows);
-    h5_close(&g.distances);
-    return status;
+    status = h5_open_group(&group, c->file, name, c->path, err);
+    return status ? status : renumber_graph(c, group, name, now, err);
 }
 
 /* The number of each old row; -1: it is gone. Free it. */
@@ -408,7 +391,7 @@ static enum status find_rows_now(int64_t **out, const struct carry *c, struct er
 enum status carry_neighbours(struct carry *c, struct error *err)
 {
     struct h5_names names;
-    hid_t from, all = H5I_INVALID_HID;
+    H5_SCOPED hid_t from = H5I_INVALID_HID, all = H5I_INVALID_HID;
     int64_t *now = NULL;
     enum status status = h5_list_own(&names, &from, c->from->file, "neighbours", H5O_TYPE_GROUP,
                                      "content", c->from->path, err);
@@ -420,8 +403,6 @@ enum status carry_neighbours(struct carry *c, struct error *err)
         if (!is_outdated(c, "neighbours", names.name[i], names.name[i]))
             status = carry_graph(c, names.name[i], now, err);
     h5_free_names(&names);
-    h5_close(&all);
-    h5_close(&from);
     free(now);
     return status;
 }
@@ -467,9 +448,8 @@ enum status carry_write_map(hid_t run, const struct row_map *map, const char *pa
                             struct error *err)
 {
     const hsize_t rows = map->rows, chunk = rows < MAP_CHUNK ? (rows ? rows : 1) : MAP_CHUNK;
-    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
-          dataset = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
+    H5_SCOPED hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &rows, NULL),
+                    dataset = H5I_INVALID_HID;
     H5Pset_obj_track_times(list, false);
     /* Rows mostly follow each other: the map takes a byte or two for a hundred of them. */
     if (H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0) {
@@ -478,18 +458,10 @@ enum status carry_write_map(hid_t run, const struct row_map *map, const char *pa
         H5Pset_deflate(list, 4);
     }
     dataset = H5Dcreate2(run, "row_map", H5T_STD_I64LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    if (dataset < 0) {
-        h5_fail(err, "H5Dcreate2", "write", path);
-        goto out;
-    }
-    if (h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, path, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&dataset);
-    h5_close(&space);
-    h5_close(&list);
-    return status;
+    if (dataset < 0)
+        return h5_fail(err, "H5Dcreate2", "write", path);
+    enum status status = h5_write_rows(dataset, VALUE_I64, 0, rows, map->earlier, path, err);
+    return status ? status : h5_finish_dataset(&dataset, path, err);
 }
 
 /* --- notices --------------------------------------------------------------------------------- */

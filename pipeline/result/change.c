@@ -62,7 +62,7 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
 {
     const struct copies copies = {.from = change->base, .to = file, .path = change->output};
     const char *clusters = change->notes_run ? change->run_clusters : change->base->run_clusters;
-    hid_t runs;
+    H5_SCOPED hid_t runs = H5I_INVALID_HID;
     if (!h5_is_object(change->base->file, "runs", H5O_TYPE_GROUP))
         return STATUS_OK;
     if (h5_create_group(&runs, file, "runs", change->output, err))
@@ -74,7 +74,6 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
         status = copies_make(&copies, "/runs", err);
     if (!status && !clusters && H5Adelete(runs, RUN_CLUSTERS) < 0)
         status = h5_fail(err, "H5Adelete", "write", change->output);
-    h5_close(&runs);
     return status;
 }
 

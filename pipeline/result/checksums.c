@@ -70,7 +70,7 @@ static struct entry *find(const struct entries *entries, const char *name)
 /* Reads the digests of one dataset; false: they have another form. */
 static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
 {
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[2] = {0, 0};
     bool right = H5Tequal(type, H5T_STD_U8LE) > 0 && H5Sget_simple_extent_ndims(space) == 2 &&
                  H5Sget_simple_extent_dims(space, size, NULL) == 2 && size[1] == PIECE_DIGEST &&
@@ -84,8 +84,6 @@ static bool load_digests(struct entry *entry, hid_t dataset, const char *path)
         right = entry->pieces.digest &&
                 !h5_read_rows(dataset, VALUE_U8, 0, size[0], entry->pieces.digest, path, NULL);
     }
-    h5_close(&space);
-    h5_close(&type);
     return right;
 }
 
@@ -121,14 +119,11 @@ static enum status load(struct entries *entries, hid_t file, struct error *err)
 static enum status put_root(hid_t object, const char *name, const char root[65], const char *path,
                             struct error *err)
 {
-    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    H5_SCOPED hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, 64);
     H5Tset_strpad(type, H5T_STR_NULLPAD);
-    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5_SCOPED hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     const bool ok = attribute > 0 && H5Awrite(attribute, type, root) >= 0;
-    h5_close(&attribute);
-    h5_close(&space);
-    h5_close(&type);
     return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", path);
 }
 
@@ -152,16 +147,15 @@ static enum status entry_root(void *context, char root[65], hid_t dataset, const
 static enum status write_entry(hid_t file, const struct entry *entry, const char *path,
                                struct error *err)
 {
-    enum status status = STATUS_FAILED;
     char name[DEFINED_NAME_MAX + sizeof GROUP], axis[32];
-    hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     const char *const axes[] = {axis, BYTE_AXIS};
     const hsize_t size[2] = {entry->pieces.count, PIECE_DIGEST};
     snprintf(name, sizeof name, GROUP "%s", entry->name);
     for (char *slash = strchr(name + sizeof GROUP, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (h5_make_group(&group, file, name, path, err))
-            goto out;
+            return STATUS_FAILED;
         h5_close(&group);
         *slash = '/';
     }
@@ -169,12 +163,8 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
     if (h5_create_on_scales(&dataset, file, file, name, VALUE_U8, 2, size, axes, path, err) ||
         put_root(dataset, "root", entry->root, path, err) ||
         h5_write_rows(dataset, VALUE_U8, 0, entry->pieces.count, entry->pieces.digest, path, err))
-        goto out;
-    status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&group);
-    h5_close(&dataset);
-    return status;
+        return STATUS_FAILED;
+    return h5_finish_dataset(&dataset, path, err);
 }
 
 /* What is kept of another file's, under the names that it has now. */
@@ -229,7 +219,7 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
 {
     enum status status = STATUS_FAILED;
     char identity[65];
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct axes axes;
     struct entries entries = {.axes = &axes, .path = path};
     axes_init(&axes, file, path);
@@ -249,7 +239,6 @@ enum status checksums_write(hid_t file, const char *path, const struct checksums
             goto out;
     status = STATUS_OK;
 out:
-    h5_close(&group);
     axes_clear(&axes);
     clear(&entries);
     return status;
@@ -374,11 +363,10 @@ static enum status check_identity(struct checking *checking, struct error *err)
 {
     struct result *result = checking->verify->result;
     char stored[65] = "", identity[65];
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_open_group(&group, result->file, GROUP, result->path, err))
         return STATUS_FAILED;
     h5_get_short_text(stored, sizeof stored, group, "identity", result->path, NULL);
-    h5_close(&group);
     enum status status = identity_of_file(identity, result->file, &result->axes, result->path,
                                           entry_root, &checking->stored, err);
     if (status == STATUS_OK && strcmp(stored, identity) != 0)

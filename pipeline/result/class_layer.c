@@ -61,9 +61,8 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
     const size_t room = classes->names_bytes + 1 + classes->count * (sizeof(char *) + sizeof(float));
     char own[AXIS_NAME_MAX], values[AXIS_NAME_MAX];
     const char *const axes[] = {own, values};
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     const char **name = malloc(room);
-    enum status status = STATUS_FAILED;
     if (!name)
         return error_memory(err, room, "the names of classes");
     float *const scale = (float *)(name + classes->count);
@@ -71,18 +70,15 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
     scale_classes(scale, classes, feature->normalize == NORMALIZE_UNIT);
     axis_name(own, "class", feature->name);
     axis_name(values, "feature", feature->name);
-    if (h5_create_group(&group, all, feature->name, path, err) ||
+    const bool failed =
+        h5_create_group(&group, all, feature->name, path, err) ||
         h5_put_text(group, MARK, feature->net.digest, path, err) ||
         h5_put_texts(file, group, "name", name, classes->count, own, path, err) ||
         h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path, err) ||
         h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, path, err) ||
-        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
+        h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err);
     free(name);
-    return status;
+    return failed ? STATUS_FAILED : STATUS_OK;
 }
 
 enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
@@ -90,7 +86,7 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
 {
     const struct copies copies = {.from = from, .to = file, .path = path};
     enum status status = STATUS_OK;
-    hid_t all = H5I_INVALID_HID;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     if (from && h5_is_object(from->file, GROUP, H5O_TYPE_GROUP))
         status = copies_make(&copies, "/" GROUP, err);
     for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
@@ -103,7 +99,6 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
         if (status == STATUS_OK && H5Lexists(all, feature->name, H5P_DEFAULT) <= 0)
             status = write_layer(file, all, feature, classes, path, err);
     }
-    h5_close(&all);
     return status;
 }
 
@@ -113,19 +108,27 @@ static enum status read_names(struct class_layer *layer, hid_t group, const char
                               const char *path, struct error *err)
 {
     hsize_t size[2];
-    hid_t dataset;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status = size[0] == layer->count
-                             ? STATUS_OK
-                             : h5_damaged(err, path, "%s has another number of names than rows", where);
-    layer->name = status == STATUS_OK ? calloc(layer->count, sizeof *layer->name) : NULL;
-    if (status == STATUS_OK && !layer->name)
-        status = error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
-    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
-        status = h5_read_text(&layer->name[c], dataset, c, path, err);
-    h5_close(&dataset);
-    return status;
+    if (size[0] != layer->count)
+        return h5_damaged(err, path, "%s has another number of names than rows", where);
+    layer->name = calloc(layer->count, sizeof *layer->name);
+    if (!layer->name)
+        return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
+    for (uint32_t c = 0; c < layer->count; c++)
+        if (h5_read_text(&layer->name[c], dataset, c, path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
+}
+
+static enum status check_finite(const float *values, size_t count, const char *where,
+                                const char *path, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return h5_damaged(err, path, "%s has a value that is no number", where);
+    return STATUS_OK;
 }
 
 /* `scale` or `offset`. */
@@ -134,17 +137,13 @@ static enum status read_column(float *out, const struct class_layer *layer, hid_
                                struct error *err)
 {
     hsize_t size[2];
-    hid_t dataset;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status = size[0] == layer->count
-                             ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
-                             : h5_damaged(err, path, "%s has another number of values than rows", where);
-    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
-        if (!isfinite(out[c]))
-            status = h5_damaged(err, path, "%s has a value that is no number", where);
-    h5_close(&dataset);
-    return status;
+    if (size[0] != layer->count)
+        return h5_damaged(err, path, "%s has another number of values than rows", where);
+    enum status status = h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err);
+    return status ? status : check_finite(out, layer->count, where, path, err);
 }
 
 /* `matrix`, as float32: it may be stored as int8 or float32. */
@@ -152,34 +151,29 @@ static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t 
                                const char *where, const char *path, struct error *err)
 {
     hsize_t size[2] = {0, 0};
-    hid_t dataset;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     enum value_type type = VALUE_I8;
     if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, NULL)) {
         type = VALUE_F32;
         if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, err))
             return STATUS_FAILED;
     }
-    enum status status = STATUS_OK;
     if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
         size[0] * size[1] > MOST_BYTES / sizeof(float))
-        status = h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
-    const size_t count = status == STATUS_OK ? (size_t)(size[0] * size[1]) : 0;
+        return h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
+    const size_t count = (size_t)(size[0] * size[1]);
     layer->count = (uint32_t)size[0];
     layer->columns = columns;
     layer->weights = malloc(count * sizeof *layer->weights + 1);
-    layer->offset = malloc(count ? size[0] * sizeof *layer->offset : 1);
-    if (status == STATUS_OK && (!layer->weights || !layer->offset))
-        status = error_memory(err, count * sizeof *layer->weights, "the classes");
-    if (status == STATUS_OK)
-        status = h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err);
+    layer->offset = malloc(size[0] * sizeof *layer->offset);
+    if (!layer->weights || !layer->offset)
+        return error_memory(err, count * sizeof *layer->weights, "the classes");
+    if (h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err))
+        return STATUS_FAILED;
     /* From the end on: bytes lie in front of what they become. */
-    for (size_t i = count; status == STATUS_OK && type == VALUE_I8 && i-- > 0;)
+    for (size_t i = count; type == VALUE_I8 && i-- > 0;)
         layer->weights[i] = ((const int8_t *)layer->weights)[i];
-    for (size_t i = 0; i < count && status == STATUS_OK && type == VALUE_F32; i++)
-        if (!isfinite(layer->weights[i]))
-            status = h5_damaged(err, path, "%s has a value that is no number", where);
-    h5_close(&dataset);
-    return status;
+    return check_finite(layer->weights, count, where, path, err);
 }
 
 /* The scores' own scale becomes a part of the weights. */
@@ -198,39 +192,32 @@ static void multiply(struct class_layer *layer, const float *scale)
 static enum status read_layer(struct class_layer *out, struct result *result, hid_t all,
                               const struct result_feature *feature, struct error *err)
 {
-    char where[FEATURE_NAME_MAX + 24], *digest = NULL;
+    const char *path = result->path;
+    char where[FEATURE_NAME_MAX + 24], matrix[FEATURE_NAME_MAX + 32];
     float *scale = NULL;
-    hid_t group;
-    snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
-    snprintf(out->feature, sizeof out->feature, "%s", feature->name);
-    if (h5_open_group(&group, all, feature->name, result->path, err))
-        return STATUS_FAILED;
-    enum status status = h5_get_text(&digest, group, MARK, true, result->path, err);
-    if (status == STATUS_OK)
-        snprintf(out->digest, sizeof out->digest, "%s", digest);
-    free(digest);
-    if (status == STATUS_OK)
-        status = read_matrix(out, group, feature->dimension, where, result->path, err);
-    if (status == STATUS_OK && !(scale = malloc(out->count * sizeof *scale)))
-        status = error_memory(err, out->count * sizeof *scale, "the classes");
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(where, sizeof where, "/" GROUP "/%s", feature->name);
-    if (status == STATUS_OK)
-        status = read_column(scale, out, group, "scale", where, result->path, err);
-    if (status == STATUS_OK)
-        status = read_column(out->offset, out, group, "offset", where, result->path, err);
-    if (status == STATUS_OK)
-        status = read_names(out, group, where, result->path, err);
-    if (status == STATUS_OK)
+    snprintf(matrix, sizeof matrix, "%s/matrix", where);
+    snprintf(out->feature, sizeof out->feature, "%s", feature->name);
+    if (h5_open_group(&group, all, feature->name, path, err) ||
+        h5_get_short_text(out->digest, sizeof out->digest, group, MARK, path, err) ||
+        read_matrix(out, group, feature->dimension, matrix, path, err))
+        return STATUS_FAILED;
+    if (!(scale = malloc(out->count * sizeof *scale)))
+        return error_memory(err, out->count * sizeof *scale, "the classes");
+    const bool failed = read_column(scale, out, group, "scale", where, path, err) ||
+                        read_column(out->offset, out, group, "offset", where, path, err) ||
+                        read_names(out, group, where, path, err);
+    if (!failed)
         multiply(out, scale);
     free(scale);
-    h5_close(&group);
-    return status;
+    return failed ? STATUS_FAILED : STATUS_OK;
 }
 
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
                              struct error *err)
 {
-    hid_t all;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct class_layer){.count = 0};
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP))
         return STATUS_END;
@@ -243,7 +230,6 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
             h5_is_object(all, one->name, H5O_TYPE_GROUP) && H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
             status = read_layer(out, result, all, one, err);
     }
-    h5_close(&all);
     return status;
 }
 

@@ -165,12 +165,12 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, c
                                  struct error *err)
 {
     struct h5_names names;
-    hid_t all;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     enum status status =
         h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         char *parent = NULL;
-        hid_t group;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
         status = h5_open_group(&group, all, names.name[i], path, err);
         if (status == STATUS_OK)
             status = h5_get_text(&parent, group, "parent", false, path, err);
@@ -178,10 +178,8 @@ static enum status rename_parent(hid_t file, const char *from, const char *to, c
             status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)
                                                     : h5_put_text(group, "parent", to, path, err);
         free(parent);
-        h5_close(&group);
     }
     h5_free_names(&names);
-    h5_close(&all);
     return status;
 }
 

@@ -162,7 +162,7 @@ static enum status write_codebook(hid_t file, hid_t all, const struct feature *f
 {
     struct codebook_array arrays[CODEBOOK_ARRAYS];
     char spec[SPEC_SIZE];
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_group(&group, all, feature->name, path, err))
         return STATUS_FAILED;
     codebooks_spec_asked(spec, sizeof spec, feature->spec);
@@ -172,7 +172,6 @@ static enum status write_codebook(hid_t file, hid_t all, const struct feature *f
         status = h5_put_text(group, "spec", spec, path, err);
     for (unsigned i = 0; i < CODEBOOK_ARRAYS && status == STATUS_OK; i++)
         status = write_array(file, group, &arrays[i], path, err);
-    h5_close(&group);
     return status;
 }
 
@@ -180,7 +179,7 @@ enum status codebook_groups_write(hid_t file, const struct feature_set *features
                                   struct error *err)
 {
     enum status status = STATUS_OK;
-    hid_t all = H5I_INVALID_HID;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
         if (!features->feature[i].codebook)
             continue;
@@ -188,7 +187,6 @@ enum status codebook_groups_write(hid_t file, const struct feature_set *features
             return STATUS_FAILED;
         status = write_codebook(file, all, &features->feature[i], path, err);
     }
-    h5_close(&all);
     return status;
 }
 
@@ -196,41 +194,25 @@ enum status codebook_groups_write(hid_t file, const struct feature_set *features
 static enum status read_array(struct codebook_array *array, struct result *result, hid_t group,
                               const char *codebook, struct error *err)
 {
+    const enum value_type type = value_type_of(array->type);
     hsize_t size[2] = {1, 1};
     char where[2 * FEATURE_NAME_MAX + 16];
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    int rank = 1;
     snprintf(where, sizeof where, "/" GROUP "/%s/%s", codebook, array->name);
-    hid_t dataset = H5I_INVALID_HID;
-    int rank = 0;
-    if (h5_is_object(group, array->name, H5O_TYPE_DATASET)) {
-        hid_t plain = H5Dopen2(group, array->name, H5P_DEFAULT);
-        hid_t space = plain > 0 ? H5Dget_space(plain) : H5I_INVALID_HID;
-        rank = space > 0 ? H5Sget_simple_extent_ndims(space) : 0;
-        h5_close(&space);
-        h5_close(&plain);
+    if (h5_open_dataset(&dataset, group, array->name, type, 1, size, where, result->path, NULL)) {
+        rank = 2;
+        if (h5_open_dataset(&dataset, group, array->name, type, 2, size, where, result->path, err))
+            return STATUS_FAILED;
     }
-    if (rank != 1 && rank != 2)
-        return h5_damaged(err, result->path, "%s is missing or has another form", where);
-    if (h5_open_dataset(&dataset, group, array->name, value_type_of(array->type), rank, size, where,
-                        result->path, err))
-        return STATUS_FAILED;
-    enum status status = STATUS_FAILED;
-    if (size[0] == 0 || size[rank - 1] == 0 || size[0] > UINT32_MAX || size[rank - 1] > UINT32_MAX) {
-        h5_damaged(err, result->path, "%s has an impossible size", where);
-        goto out;
-    }
+    if (size[0] == 0 || size[rank - 1] == 0 || size[0] > UINT32_MAX || size[rank - 1] > UINT32_MAX)
+        return h5_damaged(err, result->path, "%s has an impossible size", where);
     array->rows = rank == 1 ? 1 : (uint32_t)size[0];
     array->columns = (uint32_t)size[rank - 1];
     void *values = malloc(codebook_array_bytes(array));
-    if (!values) {
-        error_memory(err, codebook_array_bytes(array), "a codebook");
-        goto out;
-    }
     array->values = values;
-    status = h5_read_rows(dataset, value_type_of(array->type), 0, size[0], values, result->path,
-                          err);
-out:
-    h5_close(&dataset);
-    return status;
+    return values ? h5_read_rows(dataset, type, 0, size[0], values, result->path, err)
+                  : error_memory(err, codebook_array_bytes(array), "a codebook");
 }
 
 /* Reads one codebook into a new entry. */
@@ -241,7 +223,7 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
     const struct feature_codebook none = {.columns = 0};
     char digest[FEATURE_DIGEST], found[FEATURE_DIGEST], subject[512], shown[256];
     enum status status = STATUS_FAILED;
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct stored_codebook *entry = new_entry(out, err);
     if (!entry || h5_open_group(&group, all, name, result->path, err))
         return STATUS_FAILED;
@@ -271,7 +253,6 @@ static enum status read_codebook(struct codebooks *out, struct result *result, h
 out:
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
         free((void *)(uintptr_t)arrays[i].values);
-    h5_close(&group);
     return status;
 }
 
@@ -285,7 +266,7 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
                            struct error *err)
 {
     struct h5_names names;
-    hid_t all;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct codebooks){.stored = NULL};
     enum status status = list_codebooks(&names, &all, result, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
@@ -293,7 +274,6 @@ enum status codebooks_read(struct codebooks *out, struct result *result, const c
             status = read_codebook(out, result, all, names.name[i], err);
     }
     h5_free_names(&names);
-    h5_close(&all);
     if (status != STATUS_OK)
         codebooks_clear(out);
     return status;
@@ -303,7 +283,7 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     struct h5_names names;
-    hid_t all;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     enum status status = list_codebooks(&names, &all, result, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         struct codebooks one = {.stored = NULL};
@@ -326,7 +306,6 @@ enum status codebook_groups_verify(struct verify *verify, struct error *err)
         codebooks_clear(&one);
     }
     h5_free_names(&names);
-    h5_close(&all);
     return status;
 }
 

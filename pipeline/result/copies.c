@@ -32,8 +32,9 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
             strcmp(attribute_name, SHOWN) == 0 ||
             (copies->left_out_attribute && copies->left_out_attribute(attribute_name)))
             continue;
-        hid_t attribute = H5Aopen(from, attribute_name, H5P_DEFAULT), type = H5Aget_type(attribute),
-              space = H5Aget_space(attribute), made = H5I_INVALID_HID;
+        H5_SCOPED hid_t attribute = H5Aopen(from, attribute_name, H5P_DEFAULT),
+                        type = H5Aget_type(attribute), space = H5Aget_space(attribute),
+                        made = H5I_INVALID_HID;
         const H5T_class_t class = H5Tget_class(type);
         uint8_t value[16];
         if (class == H5T_STRING) {
@@ -47,10 +48,6 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
                 status = h5_fail(err, "H5Awrite", "write", copies->path);
         }
         free(text);
-        h5_close(&made);
-        h5_close(&space);
-        h5_close(&type);
-        h5_close(&attribute);
     }
     h5_free_names(&names);
     return status;
@@ -61,10 +58,9 @@ static enum status copy_attributes(const struct copies *copies, hid_t to, hid_t 
 static int descriptor_of(hid_t object)
 {
     int *descriptor = NULL;
-    hid_t file = H5Iget_file_id(object);
+    H5_SCOPED hid_t file = H5Iget_file_id(object);
     const bool found =
         H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor;
-    h5_close(&file);
     return found ? *descriptor : -1;
 }
 
@@ -207,8 +203,8 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
                                 struct error *err)
 {
     hsize_t size[2] = {0, 1}, chunk[2] = {1, 1};
-    hid_t stored = H5Dget_type(from), type = H5Tcopy(stored), space = H5Dget_space(from),
-          list = H5Dget_create_plist(from), to = H5I_INVALID_HID;
+    H5_SCOPED hid_t stored = H5Dget_type(from), type = H5Tcopy(stored), space = H5Dget_space(from),
+                    list = H5Dget_create_plist(from), to = H5I_INVALID_HID;
     const int rank = H5Sget_simple_extent_ndims(space);
     const H5D_layout_t layout = H5Pget_layout(list);
     const size_t element = H5Tget_size(type);
@@ -218,14 +214,11 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
                         : layout == H5D_VIRTUAL ? NULL
                                                 : h5_bad_storage(from, bytes, element);
     char axis[AXIS_NAME_MAX] = "";
-    enum status status = STATUS_FAILED;
     if (copies->rows && axes_name(axis, sizeof axis, &copies->from->axes, from, 0, err))
-        goto out;
+        return STATUS_FAILED;
     const bool moved = copies->rows && strcmp(axis, image_table.axis) == 0;
-    if (wrong) {
-        h5_damaged(err, copies->from->path, "%s %s", name, wrong);
-        goto out;
-    }
+    if (wrong)
+        return h5_damaged(err, copies->from->path, "%s %s", name, wrong);
     H5Sget_simple_extent_dims(space, size, NULL);
     if (moved) {
         h5_close(&list);
@@ -239,35 +232,25 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
     if (layout != H5D_VIRTUAL)
         H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
     to = H5Dcreate2(copies->to, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    if (to < 0) {
-        h5_fail(err, "H5Dcreate2", "write", copies->path);
-        goto out;
-    }
+    if (to < 0)
+        return h5_fail(err, "H5Dcreate2", "write", copies->path);
     if (copy_axes(copies, to, from, rank, size, err) ||
         copy_attributes(copies, to, from, name, err))
-        goto out;
+        return STATUS_FAILED;
     if (layout == H5D_CHUNKED)
         H5Pget_chunk(list, rank, chunk);
-    status = moved                      ? move_values(copies, to, from, type, size[1], err)
-             : layout == H5D_VIRTUAL    ? STATUS_OK
-             : layout == H5D_CONTIGUOUS ? copy_contiguous(copies, to, from, err)
-             : layout == H5D_CHUNKED    ? copy_chunks(copies, to, from, size, chunk, err)
-                                        : copy_values(copies, to, from, type, bytes, err);
-    if (!status)
-        status = h5_finish_dataset(&to, copies->path, err);
-out:
-    h5_close(&to);
-    h5_close(&list);
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&stored);
-    return status;
+    const enum status status = moved ? move_values(copies, to, from, type, size[1], err)
+                               : layout == H5D_VIRTUAL    ? STATUS_OK
+                               : layout == H5D_CONTIGUOUS ? copy_contiguous(copies, to, from, err)
+                               : layout == H5D_CHUNKED ? copy_chunks(copies, to, from, size, chunk, err)
+                                                       : copy_values(copies, to, from, type, bytes, err);
+    return status ? status : h5_finish_dataset(&to, copies->path, err);
 }
 
 static enum status copy_group(const struct copies *copies, hid_t from, const char *name,
                               struct error *err)
 {
-    hid_t to = H5I_INVALID_HID;
+    H5_SCOPED hid_t to = H5I_INVALID_HID;
     enum status status = STATUS_OK;
     if (H5Lexists(copies->to, name, H5P_DEFAULT) > 0 || strcmp(name, "/") == 0)
         to = H5Gopen2(copies->to, name, H5P_DEFAULT);
@@ -275,7 +258,6 @@ static enum status copy_group(const struct copies *copies, hid_t from, const cha
         status = h5_create_group(&to, copies->to, name, copies->path, err);
     if (!status)
         status = copy_attributes(copies, to, from, name, err);
-    h5_close(&to);
     return status;
 }
 

@@ -143,9 +143,8 @@ bool defined_scale(hid_t file, const char *name)
         named = named || strncmp(name, scale_beginnings[i], strlen(scale_beginnings[i])) == 0;
     if (!named || !h5_is_object(file, name, H5O_TYPE_DATASET))
         return false;
-    hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    H5_SCOPED hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
     const bool scale = dataset > 0 && H5Aexists(dataset, "CLASS") > 0;
-    h5_close(&dataset);
     return scale;
 }
 
@@ -196,13 +195,12 @@ static enum status visit_member(const struct walk *walk, hid_t group, const char
         return STATUS_OK;
     if (!defined || !h5_is_object(group, link, defined->type))
         return visit_foreign(walk, name, NULL, err);
-    hid_t object = H5Oopen(group, link, H5P_DEFAULT);
+    H5_SCOPED hid_t object = H5Oopen(group, link, H5P_DEFAULT);
     if (object < 0)
         return h5_fail(err, "H5Oopen", "read", walk->path);
     const bool own = !defined->mark || H5Aexists(object, defined->mark) > 0;
     enum status status =
         own ? visit_object(walk, object, name, defined, err) : visit_foreign(walk, name, NULL, err);
-    h5_close(&object);
     return status;
 }
 
@@ -242,10 +240,9 @@ enum status defined_walk(hid_t file, const char *name, const char *path,
     const struct defined *defined = defined_find(name);
     if (!defined)
         return STATUS_OK;
-    hid_t object = H5Oopen(file, name, H5P_DEFAULT);
+    H5_SCOPED hid_t object = H5Oopen(file, name, H5P_DEFAULT);
     if (object < 0)
         return h5_fail(err, "H5Oopen", "read", path);
     enum status status = visit_object(&walk, object, name, defined, err);
-    h5_close(&object);
     return status;
 }

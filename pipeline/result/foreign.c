@@ -23,11 +23,10 @@ struct copy {
 static void forget_scales(const struct copy *copy, const char *name)
 {
     static const char *const names[] = {"DIMENSION_LIST", "REFERENCE_LIST"};
-    hid_t dataset = H5Dopen2(copy->to, name, H5P_DEFAULT);
+    H5_SCOPED hid_t dataset = H5Dopen2(copy->to, name, H5P_DEFAULT);
     for (int i = 0; i < 2 && dataset > 0; i++)
         if (H5Aexists(dataset, names[i]) > 0)
             H5Adelete(dataset, names[i]);
-    h5_close(&dataset);
 }
 
 struct attaching {
@@ -44,34 +43,27 @@ static herr_t attach_same(hid_t original, unsigned axis, hid_t scale, void *cont
     if (H5Iget_name(scale, name, sizeof name) <= 0 ||
         (attaching->foreign && defined_scale(attaching->to, name + 1)))
         return 0;
-    hid_t same = H5Dopen2(attaching->to, name, H5P_DEFAULT);
+    H5_SCOPED hid_t same = H5Dopen2(attaching->to, name, H5P_DEFAULT);
     if (same < 0)
         return 0;
-    hid_t old_space = H5Dget_space(scale), space = H5Dget_space(same);
+    H5_SCOPED hid_t old_space = H5Dget_space(scale), space = H5Dget_space(same);
     if (H5Sget_simple_extent_npoints(old_space) == H5Sget_simple_extent_npoints(space) &&
         H5Aexists(same, "CLASS") > 0)
         H5DSattach_scale(attaching->dataset, same, axis);
-    h5_close(&space);
-    h5_close(&old_space);
-    h5_close(&same);
     return 0;
 }
 
 /* Best effort: scales are a convenience for readers. */
 static void attach_to(const struct copy *copy, const char *name, bool foreign)
 {
-    hid_t original = H5Dopen2(copy->from, name, H5P_DEFAULT);
-    struct attaching attaching = {copy->to, H5Dopen2(copy->to, name, H5P_DEFAULT), foreign};
-    hid_t space = original > 0 ? H5Dget_space(original) : H5I_INVALID_HID;
-    const int rank =
-        attaching.dataset > 0 && original > 0 && H5Aexists(original, "DIMENSION_LIST") > 0
-            ? H5Sget_simple_extent_ndims(space)
-            : 0;
-    for (int axis = 0; axis < rank; axis++)
+    H5_SCOPED hid_t original = H5Dopen2(copy->from, name, H5P_DEFAULT),
+                    made = H5Dopen2(copy->to, name, H5P_DEFAULT);
+    if (made < 0 || original < 0 || H5Aexists(original, "DIMENSION_LIST") <= 0)
+        return;
+    struct attaching attaching = {copy->to, made, foreign};
+    H5_SCOPED hid_t space = H5Dget_space(original);
+    for (int axis = 0; axis < H5Sget_simple_extent_ndims(space); axis++)
         H5DSiterate_scales(original, (unsigned)axis, NULL, attach_same, &attaching);
-    h5_close(&space);
-    h5_close(&attaching.dataset);
-    h5_close(&original);
 }
 
 static void attach_scales(const struct copy *copy, const char *name)
@@ -121,20 +113,12 @@ static void visit_object(const struct copy *copy, const char *name,
                      H5P_DEFAULT);
 }
 
-/* All that were copied; when that is done, since scales may be among them. */
-static void visit_copied(const struct copy *copy,
-                         void (*dataset)(const struct copy *copy, const char *name))
-{
-    for (unsigned i = 0; i < copy->count; i++)
-        visit_object(copy, copy->name[i], dataset);
-}
-
 /* H5Ocopy crashes where it cannot read elements of variable length; here that is an error, which is
  * noted, and then they are in the library's cache or the system's. */
 static void read_texts(const struct copy *copy, const char *name)
 {
-    hid_t dataset = H5Dopen2(copy->from, name, H5P_DEFAULT), type = H5Dget_type(dataset),
-          space = H5Dget_space(dataset);
+    H5_SCOPED hid_t dataset = H5Dopen2(copy->from, name, H5P_DEFAULT), type = H5Dget_type(dataset),
+                    space = H5Dget_space(dataset);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     if (type > 0 && count > 0 &&
         (H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tis_variable_str(type) > 0)) {
@@ -143,9 +127,6 @@ static void read_texts(const struct copy *copy, const char *name)
             H5Dvlen_reclaim(type, space, H5P_DEFAULT, values);
         free(values);
     }
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&dataset);
 }
 
 /* The group that an object or attribute belongs to; false: the new file has not got it. */
@@ -180,13 +161,10 @@ void foreign_drop_references(void)
 /* References would lead to nowhere in another file; those of scales are made anew. */
 static bool attribute_refers(hid_t object, const char *name)
 {
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
+    H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
     const bool scales = H5Iget_type(object) == H5I_DATASET &&
                         (strcmp(name, "DIMENSION_LIST") == 0 || strcmp(name, "REFERENCE_LIST") == 0);
-    const bool refers = !scales && type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
-    h5_close(&type);
-    h5_close(&attribute);
-    return refers;
+    return !scales && type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
 }
 
 static herr_t find_reference(hid_t object, const char *name, const H5A_info_t *info, void *context)
@@ -202,14 +180,10 @@ static herr_t find_reference(hid_t object, const char *name, const H5A_info_t *i
 /* Why a dataset cannot be copied; NULL: it can. */
 static const char *uncopied(hid_t dataset)
 {
-    hid_t list = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
-    const char *why = H5Pget_layout(list) == H5D_VIRTUAL ? "is a virtual dataset"
-                      : H5Tdetect_class(type, H5T_REFERENCE) > 0
-                          ? "holds references to other objects"
-                          : NULL;
-    h5_close(&type);
-    h5_close(&list);
-    return why;
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
+    return H5Pget_layout(list) == H5D_VIRTUAL              ? "is a virtual dataset"
+           : H5Tdetect_class(type, H5T_REFERENCE) > 0 ? "holds references to other objects"
+                                                      : NULL;
 }
 
 /* The first of what cannot be copied. */
@@ -222,12 +196,11 @@ static herr_t find_uncopied(hid_t group, const char *name, const H5O_info_t *inf
 {
     struct uncopied *found = context;
     char attribute[DEFINED_NAME_MAX] = "";
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    H5_SCOPED hid_t object = H5Oopen(group, name, H5P_DEFAULT);
     found->why = info->type == H5O_TYPE_DATASET ? uncopied(object) : NULL;
     if (!found->why &&
         H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, find_reference, attribute) > 0)
         found->why = "is an attribute with references to other objects";
-    h5_close(&object);
     const bool itself = strcmp(name, ".") == 0;
     snprintf(found->name, sizeof found->name, "%s%s%s%s%s", found->below, itself ? "" : "/",
              itself ? "" : name, *attribute ? ", " : "", attribute);
@@ -244,12 +217,11 @@ static bool has_uncopied(struct uncopied *found, hid_t file, const char *name,
         return H5Lget_info(file, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
                H5Ovisit_by_name(file, name, H5_INDEX_NAME, H5_ITER_INC, find_uncopied, found,
                                 H5P_DEFAULT) > 0;
-    hid_t object = H5Oopen(file, name, H5P_DEFAULT);
-    if (attribute_refers(object, attribute)) {
-        found->why = "is an attribute with references to other objects";
-        snprintf(found->name, sizeof found->name, "%s, %s", name, attribute);
-    }
-    h5_close(&object);
+    H5_SCOPED hid_t object = H5Oopen(file, name, H5P_DEFAULT);
+    found->why = attribute_refers(object, attribute)
+                     ? "is an attribute with references to other objects"
+                     : NULL;
+    snprintf(found->name, sizeof found->name, "%s, %s", name, attribute);
     return found->why;
 }
 
@@ -264,74 +236,52 @@ static enum status refuse_uncopied(const char *path, const struct uncopied *foun
                      path_for_message(name, sizeof name, found->name), found->why);
 }
 
-struct checking {
-    hid_t file;
-    const char *path;
-};
-
 static enum status check_one(void *context, const char *name, const char *attribute,
                              struct error *err)
 {
-    const struct checking *checking = context;
+    const struct copy *copy = context;
     struct uncopied found;
-    return has_uncopied(&found, checking->file, name, attribute)
-               ? refuse_uncopied(checking->path, &found, err)
+    return has_uncopied(&found, copy->from, name, attribute)
+               ? refuse_uncopied(copy->from_path, &found, err)
                : STATUS_OK;
 }
 
 enum status foreign_check(hid_t file, const char *path, struct error *err)
 {
-    struct checking checking = {file, path};
-    const struct defined_visitor visitor = {NULL, check_one, &checking};
+    struct copy copy = {.from = file, .from_path = path};
+    const struct defined_visitor visitor = {NULL, check_one, &copy};
     return drops ? STATUS_OK : defined_walk(file, "/", path, &visitor, err);
 }
 
 enum status foreign_check_file(const char *path, struct error *err)
 {
-    enum status status = STATUS_OK;
     struct stat st;
-    hid_t file;
+    H5_SCOPED hid_t file = H5I_INVALID_HID;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || /* nobody may ever write into a FIFO */
         h5_open_file(&file, path, false, NULL) != STATUS_OK)
         return STATUS_OK;
-    if (H5Aexists(file, "clpipe_format") > 0)
-        status = foreign_check(file, path, err);
-    h5_close(&file);
-    return status;
+    return H5Aexists(file, "clpipe_format") > 0 ? foreign_check(file, path, err) : STATUS_OK;
 }
 
 static enum status copy_attribute(const struct copy *copy, const char *name, const char *attribute,
                                   struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    hid_t from = H5Oopen(copy->from, name, H5P_DEFAULT), to = H5Oopen(copy->to, name, H5P_DEFAULT);
-    hid_t old = H5Aopen(from, attribute, H5P_DEFAULT), type = H5Aget_type(old),
-          space = H5Aget_space(old), made = H5I_INVALID_HID;
+    H5_SCOPED hid_t from = H5Oopen(copy->from, name, H5P_DEFAULT),
+                    to = H5Oopen(copy->to, name, H5P_DEFAULT),
+                    old = H5Aopen(from, attribute, H5P_DEFAULT), type = H5Aget_type(old),
+                    space = H5Aget_space(old), made = H5I_INVALID_HID;
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     const size_t bytes = type > 0 && count > 0 ? (size_t)count * H5Tget_size(type) : 0;
     void *value = calloc(bytes ? bytes : 1, 1);
-    if (!value) {
-        error_memory(err, bytes, "an attribute");
-        goto out;
-    }
+    if (!value)
+        return error_memory(err, bytes, "an attribute");
     made = H5Acreate2(to, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (made < 0 ||
-        (bytes > 0 && (H5Aread(old, type, value) < 0 || H5Awrite(made, type, value) < 0))) {
-        h5_fail(err, "H5Awrite", "write", copy->to_path);
-        goto out;
-    }
-    status = STATUS_OK;
-out:
-    if (value && bytes > 0)
+    const bool ok = made > 0 && (bytes == 0 || (H5Aread(old, type, value) >= 0 &&
+                                                H5Awrite(made, type, value) >= 0));
+    if (bytes > 0)
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
     free(value);
-    h5_close(&made);
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&old);
-    h5_close(&to);
-    h5_close(&from);
-    return status;
+    return ok ? STATUS_OK : h5_fail(err, "H5Awrite", "write", copy->to_path);
 }
 
 static enum status remember(struct copy *copy, const char *name, struct error *err)
@@ -387,12 +337,10 @@ static enum status copy_pruned(struct copy *copy, const char *name, struct error
 static enum status copy_group(struct copy *copy, hid_t from, const char *name, struct error *err)
 {
     struct h5_names members, attributes;
-    hid_t list = H5Gget_create_plist(from),
-          made = H5Gcreate2(copy->to, name, H5P_DEFAULT, list, H5P_DEFAULT);
-    h5_close(&list);
+    H5_SCOPED hid_t list = H5Gget_create_plist(from),
+                    made = H5Gcreate2(copy->to, name, H5P_DEFAULT, list, H5P_DEFAULT);
     if (made < 0)
         return h5_fail(err, "H5Gcreate2", "write", copy->to_path);
-    h5_close(&made);
     if (h5_list_attributes(&attributes, from, copy->from_path, err))
         return STATUS_FAILED;
     enum status status = h5_list(&members, from, copy->from_path, err);
@@ -423,20 +371,18 @@ static enum status copy_pruned(struct copy *copy, const char *name, struct error
     char attribute[DEFINED_NAME_MAX];
     if (!has_uncopied(&found, copy->from, name, NULL))
         return copy_object(copy, name, err);
-    hid_t object = H5Oopen(copy->from, name, H5P_DEFAULT);
+    H5_SCOPED hid_t object = H5Oopen(copy->from, name, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (H5Iget_type(object) == H5I_GROUP) {
         status = copy_group(copy, object, name, err);
     } else if (H5Iget_type(object) == H5I_DATASET && uncopied(object)) {
         copy->copied->lost++;
     } else if (!(status = copy_object(copy, name, err))) {
-        hid_t made = H5Oopen(copy->to, name, H5P_DEFAULT);
+        H5_SCOPED hid_t made = H5Oopen(copy->to, name, H5P_DEFAULT);
         while (H5Aiterate2(made, H5_INDEX_NAME, H5_ITER_INC, NULL, find_reference, attribute) > 0 &&
                H5Adelete(made, attribute) >= 0)
             copy->copied->lost++;
-        h5_close(&made);
     }
-    h5_close(&object);
     return status;
 }
 
@@ -473,8 +419,11 @@ enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *
     const struct defined_visitor foreign = {NULL, copy_one, &copy}, own = {attach_to_own, NULL, &copy};
     enum status status = defined_walk(from, name, from_path, &foreign, err);
     if (status == STATUS_OK) {
-        visit_copied(&copy, forget_scales);
-        visit_copied(&copy, attach_scales);
+        /* When all is copied: scales may be among it. */
+        for (unsigned i = 0; i < copy.count; i++)
+            visit_object(&copy, copy.name[i], forget_scales);
+        for (unsigned i = 0; i < copy.count; i++)
+            visit_object(&copy, copy.name[i], attach_scales);
         status = defined_walk(from, name, from_path, &own, err);
     }
     for (unsigned i = 0; i < copy.count; i++)

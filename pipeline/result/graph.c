@@ -53,12 +53,11 @@ static enum status write_distances(hid_t dataset, const struct graph_values *val
 static enum status write_graph(void *context, hid_t file, const char *path, struct error *err)
 {
     const struct graph_values *values = context;
-    enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const hsize_t size[2] = {values->rows, values->n};
     const char *const axes[] = {image_table.axis, axis};
     const uint8_t is_squared = 1;
-    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
     axis_name(axis, "neighbour", values->feature);
     if (h5_make_group(&all, file, GROUP, path, err) ||
         h5_create_group(&group, all, values->feature, path, err) ||
@@ -69,14 +68,9 @@ static enum status write_graph(void *context, hid_t file, const char *path, stru
         h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
         h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path, err) ||
         h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path, err) ||
-        write_distances(dataset, values, path, err) || h5_finish_dataset(&dataset, path, err))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&dataset);
-    h5_close(&group);
-    h5_close(&all);
-    return status;
+        write_distances(dataset, values, path, err))
+        return STATUS_FAILED;
+    return h5_finish_dataset(&dataset, path, err);
 }
 
 enum status graph_write(struct result *result, const struct graph_values *values, struct error *err)
@@ -93,12 +87,22 @@ enum status graph_write(struct result *result, const struct graph_values *values
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
+/* One of its datasets. */
+static enum status open_dataset(hid_t *dataset, hid_t group, const struct result *result,
+                                const char *feature, const char *name, enum value_type type,
+                                hsize_t size[2], struct error *err)
+{
+    char where[FEATURE_NAME_MAX + 32];
+    snprintf(where, sizeof where, "/" GROUP "/%s/%s", feature, name);
+    return h5_open_dataset(dataset, group, name, type, 2, size, where, result->path, err);
+}
+
 enum status graph_open(struct graph *out, struct result *result, const char *feature,
                        struct error *err)
 {
-    char name[FEATURE_NAME_MAX + 16], where[FEATURE_NAME_MAX + 32];
+    char name[FEATURE_NAME_MAX + 16];
     hsize_t rows[2], distances[2];
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     *out = (struct graph){.result = result,
                           .rows_dataset = H5I_INVALID_HID,
                           .distances_dataset = H5I_INVALID_HID};
@@ -106,34 +110,25 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) ||
         !h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return STATUS_END;
-    enum status status = h5_open_group(&group, result->file, name, result->path, err);
-    if (status != STATUS_OK)
+    enum status status =
+        h5_open_group(&group, result->file, name, result->path, err) ||
+                open_dataset(&out->rows_dataset, group, result, feature, "rows", VALUE_I64, rows, err) ||
+                open_dataset(&out->distances_dataset, group, result, feature, "distances", VALUE_F32,
+                             distances, err) ||
+                h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
+                h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err)
+            ? STATUS_FAILED
+            : STATUS_OK;
+    if (!status && (rows[0] != result_images(result) || distances[0] != rows[0] ||
+                    distances[1] != rows[1] || rows[1] == 0 || rows[1] > UINT32_MAX))
+        status = h5_damaged(err, result->path, "/%s has an impossible size", name);
+    if (status) {
+        graph_close(out);
         return status;
-    status = STATUS_FAILED;
-    snprintf(where, sizeof where, "/%s/rows", name);
-    if (h5_open_dataset(&out->rows_dataset, group, "rows", VALUE_I64, 2, rows, where, result->path,
-                        err))
-        goto out;
-    snprintf(where, sizeof where, "/%s/distances", name);
-    if (h5_open_dataset(&out->distances_dataset, group, "distances", VALUE_F32, 2, distances, where,
-                        result->path, err))
-        goto out;
-    if (h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
-        h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err))
-        goto out;
-    if (rows[0] != result_images(result) || distances[0] != rows[0] || distances[1] != rows[1] ||
-        rows[1] == 0 || rows[1] > UINT32_MAX) {
-        h5_damaged(err, result->path, "/%s has an impossible size", name);
-        goto out;
     }
     out->rows = rows[0];
     out->n = (uint32_t)rows[1];
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    if (status != STATUS_OK)
-        graph_close(out);
-    return status;
+    return STATUS_OK;
 }
 
 enum status graph_read(struct graph *graph, uint64_t first, uint64_t count, int64_t *neighbours,

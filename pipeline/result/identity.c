@@ -84,9 +84,8 @@ static enum status add_number(struct serial *serial, hid_t attribute, const char
     uint8_t value[8];
     if (H5Sget_simple_extent_npoints(space) != 1 || !h5_find_type(&found, type))
         return refuse(serial, err, name, "is an attribute of a kind that clpipe does not know");
-    hid_t memory = h5_type(found);
+    H5_SCOPED hid_t memory = h5_type(found);
     const bool read = H5Aread(attribute, memory, value) >= 0;
-    h5_close(&memory);
     if (!read)
         return h5_fail(err, "H5Aread", "read", serial->path);
     add_line(serial, "attribute %s %s scalar\n", name, value_name(found));
@@ -97,10 +96,10 @@ static enum status add_number(struct serial *serial, hid_t attribute, const char
 static enum status add_attribute(struct serial *serial, hid_t object, const char *name,
                                  struct error *err)
 {
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0)
         return h5_fail(err, "H5Aopen", "read", serial->path);
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    H5_SCOPED hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     const bool text = H5Tget_class(type) == H5T_STRING, variable = H5Tis_variable_str(type) > 0;
     bool usual =
         H5Sget_simple_extent_type(space) == H5S_SCALAR && is_usual_text(type, variable, false);
@@ -113,9 +112,6 @@ static enum status add_attribute(struct serial *serial, hid_t object, const char
     usual = usual && (!text || variable || H5Tget_size(type) <= length + 1);
     if (status == STATUS_OK && serial->exact && !usual)
         status = refuse(serial, err, name, "is an attribute of a kind that clpipe does not write");
-    h5_close(&space);
-    h5_close(&type);
-    h5_close(&attribute);
     return status;
 }
 
@@ -139,13 +135,12 @@ static const char *other_form(hid_t dataset, hid_t type, hid_t space)
 {
     hsize_t size[MOST_AXES], most[MOST_AXES];
     H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
-    hid_t list = H5Dget_create_plist(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     /* What shows rows of parts has one, for those of lost parts. */
     if (H5Pget_layout(list) == H5D_VIRTUAL)
         fill = H5D_FILL_VALUE_DEFAULT;
     else
         H5Pfill_value_defined(list, &fill);
-    h5_close(&list);
     const int rank = H5Sget_simple_extent_dims(space, size, most);
     return !is_usual_text(type, true, true)                               ? "has texts of another kind"
            : axes_is_scale(dataset) && H5Dget_offset(dataset) != HADDR_UNDEF ? "has values"
@@ -181,7 +176,7 @@ static const char *wrong_form(const struct serial *serial, hid_t dataset, hid_t 
 static enum status add_dataset(struct serial *serial, hid_t dataset, const char *name,
                                struct error *err)
 {
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[MOST_AXES];
     char width[24] = "", axis[MOST_AXES][MOST_NAME] = {"", ""};
     enum value_type found;
@@ -202,8 +197,6 @@ static enum status add_dataset(struct serial *serial, hid_t dataset, const char 
     else if (!status)
         add_line(serial, "dataset %s %s%s %llu,%llu %s,%s\n", name, value_name(found), width,
                  (unsigned long long)size[0], (unsigned long long)size[1], axis[0], axis[1]);
-    h5_close(&space);
-    h5_close(&type);
     return status;
 }
 

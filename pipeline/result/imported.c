@@ -80,18 +80,18 @@ enum status imported_equal(bool *equal, struct result *result,
 static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,
                                   const char *path, struct error *err)
 {
-    const uint32_t scale = 1;
+    const struct result_feature about = {
+        .spec = FEATURE_IMPORTED, .kind = FEATURE_IMPORTED, .decode_scale = 1};
     char digest[65];
-    if (feature->digest(feature->context, digest, err))
-        return STATUS_FAILED;
-    const char *const texts[][2] = {{"spec", FEATURE_IMPORTED}, {"kind", FEATURE_IMPORTED},
-                                    {"bins", ""},               {"grid", ""},
-                                    {"normalize", ""},          {"imported_from", feature->from},
-                                    {"imported_digest", digest}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (h5_put_text(dataset, texts[i][0], texts[i][1], path, err))
-            return STATUS_FAILED;
-    return h5_put_number(dataset, "decode_scale", VALUE_U32, &scale, path, err);
+    return feature->digest(feature->context, digest, err) ||
+                   h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, &about,
+                                     path, err) ||
+                   h5_put_text(dataset, "imported_from", feature->from, path, err) ||
+                   h5_put_text(dataset, "imported_digest", digest, path, err) ||
+                   h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1,
+                                     &about, path, err)
+               ? STATUS_FAILED
+               : STATUS_OK;
 }
 
 static enum status write_rows(hid_t dataset, const struct imported_feature *feature,
@@ -123,28 +123,20 @@ struct importing {
 static enum status write_feature(void *context, hid_t file, const char *path, struct error *err)
 {
     const struct imported_feature *feature = ((const struct importing *)context)->feature;
-    enum status status = STATUS_FAILED;
     char axis[AXIS_NAME_MAX];
     const char *const axes[] = {image_table.axis, axis};
     const hsize_t size[2] = {feature->rows->rows, feature->rows->dimension};
-    hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5Gopen2(file, "features", H5P_DEFAULT), dataset = H5I_INVALID_HID;
     axis_name(axis, "feature", feature->name);
-    if (group < 0) {
-        h5_fail(err, "H5Gopen2", "write", path);
-        goto out;
-    }
-    status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
+    if (group < 0)
+        return h5_fail(err, "H5Gopen2", "write", path);
+    enum status status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
                                  path, err);
     if (status == STATUS_OK)
         status = write_rows(dataset, feature, path, err);
     if (status == STATUS_OK)
         status = put_attributes(dataset, feature, path, err);
-    if (status == STATUS_OK)
-        status = h5_finish_dataset(&dataset, path, err);
-out:
-    h5_close(&dataset);
-    h5_close(&group);
-    return status;
+    return status ? status : h5_finish_dataset(&dataset, path, err);
 }
 
 /* The feature of before, and what was made from its rows. */

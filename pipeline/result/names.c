@@ -74,7 +74,7 @@ enum status names_write(hid_t file, const struct result_names *names, const char
 {
     const uint16_t source = 0;
     struct column_writer column = {.dataset = H5I_INVALID_HID};
-    hid_t images;
+    H5_SCOPED hid_t images = H5I_INVALID_HID;
     if (h5_create_group(&images, file, image_table.group, path, err))
         return STATUS_FAILED;
     enum status status = write_paths(file, images, names, path, err);
@@ -88,6 +88,5 @@ enum status names_write(hid_t file, const struct result_names *names, const char
     column_clear(&column);
     if (status == STATUS_OK)
         status = write_source(file, images, names->source, path, err);
-    h5_close(&images);
     return status;
 }

@@ -21,10 +21,9 @@ static herr_t add_storage(hid_t at, const char *name, const H5O_info_t *info, vo
     uint64_t *bytes = context;
     if (info->type != H5O_TYPE_DATASET)
         return 0;
-    hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
+    H5_SCOPED hid_t dataset = H5Dopen2(at, name, H5P_DEFAULT);
     if (dataset > 0)
         *bytes += H5Dget_storage_size(dataset);
-    h5_close(&dataset);
     return 0;
 }
 
@@ -39,10 +38,9 @@ static enum status add_object(struct objects *out, struct result *result, enum o
     *object = (struct object){.kind = kind};
     snprintf(object->name, sizeof object->name, "%s/%s", kind_group[kind], name);
     snprintf(object->feature, sizeof object->feature, "%s", feature);
-    hid_t id = H5Oopen(result->file, object->name, H5P_DEFAULT);
+    H5_SCOPED hid_t id = H5Oopen(result->file, object->name, H5P_DEFAULT);
     if (id > 0)
         H5Ovisit(id, H5_INDEX_NAME, H5_ITER_INC, add_storage, &object->bytes);
-    h5_close(&id);
     return STATUS_OK;
 }
 
@@ -51,7 +49,7 @@ static enum status add_members(struct objects *out, struct result *result, enum 
                                const char *mark, struct error *err)
 {
     struct h5_names names;
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status = h5_list_own(&names, &group, result->file, kind_group[kind], H5O_TYPE_GROUP,
                                      mark, result->path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
@@ -60,7 +58,6 @@ static enum status add_members(struct objects *out, struct result *result, enum 
             status = add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
     }
     h5_free_names(&names);
-    h5_close(&group);
     return status;
 }
 

@@ -98,9 +98,8 @@ static enum status digest_raw(struct pieces *pieces, const struct raw *raw, stru
 enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path, struct error *err)
 {
     struct raw *raw = NULL;
-    hid_t space = H5Dget_space(dataset);
+    H5_SCOPED hid_t space = H5Dget_space(dataset);
     const bool empty = H5Sget_simple_extent_npoints(space) == 0;
-    h5_close(&space);
     *pieces = (struct pieces){.piece_rows = 1};
     if (empty)
         return STATUS_OK;

@@ -175,7 +175,7 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
                                                            const char *name, struct error *err),
                                 struct error *err)
 {
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     struct h5_names names;
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0)
         return STATUS_OK;
@@ -190,7 +190,6 @@ static enum status open_members(struct result *result, const char *name, H5O_typ
     for (unsigned i = 0; i < names.count && !status; i++)
         status = open_member(result, group, names.name[i], err);
     h5_free_names(&names);
-    h5_close(&group);
     return status;
 }
 
@@ -255,13 +254,12 @@ static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, str
 
 static enum status open_sources(struct result *result, struct error *err)
 {
-    hid_t dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count, places;
     enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
                                       "sources", err);
     if (!status)
         status = read_sources(&result->directories, &dataset, &places, result, DIRECTORIES, err);
-    h5_close(&dataset);
     if (status)
         return status;
     if (places != count)
@@ -284,9 +282,8 @@ static enum status open_thumbnails(struct result *result, struct error *err)
         return STATUS_FAILED;
     if (!result->thumbnails)
         return STATUS_OK;
-    hid_t group = H5Gopen2(result->file, THUMBNAIL_GROUP, H5P_DEFAULT);
+    H5_SCOPED hid_t group = H5Gopen2(result->file, THUMBNAIL_GROUP, H5P_DEFAULT);
     const bool right = h5_get_integer(group, "size", &size) && size >= 1 && size <= UINT16_MAX;
-    h5_close(&group);
     result->thumbnail_size = (uint32_t)size;
     return right ? STATUS_OK
                  : h5_damaged(err, result->path,
@@ -416,13 +413,12 @@ static enum status open_clustering(struct result *result, hid_t group, const cha
         return h5_damaged(err, result->path, "a clustering has an impossible name");
     result->clusters_count++;
     snprintf(entry->clusters.name, sizeof entry->clusters.name, "%s", name);
-    hid_t member;
+    H5_SCOPED hid_t member = H5I_INVALID_HID;
     if (h5_open_group(&member, group, name, result->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_FAILED;
     if (read_clustering_attributes(result, &entry->clusters, member, err) == STATUS_OK)
         status = open_parts(result, entry, member, err);
-    h5_close(&member);
     return status;
 }
 
@@ -447,7 +443,7 @@ static enum status open_images(struct result *result, struct error *err)
 
 static enum status open_runs(struct result *result, struct error *err)
 {
-    hid_t runs;
+    H5_SCOPED hid_t runs = H5I_INVALID_HID;
     enum status status = open_members(result, "runs", H5O_TYPE_GROUP, "command", &result->runs,
                                       sizeof *result->runs, open_run, err);
     if (status || !h5_is_object(result->file, "runs", H5O_TYPE_GROUP))
@@ -455,7 +451,6 @@ static enum status open_runs(struct result *result, struct error *err)
     status = h5_open_group(&runs, result->file, "runs", result->path, err);
     if (!status)
         status = h5_get_text(&result->run_clusters, runs, RUN_CLUSTERS, false, result->path, err);
-    h5_close(&runs);
     if (result->run_count > 1)
         qsort(result->runs, result->run_count, sizeof *result->runs, compare_u64);
     return status;

@@ -2,13 +2,25 @@
 #include "result/selections.h"
 #include "base/path.h"
 #include "result/change.h"
+#include "result/columns.h"
 #include "result/result_internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP        "selections"
-#define BLOCK_ROWS   65536u
+#define GROUP "selections"
+
+#define ATTRIBUTES 4
+static const struct attribute attributes[ATTRIBUTES] = {
+    {"method", VALUE_TEXT, offsetof(struct selection_about, method), 16, false, 0, 0},
+    {"content", VALUE_TEXT, offsetof(struct selection_about, content), 65, false, 0, 0},
+    {"parameters", VALUE_TEXT, offsetof(struct selection_about, parameters), 0, false, 0, 0},
+    {"seed", VALUE_I64, offsetof(struct selection_about, seed), 0, true, 0, 0}};
+
+static const struct {
+    const char *name;
+    enum value_type type;
+} omitted_column[] = {{"omitted", VALUE_I64}, {"kept", VALUE_I64}, {"cosine", VALUE_F32}};
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
@@ -18,32 +30,21 @@ static enum status write_reasons(hid_t file, hid_t group, const char *axis,
 {
     char text[SELECTION_REASON];
     struct text_size size = {0};
-    hid_t dataset = H5I_INVALID_HID;
+    struct column_writer column;
     const uint64_t rows = values->about.rows;
     for (uint64_t i = 0; i < rows; i++) {
         values->reason(values->context, i, text);
         text_size_add(&size, strlen(text));
     }
-    char *block = calloc(BLOCK_ROWS, SELECTION_REASON);
     enum status status =
-        block ? h5_create_texts(&dataset, group, "reason", rows, &size, path, err)
-              : error_memory(err, BLOCK_ROWS * SELECTION_REASON, "reasons of a selection");
-    if (status == STATUS_OK)
-        status = h5_attach_scale(file, dataset, 0, axis, path, err);
-    const size_t width = status == STATUS_OK ? h5_text_width(dataset) : 1;
-    for (uint64_t first = 0, count; first < rows && status == STATUS_OK; first += count) {
-        count = rows - first < BLOCK_ROWS ? rows - first : BLOCK_ROWS;
-        memset(block, 0, count * width);
-        for (uint64_t i = 0; i < count; i++) {
-            values->reason(values->context, first + i, text);
-            memcpy(block + i * width, text, strlen(text));
-        }
-        status = h5_write_rows(dataset, VALUE_TEXT, first, count, block, path, err);
+        column_create(&column, file, group, "reason", VALUE_TEXT, rows, &size, axis, path, err);
+    for (uint64_t i = 0; i < rows && status == STATUS_OK; i++) {
+        values->reason(values->context, i, text);
+        status = column_add(&column, text, strlen(text), err);
     }
-    free(block);
     if (status == STATUS_OK)
-        return h5_finish_dataset(&dataset, path, err);
-    h5_close(&dataset);
+        status = column_finish(&column, err);
+    column_clear(&column);
     return status;
 }
 
@@ -52,32 +53,23 @@ static enum status write_selection(void *context, hid_t file, const char *path, 
     const struct selection_values *values = context;
     const struct selection_about *about = &values->about;
     char axis[AXIS_NAME_MAX], omitted[AXIS_NAME_MAX];
-    hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
+    H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     const char *const axes[] = {axis, omitted};
     const hsize_t size[] = {about->rows, about->omitted};
-    enum status status;
+    const void *const column[] = {values->omitted, values->kept, values->cosine};
     axis_name(axis, "selection", about->name);
     axis_name(omitted, "omitted", about->name);
-    if ((status = h5_make_group(&all, file, GROUP, path, err)) ||
-        (status = h5_create_group(&group, all, about->name, path, err)) ||
-        (status = h5_put_text(group, "method", about->method, path, err)) ||
-        (status = h5_put_text(group, "content", about->content, path, err)) ||
-        (status = h5_put_text(group, "parameters", about->parameters, path, err)) ||
-        (status = h5_put_number(group, "seed", VALUE_I64, &about->seed, path, err)) ||
-        (status = h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, path, err)) ||
-        (status = write_reasons(file, group, axis, values, path, err)))
-        goto out;
-    if (about->omitted == 0)
-        goto out;
-    const void *const column[] = {values->omitted, values->kept, values->cosine};
-    static const char *const names[] = {"omitted", "kept", "cosine"};
-    for (int i = 0; i < 3 && status == STATUS_OK; i++)
-        status = h5_put_values(file, group, names[i], i < 2 ? VALUE_I64 : VALUE_F32, 1, size + 1,
-                               axes + 1, column[i], path, err);
-out:
-    h5_close(&group);
-    h5_close(&all);
-    return status;
+    if (h5_make_group(&all, file, GROUP, path, err) ||
+        h5_create_group(&group, all, about->name, path, err) ||
+        h5_put_attributes(group, attributes, ATTRIBUTES, about, path, err) ||
+        h5_put_values(file, group, "rows", VALUE_I64, 1, size, axes, values->row, path, err) ||
+        write_reasons(file, group, axis, values, path, err))
+        return STATUS_FAILED;
+    for (int i = 0; i < 3 && about->omitted > 0; i++)
+        if (h5_put_values(file, group, omitted_column[i].name, omitted_column[i].type, 1, size + 1,
+                          axes + 1, column[i], path, err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 enum status selections_write(struct result *result, const struct selection_values *values,
@@ -95,47 +87,50 @@ enum status selections_write(struct result *result, const struct selection_value
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-static enum status open_column(hid_t *dataset, uint64_t *rows, hid_t group, const char *selection,
-                               const char *name, enum value_type type, const char *path,
+static enum status open_column(hid_t *dataset, hsize_t *rows, const struct result *from,
+                               const char *selection, const char *name, enum value_type type,
                                struct error *err)
 {
     char where[FEATURE_NAME_MAX + 32];
-    hsize_t size;
     snprintf(where, sizeof where, "/" GROUP "/%s/%s", selection, name);
-    enum status status = h5_open_dataset(dataset, group, name, type, 1, &size, where, path, err);
-    if (status == STATUS_OK)
-        *rows = size;
-    return status;
+    return h5_open_dataset(dataset, from->file, where + 1, type, 1, rows, where, from->path, err);
 }
 
-static enum status read_about(struct selection_about *about, hid_t all, const char *name,
-                              const char *path, struct error *err)
+/* A whole column, which must have that many rows. */
+static enum status read_column(void *values, uint64_t rows, const struct result *from,
+                               const char *selection, const char *name, enum value_type type,
+                               struct error *err)
 {
-    hid_t group, dataset = H5I_INVALID_HID;
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    hsize_t found;
+    if (open_column(&dataset, &found, from, selection, name, type, err))
+        return STATUS_FAILED;
+    return found == rows ? h5_read_rows(dataset, type, 0, rows, values, from->path, err)
+                         : h5_damaged(err, from->path, "/" GROUP "/%s has an impossible size", selection);
+}
+
+static enum status read_about(struct selection_about *about, const struct result *from, hid_t all,
+                              const char *name, struct error *err)
+{
+    H5_SCOPED hid_t group = H5I_INVALID_HID, rows = H5I_INVALID_HID, omitted = H5I_INVALID_HID;
+    hsize_t count[2] = {0, 0};
     *about = (struct selection_about){0};
     snprintf(about->name, sizeof about->name, "%s", name);
-    enum status status = h5_open_group(&group, all, name, path, err);
-    if (status != STATUS_OK)
-        return status;
-    if ((status = h5_get_short_text(about->method, sizeof about->method, group, "method", path, err)) ||
-        (status = h5_get_short_text(about->content, sizeof about->content, group, "content", path, err)) ||
-        (status = h5_get_text(&about->parameters, group, "parameters", true, path, err)) ||
-        (status = open_column(&dataset, &about->rows, group, name, "rows", VALUE_I64, path, err)))
-        goto out;
-    h5_close(&dataset);
-    h5_get_integer(group, "seed", &about->seed);
-    if (h5_is_object(group, "omitted", H5O_TYPE_DATASET))
-        status = open_column(&dataset, &about->omitted, group, name, "omitted", VALUE_I64, path, err);
-out:
-    h5_close(&dataset);
-    h5_close(&group);
-    return status;
+    if (h5_open_group(&group, all, name, from->path, err) ||
+        h5_get_attributes(about, group, attributes, ATTRIBUTES, from->path, err) ||
+        open_column(&rows, &count[0], from, name, "rows", VALUE_I64, err) ||
+        (h5_is_object(group, "omitted", H5O_TYPE_DATASET) &&
+         open_column(&omitted, &count[1], from, name, "omitted", VALUE_I64, err)))
+        return STATUS_FAILED;
+    about->rows = count[0];
+    about->omitted = count[1];
+    return STATUS_OK;
 }
 
 enum status selections_list(struct selections *out, struct result *result, struct error *err)
 {
     struct h5_names names;
-    hid_t all;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct selections){0};
     enum status status = h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method",
                                      result->path, err);
@@ -143,9 +138,8 @@ enum status selections_list(struct selections *out, struct result *result, struc
         status = error_memory(err, names.count * sizeof *out->about, "a list of selections");
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
-            status = read_about(&out->about[out->count++], all, names.name[i], result->path, err);
+            status = read_about(&out->about[out->count++], result, all, names.name[i], err);
     h5_free_names(&names);
-    h5_close(&all);
     return status;
 }
 
@@ -168,33 +162,22 @@ const struct selection_about *selections_find(const struct selections *selection
 enum status selections_read(struct result *result, const struct selection_about *about, int64_t *rows,
                             char **reasons, struct error *err)
 {
-    char name[FEATURE_NAME_MAX + 16];
-    hid_t group, dataset[2] = {H5I_INVALID_HID, H5I_INVALID_HID};
-    uint64_t count[2];
-    snprintf(name, sizeof name, GROUP "/%s", about->name);
-    enum status status = h5_open_group(&group, result->file, name, result->path, err);
-    if (status != STATUS_OK)
-        return status;
-    if ((status = open_column(&dataset[0], &count[0], group, about->name, "rows", VALUE_I64,
-                              result->path, err)) ||
-        (status = open_column(&dataset[1], &count[1], group, about->name, "reason", VALUE_TEXT,
-                              result->path, err)))
-        goto out;
-    if (count[0] != about->rows || count[1] != count[0]) {
-        status = h5_damaged(err, result->path, "/%s has an impossible size", name);
-        goto out;
-    }
-    status = h5_read_rows(dataset[0], VALUE_I64, 0, about->rows, rows, result->path, err);
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    hsize_t count;
+    if (read_column(rows, about->rows, result, about->name, "rows", VALUE_I64, err) ||
+        open_column(&dataset, &count, result, about->name, "reason", VALUE_TEXT, err))
+        return STATUS_FAILED;
+    enum status status = count == about->rows
+                             ? STATUS_OK
+                             : h5_damaged(err, result->path, "/" GROUP "/%s has an impossible size",
+                                          about->name);
     for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++) {
         if (rows[i] < 0 || (uint64_t)rows[i] >= result_images(result))
-            status = h5_damaged(err, result->path, "/%s/rows names a row that is no image", name);
+            status = h5_damaged(err, result->path, "/" GROUP "/%s/rows names a row that is no image",
+                                about->name);
         else if (reasons)
-            status = h5_read_text(&reasons[i], dataset[1], i, result->path, err);
+            status = h5_read_text(&reasons[i], dataset, i, result->path, err);
     }
-out:
-    h5_close(&dataset[0]);
-    h5_close(&dataset[1]);
-    h5_close(&group);
     return status;
 }
 
@@ -210,29 +193,6 @@ static void reason_as_stored(const void *context, uint64_t i, char text[SELECTIO
 {
     const struct moving *moving = context;
     snprintf(text, SELECTION_REASON, "%s", moving->reasons[i]);
-}
-
-static enum status read_omitted(struct moving *m, struct result *from, const struct selection_about *about,
-                                struct error *err)
-{
-    static const char *const names[] = {"omitted", "kept", "cosine"};
-    void *const column[] = {m->omitted, m->kept, m->cosine};
-    char name[FEATURE_NAME_MAX + 16];
-    hid_t group, dataset;
-    uint64_t count = 0;
-    snprintf(name, sizeof name, GROUP "/%s", about->name);
-    enum status status = h5_open_group(&group, from->file, name, from->path, err);
-    for (int i = 0; i < 3 && status == STATUS_OK && about->omitted > 0; i++) {
-        const enum value_type type = i < 2 ? VALUE_I64 : VALUE_F32;
-        status = open_column(&dataset, &count, group, about->name, names[i], type, from->path, err);
-        if (status == STATUS_OK && count != about->omitted)
-            status = h5_damaged(err, from->path, "/%s has an impossible size", name);
-        if (status == STATUS_OK)
-            status = h5_read_rows(dataset, type, 0, count, column[i], from->path, err);
-        h5_close(&dataset);
-    }
-    h5_close(&group);
-    return status;
 }
 
 static bool is_gone(const int64_t *now, const struct result *from, int64_t row)
@@ -254,8 +214,10 @@ static enum status move_selection(hid_t file, const char *path, struct result *f
     enum status status = m.rows && m.omitted && m.kept && m.cosine && m.reasons
                              ? selections_read(from, about, m.rows, m.reasons, err)
                              : error_memory(err, about->rows * 16 + about->omitted * 20, "a selection");
-    if (status == STATUS_OK)
-        status = read_omitted(&m, from, about, err);
+    void *const column[] = {m.omitted, m.kept, m.cosine};
+    for (int i = 0; i < 3 && status == STATUS_OK && about->omitted > 0; i++)
+        status = read_column(column[i], about->omitted, from, about->name, omitted_column[i].name,
+                             omitted_column[i].type, err);
     for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++) {
         if (is_gone(now, from, m.rows[i]))
             continue;
@@ -311,9 +273,8 @@ void selections_root(char root[65], struct result *result, const char *dataset)
     if (!h5_is_object(result->file, "checksums", H5O_TYPE_GROUP) ||
         !h5_is_object(result->file, name, H5O_TYPE_DATASET))
         return;
-    hid_t checksums = H5Dopen2(result->file, name, H5P_DEFAULT);
+    H5_SCOPED hid_t checksums = H5Dopen2(result->file, name, H5P_DEFAULT);
     if (h5_get_text(&text, checksums, "root", false, result->path, NULL) == STATUS_OK && text)
         snprintf(root, 65, "%s", text);
     free(text);
-    h5_close(&checksums);
 }

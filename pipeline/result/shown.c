@@ -91,9 +91,9 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
 {
     if (H5Aexists(scale, "REFERENCE_LIST") <= 0)
         return STATUS_OK;
-    hid_t attribute = H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT),
-          space = H5Aget_space(attribute), stored = H5Aget_type(attribute),
-          type = H5Tcreate(H5T_COMPOUND, sizeof(struct referrer));
+    H5_SCOPED hid_t attribute = H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT),
+                    space = H5Aget_space(attribute), stored = H5Aget_type(attribute),
+                    type = H5Tcreate(H5T_COMPOUND, sizeof(struct referrer));
     H5Tinsert(type, "dataset", HOFFSET(struct referrer, address), H5T_STD_REF_OBJ);
     H5Tinsert(type, "dimension", HOFFSET(struct referrer, axis), H5T_NATIVE_INT);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
@@ -115,10 +115,6 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
     }
     sha256_update(&shown->serial.sha, &sum, sizeof sum);
     free(list);
-    h5_close(&type);
-    h5_close(&stored);
-    h5_close(&space);
-    h5_close(&attribute);
     return status;
 }
 
@@ -129,11 +125,10 @@ static enum status add_scales(struct shown *shown, struct error *err)
         const char *name = shown->axes.scale[i].name;
         if (!defined_scale(shown->file, name))
             continue;
-        hid_t scale = H5Dopen2(shown->file, name, H5P_DEFAULT);
+        H5_SCOPED hid_t scale = H5Dopen2(shown->file, name, H5P_DEFAULT);
         status = serial_add(&shown->serial, scale, name, NULL, err);
         if (!status)
             status = add_referrers(shown, scale, err);
-        h5_close(&scale);
     }
     return status;
 }
@@ -212,7 +207,7 @@ enum status shown_write(hid_t file, const char *path, struct error *err)
         status = visit_maps(file, path, NULL, err);
     for (int i = 0; i < 2 && !status; i++) {
         char hex[65];
-        hid_t group = H5I_INVALID_HID;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
         if (H5Lexists(file, groups[i], H5P_DEFAULT) <= 0)
             continue;
         status = digest(hex, file, path, i == 1, false, err);
@@ -220,7 +215,6 @@ enum status shown_write(hid_t file, const char *path, struct error *err)
             status = h5_open_group(&group, file, groups[i], path, err);
         if (!status)
             status = h5_put_text(group, SHOWN, hex, path, err);
-        h5_close(&group);
     }
     return status;
 }
@@ -231,7 +225,7 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
     struct result *result = verify->result;
     struct error why = ERROR_INIT;
     char hex[65], *stored = NULL;
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (H5Lexists(result->file, name, H5P_DEFAULT) <= 0) {
         if (result->has_images)
             verify_broken(verify, "%s: it is missing", name);
@@ -247,7 +241,6 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
                       "%s: names, types, attributes or scales have changed since the file was written",
                       runs ? RUNS : "/");
     free(stored);
-    h5_close(&group);
     return STATUS_OK;
 }
 

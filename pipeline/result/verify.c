@@ -574,14 +574,13 @@ static enum status verify_graphs(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     struct h5_names names;
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status = h5_list_own(&names, &group, result->file, "neighbours", H5O_TYPE_GROUP,
                                      "content", result->path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (schema_name_valid(names.name[i]))
             status = check_graph(verify, names.name[i], err);
     h5_free_names(&names);
-    h5_close(&group);
     return status;
 }
 
