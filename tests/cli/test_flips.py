@@ -18,6 +18,7 @@ from conftest import ROOT, SEED, draw_photos, run_clpipe
 sys.path.insert(0, str(ROOT / "tools" / "python"))
 
 from clpipe import _identity  # noqa: E402
+from shown import shown as recorded  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +207,7 @@ def test_what_another_program_changes(rich, tmp_path, change, finding):
 def test_python_computes_the_same(rich):
     with h5py.File(rich) as file:
         for name, runs in (("checksums", False), ("runs", True)):
-            assert file[name].attrs["shown"] == _identity.shown(file, runs)
+            assert file[name].attrs["shown"] == recorded(file, runs)
         data = file["runs/1/row_map"]
         assert data.attrs["root"] == _identity.root(data.name, data)
 

@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from conftest import ROOT, digest, draw_photos, run_clpipe
+from shown import shown
 
 INGEST = ["--feature", "rgb:bins=8x8x8", "--device", "cpu", "-q"]
 
@@ -73,15 +74,15 @@ def file(tmp_path, identity):
                 del f[f"checksums/{name}"]
             data = scaled(f, f"checksums/{name}", numpy.frombuffer(b"".join(leaves), "u1").reshape(-1, 32),
                           f"piece_{len(leaves)}", "checksum_byte")
-            data.attrs.create("root", identity.root(f"/{name}", f[name], identity.attributes_that_count(f"/{name}"),
-                                                    leaves).encode(), dtype=text)
+            data.attrs.create("root", identity.root(f"/{name}", f[name], identity.attributes_that_count(
+                f"/{name}")).encode(), dtype=text)
         # The clusterings were made of the feature as it is now.
         for name in "kmeans", "coarse":
             f[f"clusters/{name}"].attrs["content"] = f["checksums/features/rgb_8x8x8"].attrs["root"].decode()
         for name in "identity", "shown":
             del f["checksums"].attrs[name]
         f["checksums"].attrs.create("identity", identity.identity_of(f).encode(), dtype=text)
-        f["checksums"].attrs["shown"] = identity.shown(f)
+        f["checksums"].attrs["shown"] = shown(f)
     return tmp_path / "f.h5"
 
 

@@ -25,12 +25,6 @@ FORMAT = 3
 TABLES = ("images", "failures", "labels", "clusters", "features", "neighbours", "runs")
 
 
-def open(file: PathLike, root: Optional[PathLike] = None) -> "File":
-    """Opens a file that clpipe wrote. root: where relative sources are; None: where they were given, or, if
-    they are not there but here, the working directory."""
-    return File(file, root)
-
-
 def _unreadable(name: str, error: OSError) -> str:
     """In the words of the program."""
     if error.errno and not isinstance(error, BlockingIOError):
@@ -75,7 +69,9 @@ def _attribute(item: Any, name: str) -> Any:
 
 
 class File:
-    """A file of clpipe. Row i of everything is image i. Close it, or use it in a with statement."""
+    """A file that clpipe wrote, opened for reading. Row i of everything is image i. Close it, or use it in a with
+    statement. root: where relative sources are; None: where they were given, or, if they are not there but here, the
+    working directory."""
 
     def __init__(self, file: PathLike, root: Optional[PathLike] = None) -> None:
         self.name = os.fspath(file)
@@ -135,8 +131,7 @@ class File:
     @property
     def parameters(self) -> Dict[str, Any]:
         """The options that shaped the content."""
-        found = json.loads(_attribute(self._file, "parameters"))
-        return dict(found) if isinstance(found, dict) else {}
+        return dict(json.loads(_attribute(self._file, "parameters")))
 
     # --- paths ---------------------------------------------------------------------------------
 
@@ -170,21 +165,23 @@ class File:
         """The path of each image, as Python's open takes it; relative to its source, or absolute."""
         if "images" not in self._file:
             return []
-        return self._locate("images") if absolute else \
-            _names_of(self._file["images/path"])
+        return self._locate("images") if absolute else _names_of(self._file["images/path"])
 
     # --- tables --------------------------------------------------------------------------------
 
-    def _table(self, group: str, absolute: bool) -> Dict[str, Any]:
-        """The columns of /images or /failures."""
+    def _columns(self, group: str, absolute: bool) -> Dict[str, Any]:
+        """path, file if absolute, and source, of /images or /failures."""
         if group not in self._file:
             raise Error(f"{self.name} holds clusters of other data: it has no {group}", 2)
-        table = self._file[group]
-        sources = self.sources
-        columns: Dict[str, Any] = {"path": _texts(table["path"])}
+        columns: Dict[str, Any] = {"path": _texts(self._file[group]["path"])}
         if absolute:
             columns["file"] = _names(self._locate(group))
-        columns["source"] = [sources[int(i)] for i in table["source"][:]]
+        sources = self.sources
+        columns["source"] = [sources[int(i)] for i in self._file[group]["source"][:]]
+        return columns
+
+    def _table(self, group: str, absolute: bool) -> "pandas.DataFrame":
+        columns, table = self._columns(group, absolute), self._file[group]
         for name in table:
             item = table[name]
             if isinstance(item, h5py.Group) and "end" in item:
@@ -201,31 +198,24 @@ class File:
                 columns[name] = [text.rstrip(b"\0").decode() for text in values]
             elif values.ndim == 1:
                 columns[name] = values
-        return columns
-
-    def _frame(self, columns: Dict[str, Any]) -> "pandas.DataFrame":
-        library = pandas_library()
         if "mtime_ns" in columns:
-            columns["mtime"] = library.to_datetime(columns.pop("mtime_ns"), utc=True)
-        frame: "pandas.DataFrame" = library.DataFrame(columns)
-        return frame
+            columns["mtime"] = pandas_library().to_datetime(columns.pop("mtime_ns"), utc=True)
+        return pandas_library().DataFrame(columns)
 
     def images(self, absolute: bool = False) -> "pandas.DataFrame":
         """A row for each image. absolute: with a column `file`, its absolute path."""
-        return self._frame(self._table("images", absolute))
+        return self._table("images", absolute)
 
     def failures(self, absolute: bool = False) -> "pandas.DataFrame":
         """A row for each file that gave no image: reason and message say why."""
-        return self._frame(self._table("failures", absolute))
+        return self._table("failures", absolute)
 
     def runs(self) -> "pandas.DataFrame":
         """A row for each run that wrote the file, with its command line."""
         runs = self._file.get("runs", {})
         names = sorted((name for name in runs if name.isdigit()), key=int)
-        rows = [{"run": int(name), **{key: _attribute(runs[name], key) for key in runs[name].attrs}}
-                for name in names]
-        frame: "pandas.DataFrame" = pandas_library().DataFrame(rows)
-        return frame
+        return pandas_library().DataFrame([
+            {"run": int(name), **{key: _attribute(runs[name], key) for key in runs[name].attrs}} for name in names])
 
     # --- features ------------------------------------------------------------------------------
 
@@ -252,23 +242,18 @@ class File:
     @property
     def preset(self) -> Optional[Dict[str, Any]]:
         """How features are joined where none is named: names, weights, components."""
-        found: Optional[Dict[str, Any]] = None
-        if "preset" in self._file.attrs:
-            found = json.loads(_attribute(self._file, "preset"))
-        return found
+        return json.loads(_attribute(self._file, "preset")) if "preset" in self._file.attrs else None
 
     def _read_rows(self, dataset: Any, rows: Optional[Rows]) -> Array:
         """Rows of a dataset, in the order asked for; h5py takes increasing numbers only."""
         if rows is None or isinstance(rows, slice) and rows.step in (None, 1):
-            whole: Array = dataset[rows if rows is not None else slice(None)]
-            return whole
+            return dataset[rows if rows is not None else slice(None)]
         try:
             wanted = numpy.arange(len(dataset))[rows]
         except IndexError as error:
             raise RowError(f"{self.name} has the rows 0 to {len(dataset) - 1}: {error}", 2) from None
         order, place = numpy.unique(wanted, return_inverse=True)
-        found: Array = dataset[order][place.reshape(wanted.shape)]
-        return found
+        return dataset[order][place.reshape(wanted.shape)]
 
     def _joined(self, rows: Optional[Rows]) -> Array:
         """The features of the preset side by side, in rows of length 1."""
@@ -283,8 +268,7 @@ class File:
                                  out=numpy.zeros_like(squares))
             parts.append(part * scale)
             total = total + feature["weight"] ** 2 * (squares > 0)
-        joined: Array = (numpy.hstack(parts) / numpy.sqrt(numpy.maximum(total, 1e-300))).astype(numpy.float32)
-        return joined
+        return (numpy.hstack(parts) / numpy.sqrt(numpy.maximum(total, 1e-300))).astype(numpy.float32)
 
     def feature(self, name: Optional[str] = None, rows: Optional[Rows] = None) -> Array:
         """A feature (None: the preset, joined, else the only one), N x D: all rows, those of a slice, of
@@ -305,18 +289,14 @@ class File:
         values = self.feature(name)
         name = name or self.feature_names[-1]
         paths = self._locate("images") if absolute else _texts(self._file["images/path"])
-        frame: "pandas.DataFrame" = library.DataFrame(
-            values, index=library.Index(paths, name="file" if absolute else "path",
-                                        dtype=object if absolute else None),
-            columns=[f"{name}_{i}" for i in range(values.shape[1])])
-        return frame
+        index = library.Index(paths, name="file" if absolute else "path", dtype=object if absolute else None)
+        return library.DataFrame(values, index, [f"{name}_{i}" for i in range(values.shape[1])])
 
     def codes(self) -> Array:
         """The perceptual codes, N x 32 bytes; numpy.unpackbits gives their 256 bits."""
         if "images/code" not in self._file:
             raise Error(f"{self.name} holds no codes: clpipe ingest --add-codes adds them", 2)
-        found: Array = self._file["images/code"][:]
-        return found
+        return self._file["images/code"][:]
 
     @property
     def codebook_names(self) -> List[str]:
@@ -351,42 +331,27 @@ class File:
 
     def clusterings(self) -> "pandas.DataFrame":
         """A row for each clustering: feature, k, metric, inertia, ..."""
-        rows = []
-        for name in self.clustering_names:
-            group = self._file["clusters"][name]
-            rows.append({"name": name, **{key: _attribute(group, key) for key in group.attrs
-                                          if key not in ("parameters", "content")}})
-        frame: "pandas.DataFrame" = pandas_library().DataFrame(rows)
-        return frame
+        groups = {name: self._file["clusters"][name] for name in self.clustering_names}
+        return pandas_library().DataFrame([
+            {"name": name, **{key: _attribute(group, key) for key in group.attrs
+                              if key not in ("parameters", "content")}} for name, group in groups.items()])
 
     def centroids(self, name: Optional[str] = None) -> Array:
         """k x D, in the space of the metric."""
-        found: Array = self._clustering(name)["centroids"][:]
-        return found
+        return self._clustering(name)["centroids"][:]
 
     def label_rows(self, name: Optional[str] = None) -> Array:
         """The cluster of each image, N numbers of int32; -1: none."""
-        found: Array = self._clustering(name)["labels"][:]
-        return found
+        return self._clustering(name)["labels"][:]
 
     def labels(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """A row for each image, with its label (-1: none) and its distance to the centroid: its length
         and its square in the space of the metric. Of data without paths, `row` stands for the path."""
         group = self._clustering(name)
         squared = group["distances"][:].astype(numpy.float64)
-        columns: Dict[str, Any] = {}
-        if len(self):
-            table = self._file["images"]
-            sources = self.sources
-            columns["path"] = _texts(table["path"])
-            if absolute:
-                columns["file"] = _names(self._locate("images"))
-            columns["source"] = [sources[int(i)] for i in table["source"][:]]
-        else:
-            columns["row"] = numpy.arange(len(squared))
-        columns.update(label=group["labels"][:], distance=numpy.sqrt(squared), squared_distance=squared)
-        frame: "pandas.DataFrame" = pandas_library().DataFrame(columns)
-        return frame
+        columns = self._columns("images", absolute) if len(self) else {"row": numpy.arange(len(squared))}
+        return pandas_library().DataFrame({**columns, "label": group["labels"][:], "distance": numpy.sqrt(squared),
+                                           "squared_distance": squared})
 
     def clusters(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """A row for each cluster, the largest first: size, share of the images, and the three images nearest
@@ -401,9 +366,8 @@ class File:
         for i, rows in enumerate(group["nearest"][:].T, 1):
             nearest = [None if row < 0 else names[row] if names else int(row) for row in rows]
             columns[f"nearest_{i}"] = _names(nearest) if absolute and names else nearest
-        frame: "pandas.DataFrame" = pandas_library().DataFrame(columns)
-        ordered: "pandas.DataFrame" = frame.iloc[numpy.argsort(-sizes.astype("i8"), kind="stable")].reset_index(drop=True)
-        return ordered
+        frame = pandas_library().DataFrame(columns)
+        return frame.sort_values("size", ascending=False, kind="stable", ignore_index=True)
 
     def words(self, name: Optional[str] = None) -> List[List[Dict[str, Any]]]:
         """For each cluster, by its number, up to three classes or folders that set it apart, the best first:
@@ -425,9 +389,7 @@ class File:
         """The scores of these classes, N x C, or C of one row."""
         self.class_names(feature)
         layer = self._file[f"classes/{feature}"]
-        scores: Array = self.feature(feature, rows) @ layer["matrix"][:].T.astype("f4") * layer["scale"][:] + \
-            layer["offset"][:]
-        return scores
+        return self.feature(feature, rows) @ layer["matrix"][:].T.astype("f4") * layer["scale"][:] + layer["offset"][:]
 
     # --- neighbours ----------------------------------------------------------------------------
 
@@ -439,8 +401,7 @@ class File:
     def neighbour_rows(self, name: Optional[str] = None) -> Array:
         """The nearest rows of each row, N x n; -1 where there are fewer."""
         chosen = self._choose("neighbours of feature", self.neighbour_names, name)
-        found: Array = self._file["neighbours"][chosen]["rows"][:]
-        return found
+        return self._file["neighbours"][chosen]["rows"][:]
 
     def neighbours(self, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """A row for each image and rank (from 1): row, path, rank, neighbour, neighbour_path, distance
@@ -455,27 +416,20 @@ class File:
         rank = numpy.tile(numpy.arange(1, depth + 1), count)
         there = rows.ravel() >= 0
         neighbour, length = rows.ravel()[there], squared.ravel()[there]
-        frame: "pandas.DataFrame" = pandas_library().DataFrame(
+        return pandas_library().DataFrame(
             {"row": own[there], "path": _names(paths[own[there]]), "rank": rank[there],
              "neighbour": neighbour, "neighbour_path": _names(paths[neighbour]),
              "distance": numpy.sqrt(length), "squared_distance": length})
-        return frame
 
     # --- Parquet -------------------------------------------------------------------------------
 
     def table(self, what: str, name: Optional[str] = None, absolute: bool = False) -> "pandas.DataFrame":
         """One of the tables by its name: images, failures, labels, clusters, features, neighbours,
         runs. name: of the clustering or feature."""
-        if what == "runs":
-            return self.runs()
-        if what in ("images", "failures"):
-            return self.images(absolute) if what == "images" else self.failures(absolute)
-        if what == "features":
-            return self.features(name, absolute)
-        if what in ("labels", "clusters", "neighbours"):
-            method = {"labels": self.labels, "clusters": self.clusters, "neighbours": self.neighbours}
-            return method[what](name, absolute)
-        raise Error(f"there is no table '{what}': there are {', '.join(TABLES)}", 2)
+        if what not in TABLES:
+            raise Error(f"there is no table '{what}': there are {', '.join(TABLES)}", 2)
+        given = {"runs": (), "images": (absolute,), "failures": (absolute,)}.get(what, (name, absolute))
+        return getattr(self, what)(*given)
 
     def to_parquet(self, file: PathLike, what: str, name: Optional[str] = None,
                    absolute: bool = False) -> None:
@@ -498,3 +452,6 @@ class File:
 def printable(value: Any) -> Any:
     """File names as UTF-8; other values as they are."""
     return os.fsencode(value).decode(errors="backslashreplace") if isinstance(value, str) else value
+
+
+open = File

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import inspect
 import json
@@ -127,40 +128,37 @@ def _bytes(value: Any) -> bytes:
     return os.fsencode(value) if isinstance(value, (str, bytes, os.PathLike)) else str(value).encode()
 
 
-class _Passing:
-    """Passes signals on to the process, which is in a session of its own, in the main thread of Python; in
-    other threads the process gets those of the terminal itself."""
+@contextlib.contextmanager
+def _started(line: Sequence[bytes], report: IO[bytes]) -> Iterator["subprocess.Popen[bytes]"]:
+    """The process, to which Python's main thread passes its signals on: it is in a session of its own. In other threads
+    it gets those of the terminal itself."""
+    main = threading.current_thread() is threading.main_thread()
+    process: Optional["subprocess.Popen[bytes]"] = None
+    seen: List[int] = []
 
-    def __init__(self) -> None:
-        self.main = threading.current_thread() is threading.main_thread()
-        self.process: Optional["subprocess.Popen[bytes]"] = None
-        self.seen: List[int] = []
-        self.before: Dict[int, Any] = {}
-
-    def _pass(self, number: int, frame: Optional[FrameType]) -> None:
-        self.seen.append(number)
-        if self.process is not None and self.process.returncode is None:
-            self.process.send_signal(number)
-
-    def __enter__(self) -> "_Passing":
-        if self.main:
-            for number in _SIGNALS:
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                    self.before[number] = signal.signal(number, self._pass)
-        return self
-
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        for number in self.seen:
+    def pass_on(number: int, frame: Optional[FrameType]) -> None:
+        seen.append(number)
+        if process is not None and process.returncode is None:
             process.send_signal(number)
 
-    def __exit__(self, *unused: Any) -> None:
-        if self.process is not None and self.process.poll() is None:  # an exception of a handler or of tqdm
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait()
-        for number, handler in self.before.items():
+    before = {number: signal.signal(number, pass_on) for number in _SIGNALS
+              if main and signal.getsignal(number) not in (signal.SIG_IGN, None)}
+    try:
+        try:
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,
+                                       start_new_session=main, env=_environment())
+        except OSError as error:
+            raise Error(f"cannot run {os.fsdecode(line[0])}: {error.strerror}") from error
+        for number in seen:
+            process.send_signal(number)
+        yield process
+    finally:
+        if process is not None and process.poll() is None:  # an exception of a handler or of tqdm
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+        for number, handler in before.items():
             signal.signal(number, handler)
-        for number in dict.fromkeys(self.seen):  # now that the command has left what it leaves
+        for number in dict.fromkeys(seen):  # now that the command has left what it leaves
             signal.raise_signal(number)
 
 
@@ -212,32 +210,22 @@ def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any],
     line = [os.fsencode(program()), command.encode(), *_words(given), *_words(common),
             *([] if table else [b"--json=-"]), *([b"--progress=always"] if bar is not None else []), b"--",
             *map(_bytes, operands)]
-    with os.fdopen(os.memfd_create("clpipe-report"), "w+b") as report, _Passing() as passing:
-        try:
-            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=report, stderr=subprocess.PIPE,
-                                       start_new_session=passing.main, env=_environment())
-        except OSError as error:
-            raise Error(f"cannot run {program()}: {error.strerror}") from error
-        passing.started(process)
-        assert process.stderr is not None
-        try:
+    with os.fdopen(os.memfd_create("clpipe-report"), "w+b") as report:
+        with contextlib.nullcontext() if bar is None else contextlib.closing(bar), _started(line, report) as process:
+            assert process.stderr is not None
             with process.stderr as stream:
                 message = _follow(stream, bar)
             code = process.wait()
-        finally:
-            if bar is not None:
-                bar.close()
         report.seek(0)
-        text = report.read()
+        text = report.read().decode(errors="surrogateescape")
     found = Report()
     found.names = [os.fsdecode(name) for name in (options.get("output"), *operands) if name is not None]
     try:
-        content = json.loads(text.decode(errors="surrogateescape")) if text and not table else {}
+        content = json.loads(text) if text and not table else {}
         found.update(content if isinstance(content, dict) else {command: content})
     except ValueError:
-        found.text = text.decode(errors="surrogateescape")
-    if table:
-        found.text = text.decode(errors="surrogateescape")
+        table = True
+    found.text = text if table else ""
     if code != 0:
         told = found.get("error")
         message = told["message"] if isinstance(told, dict) else message or f"exit status {code}"

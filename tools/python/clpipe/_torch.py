@@ -15,7 +15,7 @@ Transform = Optional[Callable[[Any], Any]]
 
 
 class _Rows(torch.utils.data.Dataset):
-    def __init__(self, file: PathLike, labels: Optional[str], transform: Transform) -> None:
+    def __init__(self, file: PathLike, labels: Optional[str] = None, transform: Transform = None) -> None:
         self.file, self.transform = os.path.abspath(os.fspath(file)), transform
         self._opened: Optional[File] = None
         self._process = 0
@@ -67,9 +67,6 @@ class FeatureDataset(_Rows):
 class ThumbnailDataset(_Rows):
     """Thumbnails: uint8 tensors of 3 x height x width, or what `transform` makes of the PIL image; in pairs
     with labels where `labels` names a clustering. Requires Pillow. Images without one are black, 1 x 1."""
-
-    def __init__(self, file: PathLike, labels: Optional[str] = None, transform: Transform = None) -> None:
-        super().__init__(file, labels, transform)
 
     def __getitem__(self, row: int) -> Any:
         from PIL import Image
