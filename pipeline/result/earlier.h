@@ -21,12 +21,14 @@ struct row_map {
     bool same; /* every row has its old place, and none is new or missing */
 };
 
-/* `old`: the existing file. earlier_source: per source of the content its number in `old`, or -1; NULL: the same.
- * `there`, unless NULL: per row of `old`, set if an image or a failure takes its place. */
+/* `old`: the existing file. source_now: of each of its sources the number in the content, or -1; NULL: the
+ * same. `there`, unless NULL: per row of `old`, set if an image or a failure takes its place. `directory`: for
+ * temporary files. */
 #define ROW_THERE  1
 #define ROW_FAILED 2
 enum status row_map_make(struct row_map *out, const struct earlier_rows *rows, struct result *old,
-                         const int *earlier_source, uint8_t *there, struct error *err);
+                         const int *source_now, const char *directory, uint8_t *there,
+                         struct error *err);
 void row_map_clear(struct row_map *map);
 
 /* *same: all rows are those of INPUT_FILE, whose result is `finished`, in its order, so that

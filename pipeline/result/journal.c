@@ -1,83 +1,69 @@
-/* journal.c: records wait in a window for earlier ones, then go to a block and the order file.
+/* journal.c: records wait in a window for earlier ones, then go to a block and the list of rows.
  *
  *   journal_put: copy (any thread) ─> window, until its turn ─> block ─> log (by who fills it, or the
  *                                                          │              journal's thread)
- *                                                          └─> order: 8 bytes, its location
+ *                                                          └─> list: its location
  *
  * Sealed records are never lost: each run writes its own append-only log. A resumed run reads all
- * logs; it does not write records of earlier runs again, but only their locations to the order
- * file, an unlinked file of each run. So a complete block is never overwritten or moved, whenever
+ * logs; it does not write records of earlier runs again, but only adds their locations to the list.
+ * So a complete block is never overwritten or moved, whenever
  * processes are killed; logs are removed only after the finished file was renamed. If two processes
  * both believe to own the directory, they write different logs, and the one that has lost it stops
- * at its next sync. Items of a log that the walk no longer has are not in the order file. */
+ * at its next sync. Items of a log that the walk no longer has are not in the list. */
 #include "result/journal.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/output.h"
 #include "base/path.h"
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ORDER_BLOCK 4096
-#define BLOCK_BYTES (4u << 20) /* of rows in memory; a block ends before it would exceed this */
+#define BLOCK_BYTES (4u << 20) /* a block ends before it would exceed this */
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
 /* A record waiting for earlier ones: a copy, or the location of an existing one. */
 struct waiting {
     bool there;
-    struct records_row *row;
+    struct copy *copy;
     uint64_t origin;
 };
-
-/* The rows of a block, contiguous in `bytes`, each at a multiple of 8. The buffer is kept: fresh
- * memory costs more than processing. */
-struct rows {
-    uint8_t *bytes;
-    size_t used, size;
-    struct records_row **row;
-    uint32_t count, room;
+struct copy {
+    struct log_row row;
+    bool image;
+    size_t length[2]; /* of its texts, which follow the values */
+    uint8_t bytes[];
 };
 
-/* A written block. */
-struct written {
-    uint64_t offset;
-    uint32_t rows[2];
+/* The rows of a block. The buffers are kept: fresh memory costs more than processing. */
+struct rows {
+    struct records_bytes *column;
+    size_t bytes;
+    uint32_t count[2];
 };
 
 struct journal {
     const struct workdir *workdir;
     struct records records;
-    uint32_t *width;
-    unsigned features;
+    unsigned columns;
     size_t value_bytes; /* per image */
-    int order;
-    bool fresh, holds_work;
+    bool holds_work;
 
     _Atomic uint64_t next; /* sequence of the next record to process */
     pthread_mutex_t lock;  /* guards the following */
     struct waiting *ring;  /* size is a power of two; record `sequence` is at sequence % size */
     uint64_t ring_size;
-    uint64_t order_buffer[ORDER_BLOCK];
-    unsigned order_filled;
+    struct row_lists lists;
     struct journal_tally tally;
     uint64_t rows[2]; /* of all logs, including the following */
     struct rows filling;
-    struct rows flushed; /* and the encoded block; owned by the writing thread while `writing` */
-    uint8_t *encoded;
-    size_t encoded_room;
-    /* Blocks of this run. */
-    struct written *block;
-    uint64_t blocks;
-    uint64_t end; /* offset of the next one */
-    bool writing; /* a block is being written */
+    struct rows flushed; /* owned by the writing thread while `writing` */
+    uint64_t end;        /* offset of the next block */
+    bool writing;        /* a block is being written */
 
     pthread_t thread;
     bool started, closing;
@@ -91,57 +77,6 @@ struct journal {
 
 /* --- opening --------------------------------------------------------------------------------- */
 
-enum status journal_open(struct journal **out, const struct workdir *workdir,
-                         const uint32_t *widths, unsigned features, bool fresh, struct error *err)
-{
-    *out = NULL;
-    enum status status = STATUS_FAILED;
-    const int directory = workdir_descriptor(workdir);
-    const char *path = workdir_path(workdir);
-    struct journal *journal = calloc(1, sizeof *journal);
-    if (!journal)
-        return error_memory(err, sizeof *journal, "the log");
-    journal->workdir = workdir;
-    journal->order = -1;
-    journal->fresh = fresh;
-    /* Until the contents of the logs are known. */
-    journal->holds_work = true;
-    pthread_mutex_init(&journal->lock, NULL);
-    cond_init_monotonic(&journal->work);
-    cond_init_monotonic(&journal->done);
-    journal->records.directory = directory;
-    journal->width = malloc(features * sizeof *widths + 1);
-    if (!journal->width) {
-        error_memory(err, features * sizeof *widths, "the log");
-        goto out;
-    }
-    journal->features = features;
-    for (unsigned i = 0; i < features; i++) {
-        journal->width[i] = widths[i];
-        journal->value_bytes += ((size_t)widths[i] + 3) / 4 * 4;
-    }
-    journal->order =
-        openat(directory, "order", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (journal->order < 0) {
-        char shown[256];
-        error_errno(err, STATUS_FAILED, errno, "openat", "cannot write in %s",
-                    path_for_message(shown, sizeof shown, path));
-        goto out;
-    }
-    unlinkat(directory, "order", 0);
-    if (!fresh) {
-        status = records_open(&journal->records, directory, path, err);
-    } else {
-        journal->records.path = strdup(path);
-        status = journal->records.path ? STATUS_OK : error_memory(err, strlen(path), "a file name");
-    }
-out:
-    *out = journal;
-    if (status)
-        journal_close(out);
-    return status;
-}
-
 const struct records *journal_records(const struct journal *journal)
 {
     return &journal->records;
@@ -154,21 +89,29 @@ bool journal_holds_work(const struct journal *journal)
 
 static void *sync_log(void *context);
 
-enum status journal_begin(struct journal *journal, const char *signature, struct stop *stop,
-                          struct error *err)
+/* Reads the logs that are there, and begins one. */
+static enum status begin(struct journal *journal, const uint32_t *widths, unsigned features,
+                         bool fresh, const char *signature, struct stop *stop, struct error *err)
 {
     struct records *records = &journal->records;
+    const char *path = workdir_path(journal->workdir);
     char shown[256];
-    enum status status =
-        records_scan(records, journal->width, journal->features, stop, err);
-    if (status || (status = workdir_check(journal->workdir, err)))
+    enum status status = row_lists_open(&journal->lists, path, err);
+    if (!status && !fresh)
+        status = records_open(records, workdir_descriptor(journal->workdir), path, err);
+    if (fresh) {
+        records->directory = workdir_descriptor(journal->workdir);
+        records->path = strdup(path);
+        status = status || records->path ? status : error_memory(err, strlen(path), "a file name");
+    }
+    if (status || (status = records_scan(records, widths, features, stop, err)) ||
+        (status = workdir_check(journal->workdir, err)))
         return status;
     if (records->damaged > 0)
         log_message(LOG_NOTICE,
                     "%s: %llu bytes in the middle of a log are damaged; what they held is done again",
-                    path_for_message(shown, sizeof shown, records->path),
-                    (unsigned long long)records->damaged);
-    if (journal->fresh)
+                    path_for_message(shown, sizeof shown, path), (unsigned long long)records->damaged);
+    if (fresh)
         workdir_remove_logs(journal->workdir);
     journal->holds_work = records->blocks > 0;
     status = records_create(records, records->signature ? records->signature : signature, err);
@@ -177,13 +120,45 @@ enum status journal_begin(struct journal *journal, const char *signature, struct
     if (status)
         return status;
     journal->end = records->log[records->logs - 1].start;
-    journal->rows[0] = records->rows[0];
-    journal->rows[1] = records->rows[1];
+    memcpy(journal->rows, records->rows, sizeof journal->rows);
     const int failed = pthread_create(&journal->thread, NULL, sync_log, journal);
     journal->started = !failed;
     return failed ? error_errno(err, STATUS_FAILED, failed, "pthread_create",
                                 "cannot start the log's writer")
                   : STATUS_OK;
+}
+
+enum status journal_open(struct journal **out, const struct workdir *workdir,
+                         const uint32_t *widths, unsigned features, bool fresh,
+                         const char *signature, struct stop *stop, struct error *err)
+{
+    struct journal *journal = *out = calloc(1, sizeof *journal);
+    if (!journal)
+        return error_memory(err, sizeof *journal, "the log");
+    journal->workdir = workdir;
+    journal->records.directory = -1;
+    journal->columns = LOG_FEATURE + features;
+    pthread_mutex_init(&journal->lock, NULL);
+    cond_init_monotonic(&journal->work);
+    cond_init_monotonic(&journal->done);
+    for (unsigned i = 0; i < features; i++)
+        journal->value_bytes += ((size_t)widths[i] + 3) / 4 * 4;
+    journal->filling.column = calloc(journal->columns, sizeof *journal->filling.column);
+    journal->flushed.column = calloc(journal->columns, sizeof *journal->flushed.column);
+    enum status status =
+        journal->filling.column && journal->flushed.column
+            ? begin(journal, widths, features, fresh, signature, stop, err)
+            : error_memory(err, journal->columns * sizeof *journal->filling.column, "the log");
+    if (status)
+        journal_close(out);
+    return status;
+}
+
+static void free_rows(const struct journal *journal, struct rows *rows)
+{
+    for (unsigned c = 0; rows->column && c < journal->columns; c++)
+        free(rows->column[c].bytes);
+    free(rows->column);
 }
 
 void journal_close(struct journal **journal)
@@ -201,17 +176,11 @@ void journal_close(struct journal **journal)
     }
     records_clear(&j->records);
     for (uint64_t i = 0; i < j->ring_size; i++)
-        free(j->ring[i].row);
+        free(j->ring[i].copy);
     free(j->ring);
-    free(j->filling.bytes);
-    free(j->filling.row);
-    free(j->flushed.bytes);
-    free(j->flushed.row);
-    free(j->encoded);
-    free(j->block);
-    free(j->width);
-    if (j->order >= 0)
-        close(j->order);
+    free_rows(j, &j->filling);
+    free_rows(j, &j->flushed);
+    row_lists_close(&j->lists);
     pthread_mutex_destroy(&j->lock);
     pthread_cond_destroy(&j->work);
     pthread_cond_destroy(&j->done);
@@ -242,32 +211,15 @@ static enum status write_block(struct journal *journal, struct error *err)
     const struct records *records = &journal->records;
     const int fd = records->log[records->logs - 1].fd;
     struct rows *rows = &journal->flushed;
-    struct written written = {.offset = journal->end};
-    size_t size = 0;
-    enum status status = records_encode(&journal->encoded, &journal->encoded_room, &size, records,
-                                        rows->row, rows->count, err);
-    if (!status)
-        status = write_at(fd, journal->encoded, size, journal->end, records->path, err);
-    if (status) {
-        /* Earlier blocks stay valid; frees the space of the partial one. */
-        if (ftruncate(fd, (off_t)journal->end) == 0)
-            fdatasync(fd);
-    }
-    for (uint32_t i = 0; i < rows->count; i++)
-        written.rows[rows->row[i]->record.failure.reason != REASON_NONE]++;
-    rows->used = rows->count = 0;
-    if (status)
-        return status;
-    if ((journal->blocks & (journal->blocks - 1)) == 0) {
-        const size_t room = (2 * journal->blocks + 1) * sizeof *journal->block;
-        struct written *more = realloc(journal->block, room);
-        if (!more)
-            return error_memory(err, room, "the blocks of the log");
-        journal->block = more;
-    }
-    journal->block[journal->blocks++] = written;
-    journal->end += size;
-    return STATUS_OK;
+    const enum status status =
+        records_write(records, rows->column, rows->count, &journal->end, err);
+    /* Earlier blocks stay valid; frees the space of the partial one. */
+    if (status && ftruncate(fd, (off_t)journal->end) == 0)
+        fdatasync(fd);
+    for (unsigned c = 0; c < journal->columns; c++)
+        rows->column[c].used = 0;
+    rows->bytes = rows->count[0] = rows->count[1] = 0;
+    return status;
 }
 
 /* Writes the collected rows. Called with the lock held; releases it meanwhile. */
@@ -275,7 +227,7 @@ static void flush_rows(struct journal *journal)
 {
     while (journal->writing && !journal->error.status)
         pthread_cond_wait(&journal->done, &journal->lock);
-    if (journal->filling.count == 0 || journal->error.status)
+    if (journal->filling.bytes == 0 || journal->error.status)
         return;
     const struct rows empty = journal->flushed;
     const uint64_t before = journal->end;
@@ -319,7 +271,7 @@ static void *sync_log(void *context)
             break;
         const bool some = j->unsynced > 0;
         j->unsynced = 0;
-        j->oldest = j->filling.count > 0 ? clock_now() : 0;
+        j->oldest = j->filling.bytes > 0 ? clock_now() : 0;
         pthread_mutex_unlock(&j->lock);
         struct error error = ERROR_INIT;
         enum status status = some ? workdir_check(j->workdir, &error) : STATUS_OK;
@@ -365,106 +317,131 @@ static enum status grow_ring(struct journal *journal, uint64_t sequence, struct 
     return STATUS_OK;
 }
 
-static enum status flush_order(struct journal *journal, struct error *err)
+static void set_image(struct result_image *image, const struct store_record *record)
 {
-    size_t bytes = journal->order_filled * sizeof journal->order_buffer[0];
-    journal->order_filled = 0;
-    return write_all(journal->order, journal->order_buffer, bytes, journal->records.path, err);
+    *image = (struct result_image){.width = record->width,
+                                   .height = record->height,
+                                   .orientation = record->orientation,
+                                   .channels = record->channels,
+                                   .source = record->source,
+                                   .bytes = record->bytes,
+                                   .mtime_ns = record->mtime_ns,
+                                   .inode = record->inode,
+                                   .ctime_ns = record->ctime_ns,
+                                   .digest = {record->digest[0], record->digest[1]},
+                                   .has_code = record->has_code};
+    memcpy(image->format, record->format, sizeof image->format);
+    memcpy(image->code, record->code, sizeof image->code);
 }
 
-/* Size of a row in memory, a multiple of 8: copies of record, values, thumbnail and path. */
-static size_t row_bytes(const struct journal *journal, const struct store_record *record)
+static void set_failure(struct failure_row *failure, const struct store_record *record)
 {
-    const bool image = record->failure.reason == REASON_NONE;
-    return (sizeof(struct records_row) + record->path_length + (image ? journal->value_bytes : 0) +
-            (image && record->thumbnail ? record->thumbnail_length : 0) + 7) /
-           8 * 8;
-}
-
-/* Sets a row's pointers to its data. */
-static void set_pointers(const struct journal *journal, struct records_row *row)
-{
-    struct store_record *record = &row->record;
-    uint8_t *at = (uint8_t *)(row + 1);
-    row->values = at;
-    if (record->failure.reason == REASON_NONE) {
-        at += journal->value_bytes;
-        record->thumbnail = record->thumbnail ? at : NULL;
-        at += record->thumbnail ? record->thumbnail_length : 0;
-    }
-    record->path = (const char *)at;
+    *failure = (struct failure_row){.bytes = record->bytes,
+                                    .error_number = record->failure.error_number,
+                                    .source = record->source,
+                                    .mtime_ns = record->mtime_ns,
+                                    .inode = record->inode,
+                                    .ctime_ns = record->ctime_ns};
+    const char *reason = reason_name(record->failure.reason);
+    memcpy(failure->reason, reason, strnlen(reason, sizeof failure->reason));
 }
 
 /* Makes a copy; the caller frees it. */
-static enum status copy_row(struct records_row **out, const struct journal *journal,
-                            const struct store_record *record, const void *values,
-                            struct error *err)
+static enum status copy_record(struct copy **out, const struct journal *journal,
+                               const struct store_record *record, const void *values,
+                               struct error *err)
 {
-    const size_t size = row_bytes(journal, record);
+    const bool image = record->failure.reason == REASON_NONE;
+    const void *text[2] = {record->path, image ? (const void *)record->thumbnail : record->failure.message};
+    const size_t length[2] = {record->path_length, !image              ? strlen(record->failure.message)
+                                                   : record->thumbnail ? record->thumbnail_length
+                                                                       : 0};
+    const size_t value_bytes = image ? journal->value_bytes : 0,
+                 size = sizeof **out + value_bytes + length[0] + length[1];
     if (record->path_length > RECORDS_MOST_PATH)
         return error_set(err, STATUS_FAILED, "a path is longer than %u bytes", RECORDS_MOST_PATH);
-    struct records_row *row = *out = malloc(size);
-    if (!row)
+    struct copy *copy = *out = calloc(1, size);
+    if (!copy)
         return error_memory(err, size, "a finished record");
-    row->record = *record;
-    set_pointers(journal, row);
-    if (record->failure.reason == REASON_NONE && journal->value_bytes > 0)
-        memcpy((uint8_t *)row->values, values, journal->value_bytes);
-    if (record->failure.reason == REASON_NONE && record->thumbnail)
-        memcpy((uint8_t *)row->record.thumbnail, record->thumbnail, record->thumbnail_length);
-    memcpy((char *)row->record.path, record->path, record->path_length);
+    copy->image = image;
+    copy->row.sequence = record->sequence;
+    copy->row.thumbnail_size = record->thumbnail_size;
+    if (image)
+        set_image(&copy->row.image, record);
+    else
+        set_failure(&copy->row.failure, record);
+    if (value_bytes > 0)
+        memcpy(copy->bytes, values, value_bytes);
+    uint8_t *at = copy->bytes + value_bytes;
+    for (int i = 0; i < 2; at += length[i++]) {
+        copy->length[i] = length[i];
+        if (length[i] > 0)
+            memcpy(at, text[i], length[i]);
+    }
     return STATUS_OK;
+}
+
+static bool append(struct records_bytes *column, const void *bytes, size_t size)
+{
+    if (size > column->room - column->used) {
+        const size_t room = 2 * (column->used + size) + 4096;
+        uint8_t *more = realloc(column->bytes, room);
+        if (!more)
+            return false;
+        column->bytes = more;
+        column->room = room;
+    }
+    if (size > 0)
+        memcpy(column->bytes + column->used, bytes, size);
+    column->used += size;
+    return true;
+}
+
+static size_t bytes_of(const struct journal *journal, const struct copy *copy)
+{
+    return sizeof copy->row + (copy->image ? journal->value_bytes : 0) + copy->length[0] +
+           copy->length[1];
 }
 
 /* Adds a row to the block and frees it; a row larger than a block gets a block of its own. With the
  * lock held. */
-static enum status add_row(struct journal *journal, struct records_row *row, uint64_t *location,
+static enum status add_row(struct journal *journal, struct copy *copy, uint64_t *location,
                            struct error *err)
 {
     struct rows *rows = &journal->filling;
-    const bool image = row->record.failure.reason == REASON_NONE;
-    const size_t bytes = row_bytes(journal, &row->record);
-    size_t wanted = rows->used + bytes > BLOCK_BYTES ? rows->used + bytes : BLOCK_BYTES;
-    enum status status = STATUS_OK;
-    if (rows->count == 0 && rows->size < wanted) {
-        free(rows->bytes);
-        rows->bytes = malloc(wanted);
-        rows->size = rows->bytes ? wanted : 0;
+    const enum records_table table = copy->image ? RECORDS_IMAGES : RECORDS_FAILURES;
+    struct records_bytes *text = &rows->column[copy->image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH];
+    const uint32_t *width = journal->records.width;
+    const uint8_t *at = copy->bytes;
+    bool added = true;
+    for (unsigned c = LOG_FEATURE; c < journal->columns && copy->image && added; c++) {
+        added = append(&rows->column[c], at, width[c - LOG_FEATURE]);
+        at += ((size_t)width[c - LOG_FEATURE] + 3) / 4 * 4;
     }
-    if (rows->count == rows->room) {
-        const uint32_t room = rows->room ? 2 * rows->room : 256;
-        struct records_row **more = realloc(rows->row, room * sizeof *more);
-        rows->row = more ? more : rows->row;
-        rows->room = more ? room : rows->room;
+    for (int i = 0; i < 2 && added; at += copy->length[i++]) {
+        added = append(&text[i], at, copy->length[i]);
+        copy->row.end[i] = (uint32_t)text[i].used;
     }
-    if (rows->count == rows->room || !rows->bytes) {
-        status = error_memory(err, wanted, "a block of the log");
-        goto out;
-    }
-    assert(bytes <= rows->size - rows->used);
-    struct records_row *copy = (struct records_row *)(rows->bytes + rows->used);
-    memcpy(copy, row, bytes);
-    set_pointers(journal, copy);
-    rows->row[rows->count++] = copy;
-    rows->used += bytes;
+    added = added && append(&rows->column[table], &copy->row, sizeof copy->row);
+    rows->bytes += bytes_of(journal, copy);
+    rows->count[table]++;
     journal->holds_work = true;
-    *location = location_of(image ? LOCATION_LOG_IMAGE : LOCATION_LOG_FAILURE,
-                            journal->rows[image ? RECORDS_IMAGES : RECORDS_FAILURES]++);
+    *location = location_of(copy->image ? LOCATION_LOG_IMAGE : LOCATION_LOG_FAILURE,
+                            journal->rows[table]++);
     if (journal->oldest == 0) {
         journal->oldest = clock_now();
         pthread_cond_signal(&journal->work); /* it needs a new deadline */
     }
-out:
-    free(row);
-    return status;
+    free(copy);
+    return added ? STATUS_OK : error_memory(err, rows->bytes, "a block of the log");
 }
 
 /* Makes space for a row; if it has to write the block it releases the lock meanwhile and returns
  * true. */
-static bool make_room(struct journal *journal, const struct records_row *row)
+static bool make_room(struct journal *journal, const struct copy *copy)
 {
-    const struct rows *rows = &journal->filling;
-    if (!row || rows->count == 0 || rows->used + row_bytes(journal, &row->record) <= BLOCK_BYTES)
+    const size_t filled = journal->filling.bytes;
+    if (!copy || filled == 0 || filled + bytes_of(journal, copy) <= BLOCK_BYTES)
         return false;
     flush_rows(journal);
     return true;
@@ -480,17 +457,16 @@ static enum status take_waiting(struct journal *journal, struct error *err)
         waiting = &journal->ring[next % journal->ring_size];
         if (status || !waiting->there)
             return status;
-        if (make_room(journal, waiting->row)) {
+        if (make_room(journal, waiting->copy)) {
             status = pass_error(journal, err);
             continue;
         }
         uint64_t location = waiting->origin;
         if (!location)
-            status = add_row(journal, waiting->row, &location, err);
+            status = add_row(journal, waiting->copy, &location, err);
         *waiting = (struct waiting){.there = false};
-        journal->order_buffer[journal->order_filled++] = location;
-        if (!status && journal->order_filled == ORDER_BLOCK)
-            status = flush_order(journal, err);
+        if (!status)
+            status = row_lists_add(&journal->lists, location, err);
         atomic_store_explicit(&journal->next, next + 1, memory_order_release);
     }
 }
@@ -513,14 +489,14 @@ enum status journal_put(struct journal *journal, const struct store_record *reco
     struct error error = ERROR_INIT;
     enum status status = STATUS_OK;
     if (!record->origin)
-        status = copy_row(&waiting.row, journal, record, values, &error);
+        status = copy_record(&waiting.copy, journal, record, values, &error);
     pthread_mutex_lock(&journal->lock);
     if (journal->error.status || status || grow_ring(journal, record->sequence, &error))
         goto out;
     struct waiting *place = &journal->ring[record->sequence % journal->ring_size];
     assert(!place->there);
     *place = waiting;
-    waiting.row = NULL;
+    waiting.copy = NULL;
     count_record(&journal->tally, record);
     take_waiting(journal, &error);
 out:
@@ -528,7 +504,7 @@ out:
         fail(journal, &error);
     status = pass_error(journal, err);
     pthread_mutex_unlock(&journal->lock);
-    free(waiting.row);
+    free(waiting.copy);
     return status;
 }
 
@@ -570,14 +546,14 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
         if (!waiting->there)
             continue;
         ++*kept;
-        struct records_row *row = waiting->row;
-        waiting->row = NULL;
-        while (!status && make_room(journal, row))
+        struct copy *copy = waiting->copy;
+        waiting->copy = NULL;
+        while (!status && make_room(journal, copy))
             status = pass_error(journal, err);
-        if (row && !status)
-            status = add_row(journal, row, &location, err);
+        if (copy && !status)
+            status = add_row(journal, copy, &location, err);
         else
-            free(row);
+            free(copy);
     }
     if (!status)
         status = seal(journal, err);
@@ -585,24 +561,19 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
     return status;
 }
 
-enum status journal_finish(struct journal *journal, int *order, uint64_t *records,
+enum status journal_finish(struct journal *journal, const struct row_lists **lists,
                            struct journal_tally *tally, struct error *err)
 {
     pthread_mutex_lock(&journal->lock);
     for (uint64_t i = 0; i < journal->ring_size; i++)
         assert(journal->error.status || !journal->ring[i].there);
-    enum status status = pass_error(journal, err);
+    enum status status = seal(journal, err);
     if (!status)
-        status = flush_order(journal, err);
+        status = row_lists_finish(&journal->lists, err);
     if (!status)
-        status = seal(journal, err);
-    for (uint64_t i = 0; i < journal->blocks && !status; i++)
-        status = records_add(&journal->records, journal->block[i].offset, journal->block[i].rows,
-                             err);
-    journal->blocks = 0;
+        status = records_rescan(&journal->records, journal->end, err);
     *tally = journal->tally;
+    *lists = &journal->lists;
     pthread_mutex_unlock(&journal->lock);
-    *order = journal->order;
-    *records = atomic_load_explicit(&journal->next, memory_order_relaxed);
     return status;
 }

@@ -1,18 +1,18 @@
 /* journal.h: adds records of a run to the logs in its work directory, and keeps the order of all
  * records.
  *
- *   journal_open ─> journal_begin ─> journal_put... ─> journal_finish
- *                   (resume or new)  (in any order)    or journal_stop
+ *   journal_open ─> journal_put... ─> journal_finish
+ *   (resume or new)  (in any order)    or journal_stop
  *
  * Records arrive in any order and from any thread; the thread that fills a gap adds them to a block
  * in sequence order, and writes the block when it is full. A thread of the journal syncs the log
  * one second after the oldest record or after 64 MiB, in the background. Records sealed by earlier
- * runs are not written again: only their locations go to the order file. */
+ * runs are not written again: only their locations go to the lists. */
 #ifndef CLPIPE_RESULT_JOURNAL_H
 #define CLPIPE_RESULT_JOURNAL_H
 
-#include "base/text.h"
 #include "result/records.h"
+#include "result/row_list.h"
 #include "result/workdir.h"
 
 struct journal;
@@ -24,20 +24,17 @@ struct journal_tally {
     uint64_t codes; /* images with a perceptual code */
 };
 
-/* Opens the logs of `workdir`, which must outlive it, and reads only their headers; fails like
- * records_open. fresh: ignore existing logs. Images have features of these widths
- * (records_scan). */
+/* Opens the logs of `workdir`, which must outlive it, checks them block by block, and begins one:
+ * in addition to these, or with `signature` if there are none. fresh: existing logs are removed.
+ * Images have features of these widths (records_scan). Fails like records_open. STATUS_INTERRUPTED:
+ * stopped; `stop` may be NULL. */
 enum status journal_open(struct journal **out, const struct workdir *workdir,
-                         const uint32_t *widths, unsigned features, bool fresh, struct error *err);
+                         const uint32_t *widths, unsigned features, bool fresh,
+                         const char *signature, struct stop *stop, struct error *err);
 
 /* The logs: of earlier runs until journal_finish, then including this run's. Their signature is
  * that of the run that created the first one. */
 const struct records *journal_records(const struct journal *journal);
-
-/* Begins a log: in addition to existing ones, which are checked block by block, or with `signature`
- * if there are none. Ignored logs are removed. STATUS_INTERRUPTED: stopped; `stop` may be NULL. */
-enum status journal_begin(struct journal *journal, const char *signature, struct stop *stop,
-                          struct error *err);
 
 /* Adds one record: with an origin unchanged, else with its values: words, each feature's row padded
  * to 4 bytes. Any thread; may write to the log. After a failure all later calls fail with the same
@@ -55,9 +52,8 @@ enum status journal_seal(struct journal *journal, struct error *err);
  * records. */
 enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *err);
 
-/* Seals a complete journal: *order is a file, owned by the journal, with `*records` locations of 8
- * bytes in sequence order. */
-enum status journal_finish(struct journal *journal, int *order, uint64_t *records,
+/* Seals a complete journal: *lists are its rows in sequence order, owned by the journal. */
+enum status journal_finish(struct journal *journal, const struct row_lists **lists,
                            struct journal_tally *tally, struct error *err);
 
 /* Do the logs have records that are worth keeping? */

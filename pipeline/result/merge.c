@@ -150,10 +150,7 @@ static enum status part_lengths(void *context, const struct move_column *column,
 static enum status list_rows(struct merge *m, struct error *err)
 {
     const unsigned count = m->inputs.count;
-    const char *directory = process_temporary_directory();
-    enum status status = row_list_open(&m->lists.images, directory, err);
-    if (status == STATUS_OK)
-        status = row_list_open(&m->lists.failures, directory, err);
+    enum status status = row_lists_open(&m->lists, process_temporary_directory(), err);
     m->input = calloc(count, sizeof *m->input);
     m->open_part = calloc(count, sizeof *m->open_part);
     if (!m->input || !m->open_part)
@@ -176,9 +173,7 @@ static enum status list_rows(struct merge *m, struct error *err)
         if (status == STATUS_OK)
             status = row_list_add(m->lists.failures, i, 0, input->failures, err);
     }
-    if (status == STATUS_OK)
-        status = row_list_finish(m->lists.images, err);
-    return status == STATUS_OK ? row_list_finish(m->lists.failures, err) : status;
+    return status == STATUS_OK ? row_lists_finish(&m->lists, err) : status;
 }
 
 /* What lies beside the pictures is copied, like all texts. */

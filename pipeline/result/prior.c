@@ -3,7 +3,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/source_name.h"
-#include "base/stop.h"
+#include "base/unnamed_file.h"
+#include "result/result_internal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,8 +41,9 @@ struct prior {
 
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err)
 {
+    static const struct records none;
     *out = NULL;
-    const struct records *log = config->log;
+    const struct records *log = config->log ? config->log : &none;
     unsigned most = 2 * log->logs + 2;
     struct prior *prior = calloc(1, sizeof *prior);
     if (!prior || !(prior->ordered = calloc(config->source_count + 1, sizeof *prior->ordered)) ||
@@ -53,11 +55,18 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     for (unsigned i = 0; i < config->source_count; i++)
         prior->ordered[i] = source_is_sorted(config->sources[i], config->archives);
     /* Also before it was relocated. */
+    int last = -1;
+    bool ascending = true;
     for (unsigned i = 0; config->finished && i < result_source_count(config->finished); i++) {
         const int now = config->source_now ? config->source_now[i] : (int)i;
-        if (now >= 0)
-            prior->ordered[now] &= source_is_sorted(result_source(config->finished, i), config->archives);
+        if (now < 0)
+            continue;
+        prior->ordered[now] &= source_is_sorted(result_source(config->finished, i), config->archives);
+        ascending = ascending && now > last;
+        last = now;
     }
+    for (unsigned i = 0; i < config->source_count; i++)
+        prior->ordered[i] &= ascending;
     uint64_t rows[2] = {config->finished ? result_images(config->finished) : 0,
                         config->finished ? result_failures(config->finished) : 0};
     for (int i = 0; i < 2; i++)
@@ -105,57 +114,86 @@ static bool in_log(enum location_kind kind)
     return location_in_log(location_of(kind, 0));
 }
 
+static void set_image(struct store_record *record, const struct result_image *image)
+{
+    *record = (struct store_record){.source = image->source,
+                                    .bytes = image->bytes,
+                                    .mtime_ns = image->mtime_ns,
+                                    .inode = image->inode,
+                                    .ctime_ns = image->ctime_ns,
+                                    .width = image->width,
+                                    .height = image->height,
+                                    .orientation = image->orientation,
+                                    .channels = image->channels,
+                                    .has_code = image->has_code,
+                                    .digest = {image->digest[0], image->digest[1]}};
+    memcpy(record->format, image->format, sizeof record->format);
+    memcpy(record->code, image->code, sizeof record->code);
+}
+
+static void set_failure(struct store_record *record, const struct failure_row *failure,
+                        enum reason reason)
+{
+    *record = (struct store_record){.source = failure->source,
+                                    .bytes = failure->bytes,
+                                    .mtime_ns = failure->mtime_ns,
+                                    .inode = failure->inode,
+                                    .ctime_ns = failure->ctime_ns};
+    failure_set(&record->failure, reason, "%s", failure->message);
+    record->failure.error_number = failure->error_number;
+}
+
+/* What the finished file has besides the row itself. */
+static enum status complete_image(struct prior *prior, uint64_t row, struct store_record *record,
+                                  struct error *err)
+{
+    struct result *finished = prior->config.finished;
+    const unsigned size = prior->config.thumbnail_size ? result_thumbnail_size(finished) : 0;
+    const uint8_t *thumbnail;
+    uint64_t length = 0;
+    record->has_code = result_has_codes(finished);
+    if (size > 0 && result_thumbnail_read(finished, row, &thumbnail, &length, err))
+        return STATUS_FAILED;
+    /* A row without one has none of any size. */
+    record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
+    return STATUS_OK;
+}
+
 /* Reads the record at a row of a stream. */
 static enum status read_record(struct prior *prior, struct records_cursor *cursor,
                                enum location_kind kind, uint64_t row, struct store_record *record,
                                struct error *err)
 {
+    struct result *finished = prior->config.finished;
+    const bool image = kind == LOCATION_IMAGE || kind == LOCATION_LOG_IMAGE;
+    const struct log_row *logged;
+    const void *found;
+    const char *path;
+    enum reason reason;
     if (in_log(kind)) {
-        if (records_at(cursor, kind == LOCATION_LOG_IMAGE ? RECORDS_IMAGES : RECORDS_FAILURES, row,
-                       record, err))
+        if (records_at(cursor, image ? RECORDS_IMAGES : RECORDS_FAILURES, row, &logged, err))
             return STATUS_FAILED;
-    } else if (kind == LOCATION_IMAGE) {
-        struct result_image image;
-        if (result_image_at(prior->config.finished, row, &image, err))
-            return STATUS_FAILED;
-        *record = (struct store_record){.source = image.source,
-                                        .path = image.path_raw,
-                                        .path_length = (uint32_t)strlen(image.path_raw),
-                                        .bytes = image.bytes,
-                                        .mtime_ns = image.mtime_ns,
-                                        .inode = image.inode,
-                                        .ctime_ns = image.ctime_ns,
-                                        .width = image.width,
-                                        .height = image.height,
-                                        .orientation = image.orientation,
-                                        .channels = image.channels,
-                                        .has_code = image.has_code,
-                                        .digest = {image.digest[0], image.digest[1]}};
-        memcpy(record->format, image.format, sizeof record->format);
-        memcpy(record->code, image.code, sizeof record->code);
-        const unsigned size = result_thumbnail_size(prior->config.finished);
-        const uint8_t *thumbnail;
-        uint64_t length = 0;
-        if (size > 0 &&
-            result_thumbnail_read(prior->config.finished, row, &thumbnail, &length, err))
-            return STATUS_FAILED;
-        /* A row without one has none of any size. */
-        record->thumbnail_size = length > 0 ? (uint16_t)size : 0;
-        record->thumbnail_length = (uint32_t)length;
-    } else {
-        struct result_failure failure;
-        if (result_failure_at(prior->config.finished, row, &failure, err))
-            return STATUS_FAILED;
-        *record = (struct store_record){.source = failure.source,
-                                        .path = failure.path_raw,
-                                        .path_length = (uint32_t)strlen(failure.path_raw),
-                                        .bytes = failure.bytes,
-                                        .mtime_ns = failure.mtime_ns,
-                                        .inode = failure.inode,
-                                        .ctime_ns = failure.ctime_ns};
-        failure_set(&record->failure, failure.reason, "%s", failure.message);
-        record->failure.error_number = failure.error_number;
+        found = logged;
+        path = logged->image.path;
+    } else if (rows_at(image ? finished->images : finished->failures, row, &found, &path, err)) {
+        return STATUS_FAILED;
     }
+    if (image)
+        set_image(record, found);
+    else if (failure_row_reason(&reason, found))
+        set_failure(record, found, reason);
+    else
+        return h5_damaged(err, finished->path, "failure %llu has a reason that does not exist",
+                          (unsigned long long)row);
+    if (!in_log(kind) && record->source >= result_source_count(finished))
+        return h5_damaged(err, finished->path, "row %llu has a source that is not in the list",
+                          (unsigned long long)row);
+    if (kind == LOCATION_LOG_IMAGE)
+        record->thumbnail_size = logged->thumbnail_size;
+    if (kind == LOCATION_IMAGE && complete_image(prior, row, record, err))
+        return STATUS_FAILED;
+    record->path = path;
+    record->path_length = (uint32_t)strlen(path);
     record->origin = location_of(kind, row);
     return STATUS_OK;
 }
@@ -280,14 +318,9 @@ static bool map_table(struct prior *prior)
     while (prior->slots < 2 * prior->records)
         prior->slots *= 2;
     size_t bytes = prior->slots * sizeof *prior->table;
-    int fd = openat(prior->config.directory, "index",
-                    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int failed = fd < 0 ? errno : 0;
-    if (fd >= 0) {
-        unlinkat(prior->config.directory, "index", 0);
-        /* Its space must be there: a mapping cannot report that a disk is full. */
-        failed = posix_fallocate(fd, 0, (off_t)bytes);
-    }
+    int fd = unnamed_file(prior->config.directory);
+    /* Its space must be there: a mapping cannot report that a disk is full. */
+    int failed = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
     void *table =
         failed ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (!failed && table == MAP_FAILED)
@@ -410,6 +443,26 @@ bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, u
                        struct store_record *record)
 {
     return find(prior, source, path, length, &(struct look){.unseen = true}, record);
+}
+
+void prior_seek(struct prior *prior, uint64_t row)
+{
+    for (unsigned i = 0; i < prior->stream_count; i++)
+        if (prior->stream[i].kind == LOCATION_IMAGE) {
+            prior->stream[i].at = row;
+            prior->stream[i].loaded = false;
+        }
+}
+
+enum status prior_find_row(struct prior *prior, uint16_t source, const char *path, uint32_t length,
+                           int64_t *row, struct error *err)
+{
+    struct store_record record;
+    const bool found = prior_find_unseen(prior, source, path, length, &record);
+    *row = found ? (int64_t)location_row(record.origin) : -1;
+    return prior->no_table ? error_set(err, STATUS_FAILED, "cannot index the earlier rows in %s",
+                                       prior->config.directory)
+                           : STATUS_OK;
 }
 
 bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,

@@ -23,8 +23,8 @@ struct prior_config {
     struct result *finished; /* NULL: none */
     const int *source_now;   /* per source of `finished`: its number in `sources`, -1: missing;
                               * NULL: the same */
-    const struct records *log; /* as it was before this run */
-    int directory;             /* for the index */
+    const struct records *log; /* as it was before this run; NULL: none */
+    const char *directory;     /* for the index */
 };
 
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);
@@ -53,5 +53,12 @@ bool prior_next_below(struct prior *prior, uint16_t source, const char *director
 /* Like store_prior; record->origin is its location. */
 bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);
+
+/* Of images of `finished`, whatever their bytes and mtime: from which row on they are looked for next, in a
+ * source that has the order of its paths; the row of one (-1: there is none). STATUS_FAILED: there is no space
+ * for the index. */
+void prior_seek(struct prior *prior, uint64_t row);
+enum status prior_find_row(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                           int64_t *row, struct error *err);
 
 #endif

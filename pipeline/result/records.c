@@ -1,7 +1,8 @@
-/* records.c: encodes and decodes blocks. A block's table has the size of each column, so columns
- * can be read separately. */
+/* records.c: writes and reads blocks. A block's table has the size of each column, so columns can be
+ * read separately. */
 #include "result/records.h"
 #include "base/hash.h"
+#include "base/minmax.h"
 #include "base/output.h"
 #include "base/path.h"
 #include <dirent.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #define MAGIC          "CLPIPLOG"
-#define VERSION        3u
+#define VERSION        4u
 #define MOST_SIGNATURE (64u << 20)
 #define MOST_OPEN      16u /* logs whose descriptors stay open */
 #define CHECK_BUFFER   (256u << 10)
@@ -42,57 +43,24 @@ struct block_head {
 _Static_assert(HEAD_BYTES == 32, "head of a block");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the log is written as memory is");
 
-#define FIELD(t, member)                                                                           \
-    {                                                                                              \
-        RECORDS_##t, KIND_FIELD, offsetof(struct store_record, member),                            \
-            sizeof((struct store_record *)0)->member, 0                                            \
-    }
-#define ENDS(t, of) {RECORDS_##t, KIND_ENDS, 0, 4, of}
-#define TEXT(t, ends) {RECORDS_##t, KIND_TEXT, 0, 0, ends}
-const struct records_kind records_kind[LOG_IMAGE_FEATURE] = {
-    [LOG_IMAGE_SEQUENCE] = FIELD(IMAGES, sequence),
-    [LOG_IMAGE_SOURCE] = FIELD(IMAGES, source),
-    [LOG_IMAGE_BYTES] = FIELD(IMAGES, bytes),
-    [LOG_IMAGE_MTIME] = FIELD(IMAGES, mtime_ns),
-    [LOG_IMAGE_INODE] = FIELD(IMAGES, inode),
-    [LOG_IMAGE_CTIME] = FIELD(IMAGES, ctime_ns),
-    [LOG_IMAGE_WIDTH] = FIELD(IMAGES, width),
-    [LOG_IMAGE_HEIGHT] = FIELD(IMAGES, height),
-    [LOG_IMAGE_ORIENTATION] = FIELD(IMAGES, orientation),
-    [LOG_IMAGE_CHANNELS] = FIELD(IMAGES, channels),
-    [LOG_IMAGE_FORMAT] = FIELD(IMAGES, format),
-    [LOG_IMAGE_DIGEST] = FIELD(IMAGES, digest),
-    [LOG_IMAGE_HAS_CODE] = FIELD(IMAGES, has_code),
-    [LOG_IMAGE_CODE] = FIELD(IMAGES, code),
-    [LOG_IMAGE_THUMBNAIL_SIZE] = FIELD(IMAGES, thumbnail_size),
-    [LOG_IMAGE_PATH_ENDS] = ENDS(IMAGES, LOG_IMAGE_PATH),
-    [LOG_IMAGE_THUMBNAIL_ENDS] = ENDS(IMAGES, LOG_IMAGE_THUMBNAIL),
-    [LOG_FAILURE_SEQUENCE] = FIELD(FAILURES, sequence),
-    [LOG_FAILURE_SOURCE] = FIELD(FAILURES, source),
-    [LOG_FAILURE_BYTES] = FIELD(FAILURES, bytes),
-    [LOG_FAILURE_MTIME] = FIELD(FAILURES, mtime_ns),
-    [LOG_FAILURE_INODE] = FIELD(FAILURES, inode),
-    [LOG_FAILURE_CTIME] = FIELD(FAILURES, ctime_ns),
-    [LOG_FAILURE_REASON] = FIELD(FAILURES, failure.reason),
-    [LOG_FAILURE_ERRNO] = FIELD(FAILURES, failure.error_number),
-    [LOG_FAILURE_PATH_ENDS] = ENDS(FAILURES, LOG_FAILURE_PATH),
-    [LOG_FAILURE_MESSAGE_ENDS] = ENDS(FAILURES, LOG_FAILURE_MESSAGE),
-    [LOG_FAILURE_PATH] = TEXT(FAILURES, LOG_FAILURE_PATH_ENDS),
-    [LOG_FAILURE_MESSAGE] = TEXT(FAILURES, LOG_FAILURE_MESSAGE_ENDS),
-    [LOG_IMAGE_PATH] = TEXT(IMAGES, LOG_IMAGE_PATH_ENDS),
-    [LOG_IMAGE_THUMBNAIL] = TEXT(IMAGES, LOG_IMAGE_THUMBNAIL_ENDS),
-};
+/* Struct log_row is part of the format: another layout is another version. */
+_Static_assert(sizeof(struct log_row) == 152 && sizeof(struct result_image) == 128 &&
+                   sizeof(struct failure_row) == 72,
+               "rows of a log");
 
 static enum records_table table_of(unsigned column)
 {
-    return column < LOG_IMAGE_FEATURE ? records_kind[column].table : RECORDS_IMAGES;
+    return column == LOG_FAILURES || column == LOG_FAILURE_PATH || column == LOG_FAILURE_MESSAGE
+               ? RECORDS_FAILURES
+               : RECORDS_IMAGES;
 }
 
 /* Bytes per row; 0 for texts. */
 static uint32_t width_of(const struct records *records, unsigned column)
 {
-    return column < LOG_IMAGE_FEATURE ? records_kind[column].width
-                                  : records->width[column - LOG_IMAGE_FEATURE];
+    return column < LOG_IMAGE_PATH ? sizeof(struct log_row)
+           : column < LOG_FEATURE  ? 0
+                                   : records->width[column - LOG_FEATURE];
 }
 
 static const char *shown_log(char *shown, size_t size, const struct records *records,
@@ -317,7 +285,7 @@ enum status records_create(struct records *records, const char *signature, struc
 
 static uint64_t columns_of(const struct records *records)
 {
-    return LOG_IMAGE_FEATURE + (uint64_t)records->features;
+    return LOG_FEATURE + (uint64_t)records->features;
 }
 
 /* Opens a log if necessary; if *opened the caller closes it. */
@@ -342,7 +310,7 @@ static enum status read_head(struct block_head *head, int fd, const struct recor
     enum status status = read_at(fd, head, sizeof *head, offset, &got, log->name, err);
     if (status)
         return status;
-    if (got < HEAD_BYTES || head->random != log->random || head->columns < LOG_IMAGE_FEATURE ||
+    if (got < HEAD_BYTES || head->random != log->random || head->columns < LOG_FEATURE ||
         head->columns > RECORDS_MOST_COLUMNS ||
         (records->width && head->columns != columns_of(records)))
         return STATUS_END;
@@ -352,7 +320,7 @@ static enum status read_head(struct block_head *head, int fd, const struct recor
     uint64_t bytes = 0;
     for (unsigned c = 0; c < head->columns; c++) {
         bytes += head->column[c].bytes;
-        const uint32_t width = c < LOG_IMAGE_FEATURE || records->width ? width_of(records, c) : 0;
+        const uint32_t width = c < LOG_FEATURE || records->width ? width_of(records, c) : 0;
         if (width > 0 && head->column[c].bytes != (uint64_t)width * head->rows[table_of(c)])
             return STATUS_END;
     }
@@ -408,12 +376,7 @@ static enum status add_block(struct records *records, uint32_t log, uint64_t off
     return STATUS_OK;
 }
 
-enum status records_add(struct records *records, uint64_t offset, const uint32_t rows[2],
-                        struct error *err)
-{
-    return add_block(records, records->logs - 1, offset, rows, err);
-}
-
+/* buffer: CHECK_BUFFER bytes for the columns; NULL: only heads are looked at. */
 static enum status scan_log(struct records *records, unsigned number, uint8_t *buffer,
                             struct stop *stop, struct error *err)
 {
@@ -431,7 +394,7 @@ static enum status scan_log(struct records *records, unsigned number, uint8_t *b
             status ? at + RECORDS_ALIGN : aligned(column_at(&head, at, head.columns));
         if (!status && column_at(&head, at, head.columns) > log->size)
             status = STATUS_END;
-        else if (!status && records->width)
+        else if (!status && buffer)
             status = check_columns(&head, fd, log->name, at, buffer, err);
         if (!status) {
             status = add_block(records, number, at, head.rows, err);
@@ -452,11 +415,11 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
                          struct stop *stop, struct error *err)
 {
     const size_t bytes = features * sizeof *widths;
-    uint8_t *buffer = malloc(CHECK_BUFFER);
+    uint8_t *buffer = widths ? malloc(CHECK_BUFFER) : NULL;
     enum status status = STATUS_OK;
-    if (widths && LOG_IMAGE_FEATURE + (uint64_t)features <= RECORDS_MOST_COLUMNS)
+    if (buffer && LOG_FEATURE + (uint64_t)features <= RECORDS_MOST_COLUMNS)
         records->width = malloc(bytes + 1);
-    if (!buffer || (widths && !records->width))
+    if (widths && !records->width)
         status = error_memory(err, CHECK_BUFFER, "the log's buffer");
     else if (widths)
         memcpy(records->width, widths, bytes);
@@ -467,370 +430,300 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
     return status;
 }
 
+enum status records_rescan(struct records *records, uint64_t end, struct error *err)
+{
+    records->log[records->logs - 1].size = end;
+    return scan_log(records, records->logs - 1, NULL, NULL, err);
+}
+
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* A block opened for reading. */
-struct open_block {
+/* Reads of a table from a row on, block by block. */
+struct reader {
     const struct records *records;
+    enum records_table table;
+    bool checked; /* checksums are compared: whole columns are read */
+    uint64_t row, left;
+    /* The block of `row`, and which of its rows that is; `here` of `left` rows are in it. */
     const struct records_block *block;
+    uint64_t first, here;
     int fd;
     bool opened;
     struct block_head head;
+    uint8_t *buffer;
+    size_t room;
 };
 
-static enum status damaged(const struct open_block *open, struct error *err)
+static enum status damaged(const struct reader *reader, struct error *err)
 {
     char shown[320];
     return error_set(err, STATUS_FAILED,
                      "%s has been damaged since it was written: run the command again, which does "
                      "again what is lost",
-                     shown_log(shown, sizeof shown, open->records,
-                               open->records->log[open->block->log].name));
+                     shown_log(shown, sizeof shown, reader->records,
+                               reader->records->log[reader->block->log].name));
 }
 
-/* Opens the block with a row. */
-static enum status open_block(struct open_block *open, const struct records *records,
-                              enum records_table table, uint64_t row, struct error *err)
+static void close_block(struct reader *reader)
 {
+    if (reader->opened && reader->fd >= 0)
+        close(reader->fd);
+    reader->opened = false;
+}
+
+/* Opens the block of the next rows. */
+static enum status next_block(struct reader *reader, struct error *err)
+{
+    const struct records *records = reader->records;
     uint64_t low = 0, high = records->blocks;
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
-        *(records->block[middle].first[table] <= row ? &low : &high) = middle;
+        *(records->block[middle].first[reader->table] <= reader->row ? &low : &high) = middle;
     }
-    open->records = records;
-    open->block = &records->block[low];
-    const struct records_log *log = &records->log[open->block->log];
-    enum status status = descriptor_of(&open->fd, &open->opened, records, log, err);
+    close_block(reader);
+    reader->block = &records->block[low];
+    reader->first = reader->row - reader->block->first[reader->table];
+    reader->here = min_u64(reader->left, reader->block->rows[reader->table] - reader->first);
+    reader->row += reader->here;
+    reader->left -= reader->here;
+    const struct records_log *log = &records->log[reader->block->log];
+    enum status status = descriptor_of(&reader->fd, &reader->opened, records, log, err);
     if (!status)
-        status = read_head(&open->head, open->fd, records, log, open->block->offset, err);
-    if (status == STATUS_END || (!status && memcmp(open->head.rows, open->block->rows,
-                                                   sizeof open->head.rows) != 0))
-        status = damaged(open, err);
-    return status;
+        status = read_head(&reader->head, reader->fd, records, log, reader->block->offset, err);
+    return status == STATUS_END || (!status && memcmp(reader->head.rows, reader->block->rows,
+                                                      sizeof reader->head.rows) != 0)
+               ? damaged(reader, err)
+               : status;
 }
 
-static void close_block(struct open_block *open)
+static void end_reading(struct reader *reader)
 {
-    if (open->opened && open->fd >= 0)
-        close(open->fd);
+    close_block(reader);
+    free(reader->buffer);
 }
 
-/* Reads bytes [from, from + size) of a column; checks its checksum only if that is all of it. */
-static enum status read_part(const struct open_block *open, unsigned column, uint64_t from,
-                             uint64_t size, void *bytes, struct error *err)
+/* Finds bytes [from, from + size) of a column of the block: at `direct`, unless that is NULL or they are
+ * not all that is read, or in the buffer. */
+static enum status read_column(struct reader *reader, unsigned column, uint64_t from, uint64_t size,
+                               void *direct, uint8_t **bytes, struct error *err)
 {
-    const struct column_head *head = &open->head.column[column];
-    size_t got;
+    const struct column_head *head = &reader->head.column[column];
     if (from > head->bytes || size > head->bytes - from)
-        return damaged(open, err);
-    enum status status =
-        read_at(open->fd, bytes, size, column_at(&open->head, open->block->offset, column) + from,
-                &got, open->records->path, err);
-    if (!status && (got < size || (size == head->bytes && crc32c(0, bytes, size) != head->crc)))
-        status = damaged(open, err);
-    return status;
-}
-
-/* The same, always checked: to read a part, the whole column is read to *buffer (free it). */
-static enum status read_checked(const struct open_block *open, unsigned column, uint64_t from,
-                                uint64_t size, void *bytes, uint8_t **buffer, struct error *err)
-{
-    const uint64_t all = open->head.column[column].bytes;
-    if (size == all || from > all || size > all - from)
-        return read_part(open, column, from, size, bytes, err);
-    uint8_t *more = realloc(*buffer, all);
-    if (!more)
-        return error_memory(err, all, "a column of the log");
-    *buffer = more;
-    enum status status = read_part(open, column, 0, all, more, err);
-    if (!status && size > 0)
-        memcpy(bytes, more + from, size);
-    return status;
-}
-
-/* How many of `count` rows from `row` on are in the block, and the index of the first in it. */
-static uint64_t rows_here(const struct open_block *open, enum records_table table, uint64_t row,
-                          uint64_t count, uint64_t *first)
-{
-    *first = row - open->block->first[table];
-    const uint64_t left = open->block->rows[table] - *first;
-    return left < count ? left : count;
-}
-
-enum status records_read(const struct records *records, unsigned column, uint64_t first,
-                         uint64_t count, void *rows, struct error *err)
-{
-    const enum records_table table = table_of(column);
-    const uint64_t width = width_of(records, column);
-    uint8_t *buffer = NULL, *at = rows;
-    enum status status = STATUS_OK;
-    while (count > 0 && !status) {
-        struct open_block open;
-        uint64_t row;
-        status = open_block(&open, records, table, first, err);
-        const uint64_t here = status ? 0 : rows_here(&open, table, first, count, &row);
-        if (!status)
-            status = read_checked(&open, column, row * width, here * width, at, &buffer, err);
-        close_block(&open);
-        first += here;
-        count -= here;
-        at += here * width;
+        return damaged(reader, err);
+    const uint64_t start = reader->checked ? 0 : from, all = reader->checked ? head->bytes : size;
+    const bool fits = direct && size == all;
+    if (!fits && all > reader->room) {
+        free(reader->buffer);
+        reader->buffer = malloc(all);
+        reader->room = reader->buffer ? all : 0;
+        if (!reader->buffer)
+            return error_memory(err, all, "a column of the log");
     }
-    free(buffer);
+    uint8_t *to = fits ? direct : reader->buffer;
+    size_t got = 0;
+    enum status status =
+        all > 0 ? read_at(reader->fd, to, all,
+                          column_at(&reader->head, reader->block->offset, column) + start, &got,
+                          reader->records->path, err)
+                : STATUS_OK;
+    if (!status && (got < all || (reader->checked && crc32c(0, to, all) != head->crc)))
+        status = damaged(reader, err);
+    *bytes = to + (from - start);
     return status;
 }
 
-/* Offsets of `count` texts of a block from `row` on, and the end of the last: count + 1 offsets in
- * their column. */
-static enum status read_ends(const struct open_block *open, unsigned text, uint64_t row,
-                             uint64_t count, uint32_t *ends, struct error *err)
+static enum status read_rows(struct reader *reader, unsigned column, size_t offset, size_t bytes,
+                             uint8_t *rows, struct error *err)
 {
-    const unsigned column = records_kind[text].other;
-    ends[0] = 0;
-    enum status status = row > 0 ? read_part(open, column, 4 * (row - 1), 4 * (count + 1), ends, err)
-                                 : read_part(open, column, 0, 4 * count, ends + 1, err);
-    for (uint64_t i = 0; i < count && !status; i++)
-        if (ends[i] > ends[i + 1])
-            status = damaged(open, err);
-    return status ? status
-                  : ends[count] <= open->head.column[text].bytes ? STATUS_OK : damaged(open, err);
+    const size_t width = width_of(reader->records, column);
+    enum status status = STATUS_OK;
+    while (reader->left > 0 && !(status = next_block(reader, err))) {
+        uint8_t *from;
+        if ((status = read_column(reader, column, reader->first * width, reader->here * width,
+                                  bytes == width ? rows : NULL, &from, err)))
+            break;
+        if (bytes == width && from != rows)
+            memcpy(rows, from, reader->here * width);
+        for (uint64_t i = 0; bytes < width && i < reader->here; i++)
+            memcpy(rows + i * bytes, from + i * width + offset, bytes);
+        rows += reader->here * bytes;
+    }
+    end_reading(reader);
+    return status;
+}
+
+enum status records_read(const struct records *records, unsigned column, size_t offset, size_t bytes,
+                         uint64_t first, uint64_t count, void *rows, struct error *err)
+{
+    struct reader reader = {
+        .records = records, .table = table_of(column), .checked = true, .row = first, .left = count};
+    return read_rows(&reader, column, offset, bytes, rows, err);
+}
+
+/* Where the texts of the block's rows begin, and end. */
+static enum status read_ends(struct reader *reader, unsigned text, uint64_t *start, uint64_t *ends,
+                             struct error *err)
+{
+    const uint64_t before = reader->first > 0;
+    const size_t width = sizeof(struct log_row);
+    uint8_t *rows;
+    enum status status = read_column(reader, reader->table == RECORDS_IMAGES ? LOG_IMAGES : LOG_FAILURES,
+                                     (reader->first - before) * width, (reader->here + before) * width,
+                                     NULL, &rows, err);
+    uint64_t last = *start = 0;
+    for (uint64_t i = 0; i < reader->here + before && !status; i++) {
+        struct log_row row;
+        memcpy(&row, rows + i * width, width);
+        const uint64_t end = row.end[text % 2];
+        if (end < last || end > reader->head.column[text].bytes)
+            status = damaged(reader, err);
+        *(i < before ? start : &ends[i - before]) = last = end;
+    }
+    return status;
+}
+
+static enum status read_texts(struct reader *reader, unsigned column, uint64_t *ends,
+                              uint8_t **bytes, size_t *room, struct error *err)
+{
+    uint64_t used = 0;
+    enum status status = STATUS_OK;
+    while (reader->left > 0 && !(status = next_block(reader, err))) {
+        uint64_t start;
+        uint8_t *from;
+        if ((status = read_ends(reader, column, &start, ends, err)))
+            break;
+        const uint64_t size = ends[reader->here - 1] - start;
+        if (used + size > *room) {
+            uint8_t *more = realloc(*bytes, 2 * (used + size));
+            if (!more) {
+                status = error_memory(err, 2 * (used + size), "texts of the log");
+                break;
+            }
+            *bytes = more;
+            *room = 2 * (used + size);
+        }
+        if ((status = size > 0 ? read_column(reader, column, start, size, *bytes + used, &from, err)
+                               : STATUS_OK))
+            break;
+        if (size > 0 && from != *bytes + used)
+            memcpy(*bytes + used, from, size);
+        for (uint64_t i = 0; i < reader->here; i++)
+            *ends++ += used - start;
+        used += size;
+    }
+    end_reading(reader);
+    return status;
 }
 
 enum status records_read_texts(const struct records *records, enum records_column column,
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err)
 {
-    const enum records_table table = table_of(column);
-    uint8_t *buffer = NULL;
-    uint64_t used = 0;
-    enum status status = STATUS_OK;
-    while (count > 0 && !status) {
-        struct open_block open;
-        uint32_t *here_ends = NULL;
-        uint64_t row, here = 0, size = 0;
-        status = open_block(&open, records, table, first, err);
-        if (!status) {
-            here = rows_here(&open, table, first, count, &row);
-            here_ends = malloc((here + 1) * sizeof *here_ends);
-            status = here_ends ? read_ends(&open, column, row, here, here_ends, err)
-                               : error_memory(err, 4 * here, "texts of the log");
-        }
-        if (!status) {
-            size = here_ends[here] - here_ends[0];
-            for (uint64_t i = 0; i < here; i++)
-                ends[i] = used + here_ends[i + 1] - here_ends[0];
-        }
-        if (!status && used + size > *room) {
-            uint8_t *more = realloc(*bytes, 2 * (used + size));
-            status = more ? STATUS_OK : error_memory(err, 2 * (used + size), "texts of the log");
-            *bytes = more ? more : *bytes;
-            *room = more ? 2 * (used + size) : *room;
-        }
-        if (!status && size > 0)
-            status = read_checked(&open, column, here_ends[0], size, *bytes + used, &buffer, err);
-        free(here_ends);
-        close_block(&open);
-        used += size;
-        first += here;
-        ends += here;
-        count -= here;
-    }
-    free(buffer);
-    return status;
+    struct reader reader = {
+        .records = records, .table = table_of(column), .checked = true, .row = first, .left = count};
+    return read_texts(&reader, column, ends, bytes, room, err);
 }
 
 /* --- row by row ------------------------------------------------------------------------------ */
 
 void records_cursor_clear(struct records_cursor *cursor)
 {
-    free(cursor->buffer);
-    cursor->buffer = NULL;
-    cursor->room = 0;
-    cursor->count = 0;
+    free(cursor->rows);
+    for (int i = 0; i < 2; i++)
+        free(cursor->text[i]);
+    *cursor = (struct records_cursor){.records = cursor->records, .window = cursor->window};
 }
 
-static enum status load(struct records_cursor *cursor, const struct open_block *open,
-                        enum records_table table, uint64_t row, uint64_t count, struct error *err)
+/* Loads texts of the rows in the buffer, each ended by NUL. */
+static enum status load_texts(struct records_cursor *cursor, unsigned column, size_t offset,
+                              struct error *err)
 {
-    size_t used = 0;
-    for (unsigned c = 0; c < open->head.columns; c++) {
-        const bool text = c < LOG_IMAGE_FEATURE && records_kind[c].kind == KIND_TEXT;
-        const bool ends = c < LOG_IMAGE_FEATURE && records_kind[c].kind == KIND_ENDS;
-        if (table_of(c) != table || (!cursor->values && c >= LOG_IMAGE_THUMBNAIL))
-            continue;
-        uint64_t from, size;
-        if (text) {
-            const uint32_t *end =
-                (const uint32_t *)(cursor->buffer + cursor->at[records_kind[c].other]);
-            from = end[0];
-            size = end[count] - end[0];
-        } else {
-            from = row * width_of(cursor->records, c);
-            size = count * width_of(cursor->records, c) + (ends ? 4 : 0);
-        }
-        used = (used + 7) / 8 * 8;
-        if (size > cursor->room - used || used > cursor->room) {
-            const size_t room = 2 * (used + size) + 4096;
-            uint8_t *more = realloc(cursor->buffer, room);
-            if (!more)
-                return error_memory(err, room, "the log's buffer");
-            cursor->buffer = more;
-            cursor->room = room;
-        }
-        cursor->at[c] = used;
-        enum status status =
-            ends ? read_ends(open, records_kind[c].other, row, count,
-                             (uint32_t *)(cursor->buffer + used), err)
-                 : read_part(open, c, from, size, cursor->buffer + used, err);
-        if (status)
-            return status;
-        used += size;
+    struct reader reader = {
+        .records = cursor->records, .table = cursor->table, .row = cursor->first, .left = cursor->count};
+    const unsigned text = column % 2;
+    uint64_t *ends = malloc(cursor->count * sizeof *ends);
+    enum status status = ends ? read_texts(&reader, column, ends, &cursor->text[text],
+                                           &cursor->room[text], err)
+                              : error_memory(err, cursor->count * sizeof *ends, "texts of the log");
+    const uint64_t size = status ? 0 : ends[cursor->count - 1] + cursor->count;
+    uint8_t *bytes = status ? NULL : realloc(cursor->text[text], size);
+    if (!status && !bytes)
+        status = error_memory(err, size, "texts of the log");
+    cursor->text[text] = bytes ? bytes : cursor->text[text];
+    cursor->room[text] = bytes ? size : cursor->room[text];
+    for (uint64_t i = cursor->count; i-- > 0 && !status;) {
+        const uint64_t start = i > 0 ? ends[i - 1] : 0, length = ends[i] - start;
+        const char *at = memmove(bytes + start + i, bytes + start, length);
+        bytes[start + i + length] = 0;
+        memcpy((char *)&cursor->rows[i] + offset, &at, sizeof at);
     }
-    return STATUS_OK;
-}
-
-/* The text of row `i` of the buffer. */
-static const uint8_t *text_at(const struct records_cursor *cursor, unsigned column, uint64_t i,
-                              uint32_t *length)
-{
-    const uint32_t *ends =
-        (const uint32_t *)(cursor->buffer + cursor->at[records_kind[column].other]);
-    *length = ends[i + 1] - ends[i];
-    return cursor->buffer + cursor->at[column] + (ends[i] - ends[0]);
+    free(ends);
+    return status;
 }
 
 enum status records_at(struct records_cursor *cursor, enum records_table table, uint64_t row,
-                       struct store_record *record, struct error *err)
+                       const struct log_row **found, struct error *err)
 {
+    const struct records *records = cursor->records;
     const bool image = table == RECORDS_IMAGES;
-    struct open_block open = {.records = cursor->records};
+    enum reason reason;
     if (table != cursor->table || row < cursor->first || row - cursor->first >= cursor->count) {
-        uint64_t first, count = cursor->window;
-        enum status status = open_block(&open, cursor->records, table, row, err);
+        struct reader reader = {
+            .records = records, .table = table, .row = row,
+            .left = min_u64(cursor->window, records->rows[table] - row)};
         cursor->table = table;
-        cursor->first = !status && count == 0 ? open.block->first[table] : row;
-        cursor->count = 0;
-        if (!status) {
-            count = rows_here(&open, table, cursor->first, count ? count : UINT64_MAX, &first);
-            status = load(cursor, &open, table, first, count, err);
+        cursor->first = row;
+        cursor->count = reader.left;
+        if (!cursor->rows && !(cursor->rows = malloc(cursor->window * sizeof *cursor->rows)))
+            return error_memory(err, cursor->window * sizeof *cursor->rows, "the log's buffer");
+        enum status status = read_rows(&reader, image ? LOG_IMAGES : LOG_FAILURES, 0,
+                                       sizeof *cursor->rows, (uint8_t *)cursor->rows, err);
+        if (!status)
+            status = load_texts(cursor, image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH,
+                                offsetof(struct log_row, image.path), err);
+        if (!status && !image)
+            status = load_texts(cursor, LOG_FAILURE_MESSAGE,
+                                offsetof(struct log_row, failure.message), err);
+        for (uint64_t i = 0; i < cursor->count && image; i++) {
+            uint8_t *is = (uint8_t *)&cursor->rows[i].image.has_code; /* what it is not yet: a bool */
+            *is = *is != 0;
         }
-        close_block(&open);
-        if (status)
+        if (status) {
+            cursor->count = 0;
             return status;
-        cursor->count = count;
+        }
     }
-    const uint64_t i = row - cursor->first;
-    uint32_t length;
-    *record = (struct store_record){.sequence = 0};
-    for (unsigned c = 0; c < LOG_IMAGE_FEATURE; c++) {
-        const struct records_kind *kind = &records_kind[c];
-        if (kind->table == table && kind->kind == KIND_FIELD)
-            memcpy((uint8_t *)record + kind->offset, cursor->buffer + cursor->at[c] + i * kind->width,
-                   kind->width);
-    }
-    record->path = (const char *)text_at(cursor, image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH, i,
-                                         &record->path_length);
-    if (image) {
-        const uint8_t *code = cursor->buffer + cursor->at[LOG_IMAGE_HAS_CODE] + i;
-        record->has_code = *code != 0;
-        const uint8_t *thumbnail = text_at(cursor, LOG_IMAGE_THUMBNAIL, i, &record->thumbnail_length);
-        if (cursor->values && record->thumbnail_length > 0)
-            record->thumbnail = thumbnail;
-        return STATUS_OK;
-    }
-    const uint8_t *message = text_at(cursor, LOG_FAILURE_MESSAGE, i, &length);
-    const unsigned reason = record->failure.reason;
-    if (reason == REASON_NONE || reason >= REASON_COUNT || length >= sizeof record->failure.message)
-        return error_set(err, STATUS_FAILED, "%s: a record of the log makes no sense",
-                         cursor->records->path);
-    memcpy(record->failure.message, message, length);
-    return STATUS_OK;
-}
-
-const uint8_t *records_feature(const struct records_cursor *cursor, unsigned feature, uint64_t row)
-{
-    return cursor->buffer + cursor->at[LOG_IMAGE_FEATURE + feature] +
-           (row - cursor->first) * cursor->records->width[feature];
+    *found = &cursor->rows[row - cursor->first];
+    return image || failure_row_reason(&reason, &(*found)->failure)
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "%s: a record of the log makes no sense", records->path);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-static const void *text_of(const struct store_record *record, unsigned column, uint32_t *length)
+enum status records_write(const struct records *records, const struct records_bytes *column,
+                          const uint32_t rows[2], uint64_t *end, struct error *err)
 {
-    switch (column) {
-    case LOG_IMAGE_THUMBNAIL:
-        *length = record->thumbnail ? record->thumbnail_length : 0;
-        return record->thumbnail;
-    case LOG_FAILURE_MESSAGE:
-        *length = (uint32_t)strlen(record->failure.message);
-        return record->failure.message;
-    default:
-        *length = record->path_length;
-        return record->path;
-    }
-}
-
-/* Writes a row's value of a column, or only returns its size (`to` NULL); *sum: total length of
- * texts so far. */
-static uint32_t encode_value(uint8_t *to, const struct records *records, unsigned column,
-                             const struct records_row *row, size_t place, uint32_t *sum)
-{
-    const struct records_kind *kind = column < LOG_IMAGE_FEATURE ? &records_kind[column] : NULL;
-    const void *from = kind ? (const uint8_t *)&row->record + kind->offset : row->values + place;
-    uint32_t length = width_of(records, column), text;
-    if (kind && kind->kind == KIND_TEXT) {
-        from = text_of(&row->record, column, &length);
-    } else if (kind && kind->kind == KIND_ENDS) {
-        text_of(&row->record, kind->other, &text);
-        *sum += text;
-        from = sum;
-    }
-    if (to && length > 0)
-        memcpy(to, from, length);
-    return length;
-}
-
-enum status records_encode(uint8_t **bytes, size_t *room, size_t *size, const struct records *records,
-                           struct records_row *const *rows, uint32_t count, struct error *err)
-{
+    static const uint8_t zeros[RECORDS_ALIGN];
+    const struct records_log *log = &records->log[records->logs - 1];
     struct block_head head = {.columns = (uint32_t)columns_of(records),
-                              .random = records->log[records->logs - 1].random};
-    uint8_t *data = NULL;
-    const size_t head_bytes = HEAD_BYTES + head.columns * sizeof head.column[0];
-    for (uint32_t i = 0; i < count; i++)
-        head.rows[rows[i]->record.failure.reason != REASON_NONE]++;
-    /* First the sizes, then the columns. */
-    for (int pass = 0; pass < 2; pass++) {
-        size_t place = 0, at = head_bytes;
-        for (unsigned c = 0; c < head.columns; c++) {
-            const enum records_table table = table_of(c);
-            const size_t start = at;
-            uint32_t sum = 0;
-            const bool text = c < LOG_IMAGE_FEATURE && records_kind[c].kind == KIND_TEXT;
-            if (!data && !text)
-                at += (size_t)head.rows[table] * width_of(records, c);
-            for (uint32_t i = 0; (data || text) && i < count; i++)
-                if ((rows[i]->record.failure.reason != REASON_NONE) == (table == RECORDS_FAILURES))
-                    at += encode_value(data ? data + at : NULL, records, c, rows[i], place, &sum);
-            head.column[c].bytes = (uint32_t)(at - start);
-            if (data)
-                head.column[c].crc = crc32c(0, data + start, at - start);
-            if (c >= LOG_IMAGE_FEATURE)
-                place += ((size_t)width_of(records, c) + 3) / 4 * 4;
-        }
-        head.bytes = at - head_bytes;
-        *size = (size_t)aligned(at);
-        if (pass == 0 && *room < *size) {
-            free(*bytes);
-            *bytes = malloc(*size);
-            *room = *bytes ? *size : 0;
-        }
-        if (pass == 0 && !(data = *bytes))
-            return error_memory(err, *size, "a block of the log");
-        if (pass == 1)
-            memset(data + at, 0, *size - at);
+                              .random = log->random,
+                              .rows = {rows[0], rows[1]}};
+    const size_t size = HEAD_BYTES + head.columns * sizeof head.column[0];
+    uint64_t at = *end + size;
+    enum status status = STATUS_OK;
+    for (unsigned c = 0; c < head.columns && !status; c++) {
+        const size_t bytes = column[c].used;
+        head.column[c] = (struct column_head){(uint32_t)bytes, crc32c(0, column[c].bytes, bytes)};
+        head.bytes += bytes;
+        status = write_at(log->fd, column[c].bytes, bytes, at, records->path, err);
+        at += bytes;
     }
-    head.crc = crc32c(0, &head.columns, head_bytes - sizeof head.crc);
-    memcpy(data, &head, head_bytes);
-    return STATUS_OK;
+    head.crc = crc32c(0, &head.columns, size - sizeof head.crc);
+    if (!status)
+        status = write_at(log->fd, &head, size, *end, records->path, err);
+    if (!status)
+        status = write_at(log->fd, zeros, (size_t)(aligned(at) - at), at, records->path, err);
+    *end = status ? *end : aligned(at);
+    return status;
 }

@@ -8,8 +8,7 @@
  *           (uint32), the log's random number (uint64), images, failures (uint32), bytes of all
  *           columns (uint64); a table with the bytes and the CRC-32C (uint32) of each column; then
  *           the columns, end to end: enum records_column, in its order, and one for each feature
- *   column  the values of the block's rows, end to end; for texts their ends (uint32), and in
- *           another column the texts
+ *   column  the values of the block's rows, end to end: struct log_row, texts or rows of a feature
  *
  * Each process writes its own log, so blocks of different processes cannot collide. The rows of a
  * table are those of all complete blocks: logs ordered by run number, and in a log as written. The
@@ -25,6 +24,7 @@
 #include "base/error.h"
 #include "base/stop.h"
 #include "result/record.h"
+#include "result/schema.h"
 
 /* The longest path of a record; the kernel's limit is 4096, but trees can be deeper. */
 #define RECORDS_MOST_PATH (8u << 20)
@@ -36,53 +36,27 @@
 
 enum records_table { RECORDS_IMAGES, RECORDS_FAILURES };
 
-/* Columns of images and of failures: fields of struct store_record in their width. */
+/* A row of a table: the columns of the file that it is to be in, without texts. */
+struct log_row {
+    union {
+        struct result_image image;
+        struct failure_row failure;
+    };
+    uint64_t sequence;
+    uint32_t end[2]; /* of its texts in the columns of the block: the path, and thumbnail or message */
+    uint16_t thumbnail_size;
+};
+
 enum records_column {
-    LOG_IMAGE_SEQUENCE,
-    LOG_IMAGE_SOURCE,
-    LOG_IMAGE_BYTES,
-    LOG_IMAGE_MTIME,
-    LOG_IMAGE_INODE,
-    LOG_IMAGE_CTIME,
-    LOG_IMAGE_WIDTH,
-    LOG_IMAGE_HEIGHT,
-    LOG_IMAGE_ORIENTATION,
-    LOG_IMAGE_CHANNELS,
-    LOG_IMAGE_FORMAT,
-    LOG_IMAGE_DIGEST,
-    LOG_IMAGE_HAS_CODE,
-    LOG_IMAGE_CODE,
-    LOG_IMAGE_THUMBNAIL_SIZE,
-    LOG_IMAGE_PATH_ENDS,
-    LOG_IMAGE_THUMBNAIL_ENDS,
-    LOG_FAILURE_SEQUENCE,
-    LOG_FAILURE_SOURCE,
-    LOG_FAILURE_BYTES,
-    LOG_FAILURE_MTIME,
-    LOG_FAILURE_INODE,
-    LOG_FAILURE_CTIME,
-    LOG_FAILURE_REASON, /* enum reason, as int32 */
-    LOG_FAILURE_ERRNO,
-    LOG_FAILURE_PATH_ENDS,
-    LOG_FAILURE_MESSAGE_ENDS,
-    /* Texts. */
+    LOG_IMAGES, /* struct log_row */
+    LOG_FAILURES,
+    LOG_IMAGE_PATH, /* texts, likewise in the order of `end` */
+    LOG_IMAGE_THUMBNAIL,
     LOG_FAILURE_PATH,
     LOG_FAILURE_MESSAGE,
-    LOG_IMAGE_PATH,
-    LOG_IMAGE_THUMBNAIL,
-    LOG_IMAGE_FEATURE /* first feature; others follow */
+    LOG_FEATURE /* of images: the first feature; others follow */
 };
 #define RECORDS_MOST_COLUMNS 256u
-
-/* Description of a column, for blocks and the writer. */
-struct records_kind {
-    enum records_table table;
-    enum { KIND_FIELD, KIND_ENDS, KIND_TEXT } kind;
-    uint16_t offset;           /* of the field; KIND_FIELD */
-    uint16_t width;            /* per row; 0 for texts */
-    enum records_column other; /* for a text its ends, for ends their text */
-};
-extern const struct records_kind records_kind[LOG_IMAGE_FEATURE];
 
 /* A complete block. */
 struct records_block {
@@ -124,51 +98,45 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
 /* The following may be called by any thread, in parallel, after records_scan. STATUS_FAILED: read
  * error or wrong checksum. */
 
-/* Reads rows [first, first + count) of a column that is not a text; LOG_IMAGE_FEATURE + i is the
- * i-th feature. */
-enum status records_read(const struct records *records, unsigned column, uint64_t first,
-                         uint64_t count, void *rows, struct error *err);
+/* Reads rows [first, first + count) of a column that is not of texts: of each, `bytes` bytes from `offset`
+ * on. */
+enum status records_read(const struct records *records, unsigned column, size_t offset, size_t bytes,
+                         uint64_t first, uint64_t count, void *rows, struct error *err);
 
 /* Reads the texts of these rows, contiguous, to *bytes, which is enlarged as needed (*room; free
- * it); ends[i]: end of the text of row first + i. LOG_IMAGE_PATH, LOG_IMAGE_THUMBNAIL,
- * LOG_FAILURE_PATH, LOG_FAILURE_MESSAGE. */
+ * it); ends[i]: end of the text of row first + i. */
 enum status records_read_texts(const struct records *records, enum records_column column,
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err);
 
-/* Reads single rows; fastest in ascending order. One thread. */
+/* Reads single rows, fastest in ascending order, without comparing checksums again. One thread. */
 struct records_cursor {
     const struct records *records;
-    unsigned window; /* rows read at a time; 0: a whole block, with checksums */
-    bool values;     /* also read features and thumbnails */
+    unsigned window; /* rows read at a time */
     enum records_table table;
-    uint64_t first, count; /* rows in the buffer */
-    uint8_t *buffer;
-    size_t room, at[RECORDS_MOST_COLUMNS]; /* offset of each column in the buffer */
+    uint64_t first, count; /* rows in the buffers */
+    struct log_row *rows;
+    uint8_t *text[2];
+    size_t room[2];
 };
 void records_cursor_clear(struct records_cursor *cursor);
 
-/* Reads a row. Path and thumbnail are in the buffer until the next call; a thumbnail that was not
- * read is NULL with its length set. */
+/* Reads a row with its path, which is its bytes, and message. Valid until the next call. */
 enum status records_at(struct records_cursor *cursor, enum records_table table, uint64_t row,
-                       struct store_record *record, struct error *err);
-/* The feature's values of the row of images last read by records_at. */
-const uint8_t *records_feature(const struct records_cursor *cursor, unsigned feature, uint64_t row);
+                       const struct log_row **found, struct error *err);
 
 /* For the writer (journal.h): */
 
 /* Begins a log with the signature, which becomes the last of `records`, without blocks. */
 enum status records_create(struct records *records, const char *signature, struct error *err);
-/* Encodes a block of rows: *size bytes, a multiple of RECORDS_ALIGN, in *bytes, which is enlarged
- * as needed (*room; free it). `values` of an image: words, each feature's row padded to 4 bytes. */
-struct records_row {
-    struct store_record record;
-    const uint8_t *values;
+/* Writes a block, whose columns are these bytes, at *end of the last log; moves *end behind it. */
+struct records_bytes {
+    uint8_t *bytes;
+    size_t used, room;
 };
-enum status records_encode(uint8_t **bytes, size_t *room, size_t *size, const struct records *records,
-                           struct records_row *const *rows, uint32_t count, struct error *err);
-/* Adds a block that was written to the last log at `offset`. */
-enum status records_add(struct records *records, uint64_t offset, const uint32_t rows[2],
-                        struct error *err);
+enum status records_write(const struct records *records, const struct records_bytes *column,
+                          const uint32_t rows[2], uint64_t *end, struct error *err);
+/* Finds the blocks that were written to the last log, up to `end`. */
+enum status records_rescan(struct records *records, uint64_t end, struct error *err);
 
 #endif

@@ -59,9 +59,7 @@ static enum status add_row(struct repair *r, uint64_t location, bool image, stru
         r->report->images++;
     else
         r->report->failures++;
-    return row_list_add(image ? r->lists.images : r->lists.failures,
-                        location_in_log(location) ? INPUT_LOG : INPUT_FILE, location_row(location), 1,
-                        err);
+    return row_lists_add(&r->lists, location, err);
 }
 
 /* Marks rows that stand in the wrong place. Of two neighbours in the wrong order it is the first
@@ -309,21 +307,21 @@ static enum status read_saved(const struct records *log, struct saved *saved, ui
         for (int table = 0; table < 2; table++)
             for (uint64_t i = 0; i < log->block[b].rows[table] && !status; i++) {
                 const uint64_t row = log->block[b].first[table] + i;
-                struct store_record record;
-                if ((status = records_at(&cursor, table, row, &record, err)))
+                const struct log_row *found;
+                if ((status = records_at(&cursor, table, row, &found, err)))
                     break;
                 saved[*count] = (struct saved){
                     .location = location_of(table == RECORDS_IMAGES ? LOCATION_LOG_IMAGE
                                                                     : LOCATION_LOG_FAILURE,
                                             row),
-                    .sequence = record.sequence,
+                    .sequence = found->sequence,
                     .log = log->block[b].log,
-                    .source = record.source,
-                    .has_code = record.has_code,
-                    .thumbnail_size = record.thumbnail_size,
-                    .path = strndup(record.path, record.path_length)};
+                    .source = table ? found->failure.source : found->image.source,
+                    .has_code = !table && found->image.has_code,
+                    .thumbnail_size = found->thumbnail_size,
+                    .path = strdup(found->image.path)};
                 if (!saved[(*count)++].path)
-                    status = error_memory(err, record.path_length, "a path");
+                    status = error_memory(err, strlen(found->image.path), "a path");
             }
     records_cursor_clear(&cursor);
     return status;
@@ -432,15 +430,13 @@ static enum status write_output(struct repair *r, struct error *err)
                               .run = config->run,
                               .replaced = r->result,
                               .runs_of = r->result};
-    enum status status = row_list_finish(r->lists.images, err);
-    if (!status)
-        status = row_list_finish(r->lists.failures, err);
+    enum status status = row_lists_finish(&r->lists, err);
     log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {
         result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
                         content->thumbnail_size);
         if (!status)
-            status = row_map_make(&map, &rows, r->result, NULL, NULL, err);
+            status = row_map_make(&map, &rows, r->result, NULL, process_temporary_directory(), NULL, err);
         rewrite.map = &map;
         rewrite.carry = &carry;
     }
@@ -516,8 +512,7 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
     if ((!config->output || has_work(config->input)) &&
         (status = workdir_open(&r.work, config->input, err)))
         goto out;
-    if ((status = row_list_open(&r.lists.images, process_temporary_directory(), err)) ||
-        (status = row_list_open(&r.lists.failures, process_temporary_directory(), err)))
+    if ((status = row_lists_open(&r.lists, process_temporary_directory(), err)))
         goto out;
     if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
         goto out;

@@ -1,6 +1,5 @@
 /* row_inputs.c: columns of the log and of finished files. */
 #include "result/row_inputs.h"
-#include "base/output.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "matrix/h5_driver.h"
@@ -10,41 +9,16 @@
 
 /* --- the log ----------------------------------------------------------------------------------- */
 
-/* The columns of the log that are stored as they are, and texts. */
-static const struct {
-    const char *name;
-    int image, failure; /* -1: there is none */
-} log_columns[] = {{"path", LOG_IMAGE_PATH, LOG_FAILURE_PATH},
-                   {"message", -1, LOG_FAILURE_MESSAGE},
-                   {"reason", -1, LOG_FAILURE_REASON},
-                   {"width", LOG_IMAGE_WIDTH, -1},
-                   {"height", LOG_IMAGE_HEIGHT, -1},
-                   {"orientation", LOG_IMAGE_ORIENTATION, -1},
-                   {"channels", LOG_IMAGE_CHANNELS, -1},
-                   {"source", LOG_IMAGE_SOURCE, LOG_FAILURE_SOURCE},
-                   {"bytes", LOG_IMAGE_BYTES, LOG_FAILURE_BYTES},
-                   {"mtime_ns", LOG_IMAGE_MTIME, LOG_FAILURE_MTIME},
-                   {"inode", LOG_IMAGE_INODE, LOG_FAILURE_INODE},
-                   {"ctime_ns", LOG_IMAGE_CTIME, LOG_FAILURE_CTIME},
-                   {"digest", LOG_IMAGE_DIGEST, -1},
-                   {"format", LOG_IMAGE_FORMAT, -1},
-                   {"code", LOG_IMAGE_CODE, -1},
-                   {"errno", -1, LOG_FAILURE_ERRNO}};
-
-/* The log's column of a number. */
-static unsigned log_column(unsigned number)
+/* The column of a table with that number. */
+static const struct column *column_of(unsigned number)
 {
-    if (number >= ROW_FEATURE)
-        return LOG_IMAGE_FEATURE + number - ROW_FEATURE;
-    if (number == ROW_THUMBNAIL)
-        return LOG_IMAGE_THUMBNAIL;
-    const bool failures = number >= ROW_FAILURE;
-    const char *name = failures ? failure_table.column[number - ROW_FAILURE].name
-                                : image_table.column[number].name;
-    unsigned i = 0;
-    while (strcmp(log_columns[i].name, name) != 0)
-        i++;
-    return (unsigned)(failures ? log_columns[i].failure : log_columns[i].image);
+    return number >= ROW_FAILURE ? &failure_table.column[number - ROW_FAILURE]
+                                 : &image_table.column[number];
+}
+
+static bool is_column(unsigned number, const char *name)
+{
+    return number < ROW_THUMBNAIL && strcmp(column_of(number)->name, name) == 0;
 }
 
 /* Texts of the log as they are stored: at `to`, each in `width` bytes, or where that is 0 end to end; NULL:
@@ -53,7 +27,10 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
                               uint64_t count, size_t width, uint8_t *to, uint64_t *lengths,
                               struct error *err)
 {
-    const unsigned column = log_column(number);
+    const enum records_column column = number == ROW_THUMBNAIL        ? LOG_IMAGE_THUMBNAIL
+                                       : number < ROW_FAILURE         ? LOG_IMAGE_PATH
+                                       : is_column(number, "message") ? LOG_FAILURE_MESSAGE
+                                                                      : LOG_FAILURE_PATH;
     uint64_t *ends = malloc(count * sizeof *ends);
     uint16_t *sizes = number == ROW_THUMBNAIL ? malloc(count * sizeof *sizes) : NULL;
     uint8_t *bytes = NULL;
@@ -64,7 +41,8 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
             ? records_read_texts(input->log, column, first, count, ends, &bytes, &room, err)
             : error_memory(err, count * sizeof *ends, "texts of the log");
     if (!status && sizes)
-        status = records_read(input->log, LOG_IMAGE_THUMBNAIL_SIZE, first, count, sizes, err);
+        status = records_read(input->log, LOG_IMAGES, offsetof(struct log_row, thumbnail_size),
+                              sizeof *sizes, first, count, sizes, err);
     for (uint64_t i = 0, start = 0; i < count && !status; start = ends[i++]) {
         size_t length = (size_t)(ends[i] - start);
         const uint8_t *from = bytes ? bytes + start : (const uint8_t *)""; /* all are empty */
@@ -104,19 +82,6 @@ static enum status read_texts(const struct log_input *input, unsigned number, ui
     return status;
 }
 
-static enum status read_reasons(const struct log_input *input, uint64_t first, uint64_t count,
-                                char *rows, size_t width, struct error *err)
-{
-    int32_t *reasons = malloc(count * sizeof *reasons);
-    enum status status =
-        reasons ? records_read(input->log, LOG_FAILURE_REASON, first, count, reasons, err)
-                : error_memory(err, count * sizeof *reasons, "failures");
-    for (uint64_t i = 0; i < count && !status; i++)
-        strncpy(rows + i * width, reason_name((enum reason)reasons[i]), width);
-    free(reasons);
-    return status;
-}
-
 static enum status read_log(void *context, const struct move_column *column, uint64_t first,
                             uint64_t count, void *rows, struct error *err)
 {
@@ -124,10 +89,12 @@ static enum status read_log(void *context, const struct move_column *column, uin
     if (column->kind != MOVE_FIXED)
         return read_texts(input, column->number, first, count,
                           column->kind == MOVE_TEXT ? column->row_bytes : 0, rows, NULL, err);
-    const unsigned from = log_column(column->number);
-    return from == LOG_FAILURE_REASON
-               ? read_reasons(input, first, count, rows, column->row_bytes, err)
-               : records_read(input->log, from, first, count, rows, err);
+    const unsigned number = column->number;
+    return number >= ROW_FEATURE
+               ? records_read(input->log, LOG_FEATURE + number - ROW_FEATURE, 0, column->row_bytes,
+                              first, count, rows, err)
+               : records_read(input->log, number >= ROW_FAILURE ? LOG_FAILURES : LOG_IMAGES,
+                              column_of(number)->offset, column->row_bytes, first, count, rows, err);
 }
 
 static enum status log_lengths(void *context, const struct move_column *column, uint64_t first,
@@ -151,11 +118,9 @@ void row_column_name(char name[ROW_NAME_MAX], unsigned number, const struct feat
         snprintf(name, ROW_NAME_MAX, "/features/%s", features->feature[number - ROW_FEATURE].name);
     else if (number == ROW_THUMBNAIL)
         snprintf(name, ROW_NAME_MAX, "/" THUMBNAIL_GROUP "/end");
-    else if (number >= ROW_FAILURE)
-        snprintf(name, ROW_NAME_MAX, "/failures/%s",
-                 failure_table.column[number - ROW_FAILURE].name);
     else
-        snprintf(name, ROW_NAME_MAX, "/images/%s", image_table.column[number].name);
+        snprintf(name, ROW_NAME_MAX, "/%s/%s", number >= ROW_FAILURE ? "failures" : "images",
+                 column_of(number)->name);
 }
 
 static enum status open_raw(struct raw **raw, hid_t *dataset, const struct file_input *input,
@@ -278,14 +243,6 @@ static enum status renumber(const struct file_input *input, unsigned number, uin
     return STATUS_OK;
 }
 
-static bool is_column(unsigned number, const char *name)
-{
-    return number < ROW_THUMBNAIL &&
-           strcmp(number >= ROW_FAILURE ? failure_table.column[number - ROW_FAILURE].name
-                                        : image_table.column[number].name,
-                  name) == 0;
-}
-
 /* Rows of the column inode or ctime_ns, which have the same size. */
 static void restate(const struct file_input *input, uint64_t first, uint64_t count, bool inode,
                     uint64_t *rows)
@@ -389,38 +346,4 @@ void file_input_clear(struct file_input *input)
         h5_close(&column->data_dataset);
     }
     pthread_mutex_destroy(&input->lock);
-}
-
-/* --- the order of the rows --------------------------------------------------------------------- */
-
-enum status row_lists_open(struct row_lists *out, int order, uint64_t records,
-                           const char *directory, struct error *err)
-{
-    uint64_t location[4096];
-    *out = (struct row_lists){.images = NULL};
-    enum status status = row_list_open(&out->images, directory, err);
-    if (!status)
-        status = row_list_open(&out->failures, directory, err);
-    for (uint64_t first = 0, count; first < records && !status; first += count) {
-        size_t got;
-        count = records - first < 4096 ? records - first : 4096;
-        status = read_at(order, location, count * sizeof *location, first * sizeof *location, &got,
-                         "the order of the rows", err);
-        for (uint64_t i = 0; i < count && !status; i++) {
-            const enum location_kind kind = location_kind(location[i]);
-            const bool image = kind == LOCATION_LOG_IMAGE || kind == LOCATION_IMAGE;
-            status = row_list_add(image ? out->images : out->failures,
-                                  location_in_log(location[i]) ? INPUT_LOG : INPUT_FILE,
-                                  location_row(location[i]), 1, err);
-        }
-    }
-    if (!status)
-        status = row_list_finish(out->images, err);
-    return status ? status : row_list_finish(out->failures, err);
-}
-
-void row_lists_close(struct row_lists *lists)
-{
-    row_list_close(&lists->images);
-    row_list_close(&lists->failures);
 }

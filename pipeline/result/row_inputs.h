@@ -63,15 +63,4 @@ void file_input_clear(struct file_input *input);
 #define ROW_NAME_MAX (FEATURE_NAME_MAX + 16)
 void row_column_name(char name[ROW_NAME_MAX], unsigned number, const struct feature_set *features);
 
-/* The rows of both tables, whose inputs are the logs and a finished file. */
-enum { INPUT_LOG, INPUT_FILE };
-struct row_lists {
-    struct row_list *images, *failures;
-};
-/* `order`: a file of `records` locations (result/record.h). The lists lie in `directory`; close them also after a
- * failure. */
-enum status row_lists_open(struct row_lists *out, int order, uint64_t records,
-                           const char *directory, struct error *err);
-void row_lists_close(struct row_lists *lists);
-
 #endif

@@ -19,7 +19,7 @@ static enum status failed(const char *call, struct error *err)
     const int number = errno ? errno : EIO;
     return error_errno(err, STATUS_FAILED, number, call,
                        "cannot keep the order of the rows in a temporary file%s",
-                       number == ENOSPC ? " (free some space)" : "");
+                       number == ENOSPC ? " (the disk is full: free some space)" : "");
 }
 
 enum status row_list_open(struct row_list **out, const char *directory, struct error *err)
@@ -124,4 +124,34 @@ uint64_t row_list_find(const struct row_list *list, uint64_t row)
             high = middle;
     }
     return low;
+}
+
+/* --- both tables ------------------------------------------------------------------------------- */
+
+enum status row_lists_open(struct row_lists *out, const char *directory, struct error *err)
+{
+    *out = (struct row_lists){.images = NULL};
+    const enum status status = row_list_open(&out->images, directory, err);
+    return status ? status : row_list_open(&out->failures, directory, err);
+}
+
+enum status row_lists_add(struct row_lists *lists, uint64_t location, struct error *err)
+{
+    const enum location_kind kind = location_kind(location);
+    const bool image = kind == LOCATION_LOG_IMAGE || kind == LOCATION_IMAGE;
+    return row_list_add(image ? lists->images : lists->failures,
+                        location_in_log(location) ? INPUT_LOG : INPUT_FILE, location_row(location),
+                        1, err);
+}
+
+enum status row_lists_finish(struct row_lists *lists, struct error *err)
+{
+    const enum status status = row_list_finish(lists->images, err);
+    return status ? status : row_list_finish(lists->failures, err);
+}
+
+void row_lists_close(struct row_lists *lists)
+{
+    row_list_close(&lists->images);
+    row_list_close(&lists->failures);
 }

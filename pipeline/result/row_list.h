@@ -4,6 +4,7 @@
 #define CLPIPE_RESULT_ROW_LIST_H
 
 #include "base/error.h"
+#include "result/record.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,5 +33,17 @@ uint64_t row_list_runs(const struct row_list *list);
 struct row_run row_list_at(const struct row_list *list, uint64_t run);
 /* The number of the run that has a row. */
 uint64_t row_list_find(const struct row_list *list, uint64_t row);
+
+/* The rows of both tables of a file, whose inputs are the logs and a finished file. */
+enum { INPUT_LOG, INPUT_FILE };
+struct row_lists {
+    struct row_list *images, *failures;
+};
+/* Close them also after a failure. */
+enum status row_lists_open(struct row_lists *out, const char *directory, struct error *err);
+/* The next row, at that location (record.h). */
+enum status row_lists_add(struct row_lists *lists, uint64_t location, struct error *err);
+enum status row_lists_finish(struct row_lists *lists, struct error *err);
+void row_lists_close(struct row_lists *lists);
 
 #endif

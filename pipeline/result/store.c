@@ -118,13 +118,30 @@ static enum status number_sources(struct store *store, struct error *err)
     return STATUS_OK;
 }
 
-/* Resumes the logs of an interrupted run of the same command, or begins one. */
-static enum status begin_journal(struct store *store, struct error *err)
+/* The signature of an interrupted run's logs, or NULL: there are none, or they are ignored. */
+static enum status read_signature(char **signature, const struct store *store, struct error *err)
 {
-    const char *theirs = journal_records(store->journal)->signature;
-    char shown[256], difference[640];
-    char *mine = signature_of_content(&store->config.content, err);
-    enum status status = mine ? STATUS_OK : STATUS_FAILED;
+    struct records log = {.directory = -1};
+    enum status status = store->config.fresh
+                             ? STATUS_OK
+                             : records_open(&log, workdir_descriptor(store->work),
+                                            workdir_path(store->work), err);
+    *signature = status ? NULL : log.signature;
+    if (!status)
+        log.signature = NULL;
+    records_clear(&log);
+    return status;
+}
+
+/* Resumes the logs of an interrupted run of the same command, or begins one. */
+static enum status begin_journal(struct store *store, const uint32_t *widths, struct error *err)
+{
+    const struct content *content = &store->config.content;
+    char shown[256], difference[640], *theirs;
+    enum status status = read_signature(&theirs, store, err);
+    char *mine = status ? NULL : signature_of_content(content, err);
+    if (!status && !mine)
+        status = STATUS_FAILED;
     if (mine && theirs &&
         parameters_difference(difference, sizeof difference, theirs, mine, "the unfinished run")) {
         status =
@@ -136,12 +153,14 @@ static enum status begin_journal(struct store *store, struct error *err)
     }
     /* What was learned must be there once the log says that the run has begun. */
     if (!status && store->has_learned && !theirs)
-        status = codebooks_write_log(store->config.content.features, workdir_path(store->work), err);
+        status = codebooks_write_log(content->features, workdir_path(store->work), err);
     if (!status)
-        status = journal_begin(store->journal, mine, store->config.stop, err);
+        status = journal_open(&store->journal, store->work, widths, content->features->count,
+                              store->config.fresh, mine, store->config.stop, err);
     if (!status && store->config.command)
         workdir_note_command(store->work, store->config.command);
     free(mine);
+    free(theirs);
     return status;
 }
 
@@ -182,10 +201,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
         widths[i] = (uint32_t)feature_row_bytes(&content->features->feature[i]);
         store->has_learned |= content->features->feature[i].codebook != NULL;
     }
-    if ((status = workdir_check(store->work, err)) ||
-        (status = journal_open(&store->journal, store->work, widths,
-                               content->features->count, config->fresh, err)) ||
-        (status = begin_journal(store, err)))
+    if ((status = workdir_check(store->work, err)) || (status = begin_journal(store, widths, err)))
         return status;
     struct result *finished = usable(store);
     /* Without a size the file's thumbnails stay; images that are new have none then. */
@@ -201,21 +217,19 @@ enum status store_begin(struct store *store, const struct content *content, stru
                                  .finished = finished,
                                  .source_now = store->source_now,
                                  .log = journal_records(store->journal),
-                                 .directory = workdir_descriptor(store->work)};
+                                 .directory = workdir_path(store->work)};
     return prior_open(&store->prior, &prior, err);
 }
 
 enum status store_learned(struct store *store, struct feature_set *features, bool *all,
                           struct error *err)
 {
-    struct records log = {.directory = -1};
-    const char *path = workdir_path(store->work);
-    enum status status = STATUS_OK;
+    char *signature;
+    enum status status = read_signature(&signature, store, err);
     *all = false;
     /* Without a log's header they may be those of another command. */
-    if (store->config.fresh ||
-        (status = records_open(&log, workdir_descriptor(store->work), path, err)) ||
-        !log.signature || (status = codebooks_read_log(&store->learned, path, err)))
+    if (status || !signature ||
+        (status = codebooks_read_log(&store->learned, workdir_path(store->work), err)))
         goto out;
     for (unsigned i = 0; i < features->count; i++) {
         struct feature *feature = &features->feature[i];
@@ -229,7 +243,7 @@ enum status store_learned(struct store *store, struct feature_set *features, boo
     }
     *all = !feature_set_lacks_codebooks(features);
 out:
-    records_clear(&log);
+    free(signature);
     return status;
 }
 
@@ -465,22 +479,22 @@ static enum status map_rows(struct row_map *map, struct store *store,
                             const struct earlier_rows *rows, struct error *err)
 {
     const struct content *content = &store->config.content;
-    const unsigned count = content->source_count, theirs = result_source_count(store->replaced);
-    int *earlier = malloc((count + 1) * sizeof *earlier);
+    const unsigned theirs = result_source_count(store->replaced);
+    int *now = malloc((theirs + 1) * sizeof *now);
     uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
-    for (unsigned i = 0; earlier && i < count; i++) {
-        earlier[i] = store->config.earlier ? store->config.earlier[i] : -1;
+    for (unsigned j = 0; now && j < theirs; j++) {
+        now[j] = store->source_now ? store->source_now[j] : -1;
         /* A file that is begun anew may have some of the sources of before. */
-        for (unsigned j = 0; !store->config.earlier && earlier[i] < 0 && j < theirs; j++)
+        for (unsigned i = 0; !store->source_now && now[j] < 0 && i < content->source_count; i++)
             if (strcmp(result_source(store->replaced, j), content->sources[i]) == 0)
-                earlier[i] = (int)j;
+                now[j] = (int)i;
     }
-    enum status status = earlier && there
-                             ? row_map_make(map, rows, store->replaced, earlier, there, err)
-                             : error_memory(err, count * sizeof *earlier, "the sources");
+    enum status status =
+        now && there ? row_map_make(map, rows, store->replaced, now, workdir_path(store->work), there, err)
+                     : error_memory(err, theirs * sizeof *now, "the sources");
     if (!status)
         status = ask_may_go(store, there, err);
-    free(earlier);
+    free(now);
     free(there);
     return status;
 }
@@ -681,15 +695,14 @@ enum status store_finish(struct store *store, const struct store_run *run,
     const unsigned size = config->content.thumbnail_size;
     const bool compress = config->compress || (store->replaced && !config->fresh &&
                                                result_compressed(store->replaced));
-    int order;
-    uint64_t records;
-    enum status status = journal_finish(store->journal, &order, &records, &tally, err);
+    const struct row_lists *lists;
+    enum status status = journal_finish(store->journal, &lists, &tally, err);
     if (status)
         return status;
+    rows.lists = *lists;
     summarize(summary, &tally);
     rows.codes = tally.codes == summary->images && tally.codes > 0;
     log_input_init(&rows.input[INPUT_LOG], &log, journal_records(store->journal), size);
-    status = row_lists_open(&rows.lists, order, records, workdir_path(store->work), err);
     if (finished)
         result_input_init(&rows.input[INPUT_FILE], &file, finished, config->content.features,
                           store->source_now, size);
@@ -698,15 +711,13 @@ enum status store_finish(struct store *store, const struct store_run *run,
         file.stat = store->stat;
         file.stats = store->stats;
     }
-    if (!status)
-        status = compare(&summary->unchanged, store, &rows, compress, err);
+    status = compare(&summary->unchanged, store, &rows, compress, err);
     if (!status)
         status = summary->unchanged ? ask_may_go(store, NULL, err)
                                     : write_file(store, &rows, compress, run, summary, err);
     store->done = !status;
     if (finished)
         file_input_clear(&file);
-    row_lists_close(&rows.lists);
     return status;
 }
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define MOST_SMALL (1u << 20)
-#define REASONS    4096 /* read at a time */
+#define REASONS    1024 /* read at a time */
 #define RANKS_MAX  65536
 
 /* Checks whether the lock is held. On file systems without locks, uses the line in the lock
@@ -71,7 +71,8 @@ static void read_command(struct unfinished *out, int directory)
 static enum status look_at_log(struct unfinished *out, int directory, struct error *err)
 {
     struct records records;
-    int32_t reason[REASONS];
+    struct failure_row row = {.path = NULL};
+    char reason[REASONS][sizeof row.reason];
     enum status status = records_open(&records, directory, out->path, err);
     if (!status)
         status = records_scan(&records, NULL, 0, NULL, err);
@@ -82,10 +83,14 @@ static enum status look_at_log(struct unfinished *out, int directory, struct err
     const uint64_t failures = records.rows[RECORDS_FAILURES];
     for (uint64_t i = 0, count; i < failures && !status; i += count) {
         count = failures - i < REASONS ? failures - i : REASONS;
-        status = records_read(&records, LOG_FAILURE_REASON, i, count, reason, err);
-        for (uint64_t r = 0; r < count && !status; r++)
-            if (reason[r] > REASON_NONE && reason[r] < REASON_COUNT)
-                out->by_reason[reason[r]]++;
+        status = records_read(&records, LOG_FAILURES, offsetof(struct log_row, failure.reason),
+                              sizeof row.reason, i, count, reason, err);
+        for (uint64_t r = 0; r < count && !status; r++) {
+            enum reason is;
+            memcpy(row.reason, reason[r], sizeof row.reason);
+            if (failure_row_reason(&is, &row))
+                out->by_reason[is]++;
+        }
     }
     for (unsigned i = 0; i < records.logs; i++)
         out->runs += records.log[i].blocks > 0;

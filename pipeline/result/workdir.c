@@ -173,18 +173,16 @@ static void remove_scratch(const struct workdir *workdir)
 {
     remove_named(workdir, ".clpipe-");
     remove_named(workdir, WORKDIR_LEARNED OUTPUT_TEMPORARY);
-    unlinkat(workdir->directory, "order", 0);
-    unlinkat(workdir->directory, "index", 0);
     unlinkat(workdir->directory, WORKDIR_STATUS_NEW, 0);
 }
 
 void workdir_remove_logs(const struct workdir *workdir)
 {
+    /* Of earlier versions. */
+    static const char *const earlier[] = {"records", "handover", "result", "order", "index"};
+    for (size_t i = 0; i < sizeof earlier / sizeof *earlier; i++)
+        unlinkat(workdir->directory, earlier[i], 0);
     remove_named(workdir, RECORDS_PREFIX);
-    /* From earlier versions. */
-    unlinkat(workdir->directory, "records", 0);
-    unlinkat(workdir->directory, "handover", 0);
-    unlinkat(workdir->directory, "result", 0);
 }
 
 static void workdir_unlock(struct workdir *workdir)

@@ -83,17 +83,19 @@ def log_blocks(data):
         at = (begin + align - 1) // align * align
 
 
+LOG_ROW, LOG_END = 152, 136  # bytes of struct log_row (result/records.h), and before its `end`
+
+
 def log_records(work):
     """The paths of the whole records in the logs: images, and all others."""
     paths = [], []
-    names = re.findall(r"^    (LOG_\w+)", (ROOT / "pipeline/result/records.h").read_text(), re.M)
     for log in logs_of(work):
         data = log.read_bytes()
         for _, column in log_blocks(data):
-            for to, table in zip(paths, ("LOG_IMAGE", "LOG_FAILURE")):
-                ends, texts = names.index(f"{table}_PATH_ENDS"), names.index(f"{table}_PATH")
+            for to, rows, texts in zip(paths, (0, 1), (2, 4)):
                 last = 0
-                for end, in struct.iter_unpack("<I", data[column[ends][0]:sum(column[ends])]):
+                for row in range(column[rows][0], sum(column[rows]), LOG_ROW):
+                    end, = struct.unpack_from("<I", data, row + LOG_END)
                     to.append(data[column[texts][0] + last:column[texts][0] + end])
                     last = end
     return paths

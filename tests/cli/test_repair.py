@@ -177,10 +177,10 @@ def test_damaged_log(mixed, base, tmp_path, how):
     elif how == "length":
         other[33] ^= 0x40
     elif how == "hole":
-        other[columns[3][0]:sum(columns[9])] = bytes(sum(columns[9]) - columns[3][0])
+        other[columns[1][0]:sum(columns[4])] = bytes(sum(columns[4]) - columns[1][0])
     else:
-        other[columns[4][0] + 1] ^= 1
-        other[columns[20][0] + 1] ^= 1
+        other[columns[0][0] + 1] ^= 1
+        other[columns[5][0] + 1] ^= 1
     data = data + other if how == "tail" else data[:block] + other + data[block:]
     log.write_bytes(data)
 

@@ -58,8 +58,8 @@ static enum status put(struct journal *journal, uint64_t sequence, const char *p
 static struct journal *begin(struct place *place, const char *signature, bool fresh)
 {
     struct journal *journal;
-    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, fresh, NULL), STATUS_OK);
-    assert_int_equal(journal_begin(journal, signature, NULL, NULL), STATUS_OK);
+    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, fresh, signature, NULL, NULL),
+                     STATUS_OK);
     return journal;
 }
 
@@ -67,31 +67,33 @@ static void assert_row(const struct records *records, uint64_t location, const c
 {
     const bool image = location_kind(location) == LOCATION_LOG_IMAGE;
     const uint64_t row = location_row(location);
-    struct store_record record;
+    const struct log_row *found;
+    uint8_t feature[12], *bytes = NULL;
     uint64_t end;
-    uint8_t *bytes = NULL;
     size_t room = 0;
     assert_true(location_in_log(location));
-    for (unsigned window = 0; window < 3; window++) {
-        struct records_cursor cursor = {.records = records, .window = window, .values = true};
-        assert_int_equal(records_at(&cursor, image ? RECORDS_IMAGES : RECORDS_FAILURES, row, &record, NULL),
+    for (unsigned window = 1; window < 4; window++) {
+        struct records_cursor cursor = {.records = records, .window = window};
+        assert_int_equal(records_at(&cursor, image ? RECORDS_IMAGES : RECORDS_FAILURES, row, &found, NULL),
                          STATUS_OK);
-        assert_int_equal(record.path_length, strlen(path));
-        assert_memory_equal(record.path, path, strlen(path));
-        if (image) {
-            assert_memory_equal(records_feature(&cursor, 0, row), values, 5);
-            assert_memory_equal(records_feature(&cursor, 1, row), values + 8, 12);
-            assert_memory_equal(record.thumbnail, path, strlen(path));
-        } else {
-            assert_string_equal(record.failure.message, "broken");
-        }
+        assert_string_equal(found->image.path, path);
+        assert_int_equal(image ? found->image.bytes : found->failure.bytes, 10);
+        if (!image)
+            assert_string_equal(found->failure.message, "broken");
         records_cursor_clear(&cursor);
     }
-    assert_int_equal(records_read_texts(records, image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH, row, 1, &end,
-                                        &bytes, &room, NULL),
-                     STATUS_OK);
-    assert_int_equal(end, strlen(path));
-    assert_memory_equal(bytes, path, end);
+    for (unsigned i = 0; image && i < 2; i++) {
+        assert_int_equal(records_read(records, LOG_FEATURE + i, 0, widths[i], row, 1, feature, NULL),
+                         STATUS_OK);
+        assert_memory_equal(feature, values + 8 * i, widths[i]);
+    }
+    for (unsigned text = 0; text < 2; text++) {
+        const enum records_column column = (image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH) + text;
+        const char *expected = text && !image ? "broken" : path;
+        assert_int_equal(records_read_texts(records, column, row, 1, &end, &bytes, &room, NULL), STATUS_OK);
+        assert_int_equal(end, strlen(expected));
+        assert_memory_equal(bytes, expected, end);
+    }
     free(bytes);
 }
 
@@ -109,16 +111,17 @@ static void test_order(void **state)
     assert_int_equal(journal_written(journal), 4);
     assert_true(journal_holds_work(journal));
 
-    int order;
-    uint64_t records, location[4];
+    const struct row_lists *lists;
     struct journal_tally tally;
-    assert_int_equal(journal_finish(journal, &order, &records, &tally, NULL), STATUS_OK);
-    assert_int_equal(records, 4);
-    assert_int_equal(pread(order, location, sizeof location, 0), sizeof location);
-    assert_row(journal_records(journal), location[0], "a\xff");
-    assert_row(journal_records(journal), location[1], "b");
-    assert_row(journal_records(journal), location[2], "c");
-    assert_int_equal(location[3], elsewhere);
+    assert_int_equal(journal_finish(journal, &lists, &tally, NULL), STATUS_OK);
+    assert_int_equal(row_list_rows(lists->images), 3);
+    assert_int_equal(row_list_rows(lists->failures), 1);
+    assert_int_equal(row_list_at(lists->images, 0).count, 2);
+    assert_int_equal(row_list_at(lists->images, 1).input, INPUT_FILE);
+    assert_int_equal(row_list_at(lists->images, 1).first, location_row(elsewhere));
+    assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, 0), "a\xff");
+    assert_row(journal_records(journal), location_of(LOCATION_LOG_FAILURE, 0), "b");
+    assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, 1), "c");
     assert_int_equal(tally.by_reason[REASON_NONE], 3);
     assert_int_equal(tally.by_reason[REASON_CORRUPT], 1);
     assert_int_equal(tally.pixels, 2 * (3 + 5 + 6));
@@ -136,6 +139,7 @@ static void test_columns(void **state)
     uint64_t ends[ROWS], part_ends[ROWS], kept;
     uint8_t feature[5 * ROWS], *bytes = NULL, *part_bytes = NULL;
     size_t room = 0, part_room = 0;
+    const size_t at = offsetof(struct log_row, image.height);
     for (unsigned run = 0; run < 4; run++) {
         journal = begin(place, "{}", false);
         for (unsigned i = 0; i < ROWS / 4; i++) {
@@ -152,8 +156,8 @@ static void test_columns(void **state)
     const struct records *records = journal_records(journal);
     assert_int_equal(records->rows[RECORDS_IMAGES], ROWS);
     assert_int_equal(records->blocks, 16);
-    assert_int_equal(records_read(records, LOG_IMAGE_HEIGHT, 0, ROWS, height, NULL), STATUS_OK);
-    assert_int_equal(records_read(records, LOG_IMAGE_FEATURE, 0, ROWS, feature, NULL), STATUS_OK);
+    assert_int_equal(records_read(records, LOG_IMAGES, at, 4, 0, ROWS, height, NULL), STATUS_OK);
+    assert_int_equal(records_read(records, LOG_FEATURE, 0, 5, 0, ROWS, feature, NULL), STATUS_OK);
     assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, 0, ROWS, ends, &bytes, &room, NULL), STATUS_OK);
     assert_int_equal(ends[ROWS - 1], 4 * (0 + 1 + 2 + 3 + 4 + 5 + 6 + 0 + 1 + 2));
     for (unsigned i = 0; i < ROWS; i++) {
@@ -163,7 +167,7 @@ static void test_columns(void **state)
     for (unsigned first = 0; first < ROWS; first += 3)
         for (unsigned count = 1; first + count <= ROWS; count += 4) {
             const uint64_t start = first > 0 ? ends[first - 1] : 0;
-            assert_int_equal(records_read(records, LOG_IMAGE_HEIGHT, first, count, part, NULL), STATUS_OK);
+            assert_int_equal(records_read(records, LOG_IMAGES, at, 4, first, count, part, NULL), STATUS_OK);
             assert_memory_equal(part, height + first, 4 * count);
             assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, first, count, part_ends, &part_bytes,
                                                 &part_room, NULL),
@@ -203,10 +207,10 @@ static void test_stopped_and_resumed(void **state)
     journal = begin(place, "{}", false);
     assert_int_equal(journal_records(journal)->rows[RECORDS_IMAGES], 102);
     /* They have the same number, so the name decides. */
-    struct store_record record;
+    const struct log_row *found;
     struct records_cursor cursor = {.records = journal_records(journal), .window = 1};
-    assert_int_equal(records_at(&cursor, RECORDS_IMAGES, 2, &record, NULL), STATUS_OK);
-    const bool b_first = *record.path == 'b';
+    assert_int_equal(records_at(&cursor, RECORDS_IMAGES, 2, &found, NULL), STATUS_OK);
+    const bool b_first = *found->image.path == 'b';
     records_cursor_clear(&cursor);
     for (unsigned row = 2; row < 102; row++)
         assert_row(journal_records(journal), location_of(LOCATION_LOG_IMAGE, row),
@@ -246,9 +250,8 @@ static void test_taken_over(void **state)
     assert_int_equal(put(journal, 2, "c", true, 0), STATUS_FAILED);
     journal_close(&journal);
     assert_int_equal(stat(path[1], &before), 0);
-    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, true, NULL), STATUS_OK);
-    assert_int_equal(journal_begin(journal, "{}", NULL, NULL), STATUS_FAILED);
-    journal_close(&journal);
+    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, true, "{}", NULL, NULL),
+                     STATUS_FAILED);
     workdir_close(&place->workdir, false);
     assert_int_equal(stat(path[1], &after), 0);
     assert_int_equal(after.st_size, before.st_size);
