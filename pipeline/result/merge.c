@@ -35,10 +35,8 @@ struct merge_part {
 struct merge {
     const struct merge_config *config;
     struct merge_inputs inputs;
-    const char *path;                 /* of the output, for messages */
-    struct part *part;                /* of each input, for the manifest */
-    uint64_t *rows, *thumbnail_bytes; /* of each input */
-    struct signature_parts parts;     /* what the file is made of, as the first input says */
+    const char *path;             /* of the output, for messages */
+    struct signature_parts parts; /* what the file is made of, as the first input says */
     struct codebooks codebooks;
     struct sidecars *sidecars; /* NULL: the parts have none */
     struct row_lists lists;
@@ -169,7 +167,7 @@ static enum status list_rows(struct merge *m, struct error *err)
         if (input->merged)
             status = result_open(&part->result, input->path, err);
         if (status == STATUS_OK)
-            status = row_list_add(m->lists.images, i, 0, m->rows[i], err);
+            status = row_list_add(m->lists.images, i, 0, m->inputs.part[i].rows, err);
         if (status == STATUS_OK)
             status = row_list_add(m->lists.failures, i, 0, input->failures, err);
     }
@@ -189,7 +187,7 @@ static enum status add_sidecars(struct merge *m, struct error *err)
         status = result_open(&part, m->inputs.input[i].path, err);
         if (status == STATUS_OK)
             status = sidecar_reader_open(&reader, part, err);
-        for (uint64_t row = 0; row < m->rows[i] && status == STATUS_OK; row++) {
+        for (uint64_t row = 0; row < m->inputs.part[i].rows && status == STATUS_OK; row++) {
             status = sidecar_reader_row(reader, row, text, err);
             if (status == STATUS_OK)
                 status = sidecars_row_of(m->sidecars, text, err);
@@ -200,141 +198,15 @@ static enum status add_sidecars(struct merge *m, struct error *err)
     return status;
 }
 
-/* --- rows that stay where they are ------------------------------------------------------------- */
+/* --- all of it --------------------------------------------------------------------------------- */
 
 /* Every image must have a code for the column to be there. */
 static bool has_codes(const struct merge_inputs *inputs)
 {
     for (unsigned i = 0; i < inputs->count; i++)
-        if (inputs->input[i].part.rows > 0 && !inputs->input[i].codes)
+        if (inputs->part[i].rows > 0 && !inputs->input[i].codes)
             return false;
     return true;
-}
-
-/* A dataset with a row for each image, which shows those of the parts. The parts must agree on its
- * type; what `length` says. */
-static enum status create_virtual(hid_t *dataset, struct merge *m, hid_t group,
-                                  const char *absolute, const uint64_t *length, uint64_t total,
-                                  struct error *err)
-{
-    const struct merge_inputs *inputs = &m->inputs;
-    hid_t type = H5I_INVALID_HID;
-    hsize_t size[2] = {total, 1};
-    int rank = 1;
-    enum status status = STATUS_OK;
-    *dataset = H5I_INVALID_HID;
-    for (unsigned i = 0; i < inputs->count && status == STATUS_OK && type <= 0; i++) {
-        if (length[i] == 0)
-            continue;
-        hid_t file = H5I_INVALID_HID, like = H5I_INVALID_HID, space = H5I_INVALID_HID;
-        hsize_t found[2] = {0, 1};
-        status = h5_open_file(&file, inputs->input[i].path, false, err);
-        if (status == STATUS_OK && (like = H5Dopen2(file, absolute, H5P_DEFAULT)) < 0)
-            status = h5_fail(err, "H5Dopen2", "read", inputs->input[i].path);
-        if (status == STATUS_OK) {
-            type = H5Dget_type(like);
-            space = H5Dget_space(like);
-            rank = H5Sget_simple_extent_ndims(space);
-            H5Sget_simple_extent_dims(space, found, NULL);
-            size[1] = found[1];
-        }
-        h5_close(&space);
-        h5_close(&like);
-        h5_close(&file);
-    }
-    if (status == STATUS_OK)
-        status = parts_create_dataset(dataset, group, strrchr(absolute, '/') + 1, absolute, type,
-                                      rank, size, m->part, length, inputs->count, m->path, err);
-    h5_close(&type);
-    return status;
-}
-
-/* A column of the manifest: the member of struct part at `offset`. */
-static enum status write_numbers(struct merge *m, hid_t file, hid_t group, const char *name,
-                                 size_t offset, struct error *err)
-{
-    const hsize_t count = m->inputs.count;
-    const char *const axis = PARTS_AXIS;
-    uint64_t *values = malloc(count * sizeof *values);
-    if (!values)
-        return error_memory(err, count * sizeof *values, "the parts");
-    for (unsigned i = 0; i < count; i++)
-        memcpy(&values[i], (const char *)&m->part[i] + offset, sizeof *values);
-    const enum status status =
-        h5_put_values(file, group, name, VALUE_U64, 1, &count, &axis, values, m->path, err);
-    free(values);
-    return status;
-}
-
-static enum status write_texts(struct merge *m, hid_t file, hid_t group, const char *name,
-                               size_t offset, struct error *err)
-{
-    const char **text = malloc(m->inputs.count * sizeof *text);
-    if (!text)
-        return error_memory(err, m->inputs.count * sizeof *text, "the parts");
-    for (unsigned i = 0; i < m->inputs.count; i++)
-        memcpy(&text[i], (const char *)&m->part[i] + offset, sizeof *text);
-    const enum status status =
-        h5_put_texts(file, group, name, text, m->inputs.count, PARTS_AXIS, m->path, err);
-    free(text);
-    return status;
-}
-
-static enum status write_manifest(struct merge *m, hid_t file, struct error *err)
-{
-    hid_t group = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
-    if (h5_create_group(&group, file, PARTS_GROUP, m->path, err) ||
-        write_texts(m, file, group, "path", offsetof(struct part, text), err) ||
-        write_texts(m, file, group, "identity", offsetof(struct part, identity), err) ||
-        write_numbers(m, file, group, "rows", offsetof(struct part, rows), err) ||
-        write_numbers(m, file, group, "thumbnail_bytes", offsetof(struct part, thumbnail_bytes),
-                      err) ||
-        write_numbers(m, file, group, "bytes", offsetof(struct part, bytes), err))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    return status;
-}
-
-static enum status refer(void *context, hid_t *dataset, hid_t group, const char *name,
-                         struct error *err)
-{
-    struct merge *m = context;
-    const bool thumbnails = strcmp(name, "/" THUMBNAIL_GROUP "/data") == 0;
-    const uint64_t *length = thumbnails ? m->thumbnail_bytes : m->rows;
-    uint64_t total = 0;
-    for (unsigned i = 0; i < m->inputs.count; i++)
-        total += length[i];
-    return create_virtual(dataset, m, group, name, length, total, err);
-}
-
-static enum status finish(void *context, hid_t file, const char *temporary, struct error *err)
-{
-    struct merge *m = context;
-    return write_manifest(m, file, err) || h5_flush_file(file, m->path, err) ||
-                   parts_attach(file, temporary, err)
-               ? STATUS_FAILED
-               : STATUS_OK;
-}
-
-/* --- all of it --------------------------------------------------------------------------------- */
-
-static enum status list_parts(struct merge *m, struct error *err)
-{
-    const unsigned count = m->inputs.count;
-    m->part = calloc(count, sizeof *m->part);
-    m->rows = calloc(count, sizeof *m->rows);
-    m->thumbnail_bytes = calloc(count, sizeof *m->thumbnail_bytes);
-    if (!m->part || !m->rows || !m->thumbnail_bytes)
-        return error_memory(err, count * sizeof *m->part, "the parts");
-    for (unsigned i = 0; i < count; i++) {
-        m->part[i] = m->inputs.input[i].part;
-        m->rows[i] = m->part[i].rows;
-        m->thumbnail_bytes[i] = m->part[i].thumbnail_bytes;
-    }
-    return STATUS_OK;
 }
 
 /* What all parts have in common. */
@@ -364,7 +236,7 @@ static void tell(void *context, uint64_t done, uint64_t total)
 static enum status write_output(struct merge *m, int64_t began, struct error *err)
 {
     const struct merge_config *config = m->config;
-    const struct rewrite_refer referring = {refer, finish, m};
+    const struct rewrite_refer referring = {m->inputs.part, m->inputs.count};
     struct rewrite_report report;
     struct rewrite rewrite = {.output = m->path,
                               .unnamed = config->unnamed,
@@ -404,9 +276,6 @@ static void clear(struct merge *m)
     signature_parts_clear(&m->parts);
     merge_inputs_clear(&m->inputs);
     pthread_mutex_destroy(&m->lock);
-    free(m->part);
-    free(m->rows);
-    free(m->thumbnail_bytes);
     free(m);
 }
 
@@ -422,8 +291,6 @@ enum status merge_files(struct merge_report *report, const struct merge_config *
     m->config = config;
     m->path = config->output;
     enum status status = merge_inputs_open(&m->inputs, report, config, err);
-    if (status == STATUS_OK)
-        status = list_parts(m, err);
     if (status == STATUS_OK)
         status = list_rows(m, err);
     if (status == STATUS_OK)

@@ -383,31 +383,28 @@ enum status merge_open_output(hid_t *file, const char *output, struct error *err
                      path_for_message(shown, sizeof shown, output));
 }
 
-/* The first object of a merged file that a merge would not keep; the rows of parts are virtual. */
+/* The first object of a merged file that a merge would not keep. */
 static bool find_object(char *name, size_t size, hid_t file)
 {
-    static const char *const groups[] = {"clusters", "neighbours", "features"};
-    for (int g = 0; g < 3; g++) {
-        struct h5_names names = {0};
-        hid_t group = H5I_INVALID_HID;
-        bool found = false;
-        if (h5_is_object(file, groups[g], H5O_TYPE_GROUP) &&
-            h5_open_group(&group, file, groups[g], "", NULL) == STATUS_OK &&
-            h5_list(&names, group, "", NULL) == STATUS_OK)
-            for (unsigned i = 0; i < names.count && !found; i++) {
-                hid_t dataset = g == 2 ? H5Dopen2(group, names.name[i], H5P_DEFAULT) : 0;
-                hid_t list = dataset > 0 ? H5Dget_create_plist(dataset) : 0;
-                found = g < 2 || (list > 0 && H5Pget_layout(list) != H5D_VIRTUAL);
-                h5_close(&list);
-                h5_close(&dataset);
-                snprintf(name, size, "%s/%s", groups[g], names.name[i]);
-            }
+    static const struct {
+        const char *group, *mark;
+        H5O_type_t type;
+    } objects[] = {{"clusters", "feature", H5O_TYPE_GROUP},
+                   {"neighbours", "feature", H5O_TYPE_GROUP},
+                   {"features", "imported_from", H5O_TYPE_DATASET}};
+    bool found = false;
+    for (int i = 0; i < 3 && !found; i++) {
+        struct h5_names names;
+        hid_t group;
+        found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type, objects[i].mark,
+                            "", NULL) == STATUS_OK &&
+                names.count > 0;
+        if (found)
+            snprintf(name, size, "%s/%s", objects[i].group, names.name[0]);
         h5_free_names(&names);
         h5_close(&group);
-        if (found)
-            return true;
     }
-    return false;
+    return found;
 }
 
 /* What is replaced is clpipe's, and none of the inputs. */
@@ -479,7 +476,11 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
         status = check_output(out, config->output, config->keep_objects, err);
     if (status == STATUS_OK && out->images == 0)
         status = error_set(err, STATUS_FAILED, "there is no image in these files");
-    return status;
+    out->part = malloc(config->count * sizeof *out->part);
+    for (unsigned i = 0; i < out->count && out->part; i++)
+        out->part[i] = out->input[i].part;
+    return status || out->part ? status
+                               : error_memory(err, config->count * sizeof *out->part, "the parts");
 }
 
 void merge_inputs_clear(struct merge_inputs *inputs)
@@ -498,6 +499,7 @@ void merge_inputs_clear(struct merge_inputs *inputs)
     free(inputs->source);
     free(inputs->directory);
     free(inputs->input);
+    free(inputs->part);
     result_close(&inputs->first);
     *inputs = (struct merge_inputs){0};
 }

@@ -20,6 +20,7 @@ struct merge_input {
 
 struct merge_inputs {
     struct merge_input *input; /* in the order of their rows */
+    struct part *part; /* of each */
     unsigned count;
     struct result *first; /* the first of them, open: what all have in common */
     char **source, **directory;

@@ -1,7 +1,7 @@
 /* parts.c: the manifest of a merged file, its checks, and its virtual datasets. */
 #include "result/parts.h"
 #include "base/path.h"
-#include "result/schema.h"
+#include "result/rows.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,20 @@
 #define MOST_DATASETS 64
 
 struct member {
-    char *name, *path, *identity;
-    uint64_t rows, thumbnail_bytes, bytes;
+    struct part part;
     uint64_t first, first_byte; /* of the merged file */
+};
+
+static const struct table parts_table = {
+    .group = PARTS_GROUP,
+    .axis = PARTS_AXIS,
+    .row_size = sizeof(struct part),
+    .count = 5,
+    .column = {{"path", VALUE_TEXT, 1, offsetof(struct part, text), NULL, false},
+               {"identity", VALUE_TEXT, 1, offsetof(struct part, identity), NULL, false},
+               {"rows", VALUE_U64, 1, offsetof(struct part, rows), NULL, false},
+               {"thumbnail_bytes", VALUE_U64, 1, offsetof(struct part, thumbnail_bytes), NULL, false},
+               {"bytes", VALUE_U64, 1, offsetof(struct part, bytes), NULL, false}},
 };
 
 struct parts {
@@ -76,9 +87,10 @@ static struct raw *find_shown(const struct parts *parts, const char *name)
 static void free_parts(struct parts *parts)
 {
     for (unsigned i = 0; i < parts->count; i++) {
-        free(parts->member[i].name);
-        free(parts->member[i].path);
-        free(parts->member[i].identity);
+        const struct part *part = &parts->member[i].part;
+        free((void *)(uintptr_t)part->name);
+        free((void *)(uintptr_t)part->path);
+        free((void *)(uintptr_t)part->identity);
     }
     for (unsigned i = 0; i < parts->shown_count; i++) {
         raw_close(&parts->shown[i].raw);
@@ -103,79 +115,73 @@ static bool name_is_plain(const char *name)
     return true;
 }
 
-static enum status read_member(struct member *member, const struct parts *parts, hid_t path,
-                               hid_t identity, unsigned row, struct error *err)
+static enum status read_member(struct part *out, const struct parts *parts, struct rows *rows,
+                               unsigned row, struct error *err)
 {
-    if (h5_read_text(&member->name, path, row, parts->path, err) ||
-        h5_read_text(&member->identity, identity, row, parts->path, err))
+    const void *found;
+    const char *name;
+    if (rows_at(rows, row, &found, &name, err))
         return STATUS_FAILED;
-    path_from_utf8(member->name);
-    if (!name_is_plain(member->name))
+    if (!name_is_plain(name))
         return h5_damaged(err, parts->path, "/" PARTS_GROUP "/path: row %u leads elsewhere", row);
-    const size_t size = strlen(parts->directory) + strlen(member->name) + 2;
-    member->path = malloc(size);
-    if (!member->path)
-        return error_memory(err, size, "the name of a part");
-    snprintf(member->path, size, "%s/%s", parts->directory, member->name);
-    return STATUS_OK;
+    char *path = NULL;
+    *out = *(const struct part *)found;
+    out->text = NULL;
+    out->path = asprintf(&path, "%s/%s", parts->directory, name) < 0 ? NULL : path;
+    out->name = strdup(name);
+    out->identity = strdup(out->identity);
+    return out->path && out->name && out->identity
+               ? STATUS_OK
+               : error_memory(err, strlen(name), "the name of a part");
 }
 
 static enum status read_manifest(struct parts *parts, hid_t file, struct error *err)
 {
-    enum { PATH, IDENTITY, ROWS, THUMBNAILS, BYTES, COLUMNS };
-    static const char *const names[COLUMNS] = {"path", "identity", "rows", "thumbnail_bytes",
-                                               "bytes"};
-    hid_t group = H5I_INVALID_HID, dataset[COLUMNS] = {0};
-    uint64_t *numbers = NULL;
-    hsize_t count = 0;
-    enum status status = STATUS_FAILED;
-    if (h5_open_group(&group, file, PARTS_GROUP, parts->path, err))
-        goto out;
-    for (int c = 0; c < COLUMNS; c++) {
-        hsize_t size;
-        char where[64];
-        snprintf(where, sizeof where, "/" PARTS_GROUP "/%s", names[c]);
-        if (h5_open_dataset(&dataset[c], group, names[c], c < ROWS ? VALUE_TEXT : VALUE_U64, 1,
-                            &size, where, parts->path, err))
-            goto out;
-        if ((c > 0 && size != count) || size < 1 || size > PARTS_MOST) {
-            h5_damaged(err, parts->path, "%s has an impossible size", where);
-            goto out;
-        }
-        count = size;
-    }
-    parts->member = calloc(count, sizeof *parts->member);
-    numbers = malloc(3 * count * sizeof *numbers);
-    if (!parts->member || !numbers) {
-        error_memory(err, count * sizeof *parts->member, "the parts");
-        goto out;
-    }
-    for (int c = ROWS; c < COLUMNS; c++)
-        if (h5_read_rows(dataset[c], VALUE_U64, 0, count, numbers + (size_t)(c - ROWS) * count,
-                         parts->path, err))
-            goto out;
-    uint64_t rows = 0, bytes = 0;
-    for (unsigned i = 0; i < count; i++) {
+    struct rows *rows;
+    uint64_t first = 0, first_byte = 0;
+    enum status status = rows_open(&rows, file, &parts_table, parts->path, err);
+    if (status)
+        return status;
+    const uint64_t count = rows_count(rows);
+    if (count < 1 || count > PARTS_MOST)
+        status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has an impossible size");
+    else if (!(parts->member = calloc(count, sizeof *parts->member)))
+        status = error_memory(err, count * sizeof *parts->member, "the parts");
+    for (unsigned i = 0; i < count && !status; i++) {
         struct member *member = &parts->member[parts->count++];
-        member->first = rows;
-        member->first_byte = bytes;
-        member->rows = numbers[i];
-        member->thumbnail_bytes = numbers[count + i];
-        member->bytes = numbers[2 * count + i];
-        if (__builtin_add_overflow(rows, member->rows, &rows) ||
-            __builtin_add_overflow(bytes, member->thumbnail_bytes, &bytes)) {
-            h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
-            goto out;
-        }
-        if (read_member(member, parts, dataset[PATH], dataset[IDENTITY], i, err))
-            goto out;
+        status = read_member(&member->part, parts, rows, i, err);
+        member->first = first;
+        member->first_byte = first_byte;
+        if (!status && (__builtin_add_overflow(first, member->part.rows, &first) ||
+                        __builtin_add_overflow(first_byte, member->part.thumbnail_bytes, &first_byte)))
+            status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
     }
-    status = STATUS_OK;
-out:
-    for (int c = 0; c < COLUMNS; c++)
-        h5_close(&dataset[c]);
+    rows_close(&rows);
+    return status;
+}
+
+enum status parts_write(hid_t file, const struct part *part, unsigned count, const char *path,
+                        struct error *err)
+{
+    const hsize_t size = count;
+    const char *const axis = PARTS_AXIS, **text = malloc(count * sizeof *text);
+    uint64_t *number = malloc(count * sizeof *number);
+    hid_t group = H5I_INVALID_HID;
+    enum status status = text && number ? h5_create_group(&group, file, PARTS_GROUP, path, err)
+                                        : error_memory(err, count * sizeof *number, "the parts");
+    for (unsigned c = 0; c < parts_table.count && !status; c++) {
+        const struct column *column = &parts_table.column[c];
+        const bool is_text = column->type == VALUE_TEXT;
+        for (unsigned i = 0; i < count; i++)
+            memcpy(is_text ? (void *)&text[i] : &number[i], (const char *)&part[i] + column->offset,
+                   sizeof *number);
+        status = is_text ? h5_put_texts(file, group, column->name, text, count, axis, path, err)
+                         : h5_put_values(file, group, column->name, column->type, 1, &size, &axis,
+                                         number, path, err);
+    }
     h5_close(&group);
-    free(numbers);
+    free(text);
+    free(number);
     return status;
 }
 
@@ -200,12 +206,12 @@ bool parts_identity(char identity[65], hid_t file)
     return read_text64(identity, file, "checksums", "identity");
 }
 
-static bool has_identity(const struct member *member)
+static bool has_identity(const struct part *part)
 {
     char identity[65];
     hid_t file;
-    const bool same = h5_open_file(&file, member->path, false, NULL) == STATUS_OK &&
-                      parts_identity(identity, file) && strcmp(identity, member->identity) == 0;
+    const bool same = h5_open_file(&file, part->path, false, NULL) == STATUS_OK &&
+                      parts_identity(identity, file) && strcmp(identity, part->identity) == 0;
     h5_close(&file);
     return same;
 }
@@ -217,7 +223,7 @@ static enum status check_members(const struct parts *parts, struct error *err)
     const char *first = NULL;
     char shown[256], part[256], more[80] = "";
     for (unsigned i = 0; i < parts->count; i++) {
-        const struct member *member = &parts->member[i];
+        const struct part *member = &parts->member[i].part;
         struct stat st;
         const bool there = stat(member->path, &st) == 0;
         const bool same = there && S_ISREG(st.st_mode) && (uint64_t)st.st_size == member->bytes &&
@@ -265,19 +271,18 @@ static bool by_bytes(const char *name)
     return strcmp(name, "/" THUMBNAIL_GROUP "/data") == 0;
 }
 
-/* Where a part's rows of a dataset begin, and how many there are. */
-static uint64_t extent(uint64_t *first, const struct member *member, const char *name)
+/* How many rows a part has of a dataset. */
+static uint64_t extent(const struct part *part, const char *name)
 {
-    *first = by_bytes(name) ? member->first_byte : member->first;
-    return by_bytes(name) ? member->thumbnail_bytes : member->rows;
+    return by_bytes(name) ? part->thumbnail_bytes : part->rows;
 }
 
 /* Whether mapping `i` shows those rows of a part. */
 static bool maps(hid_t list, size_t i, const struct member *member, const char *name)
 {
     char file[4096], dataset[512];
-    uint64_t first;
-    const uint64_t count = extent(&first, member, name);
+    const uint64_t first = by_bytes(name) ? member->first_byte : member->first,
+                   count = extent(&member->part, name);
     hsize_t start[2], end[2];
     hid_t space = H5Pget_virtual_vspace(list, i);
     const ssize_t file_length = H5Pget_virtual_filename(list, i, file, sizeof file),
@@ -285,7 +290,7 @@ static bool maps(hid_t list, size_t i, const struct member *member, const char *
     const bool right = space > 0 && H5Sget_simple_extent_ndims(space) <= 2 &&
                        H5Sget_select_bounds(space, start, end) >= 0 && start[0] == first &&
                        end[0] == first + count - 1 && file_length > 0 &&
-                       (size_t)file_length < sizeof file && strcmp(file, member->name) == 0 &&
+                       (size_t)file_length < sizeof file && strcmp(file, member->part.name) == 0 &&
                        dataset_length > 0 && (size_t)dataset_length < sizeof dataset &&
                        strcmp(dataset, name) == 0;
     h5_close(&space);
@@ -320,12 +325,11 @@ static enum status add_shown(struct parts *parts, hid_t dataset, const char *nam
 {
     struct shown *shown = &parts->shown[parts->shown_count];
     struct raw_segment *segments = malloc((parts->count + 1) * sizeof *segments);
-    uint64_t first;
     shown->name = strdup(name);
     enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
     for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
-        segments[i] = (struct raw_segment){parts->member[i].path,
-                                           extent(&first, &parts->member[i], name)};
+        segments[i] = (struct raw_segment){parts->member[i].part.path,
+                                           extent(&parts->member[i].part, name)};
     if (status == STATUS_OK)
         status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
                                    open_in_part, parts->path, err);
@@ -348,11 +352,9 @@ static const char *bad_mapping(hid_t dataset)
         return NULL;
     hid_t list = H5Dget_create_plist(dataset);
     bool right = parts->shown_count < MOST_DATASETS && H5Pget_virtual_count(list, &count) >= 0;
-    for (unsigned i = 0; i < parts->count && right; i++) {
-        uint64_t first;
-        if (extent(&first, &parts->member[i], name) > 0)
+    for (unsigned i = 0; i < parts->count && right; i++)
+        if (extent(&parts->member[i].part, name) > 0)
             right = mapped < count && maps(list, mapped++, &parts->member[i], name);
-    }
     h5_close(&list);
     return right && mapped == count && add_shown(parts, dataset, name, NULL) == STATUS_OK
                ? NULL
@@ -417,7 +419,7 @@ enum status parts_are(bool *same, bool *current, hid_t file, const char *path,
     enum status status = open_parts(&parts, file, path, err);
     *same = parts && parts->count == count;
     for (unsigned i = 0; *same && i < count; i++)
-        *same = strcmp(parts->member[i].name, name[i]) == 0;
+        *same = strcmp(parts->member[i].part.name, name[i]) == 0;
     *current = *same && check_members(parts, NULL) == STATUS_OK;
     if (parts)
         free_parts(parts);
@@ -446,35 +448,28 @@ unsigned parts_count(hid_t file)
 
 struct part parts_at(hid_t file, unsigned i)
 {
-    const struct member *member = &find_parts(file)->member[i];
-    return (struct part){.name = member->name,
-                         .path = member->path,
-                         .rows = member->rows,
-                         .thumbnail_bytes = member->thumbnail_bytes,
-                         .bytes = member->bytes,
-                         .identity = member->identity};
+    return find_parts(file)->member[i].part;
 }
 
 /* --- checksums and writing ------------------------------------------------------------------- */
 
 /* The root of a dataset's checksums in a part. */
-static enum status read_root(char root[65], const struct member *member, const char *name,
+static enum status read_root(char root[65], const struct part *part, const char *name,
                              struct error *err)
 {
     char where[600];
     hid_t file;
     snprintf(where, sizeof where, "checksums%s", name);
-    if (h5_open_file(&file, member->path, false, err))
+    if (h5_open_file(&file, part->path, false, err))
         return STATUS_FAILED;
     const bool there = read_text64(root, file, where, "root");
     h5_close(&file);
-    return there ? STATUS_OK : h5_damaged(err, member->path, "%s has no checksums", name);
+    return there ? STATUS_OK : h5_damaged(err, part->path, "%s has no checksums", name);
 }
 
 enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err)
 {
     char name[512], root[65];
-    uint64_t first;
     struct parts *parts = find_parts_of(dataset, name, sizeof name);
     *pieces = (struct pieces){0};
     assert(parts);
@@ -482,9 +477,9 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
     if (!pieces->digest)
         return error_memory(err, parts->count * (size_t)PIECE_DIGEST, "checksums");
     for (unsigned i = 0; i < parts->count; i++) {
-        if (extent(&first, &parts->member[i], name) == 0)
+        if (extent(&parts->member[i].part, name) == 0)
             continue;
-        if (read_root(root, &parts->member[i], name, err)) {
+        if (read_root(root, &parts->member[i].part, name, err)) {
             pieces_clear(pieces);
             return STATUS_FAILED;
         }
@@ -509,29 +504,32 @@ static bool put_fill_value(hid_t list, hid_t type)
            (size <= sizeof most && H5Pset_fill_value(list, type, most) >= 0);
 }
 
-enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
-                                 const char *absolute, hid_t type, int rank,
-                                 const hsize_t *dimensions, const struct part *part,
-                                 const uint64_t *length, unsigned count, const char *path,
-                                 struct error *err)
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                                 int rank, uint64_t columns, const struct part *part,
+                                 unsigned count, const char *path, struct error *err)
 {
-    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, dimensions, NULL);
-    bool ok = H5Pset_obj_track_times(list, false) >= 0 && put_fill_value(list, type);
-    hsize_t start[2] = {0, 0}, size[2] = {0, rank > 1 ? dimensions[1] : 1};
+    hsize_t start[2] = {0, 0}, size[2] = {0, columns};
+    for (unsigned i = 0; i < count; i++)
+        size[0] += extent(&part[i], name);
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, size, NULL),
+          stored = h5_stored_type(type);
+    bool ok = H5Pset_obj_track_times(list, false) >= 0 && put_fill_value(list, stored);
     for (unsigned i = 0; i < count && ok; i++) {
-        size[0] = length[i];
+        size[0] = extent(&part[i], name);
         if (size[0] == 0)
             continue;
         hid_t source = H5Screate_simple(rank, size, NULL);
         ok = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
-             H5Pset_virtual(list, space, part[i].name, absolute, source) >= 0;
+             H5Pset_virtual(list, space, part[i].name, name, source) >= 0;
         h5_close(&source);
         start[0] += size[0];
     }
     ok = ok && H5Sselect_all(space) >= 0;
-    *dataset = ok ? H5Dcreate2(parent, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT)
+    *dataset = ok ? H5Dcreate2(parent, strrchr(name, '/') + 1, stored, space, H5P_DEFAULT, list,
+                               H5P_DEFAULT)
                   : H5I_INVALID_HID;
     enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
+    h5_close(&stored);
     h5_close(&space);
     h5_close(&list);
     return status;

@@ -28,11 +28,11 @@
 
 /* One part, as the manifest has it. */
 struct part {
+    const char *text; /* its name as a text that leads back to it */
     const char *name; /* relative to the merged file's directory */
-    const char *text; /* the same as a text that leads back to it; set by a merge */
     const char *path; /* the same, by which it is opened */
-    uint64_t rows, thumbnail_bytes, bytes;
     const char *identity;
+    uint64_t rows, thumbnail_bytes, bytes;
 };
 
 /* Does nothing for a file that was not merged. Else compares its parts with the manifest; from then on
@@ -59,13 +59,14 @@ enum status parts_digest(struct pieces *pieces, hid_t dataset, struct error *err
 /* The attribute `identity` of /checksums of a file, into a text of 65 bytes; false: it has none. */
 bool parts_identity(char identity[65], hid_t file);
 
-/* A dataset of `rank` axes, like the one of that absolute name in the parts, whose rows follow each
- * other: element i of `length` is the length of the first axis in part i of `part`. Unwritten and
- * lost values are NaN, or the largest integer. */
-enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
-                                 const char *absolute, hid_t type, int rank,
-                                 const hsize_t *dimensions, const struct part *part,
-                                 const uint64_t *length, unsigned count, const char *path,
-                                 struct error *err);
+/* Writes the manifest. */
+enum status parts_write(hid_t file, const struct part *part, unsigned count, const char *path,
+                        struct error *err);
+
+/* A dataset of this type and one or more columns, like the one of that absolute name in the parts, whose rows
+ * follow each other. Unwritten and lost values are NaN, or the largest integer. */
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
+                                 int rank, uint64_t columns, const struct part *part,
+                                 unsigned count, const char *path, struct error *err);
 
 #endif

@@ -130,11 +130,18 @@ static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes
     return w->rewrite->compress && images > 0;
 }
 
+/* A dataset that shows the rows of parts. */
+static enum status refer(const struct writing *w, hid_t *dataset, hid_t group, const char *name,
+                         enum value_type type, int rank, uint64_t columns, struct error *err)
+{
+    return parts_create_dataset(dataset, group, name, type, rank, columns, w->rewrite->refer->part,
+                                w->rewrite->refer->count, w->path, err);
+}
+
 static enum status create_feature(struct writing *w, hid_t group, struct move_column *column,
                                   struct error *err)
 {
     const struct feature *feature = &w->content->features->feature[column->number - ROW_FEATURE];
-    const struct rewrite_refer *refer = w->rewrite->refer;
     struct result_feature described;
     char axis[AXIS_NAME_MAX];
     const hsize_t size[2] = {row_list_rows(column->list), feature->dimension};
@@ -147,12 +154,12 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
     if (h5_create_scale(w->file, axis, feature->dimension, w->path, err) ||
-        (refer ? refer->create(refer->context, &dataset, group, w->name[column - w->column], err)
+        (w->rewrite->refer ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
                                  !shares && value_size(type) > 1, w->path, err)
              : h5_create_dataset(&dataset, group, feature->name, type, 2, size, w->path, err)) ||
-        complete_column(w, column, dataset, image_table.axis, axis, refer, err))
+        complete_column(w, column, dataset, image_table.axis, axis, w->rewrite->refer, err))
         return STATUS_FAILED;
     return result_feature_put_attributes(dataset, &described, w->path, err);
 }
@@ -173,8 +180,8 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
     hid_t dataset = H5I_INVALID_HID;
     const bool wide = kind->width > 1, referred = is_referred(w, column);
     if ((wide && h5_create_scale(w->file, kind->axis, kind->width, w->path, err)) ||
-        (referred ? w->rewrite->refer->create(w->rewrite->refer->context, &dataset, group,
-                                              w->name[column - w->column], err)
+        (referred ? refer(w, &dataset, group, w->name[column - w->column], kind->type, wide ? 2 : 1,
+                          kind->width, err)
          : column->kind == MOVE_TEXT
              ? h5_create_texts(&dataset, group, kind->name, size[0], &texts, w->path, err)
              : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size,
@@ -186,7 +193,7 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
 static enum status create_thumbnails(struct writing *w, struct move_column *column,
                                      struct error *err)
 {
-    const struct rewrite_refer *refer = w->rewrite->refer;
+    const bool referred = w->rewrite->refer;
     const uint32_t made_for = w->content->thumbnail_size;
     const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
     hid_t group = H5I_INVALID_HID, data = H5I_INVALID_HID, end = H5I_INVALID_HID;
@@ -194,14 +201,14 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
     if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, w->path, err) ||
         h5_create_group(&group, w->file, THUMBNAIL_GROUP, w->path, err) ||
         h5_put_number(group, "size", VALUE_U32, &made_for, w->path, err) ||
-        (refer && bytes > 0
-             ? refer->create(refer->context, &data, group, "/" THUMBNAIL_GROUP "/data", err)
+        (referred && bytes > 0
+             ? refer(w, &data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
              : h5_create_dataset(&data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
         h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, w->path, err))
         goto out;
     status = complete_column(w, column, end, image_table.axis, NULL, false, err);
     end = H5I_INVALID_HID;
-    if (!status && !refer)
+    if (!status && !referred)
         status = open_rows(w, &column->data, &column->data_tree, data, err);
     column->data.dataset = data;
     data = H5I_INVALID_HID;
@@ -448,8 +455,10 @@ static enum status write_content(struct writing *w, const char *temporary, struc
                                     rewrite->carry ? replaced : rewrite->classes_of, w->path, err);
     if (!status && rewrite->carry)
         status = write_carried(w, err);
-    if (!status && rewrite->refer)
-        status = rewrite->refer->finish(rewrite->refer->context, w->file, temporary, err);
+    if (!status && rewrite->refer &&
+        (parts_write(w->file, rewrite->refer->part, rewrite->refer->count, w->path, err) ||
+         h5_flush_file(w->file, w->path, err) || parts_attach(w->file, temporary, err)))
+        return STATUS_FAILED;
     if (status)
         return status;
     if (write_checksums(w, err) || write_runs(w, err) || shown_write(w->file, w->path, err) ||

@@ -15,13 +15,10 @@
 struct carry;
 struct row_map;
 
-/* Creates a dataset that shows the rows of other files (parts.h) instead of having rows: `name` is absolute. */
+/* Files whose rows are shown (parts.h) instead of being copied. */
 struct rewrite_refer {
-    enum status (*create)(void *context, hid_t *dataset, hid_t group, const char *name,
-                          struct error *err);
-    /* Of the complete rows, before they are digested. */
-    enum status (*finish)(void *context, hid_t file, const char *temporary, struct error *err);
-    void *context;
+    const struct part *part;
+    unsigned count;
 };
 
 struct rewrite {
