@@ -2,9 +2,7 @@
  * (prior.h), and their values are compared. */
 #include "result/earlier.h"
 #include "base/minmax.h"
-#include "base/path.h"
 #include "result/parameters.h"
-#include "result/prior.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,106 +16,6 @@ static unsigned column_number(bool failures, const char *name)
     while (strcmp(table->column[i].name, name) != 0)
         i++;
     return (failures ? ROW_FAILURE : ROW_IMAGE) + i;
-}
-
-/* --- names ------------------------------------------------------------------------------------- */
-
-/* Rows [first, first + count): sources, and paths as texts of paths->row_bytes, in *text. */
-static enum status read_names(struct move_column *paths, const struct move_column *sources,
-                              uint64_t first, uint64_t count, uint64_t *lengths, uint16_t *source,
-                              char **text, struct error *err)
-{
-    size_t longest = 0;
-    if (move_lengths(paths, first, count, lengths, err))
-        return STATUS_FAILED;
-    for (uint64_t i = 0; i < count; i++)
-        longest = lengths[i] > longest ? (size_t)lengths[i] : longest;
-    paths->row_bytes = longest + 1;
-    free(*text);
-    *text = malloc(count * paths->row_bytes);
-    if (!*text)
-        return error_memory(err, count * paths->row_bytes, "paths");
-    return move_read(paths, first, count, *text, err) ||
-                   move_read(sources, first, count, source, err)
-               ? STATUS_FAILED
-               : STATUS_OK;
-}
-
-/* A block of rows by their names. */
-struct names {
-    struct move_column paths, sources;
-    uint64_t *lengths;
-    uint16_t *source;
-    char *text;
-};
-
-static enum status name_block(struct names *names, uint64_t first, uint64_t count,
-                              enum status (*each)(void *context, const struct row_name *name,
-                                                  struct error *err),
-                              void *context, struct error *err)
-{
-    enum status status = read_names(&names->paths, &names->sources, first, count, names->lengths,
-                                    names->source, &names->text, err);
-    struct row_run run = {.count = 0};
-    for (uint64_t i = 0; i < count && !status; i++) {
-        char *path = names->text + i * names->paths.row_bytes;
-        if (first + i >= run.row + run.count)
-            run = row_list_at(names->paths.list, row_list_find(names->paths.list, first + i));
-        path_from_utf8(path);
-        const struct row_name name = {.row = first + i,
-                                      .from = run.first + (first + i - run.row),
-                                      .input = run.input,
-                                      .source = names->source[i],
-                                      .path = path,
-                                      .path_length = (uint32_t)strlen(path)};
-        status = each(context, &name, err);
-    }
-    return status;
-}
-
-enum status row_names_each(const struct earlier_rows *rows, bool failures, uint32_t unnamed,
-                           enum status (*each)(void *context, const struct row_name *name,
-                                               struct error *err),
-                           void *context, struct error *err)
-{
-    const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;
-    struct names names = {.paths = {.kind = MOVE_TEXT,
-                                    .number = column_number(failures, "path"),
-                                    .list = list,
-                                    .input = rows->input},
-                          .sources = {.number = column_number(failures, "source"),
-                                      .row_bytes = sizeof(uint16_t),
-                                      .list = list,
-                                      .input = rows->input},
-                          .lengths = malloc(BLOCK_ROWS * sizeof *names.lengths),
-                          .source = malloc(BLOCK_ROWS * sizeof *names.source)};
-    enum status status = names.lengths && names.source
-                             ? STATUS_OK
-                             : error_memory(err, BLOCK_ROWS * sizeof *names.lengths, "paths");
-    /* Rows before `first` are done; those up to `end` are to be named. */
-    uint64_t first = 0, end = 0;
-    for (uint64_t i = 0; i <= row_list_runs(list) && !status; i++) {
-        const struct row_run run =
-            i < row_list_runs(list) ? row_list_at(list, i) : (struct row_run){.input = unnamed};
-        if (run.input != unnamed)
-            end = run.row + run.count;
-        while (first < end && !status && (run.input == unnamed || end - first >= BLOCK_ROWS)) {
-            const uint64_t count = end - first < BLOCK_ROWS ? end - first : BLOCK_ROWS;
-            status = name_block(&names, first, count, each, context, err);
-            first += count;
-        }
-        for (uint64_t r = 0; run.input == unnamed && r < run.count && !status; r++) {
-            const struct row_name name = {
-                .row = run.row + r, .from = run.first + r, .input = unnamed};
-            status = each(context, &name, err);
-        }
-        if (run.input == unnamed)
-            first = end = run.row + run.count;
-    }
-    free(names.text);
-    free(names.source);
-    free(names.lengths);
-    return status;
 }
 
 /* --- rows that are equal ----------------------------------------------------------------------- */
@@ -272,37 +170,32 @@ enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct re
 
 /* --- places ------------------------------------------------------------------------------------ */
 
-struct finder {
-    struct prior *prior;
-    struct row_map *map;
-    uint8_t *there;
-};
-
-static enum status map_image(void *context, const struct row_name *name, struct error *err)
+/* Finds the places of a table's rows: of the log's by their names. */
+static enum status find_places(int64_t *place, uint8_t *there, const struct earlier_rows *rows,
+                               bool failures, struct prior *old, struct error *err)
 {
-    struct finder *f = context;
-    int64_t row = (int64_t)name->from;
-    if (name->input == INPUT_FILE)
-        prior_seek(f->prior, name->from + 1);
-    else if (prior_find_row(f->prior, name->source, name->path, name->path_length, &row, err))
-        return STATUS_FAILED;
-    if (f->there && row >= 0)
-        f->there[row] |= ROW_THERE;
-    f->map->earlier[name->row] = row;
-    return STATUS_OK;
-}
-
-/* What could not be looked at has a failure beside its row. */
-static enum status map_failure(void *context, const struct row_name *name, struct error *err)
-{
-    struct finder *f = context;
-    int64_t row = -1;
-    if (name->input == INPUT_FILE)
-        return STATUS_OK;
-    const enum status status =
-        prior_find_row(f->prior, name->source, name->path, name->path_length, &row, err);
-    if (!status && row >= 0)
-        f->there[row] |= ROW_FAILED;
+    const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;
+    const enum location_kind kind = failures ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE;
+    enum status status = STATUS_OK;
+    prior_seek(old, 0);
+    for (uint64_t i = 0; i < row_list_runs(list) && !status; i++) {
+        const struct row_run run = row_list_at(list, i);
+        for (uint64_t r = 0; r < run.count && !status; r++) {
+            int64_t row = failures ? -1 : (int64_t)(run.first + r);
+            struct store_record record;
+            if (run.input == INPUT_LOG &&
+                ((status = prior_at(rows->prior, location_of(kind, run.first + r), &record, err)) ||
+                 (status = prior_find_row(old, record.source, record.path, record.path_length, &row, err))))
+                break;
+            /* What could not be looked at has a failure beside its row. */
+            if (there && row >= 0)
+                there[row] |= failures ? ROW_FAILED : ROW_THERE;
+            if (place)
+                place[run.row + r] = row;
+        }
+        if (run.input == INPUT_FILE && !failures)
+            prior_seek(old, run.first + run.count);
+    }
     return status;
 }
 
@@ -349,22 +242,20 @@ enum status row_map_make(struct row_map *out, const struct earlier_rows *given, 
                                         .finished = old,
                                         .source_now = source_now,
                                         .directory = directory};
-    struct finder f = {.map = out, .there = there};
+    struct prior *prior = NULL;
     /* Also of a file that is begun anew, whose rows come from the log alone. */
     struct earlier_rows rows = *given;
     struct file_input file;
     *out = (struct row_map){.rows = images, .same = images == result_images(old)};
     out->earlier = malloc((size_t)images * sizeof *out->earlier + 1);
     enum status status =
-        out->earlier ? prior_open(&f.prior, &config, err)
+        out->earlier ? prior_open(&prior, &config, err)
                      : error_memory(err, (size_t)images * sizeof *out->earlier, "the earlier rows");
     if (!status)
-        status = row_names_each(given, false, INPUT_FILE, map_image, &f, err);
-    if (!status && there) {
-        prior_seek(f.prior, 0);
-        status = row_names_each(given, true, INPUT_FILE, map_failure, &f, err);
-    }
-    prior_close(&f.prior);
+        status = find_places(out->earlier, there, given, false, prior, err);
+    if (!status && there)
+        status = find_places(NULL, there, given, true, prior, err);
+    prior_close(&prior);
     result_input_init(&rows.input[INPUT_FILE], &file, old, content->features, NULL, 0);
     for (uint64_t i = 0; i < row_list_runs(list) && !status; i++) {
         const struct row_run run = row_list_at(list, i);

@@ -3,6 +3,7 @@
 #define CLPIPE_RESULT_EARLIER_H
 
 #include "result/content.h"
+#include "result/prior.h"
 #include "result/row_inputs.h"
 
 /* The rows to be. */
@@ -11,6 +12,7 @@ struct earlier_rows {
     struct row_lists lists;
     struct row_input input[2]; /* that of INPUT_FILE is zeroed where no row lies there */
     bool codes;                /* all images have one */
+    struct prior *prior;       /* which reads rows of the log; NULL where no row lies there */
 };
 
 /* A row is an earlier one if its image has the same place (source and path) and the same bytes, and
@@ -36,19 +38,5 @@ void row_map_clear(struct row_map *map);
  * file system's data. */
 enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct result *finished,
                           struct error *err);
-
-/* Calls `each` for all rows of a table (`failures`, or images) in their order. Those of the input `unnamed` have
- * neither source nor path. Anything but STATUS_OK ends it. */
-struct row_name {
-    uint64_t row, from; /* from: the row of its input */
-    uint32_t input;
-    uint16_t source;
-    const char *path; /* its bytes */
-    uint32_t path_length;
-};
-enum status row_names_each(const struct earlier_rows *rows, bool failures, uint32_t unnamed,
-                           enum status (*each)(void *context, const struct row_name *name,
-                                               struct error *err),
-                           void *context, struct error *err);
 
 #endif

@@ -33,7 +33,7 @@ struct prior {
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;
     uint64_t records; /* of all */
-    struct records_cursor random;
+    struct records_cursor random, given; /* given: for prior_at */
     struct slot *table;
     uint64_t slots; /* a power of two */
     bool no_table;  /* it was tried, and could not be made */
@@ -88,6 +88,7 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
         }
     }
     prior->random = (struct records_cursor){.records = log, .window = 1};
+    prior->given = (struct records_cursor){.records = log, .window = STREAM_ROWS};
     prior->records = rows[0] + rows[1] + log->rows[0] + log->rows[1];
     *out = prior;
     return STATUS_OK;
@@ -102,6 +103,7 @@ void prior_close(struct prior **prior)
     for (unsigned i = 0; i < p->stream_count; i++)
         records_cursor_clear(&p->stream[i].cursor);
     records_cursor_clear(&p->random);
+    records_cursor_clear(&p->given);
     if (p->table)
         munmap(p->table, p->slots * sizeof *p->table);
     free(p->stream);
@@ -234,7 +236,7 @@ enum status prior_at(struct prior *prior, uint64_t location, struct store_record
                      struct error *err)
 {
     const enum location_kind kind = location_kind(location);
-    if (read_record(prior, NULL, kind, location_row(location), record, err))
+    if (read_record(prior, &prior->given, kind, location_row(location), record, err))
         return STATUS_FAILED;
     renumber(prior, kind, record);
     return STATUS_OK;

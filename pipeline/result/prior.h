@@ -37,7 +37,7 @@ struct prior_cursor {
 };
 enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
                           struct store_record *record, struct error *err);
-/* The image or failure at a location of `finished`. */
+/* The image or failure at a location, with its path: fastest in ascending order. */
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
                      struct error *err);
 

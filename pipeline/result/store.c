@@ -563,10 +563,23 @@ static void tell_other_disk(const struct store *store, struct error *err)
                   path_for_message(shown, sizeof shown, workdir_path(store->work)));
 }
 
-static enum status add_sidecars(void *context, const struct row_name *name, struct error *err)
+static enum status add_sidecars(struct store *store, const struct row_list *images, struct error *err)
 {
-    return sidecars_row(context, name->source, name->path, name->path_length,
-                        name->input == INPUT_FILE ? name->from : SIDECAR_NO_ROW, err);
+    enum status status = STATUS_OK;
+    for (uint64_t i = 0; i < row_list_runs(images) && !status; i++) {
+        const struct row_run run = row_list_at(images, i);
+        const bool in_file = run.input == INPUT_FILE;
+        for (uint64_t row = run.first; row < run.first + run.count && !status; row++) {
+            struct store_record record;
+            status = prior_at(store->prior,
+                              location_of(in_file ? LOCATION_IMAGE : LOCATION_LOG_IMAGE, row), &record,
+                              err);
+            if (!status)
+                status = sidecars_row(store->sidecars, record.source, record.path, record.path_length,
+                                      in_file ? row : SIDECAR_NO_ROW, err);
+        }
+    }
+    return status;
 }
 
 /* Writes the file, with what is kept of the one that is replaced. */
@@ -605,7 +618,7 @@ static enum status write_file(struct store *store, const struct earlier_rows *ro
     if (!status)
         tell_damage(usable(store), rewrite.carry);
     if (!status && store->sidecars)
-        status = row_names_each(rows, false, ROW_LIST_NONE, add_sidecars, store->sidecars, err);
+        status = add_sidecars(store, rows->lists.images, err);
     if (!status && (status = rewrite_file(&report, &rewrite, err)))
         tell_other_disk(store, err);
     if (!status && rewrite.carry)
@@ -636,24 +649,6 @@ static bool same_content(const struct content *a, const struct content *b)
     return same;
 }
 
-/* Of a file with the rows of this run; one that was repaired may have lost its columns. */
-static enum status compare_sidecars(bool *same, struct store *store, struct error *err)
-{
-    const uint64_t count = result_images(store->replaced);
-    for (uint64_t i = 0; i < count; i++) {
-        struct result_image image;
-        if (result_image_at(store->replaced, i, &image, err))
-            return STATUS_FAILED;
-        const int now = store->source_now ? store->source_now[image.source] : image.source;
-        const size_t length = strlen(image.path_raw);
-        enum status status =
-            sidecars_row(store->sidecars, (uint16_t)now, image.path_raw, (uint32_t)length, i, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return sidecars_same(same, store->sidecars, err);
-}
-
 static void summarize(struct store_summary *summary, const struct journal_tally *tally)
 {
     *summary = (struct store_summary){.images = tally->by_reason[REASON_NONE],
@@ -680,14 +675,18 @@ static enum status compare(bool *same, struct store *store, const struct earlier
                  row_list_rows(rows->lists.images) == 0);
     if (!status && store->sidecars && store->replaced)
         status = sidecars_keep(store->sidecars, store->replaced, err);
-    return !status && *same && store->sidecars ? compare_sidecars(same, store, err) : status;
+    if (status || !*same || !store->sidecars)
+        return status;
+    /* A file that was repaired may have lost its columns. */
+    status = add_sidecars(store, rows->lists.images, err);
+    return status ? status : sidecars_same(same, store->sidecars, err);
 }
 
 enum status store_finish(struct store *store, const struct store_run *run,
                          struct store_summary *summary, struct error *err)
 {
     const struct store_config *config = &store->config;
-    struct earlier_rows rows = {.content = &config->content};
+    struct earlier_rows rows = {.content = &config->content, .prior = store->prior};
     struct journal_tally tally;
     struct log_input log;
     struct file_input file;
