@@ -511,26 +511,21 @@ enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
     hsize_t start[2] = {0, 0}, size[2] = {0, columns};
     for (unsigned i = 0; i < count; i++)
         size[0] += extent(&part[i], name);
-    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, size, NULL),
-          stored = h5_stored_type(type);
+    H5_SCOPED hid_t list = H5Pcreate(H5P_DATASET_CREATE), stored = h5_type(type),
+                    space = H5Screate_simple(rank, size, NULL);
     bool ok = H5Pset_obj_track_times(list, false) >= 0 && put_fill_value(list, stored);
     for (unsigned i = 0; i < count && ok; i++) {
         size[0] = extent(&part[i], name);
         if (size[0] == 0)
             continue;
-        hid_t source = H5Screate_simple(rank, size, NULL);
+        H5_SCOPED hid_t source = H5Screate_simple(rank, size, NULL);
         ok = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL) >= 0 &&
              H5Pset_virtual(list, space, part[i].name, name, source) >= 0;
-        h5_close(&source);
         start[0] += size[0];
     }
     ok = ok && H5Sselect_all(space) >= 0;
     *dataset = ok ? H5Dcreate2(parent, strrchr(name, '/') + 1, stored, space, H5P_DEFAULT, list,
                                H5P_DEFAULT)
                   : H5I_INVALID_HID;
-    enum status status = *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
-    h5_close(&stored);
-    h5_close(&space);
-    h5_close(&list);
-    return status;
+    return *dataset > 0 ? STATUS_OK : h5_fail(err, "H5Dcreate2", "write", path);
 }
