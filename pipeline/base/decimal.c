@@ -8,9 +8,11 @@
  * are unique (FLT_DIG); their trailing zeros are dropped. Values beyond the exact powers of ten go
  * through snprintf(). */
 #include "base/decimal.h"
+#include "base/text.h"
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LEAST_EXPONENT (-13)
@@ -120,4 +122,17 @@ size_t format_float32(char out[FLOAT32_TEXT], float value)
     }
     *at = 0;
     return (size_t)(at - out);
+}
+
+char *format_float64(char out[FLOAT64_TEXT], double value)
+{
+    const locale_t before = uselocale(text_c_locale());
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, FLOAT64_TEXT, "%.*g", digits, value);
+        const double back = strtod(out, NULL);
+        if (memcmp(&back, &value, sizeof back) == 0)
+            break;
+    }
+    uselocale(before);
+    return out;
 }

@@ -1,4 +1,4 @@
-/* decimal.h: float32 values as text, fast and exact, in any locale. */
+/* decimal.h: numbers as text that gives them back exactly, in any locale. */
 #ifndef CLPIPE_BASE_DECIMAL_H
 #define CLPIPE_BASE_DECIMAL_H
 
@@ -11,5 +11,12 @@
  * read as a float, or as a double and then rounded; "nan", "inf", "-inf", "-0" for these. Returns
  * the length. */
 size_t format_float32(char out[FLOAT32_TEXT], float value);
+
+/* Room for any double, with its NUL. */
+#define FLOAT64_TEXT 32
+
+/* Writes a finite value as %g would, with 15 to 17 digits: the fewest of these that give it back. Returns
+ * out. */
+char *format_float64(char out[FLOAT64_TEXT], double value);
 
 #endif

@@ -1,5 +1,6 @@
 /* json.c: a JSON writer that keeps track of commas, indentation and its own failed allocations. */
 #include "base/json.h"
+#include "base/decimal.h"
 #include "base/text.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -169,16 +170,8 @@ void json_double(struct json *json, const char *key, double value)
         json_null(json, key);
         return;
     }
-    char text[40];
-    locale_t before = uselocale(text_c_locale());
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        double back = strtod(text, NULL);
-        if (memcmp(&back, &value, sizeof back) == 0)
-            break;
-    }
-    uselocale(before);
-    json_raw(json, key, text);
+    char text[FLOAT64_TEXT];
+    json_raw(json, key, format_float64(text, value));
 }
 
 void json_bool(struct json *json, const char *key, bool value)

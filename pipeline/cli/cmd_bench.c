@@ -1,6 +1,5 @@
 /* cmd_bench.c: clpipe bench: histogram kernels beside the memory's speed. */
 #include "base/text.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"

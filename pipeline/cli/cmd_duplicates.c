@@ -3,13 +3,13 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cli/table.h"
 #include "jobs/removal.h"
 #include "sources/filelist.h"
 
@@ -90,51 +90,25 @@ static bool is_known(const struct removal_entry *entry)
     return is_kept(entry) || entry->verdict == REMOVAL_SAFE;
 }
 
-/* An object; number: of the group, or NULL. */
-static void put_json(struct json *json, const struct command_state *state, const uint64_t *number,
-                     uint64_t i, const char *path)
+/* A row of the table, and an object of the group's array. */
+static void put_member(struct table *table, const struct command_state *state, uint64_t number,
+                       uint64_t i, const char *path)
 {
     const struct duplicates_member *member = &state->found.member[i];
     const struct removal_entry *entry = &state->removal.entry[i];
-    json_open_object(json, NULL);
-    if (number)
-        json_uint(json, "group", *number);
-    json_uint(json, "row", member->row);
-    json_string(json, "path", path);
-    json_string(json, "kind", duplicates_kind_name(member->kind));
-    json_uint(json, "distance", member->distance);
-    json_bool(json, "mirrored", member->mirrored);
-    json_string(json, "verdict", removal_names[entry->verdict]);
+    table_row(table);
+    table_uint(table, number);
+    table_uint(table, member->row);
+    table_text(table, path);
+    table_text(table, duplicates_kind_name(member->kind));
+    table_uint(table, member->distance);
+    table_bool(table, member->mirrored);
+    table_text(table, removal_names[entry->verdict]);
     if (state->keeps && is_known(entry))
-        json_bool(json, "keep", is_kept(entry));
+        table_bool(table, is_kept(entry));
     else if (state->keeps)
-        json_null(json, "keep");
-    json_close_object(json);
-}
-
-static void put_line(struct command_state *state, uint64_t number, uint64_t i, const char *path)
-{
-    struct sink *sink = &state->sink;
-    const struct duplicates_member *member = &state->found.member[i];
-    const struct removal_entry *entry = &state->removal.entry[i];
-    const char separator = state->format == FORMAT_TSV ? '\t' : ',';
-    if (state->format == FORMAT_JSONL) {
-        struct json json;
-        json_init(&json, true);
-        put_json(&json, state, &number, i, path);
-        const char *text = json_finish(&json);
-        sink_text(sink, text ? text : "{}");
-        json_clear(&json);
-    } else {
-        sink_printf(sink, "%" PRIu64 "%c%" PRIu64 "%c", number, separator, member->row, separator);
-        sink_field(sink, path, separator);
-        sink_printf(sink, "%c%s%c%u", separator, duplicates_kind_name(member->kind), separator,
-                    (unsigned)member->distance);
-        if (state->keeps)
-            sink_printf(sink, "%c%s", separator,
-                        !is_known(entry) ? "" : is_kept(entry) ? "1" : "0");
-    }
-    sink_text(sink, "\n");
+        table_nothing(table);
+    table_end_row(table);
 }
 
 static void put_person(struct command_state *state, uint64_t number,
@@ -163,7 +137,7 @@ static void put_person(struct command_state *state, uint64_t number,
     }
 }
 
-static enum status put_group(struct command_state *state, uint64_t number,
+static enum status put_group(struct command_state *state, struct table *table, uint64_t number,
                              const struct duplicates_group *group, struct error *err)
 {
     struct result_image image;
@@ -177,9 +151,7 @@ static enum status put_group(struct command_state *state, uint64_t number,
             break;
         if (state->format < 0)
             put_person(state, number, group, i - group->first, image.path);
-        else
-            put_line(state, number, i, image.path);
-        put_json(state->json, state, NULL, i, image.path);
+        put_member(table, state, number, i, image.path);
     }
     json_close_array(state->json);
     json_close_object(state->json);
@@ -189,18 +161,20 @@ static enum status put_group(struct command_state *state, uint64_t number,
 
 static enum status put_groups(struct command_state *state, struct error *err)
 {
+    static const char *const names[] = {"group",    "row",     "path", "kind", "distance",
+                                        "mirrored", "verdict", "keep", NULL};
     const struct duplicates *found = &state->found;
+    struct table table = {.sink = &state->sink,
+                          .format = state->format,
+                          .report = state->json,
+                          .names = names,
+                          .not_in_cells = 1 << 5 | 1 << 6 | !state->keeps << 7,
+                          .not_in_report = 1 << 0};
     enum status status = STATUS_OK;
-    if (state->format == FORMAT_CSV || state->format == FORMAT_TSV)
-        sink_printf(&state->sink,
-                    state->format == FORMAT_TSV ? "group\trow\tpath\tkind\tdistance%s\n"
-                                                : "group,row,path,kind,distance%s\n",
-                    !state->keeps                 ? ""
-                    : state->format == FORMAT_TSV ? "\tkeep"
-                                                  : ",keep");
+    table_begin(&table, NULL, 0);
     json_open_array(state->json, "groups");
     for (uint64_t g = 0; g < found->groups && status == STATUS_OK; g++)
-        status = put_group(state, g, &found->group[g], err);
+        status = put_group(state, &table, g, &found->group[g], err);
     json_close_array(state->json);
     if (state->format < 0 && found->groups > SHOWN_GROUPS)
         sink_printf(&state->sink, "\n... %" PRIu64 " more groups; --format csv lists all\n",

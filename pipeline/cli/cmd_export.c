@@ -175,7 +175,8 @@ static enum status run_export(const struct options *options, struct error *err)
     signals_install(0);
     enum status status =
         options_table_format(&export.format, options, export.output, FORMAT_CSV, err);
-    export.separator = export.format == FORMAT_TSV ? '\t' : ',';
+    export.table.sink = &export.sink;
+    export.table.format = export.format;
     if (status == STATUS_OK)
         status = check_options(&export, err);
     if (status != STATUS_OK)

@@ -1,7 +1,6 @@
 /* cmd_ndrange.c: clpipe ndrange: four launches over one range, as a table, JSON and pictures. */
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"

@@ -1,13 +1,11 @@
 /* cmd_similar.c: clpipe similar: the nearest images of pictures, or of every image. */
 #include "base/clock.h"
-#include "base/decimal.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
 #include "cli/carried.h"
 #include "cli/class_query.h"
-#include "cli/clean.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
@@ -15,6 +13,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
+#include "cli/table.h"
 #include "jobs/similarity.h"
 #include "matrix/npy.h"
 #include "matrix/projected.h"
@@ -285,77 +284,13 @@ static enum status search_vector(struct similar *similar, struct error *err)
 
 /* --- printing ---------------------------------------------------------------------------------- */
 
-static void put_number(struct similar *similar, double value)
+/* A distance or a score, of which there may be none. */
+static void put_number(struct table *table, double value)
 {
-    char text[FLOAT32_TEXT];
-    format_float32(text, (float)value);
-    sink_text(&similar->sink, isfinite(value) ? text : "");
-}
-
-static void json_number(struct json *json, const char *key, double value)
-{
-    char text[FLOAT32_TEXT];
-    format_float32(text, (float)value);
-    json_raw(json, key, isfinite((float)value) ? text : "null");
-}
-
-/* A place of the answer. */
-struct place {
-    const char *query, *path; /* path: "" where row is -1 */
-    uint32_t rank;
-    int64_t row;
-    double squared;
-    const double *score; /* NULL: none */
-};
-
-static void put_line(struct similar *similar, const struct place *place)
-{
-    const char separator = similar->format == FORMAT_TSV ? '\t' : ',';
-    sink_field(&similar->sink, place->query, separator);
-    sink_printf(&similar->sink, "%c%u%c%" PRId64 "%c", separator, place->rank, separator, place->row,
-                separator);
-    sink_field(&similar->sink, place->path, separator);
-    sink_write(&similar->sink, &separator, 1);
-    put_number(similar, sqrt(place->squared));
-    sink_write(&similar->sink, &separator, 1);
-    put_number(similar, place->squared);
-    if (place->score) {
-        sink_write(&similar->sink, &separator, 1);
-        put_number(similar, *place->score);
-    }
-    sink_text(&similar->sink, "\n");
-}
-
-static void put_json(struct json *json, const struct place *place)
-{
-    json_open_object(json, NULL);
-    report_bytes(json, "query", place->query);
-    json_uint(json, "rank", place->rank);
-    json_int(json, "row", place->row);
-    if (place->row >= 0)
-        json_string(json, "path", place->path);
+    if (isfinite((float)value))
+        table_float(table, (float)value);
     else
-        json_null(json, "path");
-    json_number(json, "distance", sqrt(place->squared));
-    json_number(json, "squared_distance", place->squared);
-    if (place->score)
-        json_number(json, "score", *place->score);
-    json_close_object(json);
-}
-
-static void put_person(struct similar *similar, const struct place *place)
-{
-    const struct similar_options *own = (const struct similar_options *)similar->options;
-    if (place->row < 0)
-        return;
-    sink_printf(&similar->sink, "%5u  ", place->rank);
-    if (place->score)
-        sink_printf(&similar->sink, "%10.6g  ", *place->score);
-    if (!own->class_name)
-        sink_printf(&similar->sink, "%10.6g  ", sqrt(place->squared));
-    sink_printf(&similar->sink, "%8" PRId64 "  ", place->row);
-    sink_clean(&similar->sink, place->path);
-    sink_text(&similar->sink, "\n");
+        table_nothing(table);
 }
 
 static unsigned count_failed(const struct similar *similar)
@@ -366,73 +301,92 @@ static unsigned count_failed(const struct similar *similar)
     return failed;
 }
 
-static enum status print_neighbours(struct similar *similar, struct error *err)
+/* The head of a query's table for a person. */
+static void begin_person(struct similar *similar, unsigned i, const char *query, bool first)
 {
     const struct similar_options *own = (const struct similar_options *)similar->options;
-    struct result *result = similar->similarity.input.result;
+    sink_text(&similar->sink, first ? "" : "\n");
+    sink_clean(&similar->sink, query);
+    sink_text(&similar->sink,
+              similar->rows[i] == SIMILARITY_OUTSIDE ? " (not in the file)\n" : "\n");
+    sink_printf(&similar->sink, "%5s  ", "rank");
+    if (similar->scores)
+        sink_printf(&similar->sink, "%10s  ", "score");
+    if (!own->class_name)
+        sink_printf(&similar->sink, "%10s  ", "distance");
+    sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
+}
+
+/* The places of one name; query: its text. */
+static enum status put_places(struct similar *similar, struct table *table, unsigned i,
+                              const char *query, struct error *err)
+{
+    const struct similar_options *own = (const struct similar_options *)similar->options;
     const uint32_t n = similar->similarity.config->n;
+    struct sink *sink = &similar->sink;
     struct result_image image;
-    if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV) {
-        const bool tabs = similar->format == FORMAT_TSV;
-        sink_text(&similar->sink, tabs ? "query\trank\trow\tpath\tdistance\tsquared_distance"
-                                       : "query,rank,row,path,distance,squared_distance");
+    for (uint32_t rank = 0; rank < n; rank++) {
+        const size_t at = (size_t)i * n + rank;
+        const int64_t row = similar->neighbours[at];
+        const double squared = similar->squared[at];
+        const double score = similar->scores ? similar->scores[at] : (double)NAN;
+        if (row >= 0 && result_image_at(similar->similarity.input.result, (uint64_t)row, &image,
+                                        err) != STATUS_OK)
+            return err->status;
+        if (similar->format < 0 && row >= 0) {
+            sink_printf(sink, "%5u  ", rank + 1);
+            if (similar->scores)
+                sink_printf(sink, "%10.6g  ", score);
+            if (!own->class_name)
+                sink_printf(sink, "%10.6g  ", sqrt(squared));
+            sink_printf(sink, "%8" PRId64 "  ", row);
+            sink_clean(sink, image.path);
+            sink_text(sink, "\n");
+        }
+        table_row(table);
+        table_text(table, query);
+        table_uint(table, rank + 1);
+        table_int(table, row);
+        if (row >= 0)
+            table_text(table, image.path);
+        else
+            table_nothing(table);
+        put_number(table, sqrt(squared));
+        put_number(table, squared);
         if (similar->scores)
-            sink_text(&similar->sink, tabs ? "\tscore" : ",score");
-        sink_text(&similar->sink, "\n");
+            put_number(table, score);
+        table_end_row(table);
     }
+    return STATUS_OK;
+}
+
+static enum status print_neighbours(struct similar *similar, struct error *err)
+{
+    static const char *const names[] = {"query",    "rank",             "row",   "path",
+                                        "distance", "squared_distance", "score", NULL};
+    const uint32_t n = similar->similarity.config->n;
+    struct table table = {.sink = &similar->sink,
+                          .format = similar->format,
+                          .report = similar->json,
+                          .names = names,
+                          .not_in_cells = similar->scores ? 0 : 1 << 6};
+    enum status status = STATUS_OK;
+    bool first = true;
+    table_begin(&table, NULL, 0);
     json_open_array(similar->json, "neighbours");
-    for (unsigned i = 0, shown = 0; i < similar->count; i++) {
-        const char *name = similar->names[i];
-        const size_t length = strlen(name);
+    for (unsigned i = 0; i < similar->count && status == STATUS_OK; i++) {
+        const size_t length = strlen(similar->names[i]);
         if (similar->failed[i].status != STATUS_OK)
             continue;
         char *query = malloc(4 * length + 1);
         if (!query)
             return error_memory(err, 4 * length + 1, "a file name");
-        path_to_utf8(query, 4 * length + 1, name, length);
-        if (similar->format < 0) {
-            sink_printf(&similar->sink, "%s", shown++ ? "\n" : "");
-            sink_clean(&similar->sink, query);
-            sink_text(&similar->sink, similar->rows[i] == SIMILARITY_OUTSIDE
-                                          ? " (not in the file)\n"
-                                          : "\n");
-            sink_printf(&similar->sink, "%5s  ", "rank");
-            if (similar->scores)
-                sink_printf(&similar->sink, "%10s  ", "score");
-            if (!own->class_name)
-                sink_printf(&similar->sink, "%10s  ", "distance");
-            sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
-        }
-        for (uint32_t rank = 0; rank < n; rank++) {
-            const size_t at = (size_t)i * n + rank;
-            struct place place = {query, "", rank + 1, similar->neighbours[at],
-                                  similar->squared[at],
-                                  similar->scores ? &similar->scores[at] : NULL};
-            if (place.row >= 0) {
-                const enum status status =
-                    result_image_at(result, (uint64_t)place.row, &image, err);
-                if (status != STATUS_OK) {
-                    free(query);
-                    return status;
-                }
-                place.path = image.path;
-            }
-            if (similar->format < 0)
-                put_person(similar, &place);
-            else if (similar->format == FORMAT_CSV || similar->format == FORMAT_TSV)
-                put_line(similar, &place);
-            else if (similar->format == FORMAT_JSONL) {
-                struct json line;
-                json_init(&line, true);
-                put_json(&line, &place);
-                const char *text = json_finish(&line);
-                sink_text(&similar->sink, text ? text : "{}");
-                sink_text(&similar->sink, "\n");
-                json_clear(&line);
-            }
-            put_json(similar->json, &place);
-        }
+        path_to_utf8(query, 4 * length + 1, similar->names[i], length);
+        if (similar->format < 0)
+            begin_person(similar, i, query, first);
+        status = put_places(similar, &table, i, query, err);
         free(query);
+        first = false;
     }
     json_close_array(similar->json);
     if (count_failed(similar) > 0) {
@@ -447,10 +401,10 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
         }
         json_close_array(similar->json);
     }
-    if (similar->format != FORMAT_NPY)
-        return STATUS_OK;
-    enum status status = npy_write_header(similar->sink.fd, "<i8", similar->count, n,
-                                          similar->output ? similar->output : "standard output", err);
+    if (similar->format != FORMAT_NPY || status != STATUS_OK)
+        return status;
+    status = npy_write_header(similar->sink.fd, "<i8", similar->count, n,
+                              similar->output ? similar->output : "standard output", err);
     if (status == STATUS_OK)
         sink_write(&similar->sink, similar->neighbours,
                    (size_t)similar->count * n * sizeof *similar->neighbours);

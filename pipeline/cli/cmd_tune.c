@@ -1,7 +1,6 @@
 /* cmd_tune.c: clpipe tune: which kernels are the fastest here, kept for every later ingest. */
 #include "base/log.h"
 #include "base/parse.h"
-#include "cli/clean.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"

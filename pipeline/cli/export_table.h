@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "cli/sink.h"
+#include "cli/table.h"
 #include "matrix/matrix.h"
 #include "result/locate.h"
 #include "result/result.h"
@@ -32,8 +33,8 @@ struct export {
     const float *centroids;                 /* k x dimension, while they are written */
     unsigned threads;
     struct sink sink;
+    struct table table; /* into the sink */
     struct locator locator;
-    char separator;
     uint64_t rows; /* written */
 };
 

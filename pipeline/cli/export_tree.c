@@ -23,7 +23,6 @@
 #include "base/source_name.h"
 #include "base/text.h"
 #include "cli/call.h"
-#include "cli/clean.h"
 #include "cli/signals.h"
 #include "jobs/original.h"
 #include <dirent.h>

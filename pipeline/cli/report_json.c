@@ -3,7 +3,6 @@
 #include "base/output.h"
 #include "base/path.h"
 #include "cli/call.h"
-#include "cli/clean.h"
 #include "cli/remedy.h"
 #include "cli/summary.h"
 #include "ingest/losses.h"

@@ -30,6 +30,11 @@ bool sink_is_stdout(const char *path);
 enum status sink_open(struct sink *out, const char *path, struct error *err);
 void sink_write(struct sink *sink, const void *data, size_t size);
 void sink_text(struct sink *sink, const char *text);
+/* Writes `text` whole, hidden characters (base/text.h) and bytes that are not UTF-8 escaped. */
+void sink_clean(struct sink *sink, const char *text);
+/* Writes `text` as a field of a table with this separator: quoted as RFC 4180 says where it holds
+ * the separator, a quote or a line end. */
+void sink_field(struct sink *sink, const char *text, char separator);
 void sink_printf(struct sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes out what is buffered, so that others may write to sink->fd. */
 void sink_flush(struct sink *sink);

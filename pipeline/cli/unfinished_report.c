@@ -2,7 +2,6 @@
 #include "cli/unfinished_report.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "cli/clean.h"
 #include "cli/quote.h"
 #include "cli/report_json.h"
 #include "cli/summary.h"
