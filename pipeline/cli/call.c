@@ -6,4 +6,5 @@ void call_start(const struct options *options, double seconds)
 {
     signals_install(seconds);
     progress_init(&options->call->progress, options);
+    progress_stage(&options->call->progress, "opening");
 }

@@ -147,5 +147,5 @@ void report_clustering(const struct options *options, struct clustering_report *
     if (!processes_first(options->processes))
         return;
     summary_clusters(report, options);
-    report_cluster(&options->call->json, NULL, report);
+    report_cluster(report_open(options), report);
 }

@@ -99,10 +99,9 @@ static enum status write_parameters(char **parameters, const struct feature_set 
 static void report(const struct feature_set *features, uint32_t pictures,
                    const struct options *options)
 {
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char shown[256], images[48];
     path_for_message(shown, sizeof shown, options->output);
-    json_open_object(json, NULL);
     json_open_array(json, "codebooks");
     for (unsigned i = 0; i < features->count; i++) {
         const struct feature *feature = &features->feature[i];
@@ -119,7 +118,6 @@ static void report(const struct feature_set *features, uint32_t pictures,
     json_close_array(json);
     json_uint(json, "images", pictures);
     report_bytes(json, "output", options->output);
-    json_close_object(json);
 }
 
 static enum status run_codebook(const struct options *options, struct error *err)
@@ -144,6 +142,7 @@ static enum status run_codebook(const struct options *options, struct error *err
     if (status == STATUS_OK)
         status = ingest_learn(&codebooks, &features, &pictures, &given, (uint32_t)own->sample, options,
                               isolate, err);
+    progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
     if (status == STATUS_OK)

@@ -9,7 +9,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "cli/table.h"
+#include "cli/row_table.h"
 #include "jobs/removal.h"
 #include "sources/filelist.h"
 
@@ -279,7 +279,7 @@ static enum status print_check(struct command_state *state, struct error *err)
         free(why);
         return status;
     }
-    json_open_object(out.json, NULL);
+    report_open(state->options);
     report_bytes(out.json, "file", state->options->operand[0]);
     report_bytes(out.json, "list", own->check);
     json_open_array(out.json, "unsafe");
@@ -306,7 +306,6 @@ static enum status print_check(struct command_state *state, struct error *err)
     json_close_array(out.json);
     json_uint(out.json, "paths", paths);
     json_uint(out.json, "safe", safe);
-    json_close_object(out.json);
     status = sink_end(&out.sink, status, err);
     if (status != STATUS_OK)
         return status;
@@ -396,7 +395,7 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
         status = sink_open(&state->sink, state->output, err);
     if (status != STATUS_OK)
         return status;
-    json_open_object(state->json, NULL);
+    report_open(state->options);
     report_bytes(state->json, "file", state->options->operand[0]);
     json_uint(state->json, "images", result_images(state->result));
     json_uint(state->json, "near", near);
@@ -418,7 +417,6 @@ static enum status print_all(struct command_state *state, uint32_t near, struct 
     json_uint(state->json, "pixels_unknown", found->pixels_unknown);
     json_uint(state->json, "near_unknown", found->near_unknown);
     json_double(state->json, "seconds", seconds);
-    json_close_object(state->json);
     status = sink_end(&state->sink, status, err);
     if (status == STATUS_OK && (state->format < 0 || state->output))
         summarise(state, seconds);

@@ -118,8 +118,7 @@ static void write_json(const struct options *options, const struct evaluation *e
                        double seconds)
 {
     const struct evaluate_options *own = (const struct evaluate_options *)options;
-    struct json *json = &options->call->json;
-    json_open_object(json, NULL);
+    struct json *json = report_open(options);
     report_bytes(json, "file", options->operand[0]);
     if (own->classes)
         report_bytes(json, "classes_of", own->classes);
@@ -171,7 +170,6 @@ static void write_json(const struct options *options, const struct evaluation *e
     }
     json_close_array(json);
     json_double(json, "seconds", seconds);
-    json_close_object(json);
 }
 
 static enum status run_evaluate(const struct options *options, struct error *err)

@@ -166,7 +166,7 @@ static enum status run_export(const struct options *options, struct error *err)
 {
     const struct export_options *own = (const struct export_options *)options;
     struct export export = {.options = options, .own = own};
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char word[32];
     if (options->output && !sink_is_stdout(options->output))
         export.output = options->output;
@@ -196,11 +196,9 @@ static enum status run_export(const struct options *options, struct error *err)
         status = own->what == WHAT_TREE     ? make_tree(&export, err)
                  : own->what == WHAT_SHARDS ? make_shards(&export, err)
                                                 : make_table(&export, err);
-    json_open_object(json, NULL);
     json_string(json, "what", option_choice(word, sizeof word, options, "what"));
     json_uint(json, "rows", export.rows);
     report_bytes(json, "output", own->to ? own->to : export.output);
-    json_close_object(json);
     locator_clear(&export.locator);
     matrix_close(&export.matrix);
     sidecar_reader_close(&export.sidecars);

@@ -26,7 +26,7 @@ struct import_options {
 static void tell(const struct importing_report *report, const char *name,
                  const struct options *options)
 {
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char rows[40], images[40], number[40], file[256], quoted[1024];
     path_for_message(file, sizeof file, options->operand[0]);
     if (report->missing > 0)
@@ -56,7 +56,6 @@ static void tell(const struct importing_report *report, const char *name,
                  quote_word(quoted, sizeof quoted, options->operand[0]), name);
     summary_line(options, "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
                           "default is euclidean)", "");
-    json_open_object(json, NULL);
     json_string(json, "feature", name);
     json_uint(json, "images", report->images);
     json_uint(json, "dimension", report->dimension);
@@ -69,7 +68,6 @@ static void tell(const struct importing_report *report, const char *name,
     json_uint(json, "clusterings_removed", report->clusterings_removed);
     json_double(json, "seconds", report->seconds);
     report_bytes(json, "output", options->operand[0]);
-    json_close_object(json);
 }
 
 static enum status run_import(const struct options *options, struct error *err)

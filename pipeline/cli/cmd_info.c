@@ -517,10 +517,9 @@ static enum status write_json(const struct overview *overview, const struct opti
 {
     const struct info_options *own = (const struct info_options *)options;
     struct result *result = overview->result;
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char digest[65];
     enum status status = STATUS_OK;
-    json_open_object(json, NULL);
     report_bytes(json, "file", result_path(result));
     json_uint(json, "bytes", overview->file_bytes);
     report_bytes(json, "version", result_version(result));
@@ -563,7 +562,6 @@ static enum status write_json(const struct overview *overview, const struct opti
     }
     json_unfinished(json, &overview->unfinished);
     json_checkpoints(json, result_path(result));
-    json_close_object(json);
     return status;
 }
 
@@ -586,7 +584,6 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
                                    const struct options *options, struct error *err)
 {
     struct sink sink;
-    struct json *json = &options->call->json;
     enum status status = STATUS_OK;
     if (!json_owns_stdout(options)) {
         status = sink_open(&sink, NULL, err);
@@ -595,10 +592,9 @@ static enum status tell_unfinished(const struct unfinished *unfinished,
         print_unfinished(&sink, unfinished, options->operand[0]);
         status = sink_close(&sink, true, err);
     }
-    json_open_object(json, NULL);
+    struct json *json = report_open(options);
     report_bytes(json, "file", options->operand[0]);
     json_unfinished(json, unfinished);
-    json_close_object(json);
     return status;
 }
 

@@ -50,7 +50,9 @@ static enum status run_ingest(const struct options *options, struct error *err)
 
     summary_ingest(&report, options, status, true);
     const bool written = status == STATUS_OK && !options->dry_run;
-    report_ingest(options, NULL, &report, written ? options->output : NULL, err);
+    report_open(options);
+    report_ingest(options, &report, written ? options->output : NULL, status == STATUS_OK);
+    options->call->tells_errors = true;
     return status == STATUS_OK ? ingest_verdict(&report, options) : status;
 }
 

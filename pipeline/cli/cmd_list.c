@@ -32,7 +32,7 @@ static void show_found(void *context, uint64_t found)
 
 static void report(const struct listfile_summary *list, const struct options *options)
 {
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char shown[256], files[48], archives[64] = "", bytes[32], failed[80] = "";
     if (list->archives > 0) {
         char number[48];
@@ -46,14 +46,12 @@ static void report(const struct listfile_summary *list, const struct options *op
                  format_number_of(files, sizeof files, list->count, "file"), archives,
                  format_bytes(bytes, sizeof bytes, list->bytes), failed,
                  path_for_message(shown, sizeof shown, options->output), list->digest);
-    json_open_object(json, NULL);
     json_uint(json, "files", list->count);
     json_uint(json, "failed", list->failed);
     json_uint(json, "archives", list->archives);
     json_uint(json, "bytes", list->bytes);
     json_string(json, "list_digest", list->digest);
     report_bytes(json, "output", options->output);
-    json_close_object(json);
 }
 
 static enum status run_list(const struct options *options, struct error *err)
@@ -82,7 +80,9 @@ static enum status run_list(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     call_start(options, 0);
+    progress_stage(&options->call->progress, "walking");
     status = walk_open(&walk, &config, err);
+    progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = listfile_write(&list, options->output, walk, temporary, config.memory,
                                 signals_stop(), err);

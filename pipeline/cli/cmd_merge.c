@@ -24,7 +24,7 @@ struct merge_options {
 static void tell(const struct merge_report *report, double seconds, const struct options *options)
 {
     const struct merge_options *own = (const struct merge_options *)options;
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char output[256], images[40], failures[40], number[40], quoted[1024];
     path_for_message(output, sizeof output, options->output);
     if (report->left_out > 0)
@@ -43,7 +43,6 @@ static void tell(const struct merge_report *report, double seconds, const struct
                      "complete");
     summary_line(options, "  %-11s clpipe cluster %s -k K", "next",
                  quote_word(quoted, sizeof quoted, options->output));
-    json_open_object(json, NULL);
     json_uint(json, "images", report->images);
     json_uint(json, "failures", report->failures);
     json_uint(json, "parts", report->parts);
@@ -52,7 +51,6 @@ static void tell(const struct merge_report *report, double seconds, const struct
     json_uint(json, "left_out", report->left_out);
     json_double(json, "seconds", seconds);
     report_bytes(json, "output", options->output);
-    json_close_object(json);
 }
 
 static enum status run_merge(const struct options *options, struct error *err)

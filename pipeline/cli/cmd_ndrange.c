@@ -243,7 +243,7 @@ static enum status try_cases(struct probe *probe, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct ocl_device *device = probe->device;
-    json_open_object(probe->to.json, NULL);
+    report_open(probe->options);
     report_bytes(probe->to.json, "device", device->name);
     json_bool(probe->to.json, "non_uniform_groups", device->non_uniform_groups);
     json_pair(probe->to.json, "global", probe->global[0], probe->global[1]);
@@ -257,7 +257,6 @@ static enum status try_cases(struct probe *probe, struct error *err)
     for (unsigned i = 0; i < CASES && status == STATUS_OK; i++)
         status = try_case(probe, i, err);
     json_close_array(probe->to.json);
-    json_close_object(probe->to.json);
     return status;
 }
 

@@ -72,9 +72,8 @@ static enum status list_objects(const struct options *options, struct error *err
 static void report_removed(const struct objects *objects, const bool *remove,
                            const struct options *options)
 {
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     char shown[256];
-    json_open_object(json, NULL);
     json_open_array(json, "removed");
     for (unsigned i = 0; i < objects->count; i++)
         if (remove[i]) {
@@ -84,7 +83,6 @@ static void report_removed(const struct objects *objects, const bool *remove,
         }
     json_close_array(json);
     report_bytes(json, "output", options->operand[0]);
-    json_close_object(json);
 }
 
 static enum status run_remove(const struct options *options, struct error *err)
@@ -123,7 +121,6 @@ static enum status run_rename(const struct options *options, struct error *err)
 {
     struct result *result = NULL;
     struct workdir *lock = NULL;
-    struct json *json = &options->call->json;
     const struct result_clusters *clusters;
     char file[256], shown[128], old[FEATURE_NAME_MAX];
     const char *from = options->operand[1], *to = options->operand[2];
@@ -141,11 +138,10 @@ static enum status run_rename(const struct options *options, struct error *err)
         path_for_message(file, sizeof file, options->operand[0]);
         path_for_message(shown, sizeof shown, to);
         summary_line(options, "%s: clusters/%s is now clusters/%s", file, old, shown);
-        json_open_object(json, NULL);
+        struct json *json = report_open(options);
         json_string(json, "from", old);
         json_string(json, "to", to);
         report_bytes(json, "output", options->operand[0]);
-        json_close_object(json);
     }
     result_close(&result);
     workdir_release(&lock);

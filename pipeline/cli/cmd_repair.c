@@ -107,7 +107,7 @@ static enum status run_repair(const struct options *options, struct error *err)
         status = transcript_open(&findings, options, err);
     if (status != STATUS_OK)
         return status;
-    json_open_object(findings.json, NULL);
+    report_open(options);
     report_bytes(findings.json, "file", options->operand[0]);
     json_open_array(findings.json, "broken");
     const char *died;
@@ -126,7 +126,6 @@ static enum status run_repair(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     write_report(findings.json, report, options);
-    json_close_object(findings.json);
     tell(report, options);
     return report->whole ? STATUS_OK : STATUS_PARTIAL;
 }

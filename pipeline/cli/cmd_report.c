@@ -4,6 +4,7 @@
 #include "cli/call.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
+#include "cli/report_json.h"
 #include "cli/report_step.h"
 #include "cli/summary.h"
 #include <stdio.h>
@@ -48,7 +49,7 @@ static enum status run_report(const struct options *options, struct error *err)
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         report_open_line(options, directory);
-        report_pages(&options->call->json, NULL, &counts, directory);
+        report_pages(report_open(options), &counts, directory);
     }
     free(fallback);
     return status;

@@ -159,6 +159,7 @@ static enum status finish(const struct options *options, const struct ingest_pla
     bool whole = ingested == STATUS_OK && !options->dry_run;
     summary_ingest(report, options, ingested, false);
     progress_init(progress, options);
+    progress_stage(progress, "opening");
     if (ingested != STATUS_OK)
         summary_stopped(err, report);
     enum status status = ingested;
@@ -167,25 +168,32 @@ static enum status finish(const struct options *options, const struct ingest_pla
     const bool clustered = whole && status == STATUS_OK;
     if (clustered && directory) {
         progress_init(progress, options);
+        progress_stage(progress, "pages");
         status = report_step(&pages, options->output, directory, own->clustering.name, true, false,
                              options, err);
         reported = status == STATUS_OK;
         if (reported)
             report_open_line(options, directory);
     }
-    json_open_object(json, NULL);
-    report_ingest(options, "ingest", report, whole ? options->output : NULL, NULL);
-    if (clustered)
-        report_cluster(json, "cluster", &clusters);
-    else
-        json_null(json, "cluster");
-    if (reported)
-        report_pages(json, "report", &pages, directory);
-    else
-        json_null(json, "report");
-    if (status != STATUS_USAGE && status != STATUS_FAILED)
-        report_error(options, err);
+    report_open(options);
+    json_open_object(json, "ingest");
+    report_ingest(options, report, whole ? options->output : NULL, true);
     json_close_object(json);
+    if (clustered) {
+        json_open_object(json, "cluster");
+        report_cluster(json, &clusters);
+        json_close_object(json);
+    } else {
+        json_null(json, "cluster");
+    }
+    if (reported) {
+        json_open_object(json, "report");
+        report_pages(json, &pages, directory);
+        json_close_object(json);
+    } else {
+        json_null(json, "report");
+    }
+    options->call->tells_errors = status != STATUS_USAGE && status != STATUS_FAILED;
     clustering_report_clear(&clusters);
     return status == STATUS_OK ? ingest_verdict(report, options) : status;
 }

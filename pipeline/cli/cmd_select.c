@@ -92,9 +92,8 @@ static void summarise(const struct selection *selection, const struct options *o
 static void write_json(const struct selection *selection, const struct options *options,
                        double seconds)
 {
-    struct json *json = &options->call->json;
+    struct json *json = report_open(options);
     const struct select_config *config = selection->config;
-    json_open_object(json, NULL);
     report_bytes(json, "file", config->file);
     json_string(json, "name", config->name);
     json_string(json, "method", select_methods[config->method].name);
@@ -120,7 +119,6 @@ static void write_json(const struct selection *selection, const struct options *
     json_uint(json, "seed", config->seed);
     json_bool(json, "stored", !options->dry_run);
     json_double(json, "seconds", seconds);
-    json_close_object(json);
 }
 
 /* Absolute paths, each ended by NUL. */

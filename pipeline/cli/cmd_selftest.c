@@ -156,13 +156,12 @@ static enum status run_self_test(const struct options *options, struct error *er
         status = transcript_open(&transcript, options, err);
     if (status != STATUS_OK)
         return status;
-    json_open_object(transcript.json, NULL);
+    report_open(options);
     json_open_array(transcript.json, "lines");
     for (unsigned i = 0; status == STATUS_OK && i < compute->count; i++)
         status = test_device(&transcript, compute, compute->chosen[i], &wrong, err);
     json_close_array(transcript.json);
     json_uint(transcript.json, "wrong", wrong);
-    json_close_object(transcript.json);
     status = sink_end(&transcript.sink, status, err);
     if (status == STATUS_OK && wrong == 0)
         summary_line(options, "all results are correct");

@@ -13,7 +13,7 @@
 #include "cli/report_json.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "cli/table.h"
+#include "cli/row_table.h"
 #include "jobs/similarity.h"
 #include "matrix/npy.h"
 #include "matrix/projected.h"
@@ -415,7 +415,7 @@ static void json_begin(struct similar *similar)
 {
     const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct similarity *similarity = &similar->similarity;
-    json_open_object(similar->json, NULL);
+    report_open(similar->options);
     if (own->class_name) {
         json_string(similar->json, "class", own->class_name);
     } else {
@@ -465,6 +465,7 @@ static enum status answer(struct similar *similar, struct error *err)
                                            similar->names, similar->count, err);
     if (status == STATUS_OK)
         status = search_outside(similar, err);
+    progress_stage(&similar->options->call->progress, "comparing rows");
     if (status == STATUS_OK)
         status = search_rows(similar, err);
     if (status != STATUS_OK || count_failed(similar) < similar->count)
@@ -488,7 +489,6 @@ static enum status print_answer(struct similar *similar, struct error *err)
         return status;
     json_begin(similar);
     status = print_neighbours(similar, err);
-    json_close_object(similar->json);
     return sink_end(&similar->sink, status, err);
 }
 
@@ -520,7 +520,6 @@ static enum status store(struct similar *similar, struct error *err)
     json_double(similar->json, "seconds_search", found->seconds_search);
     json_string(similar->json, "device", similarity->device);
     report_bytes(similar->json, "output", options->operand[0]);
-    json_close_object(similar->json);
     return STATUS_OK;
 }
 

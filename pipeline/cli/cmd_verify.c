@@ -43,20 +43,18 @@ static enum status read_all(void *answer, void (*line)(const char *line, void *c
 static enum status run_verify(const struct options *options, struct error *err)
 {
     struct verdict verdict = {.count = 0};
-    struct json *json = &options->call->json;
     struct reading reading = {.path = options->operand[0]};
     const struct child child = {read_all, &reading, sizeof reading, broken, &verdict};
     const char *died;
     enum status status = transcript_open(&verdict.transcript, options, err);
     if (status != STATUS_OK)
         return status;
-    json_open_object(json, NULL);
+    struct json *json = report_open(options);
     report_bytes(json, "file", options->operand[0]);
     json_open_array(json, "broken");
     status = child_run(&child, &died, err);
     json_close_array(json);
     json_bool(json, "ok", verdict.count == 0);
-    json_close_object(json);
     status = sink_end(&verdict.transcript.sink, status, err);
     if (status != STATUS_OK)
         return status;

@@ -36,6 +36,7 @@ static void take_own_device(struct compute *compute, const struct options *optio
 enum status compute_find_devices(const struct options *options, struct error *err)
 {
     struct compute *compute = &options->call->compute;
+    progress_stage(&options->call->progress, "devices");
     enum status status = ocl_devices_open(&compute->devices, compute->threads, err);
     if (status != STATUS_OK)
         return status;
@@ -50,8 +51,11 @@ enum status compute_open(const struct options *options, bool device, struct erro
 {
     struct compute *out = &options->call->compute;
     out->threads = compute_threads(options);
+    progress_stage(&options->call->progress, "devices");
     if (!options->dry_run)
         ocl_prepare(out->threads);
+    if (!device)
+        progress_stage(&options->call->progress, "opening");
     enum status status = device ? compute_find_devices(options, err) : STATUS_OK;
     if (status == STATUS_OK && options->profile)
         status = trace_open(&out->trace, options->profile, err);

@@ -240,6 +240,7 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
         add_feature(&a, text, result);
     add_machine(&a, options);
     add(&a, "--");
+    progress_stage(&options->call->progress, "describing pictures");
     status = add_sources(&a, directory, pictures, count, err);
     if (status == STATUS_OK)
         status = run_ingest(&a, parameters, err);

@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 #include "cli/sink.h"
-#include "cli/table.h"
+#include "cli/row_table.h"
 #include "matrix/matrix.h"
 #include "result/locate.h"
 #include "result/result.h"

@@ -68,6 +68,9 @@ static enum status call_end(const struct options *options, enum status status, s
 {
     struct call *call = options->call;
     progress_end(&call->progress);
+    if (call->summarised)
+        summary_wall(options);
+    report_end(options, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL || call->tells_errors) {
         struct error trouble = ERROR_INIT;
         if (report_write(options, &trouble) != STATUS_OK) {
@@ -115,6 +118,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     log_set_level(options->quiet ? LOG_ERROR : options->verbose ? LOG_DEBUG : LOG_INFO);
     struct joined_input joined = {.fd = -1};
     options->call = &call;
+    progress_stage(&call.progress, "start");
     json_init(&call.json, false);
     call.json.failed = !options->json; /* drops everything */
     bool reports = false; /* --json names nothing that a report must not overwrite */
@@ -125,6 +129,8 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     }
     if (status == STATUS_OK)
         status = joined_input_open(&joined, options, err);
+    if (!command->computes && !command->threads)
+        progress_stage(&call.progress, command->name);
     if (status == STATUS_OK)
         status = summary_outcome(call_end(options, command->run(options, err), err), err);
     joined_input_close(&joined, err);

@@ -36,9 +36,41 @@ static void begin_compiling(const char *name)
         log_status_line(compiling_text);
 }
 
+/* One word for what a step begins and its reports go on with. */
+static const char *stage_of(const char *text)
+{
+    if (strncmp(text, "k-means: ", 9) == 0)
+        text += 9;
+    return strcmp(text, "rows read") == 0                                     ? "reading rows"
+           : strcmp(text, "rows labelled") == 0                               ? "labelling rows"
+           : strcmp(text, "looking for the nearest centroid of each row") == 0 ? "labelling rows"
+                                                                              : text;
+}
+
+void progress_stage(struct progress *progress, const char *name)
+{
+    struct stages *stages = &progress->stages;
+    const int64_t now = clock_now();
+    unsigned at = 0;
+    if (stages->count == 0)
+        *stages = (struct stages){.stage = {{.name = "other"}}, .count = 1, .since = clock_process_start()};
+    if (name) {
+        name = stage_of(name);
+        for (at = 1; at < stages->count && strcmp(stages->stage[at].name, name) != 0;)
+            at++;
+        at = at < STAGES_MOST ? at : 0;
+    }
+    if (at == stages->count)
+        snprintf(stages->stage[stages->count++].name, sizeof stages->stage->name, "%s", name);
+    stages->stage[stages->at].spent += now - stages->since;
+    stages->since = now;
+    stages->at = at;
+}
+
 void progress_init(struct progress *progress, const struct options *options)
 {
-    memset(progress, 0, sizeof *progress);
+    const struct stages stages = progress->stages;
+    *progress = (struct progress){.stages = stages};
     progress->forced = options->progress == PROGRESS_ALWAYS;
     bool wanted = progress->forced || (options->progress == PROGRESS_AUTO && !options->quiet);
     progress->live = wanted && log_is_terminal();
@@ -176,6 +208,7 @@ static double seconds_left(const struct progress *progress, const struct ingest_
 void progress_ingest(void *context, const struct ingest_progress *report)
 {
     struct progress *progress = context;
+    progress_stage(progress, report->phase);
     if (!progress->live && !progress->plain)
         return;
     if (strcmp(progress->phase, report->phase) != 0) {
@@ -241,9 +274,10 @@ void progress_ingest(void *context, const struct ingest_progress *report)
 void progress_phase(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     struct progress *progress = context;
-    const int64_t now = clock_now();
+    progress_stage(progress, phase);
     if (!progress->live && !progress->plain)
         return;
+    const int64_t now = clock_now();
     if (strcmp(progress->phase, phase) != 0)
         progress->step_start = now;
     else if (progress->live && now - progress->phase_drawn < (int64_t)(LIVE_SECONDS * 1e9))
@@ -260,6 +294,7 @@ void progress_cluster(void *context, uint32_t iteration, double inertia, uint64_
                       double pruned, double seconds)
 {
     struct progress *progress = context;
+    progress_stage(progress, "k-means");
     if (!progress->live && !progress->plain)
         return;
     if (progress->phase[0]) { /* the iterations are a step of their own */
@@ -317,6 +352,7 @@ void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count)
 void progress_step(void *context, const char *text)
 {
     struct progress *progress = context;
+    progress_stage(progress, text);
     progress->phase = "";
     progress->shown_seconds = 0;
     progress->step_start = clock_now();
@@ -335,4 +371,5 @@ void progress_end(struct progress *progress)
     if (progress->live)
         log_status_line(NULL);
     progress->live = progress->plain = false;
+    progress_stage(progress, NULL);
 }

@@ -9,7 +9,20 @@
 #include "cli/options.h"
 #include "ingest/ingest_config.h"
 
+#define STAGES_MOST 24
+
+/* What the command has been at since the process began: the rest, then stages in the order of their beginnings. */
+struct stages {
+    struct {
+        char name[40];
+        int64_t spent; /* ns, until `since` */
+    } stage[STAGES_MOST];
+    unsigned count, at; /* at: the one at work since then */
+    int64_t since;
+};
+
 struct progress {
+    struct stages stages;
     bool live, plain, forced; /* forced: --progress always */
     const char *phase;        /* of the last report; rates start anew with each */
     double last_seconds;      /* of the phase: when rates were last updated, */
@@ -38,7 +51,10 @@ void progress_phase(void *context, const char *phase, uint64_t done, uint64_t to
 void progress_sweep(void *context, uint32_t k, uint32_t done, uint32_t count);
 /* A step without a measure: "reading rows". */
 void progress_step(void *context, const char *text);
-/* Takes the live line away. */
+/* From now on the command is at this stage; so it is, too, from each report of a phase or step on. NULL: at
+ * the rest. */
+void progress_stage(struct progress *progress, const char *name);
+/* Takes the live line away; what follows belongs to the rest. */
 void progress_end(struct progress *progress);
 
 #endif

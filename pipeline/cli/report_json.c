@@ -122,12 +122,37 @@ static void json_error(struct json *json, struct error *err)
     json_close_object(json);
 }
 
-void report_error(const struct options *options, struct error *err)
+struct json *report_open(const struct options *options)
 {
-    if (err->status == STATUS_OK)
+    json_open_object(&options->call->json, NULL);
+    return &options->call->json;
+}
+
+/* The time since the process began, by stages, the rest last. */
+static void json_wall(struct json *json, const struct stages *stages)
+{
+    double sum = 0;
+    json_open_object(json, "wall");
+    json_open_object(json, "stages");
+    for (unsigned i = 1; i <= stages->count; i++) {
+        const double seconds = (double)stages->stage[i % stages->count].spent * 1e-9;
+        json_double(json, stages->stage[i % stages->count].name, seconds);
+        sum += seconds;
+    }
+    json_close_object(json);
+    json_double(json, "seconds", sum);
+    json_close_object(json);
+}
+
+void report_end(const struct options *options, struct error *err)
+{
+    struct call *call = options->call;
+    if (call->json.depth != 1)
         return;
-    json_error(&options->call->json, err);
-    options->call->tells_errors = true;
+    if (call->tells_errors && err->status != STATUS_OK)
+        json_error(&call->json, err);
+    json_wall(&call->json, &call->progress.stages);
+    json_close_object(&call->json);
 }
 
 static enum status write_json(const struct options *options, struct json *json, struct error *err)
@@ -218,17 +243,16 @@ void report_share(struct json *json, const struct list_share *share)
     json_close_object(json);
 }
 
-void report_ingest(const struct options *options, const char *key,
-                   const struct ingest_report *report, const char *output, struct error *err)
+void report_ingest(const struct options *options, const struct ingest_report *report,
+                   const char *output, bool done)
 {
     struct json *json = &options->call->json;
-    json_open_object(json, key);
     if (report->ranks > 0)
         json_uint(json, "ranks", report->ranks);
     json_uint(json, "images_ok", report->images_ok);
     json_uint(json, "images_failed", report->images_failed);
     json_uint(json, "images_unchanged", report->images_unchanged);
-    if (!err || err->status == STATUS_OK)
+    if (done)
         json_removed(json, report->removed);
     json_uint(json, "images_resumed", report->images_resumed);
     json_uint(json, "files_not_images", report->files_not_images);
@@ -267,9 +291,6 @@ void report_ingest(const struct options *options, const char *key,
     if (*runtime_tell(runtime, sizeof runtime))
         json_string(json, "network_runtime", runtime);
     report_bytes(json, "output", output);
-    if (err)
-        report_error(options, err);
-    json_close_object(json);
 }
 
 void report_agreement(struct json *json, const struct result_agreement *agreement)
@@ -327,9 +348,8 @@ void report_words(struct json *json, struct words *words, uint32_t k)
     json_close_array(json);
 }
 
-void report_cluster(struct json *json, const char *key, const struct clustering_report *result)
+void report_cluster(struct json *json, const struct clustering_report *result)
 {
-    json_open_object(json, key);
     json_string(json, "name", result->name);
     json_string(json, "feature", result->feature);
     json_string(json, "metric", result->metric);
@@ -374,7 +394,6 @@ void report_cluster(struct json *json, const char *key, const struct clustering_
     if (result->sweep.values)
         report_sweep(json, &result->sweep);
     report_bytes(json, "output", result->output);
-    json_close_object(json);
 }
 
 enum status transcript_open(struct transcript *out, const struct options *options,

@@ -13,9 +13,12 @@
  * is not JSON and for a name that cannot be written. */
 enum status report_check(const struct options *options, struct error *err);
 
-/* "error": {"message", "exit_code", and, of report_refused, "removed"}, a member of the open object of the
- * command's report, which tells errors then; nothing where there is none. Completes the error by its remedy. */
-void report_error(const struct options *options, struct error *err);
+/* Opens the object that is the report of a command; main closes it, behind the time by stages. Returns the
+ * writer of its members. */
+struct json *report_open(const struct options *options);
+/* Closes it: where call->tells_errors is set, `err` is its member "error": {"message", "exit_code", and, of
+ * report_refused, "removed"}, completed by its remedy; nothing where there is none. */
+void report_end(const struct options *options, struct error *err);
 /* The images that an update would have removed, and was refused for. */
 void report_refused(const uint64_t removed[LOSSES]);
 /* Where a command has failed and nothing was written where --json says: an object with the error
@@ -27,13 +30,11 @@ void report_misuse(const struct command *command, int argc, char *const *argv, s
 /* The member "shard", unless there is none. */
 void report_share(struct json *json, const struct list_share *share);
 
-/* What an ingest did, and its error, if there is one (`err` may be NULL): an object in what is open,
- * named `key` (NULL: by nothing). */
-void report_ingest(const struct options *options, const char *key,
-                   const struct ingest_report *report, const char *output, struct error *err);
-/* The same of a clustering. */
-void report_cluster(struct json *json, const char *key, const struct clustering_report *result);
-/* Members of the object that is open; words: of each of k clusters, the best first. */
+/* Members of the object that is open. Of an ingest: output NULL: nothing was written; done: it went through. */
+void report_ingest(const struct options *options, const struct ingest_report *report,
+                   const char *output, bool done);
+void report_cluster(struct json *json, const struct clustering_report *result);
+/* words: of each of k clusters, the best first. */
 void report_words(struct json *json, struct words *words, uint32_t k);
 void report_agreement(struct json *json, const struct result_agreement *agreement);
 void report_sweep(struct json *json, const struct result_sweep *sweep);

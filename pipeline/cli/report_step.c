@@ -79,10 +79,8 @@ void report_open_line(const struct options *options, const char *directory)
     free(quoted);
 }
 
-void report_pages(struct json *json, const char *key, const struct pages_counts *counts,
-                  const char *directory)
+void report_pages(struct json *json, const struct pages_counts *counts, const char *directory)
 {
-    json_open_object(json, key);
     json_uint(json, "images", counts->images);
     json_bool(json, "written", !counts->kept);
     if (!counts->kept) {
@@ -92,5 +90,4 @@ void report_pages(struct json *json, const char *key, const struct pages_counts 
         json_uint(json, "bytes", counts->bytes);
     }
     report_bytes(json, "output", directory);
-    json_close_object(json);
 }

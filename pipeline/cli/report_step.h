@@ -20,8 +20,7 @@ enum status report_step(struct pages_counts *counts, const char *file, const cha
 /* The line that says what to open. */
 void report_open_line(const struct options *options, const char *directory);
 
-/* An object, named `key` (NULL: by nothing), into what is open. */
-void report_pages(struct json *json, const char *key, const struct pages_counts *counts,
-                  const char *directory);
+/* Members of the open object. */
+void report_pages(struct json *json, const struct pages_counts *counts, const char *directory);
 
 #endif

@@ -49,6 +49,7 @@ static bool text_open(struct text *text, const struct options *options)
     if (log_get_level() < LOG_INFO)
         return false;
     text->stream = open_memstream(&text->bytes, &text->size);
+    options->call->summarised = true;
     return text->stream != NULL;
 }
 
@@ -620,6 +621,28 @@ void summary_line(const struct options *options, const char *format, ...)
     va_start(arguments, format);
     vfprintf(text.stream, format, arguments);
     va_end(arguments);
+    fputc('\n', text.stream);
+    text_show(&text);
+}
+
+void summary_wall(const struct options *options)
+{
+    const struct stages *stages = &options->call->progress.stages;
+    double all = 0;
+    struct text text;
+    if (!text_open(&text, options))
+        return;
+    for (unsigned i = 0; i < stages->count; i++)
+        all += (double)stages->stage[i].spent * 1e-9;
+    fprintf(text.stream, "  %-11s %.2f s", "wall time", all);
+    const char *sign = ": ";
+    for (unsigned i = 1; i <= stages->count; i++) {
+        const double seconds = (double)stages->stage[i % stages->count].spent * 1e-9;
+        if (seconds < 0.005)
+            continue;
+        fprintf(text.stream, "%s%s %.2f", sign, stages->stage[i % stages->count].name, seconds);
+        sign = ", ";
+    }
     fputc('\n', text.stream);
     text_show(&text);
 }

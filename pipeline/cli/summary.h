@@ -27,6 +27,9 @@ void summary_clusters(const struct clustering_report *result, const struct optio
 void summary_line(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Behind what a command has told: how long the process has been at each stage. */
+void summary_wall(const struct options *options);
+
 /* Ingest's files that failed (not those that are no images). */
 uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT]);
 

@@ -123,6 +123,8 @@ static enum status make(struct pages *pages, struct error *err)
     if (status == STATUS_OK)
         status = output_directory_add(pages->directory, "sheets", err);
     for (size_t i = 0; status == STATUS_OK && i < sizeof steps / sizeof *steps; i++) {
+        if (pages->config->progress)
+            pages->config->progress(pages->config->progress_context, "pages", i, sizeof steps / sizeof *steps);
         status = stop_check(pages->config->stop, "writing the report: nothing is kept of it", err);
         if (status == STATUS_OK)
             status = steps[i](pages, err);

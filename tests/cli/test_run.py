@@ -42,7 +42,7 @@ def test_run(clpipe, photos, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     report = json.loads((tmp_path / "report.json").read_text())
-    assert set(report) == {"ingest", "cluster", "report"}
+    assert set(report) == {"ingest", "cluster", "report", "wall"}
     assert set(report["ingest"]) == INGEST_KEYS
     assert set(report["cluster"]) == CLUSTER_KEYS | FOLDER_KEYS
     assert [stage["name"] for stage in report["ingest"]["stages"]] == \
@@ -416,7 +416,7 @@ def test_dry_run(clpipe, mixed, tmp_path):
     result = clpipe("ingest", mixed, "--dry-run", "--json", "-")
     assert result.returncode == 1
     report = json.loads(result.stdout)
-    assert set(report) == INGEST_KEYS
+    assert set(report) == INGEST_KEYS | {"wall"}
     assert report["output"] is None and report["device"] is None
     assert report["images_ok"] + report["images_failed"] == 17
     assert os.listdir(tmp_path) == []
@@ -486,7 +486,7 @@ def test_cluster_npy(clpipe, tmp_path, mixture):
     result = clpipe("cluster", "rows.npy", "-k", 5, "-o", "r.h5", "--json", "-")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
-    assert set(report) == CLUSTER_KEYS
+    assert set(report) == CLUSTER_KEYS | {"wall"}
     assert (report["n"], report["d"], report["output"]) == (500, 20, "r.h5")
     assert report["sizes"] == [100] * 5
     assert "5 clusters of 500 rows by rows.npy (euclidean)" in result.stderr

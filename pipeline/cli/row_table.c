@@ -1,5 +1,5 @@
-/* table.c: a field goes to the cells of a line, or to its object, and to the object of the report. */
-#include "cli/table.h"
+/* row_table.c: a field goes to the cells of a line, or to its object, and to the object of the report. */
+#include "cli/row_table.h"
 #include "base/decimal.h"
 #include "cli/report_json.h"
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* table.h: rows of named fields as CSV, TSV or JSON lines, and at once as objects of the report. */
-#ifndef CLPIPE_CLI_TABLE_H
-#define CLPIPE_CLI_TABLE_H
+/* row_table.h: rows of named fields as CSV, TSV or JSON lines, and at once as objects of the report. */
+#ifndef CLPIPE_CLI_ROW_TABLE_H
+#define CLPIPE_CLI_ROW_TABLE_H
 
 #include "base/json.h"
 #include "cli/options.h"
