@@ -55,292 +55,123 @@ static enum status count_failures(struct overview *overview, struct error *err)
     return STATUS_OK;
 }
 
-/* --- text ------------------------------------------------------------------------------------ */
+/* What is told, in words and as JSON: either may lead nowhere. */
+struct told {
+    struct sink *sink;
+    struct json *json;
+};
 
-static void print_head(struct sink *sink, const struct overview *overview)
+/* --- what is inside -------------------------------------------------------------------------- */
+
+static void put_label(const struct told *told, const char *label)
+{
+    sink_printf(told->sink, "  %-9s ", label);
+}
+
+/* The beginning of entry i of a list. */
+static void put_entry(const struct told *told, unsigned i, const char *label, const char *name)
+{
+    sink_printf(told->sink, "  %-9s %-14s ", i ? "" : label, name);
+}
+
+static void put_line(const struct told *told, const char *text)
+{
+    sink_clean(told->sink, text);
+    sink_text(told->sink, "\n");
+}
+
+/* They are JSON; a file may hold anything. */
+static void json_parameters(struct json *json, const char *text)
+{
+    struct parameters *parameters = NULL;
+    if (parameters_open(&parameters, text, NULL) == STATUS_OK)
+        json_raw(json, "parameters", text);
+    else
+        report_bytes(json, "parameters", text);
+    parameters_close(&parameters);
+}
+
+static void tell_head(const struct told *told, const struct overview *overview)
 {
     const struct result *result = overview->result;
+    const struct list_share *share = result_share(result);
+    struct sink *sink = told->sink;
+    struct json *json = told->json;
     char size[32], count[32];
     sink_clean(sink, result_path(result));
     sink_printf(sink, "   %s, made by clpipe ",
                 format_bytes(size, sizeof size, overview->file_bytes));
     sink_clean(sink, result_version(result));
     sink_text(sink, " on ");
-    sink_clean(sink, result_created(result));
-    sink_text(sink, "\n");
+    put_line(told, result_created(result));
+    report_bytes(json, "file", result_path(result));
+    json_uint(json, "bytes", overview->file_bytes);
+    report_bytes(json, "version", result_version(result));
+    report_bytes(json, "created", result_created(result));
+    json_parameters(json, result_parameters(result));
+    json_open_array(json, "sources");
     for (unsigned i = 0; i < result_source_count(result); i++) {
-        sink_printf(sink, "  %-9s ", i ? "" : "sources");
-        sink_clean(sink, result_source(result, i));
-        sink_text(sink, "\n");
+        put_label(told, i ? "" : "sources");
+        put_line(told, result_source(result, i));
+        report_bytes(json, NULL, result_source(result, i));
     }
+    json_close_array(json);
     if (result_parts(result) > 0)
         sink_printf(sink, "  %-9s %u files that it was merged from, and shows the rows of\n", "parts",
                     result_parts(result));
-    const struct list_share *share = result_share(result);
+    json_uint(json, "parts", result_parts(result));
     if (share->count > 0)
         sink_printf(sink, "  %-9s %llu/%llu: files %llu to %llu of %llu\n", "shard",
                     (unsigned long long)share->index, (unsigned long long)share->count,
                     (unsigned long long)share->first, (unsigned long long)share->last,
                     (unsigned long long)share->list_count);
+    report_share(json, share);
     sink_printf(sink, "  %-9s %s\n", "images",
                 format_count(count, sizeof count, result_images(result)));
+    json_uint(json, "images", result_images(result));
     if (overview->duplicates > 0)
         sink_printf(sink, "  %-9s %s with the same bytes as another image\n", "copies",
                     format_count(count, sizeof count, overview->duplicates));
+    json_uint(json, "duplicates", overview->duplicates);
+    json_uint(json, "failed", failures_counted(overview->by_reason));
+    json_uint(json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
+    json_open_object(json, "by_reason");
+    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
+        if (overview->by_reason[i])
+            json_uint(json, reason_name((enum reason)i), overview->by_reason[i]);
+    json_close_object(json);
 }
 
-static void print_failures(struct sink *sink, const struct overview *overview)
+static void print_failures(const struct told *told, const struct overview *overview)
 {
     char count[80];
-    uint64_t failed = failures_counted(overview->by_reason);
-    sink_printf(sink, "  %-9s %s\n", "failed", format_count(count, sizeof count, failed));
+    if (result_failures(overview->result) == 0)
+        return;
+    sink_printf(told->sink, "  %-9s %s\n", "failed",
+                format_count(count, sizeof count, failures_counted(overview->by_reason)));
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (!overview->by_reason[i] || i == REASON_NOT_AN_IMAGE)
             continue;
-        sink_printf(sink, "  %9s   %s: %s\n",
+        sink_printf(told->sink, "  %9s   %s: %s\n",
                     format_count(count, sizeof count, overview->by_reason[i]),
                     reason_name((enum reason)i), remedy_of_reason((enum reason)i));
     }
     if (overview->by_reason[REASON_NOT_AN_IMAGE])
-        sink_printf(sink, "  %-9s %s\n", "skipped",
+        sink_printf(told->sink, "  %-9s %s\n", "skipped",
                     skipped_text(count, sizeof count, overview->by_reason[REASON_NOT_AN_IMAGE]));
 }
 
-static enum status print_sweep(struct sink *sink, struct result *result,
-                               const struct result_clusters *clusters, struct error *err)
+static void tell_features(const struct told *told, const struct result *result)
 {
-    struct result_sweep sweep;
-    enum status status = result_sweep_read(&sweep, result, clusters, err);
-    if (status == STATUS_OK && sweep.values) {
-        sink_printf(sink, "  %-9s %-14s k from %u to %u was tried: ", "", "", sweep.values[0].k,
-                    sweep.values[sweep.count - 1].k);
-        sink_clean(sink, sweep.reason);
-        sink_text(sink, "\n");
-    }
-    result_sweep_clear(&sweep);
-    return status;
-}
-
-/* The largest clusters, with their numbers where they have words. */
-static enum status print_sizes(struct sink *sink, struct result *result,
-                               const struct result_clusters *clusters, struct error *err)
-{
-    const uint32_t k = clusters->k, shown = k < SIZES_SHOWN ? k : SIZES_SHOWN;
-    uint64_t *sizes = malloc(k * sizeof *sizes);
-    uint32_t *order = NULL;
-    struct words *words = NULL;
-    enum status status =
-        sizes ? result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err)
-              : error_memory(err, k * sizeof *sizes, "cluster sizes");
-    if (status == STATUS_OK && !(order = clusters_by_size(sizes, k)))
-        status = error_memory(err, k * sizeof *order, "cluster sizes");
-    if (status == STATUS_OK) {
-        sink_printf(sink, "  %-9s %-14s sizes", "", "");
-        for (uint32_t i = 0; i < shown; i++)
-            sink_printf(sink, " %llu", (unsigned long long)sizes[order[i]]);
-        sink_text(sink, shown < k ? " ...\n" : "\n");
-        words_open(&words, result, clusters, NULL); /* damaged ones are verify's matter */
-    }
-    for (uint32_t i = 0; words && i < shown; i++) {
-        struct word word[WORDS_MOST];
-        char text[500];
-        const unsigned count = words_of_cluster(word, words, order[i]);
-        if (count == 0)
-            continue;
-        sink_printf(sink, "  %-9s %-14s %u: ", "", "", order[i]);
-        sink_clean(sink, words_text(text, sizeof text, word, count));
-        sink_text(sink, "\n");
-    }
-    words_close(&words);
-    free(order);
-    free(sizes);
-    return status;
-}
-
-static enum status print_clusters(struct sink *sink, struct result *result, struct error *err)
-{
-    for (unsigned i = 0; i < result_clusters_count(result); i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
-        char iterations[40], feature[2 * FEATURE_NAME_MAX], components[40] = "";
-        if (clusters->components)
-            snprintf(components, sizeof components, " on %u components", clusters->dimension);
-        sink_printf(
-            sink, "  %-9s %-14s k %u by %s (%s%s), %s%s, inertia %.7g\n", i ? "" : "clusters",
-            clusters->name, clusters->k,
-            preset_join_title(feature, sizeof feature, result, clusters->feature), clusters->metric,
-            components,
-            format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
-            clusters->converged ? ", converged" : "", clusters->inertia);
-        if (*clusters->parent)
-            sink_printf(sink, "  %24s level %u, below %s\n", "", clusters->level, clusters->parent);
-        else if (clusters->level)
-            sink_printf(sink, "  %24s level %u, the coarsest\n", "", clusters->level);
-        if (clusters->fitted_rows)
-            sink_printf(sink, "  %24s fit of %llu rows, continued for %llu\n", "",
-                        (unsigned long long)clusters->fitted_rows,
-                        (unsigned long long)clusters->rows);
-        if (clusters->has_agreement)
-            sink_printf(sink, "  %-9s %-14s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "", "",
-                        clusters->agreement.folders, clusters->agreement.purity,
-                        clusters->agreement.nmi, clusters->agreement.ari);
-        enum status status = print_sweep(sink, result, clusters, err);
-        if (status != STATUS_OK)
-            return status;
-        status = print_sizes(sink, result, clusters, err);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return STATUS_OK;
-}
-
-static enum status print_selections(struct sink *sink, struct result *result, struct error *err)
-{
-    struct selections selections;
-    const enum status status = selections_list(&selections, result, err);
-    for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
-        const struct selection_about *about = &selections.about[i];
-        char images[40];
-        sink_printf(sink, "  %-9s %-14s %s, ", i ? "" : "selected", about->name,
-                    format_number_of(images, sizeof images, about->rows, "image"));
-        sink_clean(sink, about->method);
-        if (about->omitted > 0)
-            sink_printf(sink, ", %s left out",
-                        format_number_of(images, sizeof images, about->omitted, "image"));
-        sink_text(sink, "\n");
-    }
-    selections_clear(&selections);
-    return status;
-}
-
-static enum status print_runs(struct sink *sink, struct result *result, struct error *err)
-{
-    uint64_t count = result_run_count(result);
-    uint64_t first = count > RUNS_SHOWN ? count - RUNS_SHOWN : 0;
-    for (uint64_t i = first; i < count; i++) {
-        struct store_run run;
-        char time[32];
-        enum status status = result_run_at(result, i, &run, err);
-        if (status != STATUS_OK)
-            return status;
-        sink_printf(sink, "  %-9s %s%s", i == first ? (first ? "last runs" : "runs") : "",
-                    format_duration(time, sizeof time, run.seconds), *run.device ? " on " : "");
-        sink_clean(sink, run.device);
-        sink_text(sink, ": ");
-        sink_clean(sink, run.command);
-        sink_text(sink, "\n");
-    }
-    return STATUS_OK;
-}
-
-static void print_compression(struct sink *sink, const struct result *result)
-{
-    uint64_t stored = 0, bytes = 0;
-    char of[40], in[40];
-    if (!result_compressed(result))
-        return;
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
-        stored += result_feature_stored_bytes(feature);
-        bytes += feature->rows * result_feature_row_bytes(feature);
-    }
-    sink_printf(sink, "  %-9s compressed: %s of values in %s\n", "",
-                format_bytes(of, sizeof of, bytes), format_bytes(in, sizeof in, stored));
-}
-
-/* Codebooks that cannot be read are verify's matter. */
-static void print_codebooks(struct sink *sink, struct result *result)
-{
-    struct codebooks codebooks;
-    if (codebooks_read(&codebooks, result, NULL, NULL) != STATUS_OK)
-        return;
-    for (unsigned i = 0; i < codebooks.count; i++) {
-        const struct stored_codebook *stored = &codebooks.stored[i];
-        sink_printf(sink, "  %-9s %-14s %u words of %u values, for ", i ? "" : "codebooks",
-                    stored->name, stored->codebook.words, stored->codebook.projected);
-        sink_clean(sink, stored->spec);
-        sink_text(sink, "\n");
-    }
-    codebooks_clear(&codebooks);
-}
-
-/* Of files that can tell all that pixels say. */
-static void print_flags(struct sink *sink, const struct flags *flags)
-{
-    const char *sign = "";
-    char count[40];
-    if (!flags->feature)
-        return;
-    sink_printf(sink, "  %-9s ", "flags");
-    for (unsigned i = 0; i < FLAGS; i++)
-        if (flags->count[i] > 0) {
-            sink_printf(sink, "%s%s %s", sign, format_count(count, sizeof count, flags->count[i]), flag_names[i]);
-            sign = ", ";
-        }
-    sink_text(sink, *sign ? "\n" : "none\n");
-}
-
-static enum status print_overview(const struct overview *overview, struct error *err)
-{
-    struct sink sink;
-    enum status status = sink_open(&sink, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    print_head(&sink, overview);
-    for (unsigned i = 0; i < result_feature_count(overview->result); i++) {
-        const struct result_feature *feature = result_feature_at(overview->result, i);
-        sink_printf(&sink, "  %-9s %-14s %u values of %s, %s", i ? "" : "features", feature->name,
-                    feature->dimension, result_feature_type_name(feature), feature->spec);
-        if (feature->imported_from[0]) {
-            sink_text(&sink, " from ");
-            sink_clean(&sink, feature->imported_from);
-        }
-        sink_text(&sink, "\n");
-    }
-    print_compression(&sink, overview->result);
-    print_codebooks(&sink, overview->result);
-    print_flags(&sink, &overview->flags);
-    if (result_failures(overview->result) > 0)
-        print_failures(&sink, overview);
-    status = print_clusters(&sink, overview->result, err);
-    if (status == STATUS_OK)
-        status = print_selections(&sink, overview->result, err);
-    if (status == STATUS_OK)
-        status = print_runs(&sink, overview->result, err);
-    if (status == STATUS_OK) {
-        print_unfinished(&sink, &overview->unfinished, NULL);
-        print_checkpoints(&sink, result_path(overview->result));
-    }
-    return sink_end(&sink, status, err);
-}
-
-static enum status list_failures(const struct overview *overview, struct error *err)
-{
-    struct sink sink;
-    enum status status = sink_open(&sink, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    for (uint64_t i = 0; i < result_failures(overview->result) && !sink.closed; i++) {
-        struct result_failure failure;
-        status = result_failure_at(overview->result, i, &failure, err);
-        if (status != STATUS_OK)
-            break;
-        if (failure.reason == REASON_NOT_AN_IMAGE)
-            continue;
-        sink_clean(&sink, failure.path);
-        sink_printf(&sink, "\t%s\t", reason_name(failure.reason));
-        sink_clean(&sink, failure.message);
-        sink_text(&sink, "\n");
-    }
-    return sink_end(&sink, status, err);
-}
-
-/* --- JSON ------------------------------------------------------------------------------------ */
-
-static void json_features(struct json *json, const struct result *result)
-{
+    struct json *json = told->json;
     json_open_array(json, "features");
     for (unsigned i = 0; i < result_feature_count(result); i++) {
         const struct result_feature *feature = result_feature_at(result, i);
+        put_entry(told, i, "features", feature->name);
+        sink_printf(told->sink, "%u values of %s, %s%s", feature->dimension,
+                    result_feature_type_name(feature), feature->spec,
+                    feature->imported_from[0] ? " from " : "");
+        put_line(told, feature->imported_from);
         json_open_object(json, NULL);
         json_string(json, "name", feature->name);
         json_string(json, "spec", feature->spec);
@@ -355,23 +186,36 @@ static void json_features(struct json *json, const struct result *result)
     json_close_array(json);
 }
 
-/* What is not JSON, as a text. */
-static void json_preset(struct json *json, const char *preset)
+static void print_compression(const struct told *told, const struct result *result)
 {
-    if (preset && parameters_length(preset) == strlen(preset))
-        json_raw(json, "preset", preset);
-    else if (preset)
-        report_bytes(json, "preset", preset);
+    uint64_t stored = 0, bytes = 0;
+    char of[40], in[40];
+    if (!result_compressed(result))
+        return;
+    for (unsigned i = 0; i < result_feature_count(result); i++) {
+        const struct result_feature *feature = result_feature_at(result, i);
+        stored += result_feature_stored_bytes(feature);
+        bytes += feature->rows * result_feature_row_bytes(feature);
+    }
+    put_label(told, "");
+    sink_printf(told->sink, "compressed: %s of values in %s\n", format_bytes(of, sizeof of, bytes),
+                format_bytes(in, sizeof in, stored));
 }
 
-static void json_codebooks(struct json *json, struct result *result)
+/* Codebooks that cannot be read are verify's matter. */
+static void tell_codebooks(const struct told *told, struct result *result)
 {
+    struct json *json = told->json;
     struct codebooks codebooks = {.stored = NULL};
     json_open_array(json, "codebooks");
     codebooks_read(&codebooks, result, NULL, NULL);
     for (unsigned i = 0; i < codebooks.count; i++) {
         const struct stored_codebook *stored = &codebooks.stored[i];
         char digest[FEATURE_DIGEST];
+        put_entry(told, i, "codebooks", stored->name);
+        sink_printf(told->sink, "%u words of %u values, for ", stored->codebook.words,
+                    stored->codebook.projected);
+        put_line(told, stored->spec);
         feature_codebook_digest(digest, &stored->codebook);
         json_open_object(json, NULL);
         json_string(json, "name", stored->name);
@@ -385,13 +229,180 @@ static void json_codebooks(struct json *json, struct result *result)
     codebooks_clear(&codebooks);
 }
 
-static enum status json_selections(struct json *json, struct result *result, struct error *err)
+static void json_flags(struct json *json, const struct flags *flags)
 {
+    json_open_object(json, "flags");
+    for (unsigned i = 0; i < FLAGS && flags->feature; i++)
+        if (flags->known >> i & 1)
+            json_uint(json, flag_names[i], flags->count[i]);
+    json_close_object(json);
+}
+
+/* Of files that can tell all that pixels say. */
+static void print_flags(const struct told *told, const struct flags *flags)
+{
+    const char *sign = "";
+    char count[40];
+    if (!flags->feature)
+        return;
+    put_label(told, "flags");
+    for (unsigned i = 0; i < FLAGS; i++)
+        if (flags->count[i] > 0) {
+            sink_printf(told->sink, "%s%s %s", sign,
+                        format_count(count, sizeof count, flags->count[i]), flag_names[i]);
+            sign = ", ";
+        }
+    sink_text(told->sink, *sign ? "\n" : "none\n");
+}
+
+/* What is not JSON, as a text. */
+static void json_preset(struct json *json, const char *preset)
+{
+    if (preset && parameters_length(preset) == strlen(preset))
+        json_raw(json, "preset", preset);
+    else if (preset)
+        report_bytes(json, "preset", preset);
+}
+
+/* --- clusterings ----------------------------------------------------------------------------- */
+
+/* The largest clusters, with their numbers where they have words. */
+static void print_sizes(const struct told *told, const uint64_t *sizes, const uint32_t *order,
+                        uint32_t k, struct words *words)
+{
+    const uint32_t shown = k < SIZES_SHOWN ? k : SIZES_SHOWN;
+    put_entry(told, 1, "", "");
+    sink_text(told->sink, "sizes");
+    for (uint32_t i = 0; i < shown; i++)
+        sink_printf(told->sink, " %llu", (unsigned long long)sizes[order[i]]);
+    sink_text(told->sink, shown < k ? " ...\n" : "\n");
+    for (uint32_t i = 0; words && i < shown; i++) {
+        struct word word[WORDS_MOST];
+        char text[500];
+        const unsigned count = words_of_cluster(word, words, order[i]);
+        if (count == 0)
+            continue;
+        put_entry(told, 1, "", "");
+        sink_printf(told->sink, "%u: ", order[i]);
+        put_line(told, words_text(text, sizeof text, word, count));
+    }
+}
+
+static void tell_about(const struct told *told, unsigned i, struct result *result,
+                       const struct result_clusters *clusters)
+{
+    struct sink *sink = told->sink;
+    struct json *json = told->json;
+    char iterations[40], feature[2 * FEATURE_NAME_MAX], components[40] = "";
+    if (clusters->components)
+        snprintf(components, sizeof components, " on %u components", clusters->dimension);
+    put_entry(told, i, "clusters", clusters->name);
+    sink_printf(sink, "k %u by %s (%s%s), %s%s, inertia %.7g\n", clusters->k,
+                preset_join_title(feature, sizeof feature, result, clusters->feature),
+                clusters->metric, components,
+                format_number_of(iterations, sizeof iterations, clusters->iterations, "iteration"),
+                clusters->converged ? ", converged" : "", clusters->inertia);
+    if (*clusters->parent)
+        sink_printf(sink, "  %24s level %u, below %s\n", "", clusters->level, clusters->parent);
+    else if (clusters->level)
+        sink_printf(sink, "  %24s level %u, the coarsest\n", "", clusters->level);
+    if (clusters->fitted_rows)
+        sink_printf(sink, "  %24s fit of %llu rows, continued for %llu\n", "",
+                    (unsigned long long)clusters->fitted_rows, (unsigned long long)clusters->rows);
+    if (clusters->has_agreement)
+        sink_printf(sink, "  %24s %u folders: purity %.3f, NMI %.3f, ARI %.3f\n", "",
+                    clusters->agreement.folders, clusters->agreement.purity,
+                    clusters->agreement.nmi, clusters->agreement.ari);
+    json_string(json, "name", clusters->name);
+    json_string(json, "feature", clusters->feature);
+    json_string(json, "metric", clusters->metric);
+    if (clusters->columns > 0) {
+        json_string(json, "space", clusters->space);
+        json_uint(json, "columns", clusters->columns);
+    }
+    if (clusters->level) {
+        json_uint(json, "level", clusters->level);
+        report_bytes(json, "parent", *clusters->parent ? clusters->parent : NULL);
+    }
+    json_string(json, "init", clusters->init);
+    json_int(json, "seed", clusters->seed);
+    json_uint(json, "k", clusters->k);
+    json_uint(json, "n", clusters->rows);
+    json_uint(json, "d", clusters->dimension);
+    json_uint(json, "iterations", clusters->iterations);
+    json_uint(json, "fitted_rows", clusters->fitted_rows ? clusters->fitted_rows : clusters->rows);
+    json_bool(json, "converged", clusters->converged);
+    json_double(json, "inertia", clusters->inertia);
+}
+
+static enum status tell_clustering(const struct told *told, unsigned i, struct result *result,
+                                   struct error *err)
+{
+    const struct result_clusters *clusters = result_clusters_at(result, i);
+    struct result_sweep sweep = {0};
+    struct words *words = NULL;
+    uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
+    uint32_t *order = NULL;
+    enum status status =
+        sizes ? result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err)
+              : error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
+    if (status == STATUS_OK && !(order = clusters_by_size(sizes, clusters->k)))
+        status = error_memory(err, clusters->k * sizeof *order, "cluster sizes");
+    if (status == STATUS_OK)
+        status = result_sweep_read(&sweep, result, clusters, err);
+    if (status == STATUS_OK) {
+        words_open(&words, result, clusters, NULL); /* damaged ones are verify's matter */
+        json_open_object(told->json, NULL);
+        tell_about(told, i, result, clusters);
+        if (sweep.values) {
+            put_entry(told, 1, "", "");
+            sink_printf(told->sink, "k from %u to %u was tried: ", sweep.values[0].k,
+                        sweep.values[sweep.count - 1].k);
+            put_line(told, sweep.reason);
+        }
+        print_sizes(told, sizes, order, clusters->k, words);
+        report_clusters(told->json, sizes, clusters->k, words,
+                        clusters->has_agreement ? &clusters->agreement : NULL, &sweep);
+        json_close_object(told->json);
+    }
+    words_close(&words);
+    result_sweep_clear(&sweep);
+    free(order);
+    free(sizes);
+    return status;
+}
+
+static enum status tell_clusterings(const struct told *told, struct result *result,
+                                    struct error *err)
+{
+    enum status status = STATUS_OK;
+    json_open_array(told->json, "clusters");
+    for (unsigned i = 0; status == STATUS_OK && i < result_clusters_count(result); i++)
+        status = tell_clustering(told, i, result, err);
+    json_close_array(told->json);
+    return status;
+}
+
+/* --- selections, runs, failures -------------------------------------------------------------- */
+
+static enum status tell_selections(const struct told *told, struct result *result,
+                                   struct error *err)
+{
+    struct json *json = told->json;
     struct selections selections;
     const enum status status = selections_list(&selections, result, err);
     json_open_array(json, "selections");
     for (unsigned i = 0; i < selections.count && status == STATUS_OK; i++) {
         const struct selection_about *about = &selections.about[i];
+        char images[40];
+        put_entry(told, i, "selected", about->name);
+        sink_printf(told->sink, "%s, ",
+                    format_number_of(images, sizeof images, about->rows, "image"));
+        sink_clean(told->sink, about->method);
+        if (about->omitted > 0)
+            sink_printf(told->sink, ", %s left out",
+                        format_number_of(images, sizeof images, about->omitted, "image"));
+        sink_text(told->sink, "\n");
         json_open_object(json, NULL);
         json_string(json, "name", about->name);
         json_string(json, "method", about->method);
@@ -406,89 +417,27 @@ static enum status json_selections(struct json *json, struct result *result, str
     return status;
 }
 
-static enum status json_clusters(struct json *json, struct result *result, struct error *err)
+/* All of them as JSON, the last ones in words. */
+static enum status tell_runs(const struct told *told, struct result *result, struct error *err)
 {
-    enum status status = STATUS_OK;
-    json_open_array(json, "clusters");
-    for (unsigned i = 0; status == STATUS_OK && i < result_clusters_count(result); i++) {
-        const struct result_clusters *clusters = result_clusters_at(result, i);
-        uint64_t *sizes = malloc(clusters->k * sizeof *sizes);
-        if (!sizes)
-            return error_memory(err, clusters->k * sizeof *sizes, "cluster sizes");
-        status = result_clusters_read(result, clusters, NULL, NULL, NULL, sizes, NULL, err);
-        json_open_object(json, NULL);
-        json_string(json, "name", clusters->name);
-        json_string(json, "feature", clusters->feature);
-        json_string(json, "metric", clusters->metric);
-        if (clusters->columns > 0) {
-            json_string(json, "space", clusters->space);
-            json_uint(json, "columns", clusters->columns);
-        }
-        if (clusters->level) {
-            json_uint(json, "level", clusters->level);
-            report_bytes(json, "parent", *clusters->parent ? clusters->parent : NULL);
-        }
-        json_string(json, "init", clusters->init);
-        json_int(json, "seed", clusters->seed);
-        json_uint(json, "k", clusters->k);
-        json_uint(json, "n", clusters->rows);
-        json_uint(json, "d", clusters->dimension);
-        json_uint(json, "iterations", clusters->iterations);
-        json_uint(json, "fitted_rows",
-                  clusters->fitted_rows ? clusters->fitted_rows : clusters->rows);
-        json_bool(json, "converged", clusters->converged);
-        json_double(json, "inertia", clusters->inertia);
-        json_open_array(json, "sizes");
-        for (uint32_t j = 0; status == STATUS_OK && j < clusters->k; j++)
-            json_uint(json, NULL, sizes[j]);
-        json_close_array(json);
-        struct words *words = NULL;
-        if (status == STATUS_OK && words_open(&words, result, clusters, NULL) == STATUS_OK && words)
-            report_words(json, words, clusters->k);
-        words_close(&words);
-        if (clusters->has_agreement)
-            report_agreement(json, &clusters->agreement);
-        struct result_sweep sweep = {0};
-        if (status == STATUS_OK)
-            status = result_sweep_read(&sweep, result, clusters, err);
-        if (sweep.values)
-            report_sweep(json, &sweep);
-        result_sweep_clear(&sweep);
-        json_close_object(json);
-        free(sizes);
-    }
-    json_close_array(json);
-    return status;
-}
-
-static enum status json_failures(struct json *json, struct result *result, struct error *err)
-{
-    json_open_array(json, "failures");
-    for (uint64_t i = 0; i < result_failures(result); i++) {
-        struct result_failure failure;
-        enum status status = result_failure_at(result, i, &failure, err);
-        if (status != STATUS_OK)
-            return status;
-        if (failure.reason == REASON_NOT_AN_IMAGE)
-            continue;
-        json_open_object(json, NULL);
-        report_bytes(json, "path", failure.path);
-        json_string(json, "reason", reason_name(failure.reason));
-        report_bytes(json, "message", failure.message);
-        json_close_object(json);
-    }
-    json_close_array(json);
-    return STATUS_OK;
-}
-
-static enum status json_runs(struct json *json, struct result *result, struct error *err)
-{
+    struct json *json = told->json;
+    const uint64_t count = result_run_count(result);
+    const uint64_t first = count > RUNS_SHOWN ? count - RUNS_SHOWN : 0;
     json_open_array(json, "runs");
-    for (uint64_t i = 0; i < result_run_count(result); i++) {
+    for (uint64_t i = 0; i < count; i++) {
         struct store_run run;
-        enum status status = result_run_at(result, i, &run, err);
+        char time[32];
+        const enum status status = result_run_at(result, i, &run, err);
         if (status != STATUS_OK)
             return status;
+        if (i >= first) {
+            put_label(told, i > first ? "" : first ? "last runs" : "runs");
+            sink_printf(told->sink, "%s%s", format_duration(time, sizeof time, run.seconds),
+                        *run.device ? " on " : "");
+            sink_clean(told->sink, run.device);
+            sink_text(told->sink, ": ");
+            put_line(told, run.command);
+        }
         json_open_object(json, NULL);
         report_bytes(json, "command", run.command);
         report_bytes(json, "device", run.device);
@@ -501,101 +450,99 @@ static enum status json_runs(struct json *json, struct result *result, struct er
     return STATUS_OK;
 }
 
-/* They are JSON; a file may hold anything. */
-static void json_parameters(struct json *json, const char *text)
+/* --failures */
+static enum status tell_failures(const struct told *told, struct result *result, struct error *err)
 {
-    struct parameters *parameters = NULL;
-    if (parameters_open(&parameters, text, NULL) == STATUS_OK)
-        json_raw(json, "parameters", text);
-    else
-        report_bytes(json, "parameters", text);
-    parameters_close(&parameters);
+    json_open_array(told->json, "failures");
+    for (uint64_t i = 0; i < result_failures(result); i++) {
+        struct result_failure failure;
+        const enum status status = result_failure_at(result, i, &failure, err);
+        if (status != STATUS_OK)
+            return status;
+        if (failure.reason == REASON_NOT_AN_IMAGE)
+            continue;
+        sink_clean(told->sink, failure.path);
+        sink_printf(told->sink, "\t%s\t", reason_name(failure.reason));
+        put_line(told, failure.message);
+        json_open_object(told->json, NULL);
+        report_bytes(told->json, "path", failure.path);
+        json_string(told->json, "reason", reason_name(failure.reason));
+        report_bytes(told->json, "message", failure.message);
+        json_close_object(told->json);
+    }
+    json_close_array(told->json);
+    return STATUS_OK;
 }
 
-static enum status write_json(const struct overview *overview, const struct options *options,
-                              struct error *err)
+/* --digest */
+static enum status tell_digest(const struct told *told, struct result *result, struct error *err)
+{
+    char digest[65];
+    const enum status status = result_identity(result, digest, err);
+    if (status != STATUS_OK)
+        return status;
+    sink_printf(told->sink, "%s\n", digest);
+    json_string(told->json, "digest", digest);
+    return STATUS_OK;
+}
+
+/* --- the command ----------------------------------------------------------------------------- */
+
+static enum status tell_contents(const struct told *told, const struct overview *overview,
+                                 struct error *err)
+{
+    struct result *result = overview->result;
+    tell_head(told, overview);
+    tell_features(told, result);
+    print_compression(told, result);
+    json_flags(told->json, &overview->flags);
+    tell_codebooks(told, result);
+    print_flags(told, &overview->flags);
+    json_preset(told->json, result_preset(result));
+    print_failures(told, overview);
+    enum status status = tell_clusterings(told, result, err);
+    if (status == STATUS_OK)
+        status = tell_selections(told, result, err);
+    return status == STATUS_OK ? tell_runs(told, result, err) : status;
+}
+
+/* In words what was asked for, as JSON that and the contents. */
+static enum status tell(const struct overview *overview, bool contents,
+                        const struct options *options, struct error *err)
 {
     const struct info_options *own = (const struct info_options *)options;
-    struct result *result = overview->result;
-    struct json *json = report_open(options);
-    char digest[65];
-    enum status status = STATUS_OK;
-    report_bytes(json, "file", result_path(result));
-    json_uint(json, "bytes", overview->file_bytes);
-    report_bytes(json, "version", result_version(result));
-    report_bytes(json, "created", result_created(result));
-    json_parameters(json, result_parameters(result));
-    json_open_array(json, "sources");
-    for (unsigned i = 0; i < result_source_count(result); i++)
-        report_bytes(json, NULL, result_source(result, i));
-    json_close_array(json);
-    json_uint(json, "parts", result_parts(result));
-    report_share(json, result_share(result));
-    json_uint(json, "images", result_images(result));
-    json_uint(json, "duplicates", overview->duplicates);
-    json_uint(json, "failed", failures_counted(overview->by_reason));
-    json_uint(json, "files_not_images", overview->by_reason[REASON_NOT_AN_IMAGE]);
-    json_open_object(json, "by_reason");
-    for (int i = REASON_NONE + 1; i < REASON_COUNT; i++)
-        if (overview->by_reason[i])
-            json_uint(json, reason_name((enum reason)i), overview->by_reason[i]);
-    json_close_object(json);
-    json_features(json, result);
-    json_open_object(json, "flags");
-    for (unsigned i = 0; i < FLAGS && overview->flags.feature; i++)
-        if (overview->flags.known >> i & 1)
-            json_uint(json, flag_names[i], overview->flags.count[i]);
-    json_close_object(json);
-    json_codebooks(json, result);
-    json_preset(json, result_preset(result));
-    status = json_clusters(json, result, err);
-    if (status == STATUS_OK)
-        status = json_selections(json, result, err);
-    if (status == STATUS_OK)
-        status = json_runs(json, result, err);
+    struct sink nothing = {.closed = true};
+    struct transcript out;
+    enum status status = transcript_open(&out, options, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct told said = {&out.sink, out.json}, silent = {&nothing, out.json};
+    const struct told *words = own->digest || own->failures ? &silent : &said;
+    report_open(options);
+    if (contents)
+        status = tell_contents(words, overview, err);
     if (status == STATUS_OK && own->failures)
-        status = json_failures(json, result, err);
-    if (status == STATUS_OK && own->digest) {
-        status = result_identity(result, digest, err);
-        if (status == STATUS_OK)
-            json_string(json, "digest", digest);
+        status = tell_failures(own->digest ? &silent : &said, overview->result, err);
+    if (status == STATUS_OK && own->digest)
+        status = tell_digest(&said, overview->result, err);
+    if (status == STATUS_OK && contents) {
+        tell_unfinished(words->sink, out.json, &overview->unfinished, NULL);
+        tell_checkpoints(words->sink, out.json, result_path(overview->result));
     }
-    json_unfinished(json, &overview->unfinished);
-    json_checkpoints(json, result_path(result));
-    return status;
-}
-
-static enum status print_digest(struct result *result, struct error *err)
-{
-    char digest[65];
-    struct sink sink;
-    enum status status = result_identity(result, digest, err);
-    if (status != STATUS_OK)
-        return status;
-    status = sink_open(&sink, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    sink_printf(&sink, "%s\n", digest);
-    return sink_close(&sink, true, err);
+    return sink_end(&out.sink, status, err);
 }
 
 /* A file that is not there yet. */
-static enum status tell_unfinished(const struct unfinished *unfinished,
-                                   const struct options *options, struct error *err)
+static enum status tell_missing(const struct unfinished *unfinished, const struct options *options,
+                                struct error *err)
 {
-    struct sink sink;
-    enum status status = STATUS_OK;
-    if (!json_owns_stdout(options)) {
-        status = sink_open(&sink, NULL, err);
-        if (status != STATUS_OK)
-            return status;
-        print_unfinished(&sink, unfinished, options->operand[0]);
-        status = sink_close(&sink, true, err);
-    }
-    struct json *json = report_open(options);
-    report_bytes(json, "file", options->operand[0]);
-    json_unfinished(json, unfinished);
-    return status;
+    struct transcript out;
+    const enum status status = transcript_open(&out, options, err);
+    if (status != STATUS_OK)
+        return status;
+    report_bytes(report_open(options), "file", options->operand[0]);
+    tell_unfinished(&out.sink, out.json, unfinished, options->operand[0]);
+    return sink_close(&out.sink, true, err);
 }
 
 static enum status run_info(const struct options *options, struct error *err)
@@ -620,7 +567,7 @@ static enum status run_info(const struct options *options, struct error *err)
     }
     if (missing && status == STATUS_OK && overview.unfinished.exists && !own->digest &&
         !own->failures) {
-        status = tell_unfinished(&overview.unfinished, options, err);
+        status = tell_missing(&overview.unfinished, options, err);
         unfinished_clear(&overview.unfinished);
         return status;
     }
@@ -628,22 +575,15 @@ static enum status run_info(const struct options *options, struct error *err)
         status = result_open(&overview.result, options->operand[0], err);
     if (status == STATUS_OK && stat(options->operand[0], &st) == 0)
         overview.file_bytes = (uint64_t)st.st_size;
-    if (status == STATUS_OK && (options->json || !own->digest))
+    const bool contents = options->json || (!own->digest && !own->failures);
+    if (status == STATUS_OK && contents)
         status = count_failures(&overview, err);
-    if (status == STATUS_OK && (options->json || (!own->digest && !own->failures)))
+    if (status == STATUS_OK && contents)
         status = result_duplicates(overview.result, &overview.duplicates, err);
-    if (status == STATUS_OK && (options->json || (!own->digest && !own->failures)))
+    if (status == STATUS_OK && contents)
         status = flags_read(&overview.flags, overview.result, err);
-    if (status == STATUS_OK && !json_owns_stdout(options)) {
-        if (own->digest)
-            status = print_digest(overview.result, err);
-        else if (own->failures)
-            status = list_failures(&overview, err);
-        else
-            status = print_overview(&overview, err);
-    }
-    if (status == STATUS_OK && options->json)
-        status = write_json(&overview, options, err);
+    if (status == STATUS_OK)
+        status = tell(&overview, contents, options, err);
     flags_clear(&overview.flags);
     result_close(&overview.result);
     unfinished_clear(&overview.unfinished);

@@ -293,7 +293,7 @@ void report_ingest(const struct options *options, const struct ingest_report *re
     report_bytes(json, "output", output);
 }
 
-void report_agreement(struct json *json, const struct result_agreement *agreement)
+static void report_agreement(struct json *json, const struct result_agreement *agreement)
 {
     json_uint(json, "folders", agreement->folders);
     json_double(json, "purity", agreement->purity);
@@ -301,7 +301,7 @@ void report_agreement(struct json *json, const struct result_agreement *agreemen
     json_double(json, "ari", agreement->ari);
 }
 
-void report_sweep(struct json *json, const struct result_sweep *sweep)
+static void report_sweep(struct json *json, const struct result_sweep *sweep)
 {
     json_open_object(json, "sweep");
     json_string(json, "measure", sweep->measure);
@@ -330,7 +330,7 @@ void report_sweep(struct json *json, const struct result_sweep *sweep)
     json_close_object(json);
 }
 
-void report_words(struct json *json, struct words *words, uint32_t k)
+static void report_words(struct json *json, struct words *words, uint32_t k)
 {
     json_open_array(json, "words");
     for (uint32_t i = 0; i < k; i++) {
@@ -346,6 +346,21 @@ void report_words(struct json *json, struct words *words, uint32_t k)
         json_close_array(json);
     }
     json_close_array(json);
+}
+
+void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
+                     const struct result_agreement *agreement, const struct result_sweep *sweep)
+{
+    json_open_array(json, "sizes");
+    for (uint32_t i = 0; i < k; i++)
+        json_uint(json, NULL, sizes[i]);
+    json_close_array(json);
+    if (words)
+        report_words(json, words, k);
+    if (agreement)
+        report_agreement(json, agreement);
+    if (sweep->values)
+        report_sweep(json, sweep);
 }
 
 void report_cluster(struct json *json, const struct clustering_report *result)
@@ -383,16 +398,8 @@ void report_cluster(struct json *json, const struct clustering_report *result)
         json_close_array(json);
     }
     report_bytes(json, "device", result->device[0] ? result->device : NULL);
-    json_open_array(json, "sizes");
-    for (uint32_t i = 0; i < result->k; i++)
-        json_uint(json, NULL, result->sizes[i]);
-    json_close_array(json);
-    if (result->words)
-        report_words(json, result->words, result->k);
-    if (result->has_agreement)
-        report_agreement(json, &result->agreement);
-    if (result->sweep.values)
-        report_sweep(json, &result->sweep);
+    report_clusters(json, result->sizes, result->k, result->words,
+                    result->has_agreement ? &result->agreement : NULL, &result->sweep);
     report_bytes(json, "output", result->output);
 }
 

@@ -34,10 +34,9 @@ void report_share(struct json *json, const struct list_share *share);
 void report_ingest(const struct options *options, const struct ingest_report *report,
                    const char *output, bool done);
 void report_cluster(struct json *json, const struct clustering_report *result);
-/* words: of each of k clusters, the best first. */
-void report_words(struct json *json, struct words *words, uint32_t k);
-void report_agreement(struct json *json, const struct result_agreement *agreement);
-void report_sweep(struct json *json, const struct result_sweep *sweep);
+/* sizes: of k clusters; words, agreement: may be NULL; sweep: may have no values. */
+void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,
+                     const struct result_agreement *agreement, const struct result_sweep *sweep);
 
 /* Writes the command's report where --json says, if it is whole and --json was given. */
 enum status report_write(const struct options *options, struct error *err);

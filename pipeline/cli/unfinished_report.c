@@ -59,7 +59,8 @@ static void print_status(struct sink *sink, const char *json)
     parameters_close(&status);
 }
 
-void print_unfinished(struct sink *sink, const struct unfinished *unfinished, const char *file)
+static void print_unfinished(struct sink *sink, const struct unfinished *unfinished,
+                             const char *file)
 {
     char text[40], size[32], when[32], ago[32];
     if (!unfinished->exists)
@@ -127,9 +128,7 @@ void print_unfinished(struct sink *sink, const struct unfinished *unfinished, co
     free(directory);
 }
 
-/* Calls `found` for each NAME.checkpoint that lies beside the file as FILE.NAME.checkpoint. */
-static void each_checkpoint(const char *file, void (*found)(void *context, const char *name, int64_t written),
-                            void *context)
+void tell_checkpoints(struct sink *sink, struct json *json, const char *file)
 {
     static const char end[] = ".checkpoint";
     char *target = realpath(file, NULL), *slash = target ? strrchr(target, '/') : NULL;
@@ -141,54 +140,34 @@ static void each_checkpoint(const char *file, void (*found)(void *context, const
         *slash = 0;
         count = scandir(slash == target ? "/" : target, &entries, NULL, alphasort);
     }
+    json_open_array(json, "unfinished_clusters");
     for (int i = 0; i < count; i++) {
-        char *name = entries[i]->d_name, path[4096];
+        char *name = entries[i]->d_name, path[4096], when[32];
         const size_t length = strlen(name);
         struct stat st;
         snprintf(path, sizeof path, "%s/%s", target, name);
+        /* FILE.NAME.checkpoint */
         if (length > head + 1 + tail && strncmp(name, base, head) == 0 && name[head] == '.' &&
             strcmp(name + length - tail, end) == 0 && stat(path, &st) == 0) {
             name[length - tail] = 0;
-            found(context, name + head + 1, st.st_mtim.tv_sec);
+            clock_iso8601(when, st.st_mtim.tv_sec);
+            sink_printf(sink, "  %-9s clusters ", "partial");
+            sink_clean(sink, name + head + 1);
+            sink_printf(sink, ", state of %s: the same clpipe cluster command goes on from it\n",
+                        when);
+            json_open_object(json, NULL);
+            report_bytes(json, "name", name + head + 1);
+            json_string(json, "last_written", when);
+            json_close_object(json);
         }
         free(entries[i]);
     }
+    json_close_array(json);
     free(entries);
     free(target);
 }
 
-static void print_checkpoint(void *context, const char *name, int64_t written)
-{
-    char when[32];
-    clock_iso8601(when, written);
-    sink_printf(context, "  %-9s clusters ", "partial");
-    sink_clean(context, name);
-    sink_printf(context, ", state of %s: the same clpipe cluster command goes on from it\n", when);
-}
-
-void print_checkpoints(struct sink *sink, const char *file)
-{
-    each_checkpoint(file, print_checkpoint, sink);
-}
-
-static void json_checkpoint(void *context, const char *name, int64_t written)
-{
-    char when[32];
-    clock_iso8601(when, written);
-    json_open_object(context, NULL);
-    report_bytes(context, "name", name);
-    json_string(context, "last_written", when);
-    json_close_object(context);
-}
-
-void json_checkpoints(struct json *json, const char *file)
-{
-    json_open_array(json, "unfinished_clusters");
-    each_checkpoint(file, json_checkpoint, json);
-    json_close_array(json);
-}
-
-void json_unfinished(struct json *json, const struct unfinished *unfinished)
+static void json_unfinished(struct json *json, const struct unfinished *unfinished)
 {
     char when[32];
     if (!unfinished->exists) {
@@ -221,4 +200,11 @@ void json_unfinished(struct json *json, const struct unfinished *unfinished)
         report_bytes(json, "working_directory", unfinished->directory);
     }
     json_close_object(json);
+}
+
+void tell_unfinished(struct sink *sink, struct json *json, const struct unfinished *unfinished,
+                     const char *file)
+{
+    print_unfinished(sink, unfinished, file);
+    json_unfinished(json, unfinished);
 }

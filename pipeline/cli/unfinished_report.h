@@ -6,15 +6,14 @@
 #include "cli/sink.h"
 #include "result/unfinished.h"
 
-/* Lines in the style of clpipe info; nothing where there is none. `file`: the output's name, for the
- * head of what is said where the file itself is not there yet, else NULL. */
-void print_unfinished(struct sink *sink, const struct unfinished *unfinished, const char *file);
-/* A member "unfinished" of the open object, null where there is none. */
-void json_unfinished(struct json *json, const struct unfinished *unfinished);
+/* Lines in the style of clpipe info, nothing where there is none, and a member "unfinished" of the open object, null
+ * there. `file`: the output's name, for the head of what is said where the file itself is not there yet, else
+ * NULL. */
+void tell_unfinished(struct sink *sink, struct json *json, const struct unfinished *unfinished,
+                     const char *file);
 
 /* The same of clusterings of `file` that are not finished: their checkpoints lie beside it. The member
  * is "unfinished_clusters", an array. */
-void print_checkpoints(struct sink *sink, const char *file);
-void json_checkpoints(struct json *json, const char *file);
+void tell_checkpoints(struct sink *sink, struct json *json, const char *file);
 
 #endif
