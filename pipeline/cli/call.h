@@ -24,7 +24,7 @@ struct call {
     struct progress progress;
     struct json json;  /* the report: a command writes one value, whether --json was given or not */
     bool tells_errors; /* the report is of a command that failed, too */
-    bool summarised;   /* a person has read a summary */
+    bool summarised, wall_told; /* a person has read a summary; and how long all took */
 };
 
 /* For commands that take a while: they can be stopped, after `seconds` by themselves (signals_install), and

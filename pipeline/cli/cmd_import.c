@@ -52,6 +52,7 @@ static void tell(const struct importing_report *report, const char *name,
                  options->paths ? ", matched by path" : "");
     if (report->found)
         summary_line(options, "  %-11s the file already holds these rows", "up to date");
+    summary_wall(options);
     summary_line(options, "  %-11s clpipe cluster %s --feature %s -k K", "next",
                  quote_word(quoted, sizeof quoted, options->operand[0]), name);
     summary_line(options, "  %-11s (--metric cosine suits CLIP and most other embeddings; the "

@@ -41,6 +41,7 @@ static void tell(const struct merge_report *report, double seconds, const struct
         summary_line(options, "  %-11s with its parts, which it refers to by relative paths: keep "
                               "them together",
                      "complete");
+    summary_wall(options);
     summary_line(options, "  %-11s clpipe cluster %s -k K", "next",
                  quote_word(quoted, sizeof quoted, options->output));
     json_uint(json, "images", report->images);

@@ -48,6 +48,7 @@ static enum status run_report(const struct options *options, struct error *err)
                              err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
+        summary_wall(options);
         report_open_line(options, directory);
         report_pages(report_open(options), &counts, directory);
     }

@@ -172,8 +172,10 @@ static enum status finish(const struct options *options, const struct ingest_pla
         status = report_step(&pages, options->output, directory, own->clustering.name, true, false,
                              options, err);
         reported = status == STATUS_OK;
-        if (reported)
+        if (reported) {
+            summary_wall(options);
             report_open_line(options, directory);
+        }
     }
     report_open(options);
     json_open_object(json, "ingest");

@@ -68,8 +68,7 @@ static enum status call_end(const struct options *options, enum status status, s
 {
     struct call *call = options->call;
     progress_end(&call->progress);
-    if (call->summarised)
-        summary_wall(options);
+    summary_wall(options);
     report_end(options, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL || call->tells_errors) {
         struct error trouble = ERROR_INIT;

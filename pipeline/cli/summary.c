@@ -101,6 +101,35 @@ static void line(struct text *text, const char *label, const char *format, ...)
     fputc('\n', text->stream);
 }
 
+/* How long the process has been at each stage. */
+static void wall_line(struct text *text, const struct options *options)
+{
+    const struct stages *stages = &options->call->progress.stages;
+    const char *sign = ": ";
+    double all = 0;
+    options->call->wall_told = true;
+    for (unsigned i = 0; i < stages->count; i++)
+        all += (double)stages->stage[i].spent * 1e-9;
+    fprintf(text->stream, "  %-11s %.2f s", "wall time", all);
+    for (unsigned i = 1; i <= stages->count; i++) {
+        const double seconds = (double)stages->stage[i % stages->count].spent * 1e-9;
+        if (seconds < 0.005)
+            continue;
+        fprintf(text->stream, "%s%s %.2f", sign, stages->stage[i % stages->count].name, seconds);
+        sign = ", ";
+    }
+    fputc('\n', text->stream);
+}
+
+void summary_wall(const struct options *options)
+{
+    struct text text;
+    if (!options->call->summarised || options->call->wall_told || !text_open(&text, options))
+        return;
+    wall_line(&text, options);
+    text_show(&text);
+}
+
 uint64_t failures_counted(const uint64_t by_reason[REASON_COUNT])
 {
     uint64_t sum = 0;
@@ -365,6 +394,8 @@ void summary_ingest(const struct ingest_report *report, const struct options *op
         if (report->ranks > 0)
             line(&text, "parts", "%u in %s.parts, which the file refers to: keep them together",
                  report->ranks, path_for_message(file, sizeof file, options->output));
+        if (next)
+            wall_line(&text, options);
         if (failures_counted(report->summary.by_reason))
             command_line(&text, "details", "info", options->output, " --failures");
         if (next && report->share.count <= 1)
@@ -601,6 +632,8 @@ void summary_clusters(const struct clustering_report *result, const struct optio
     char shown[300];
     line(&text, "stored", "/clusters/%s in %s", result->name,
          path_for_message(shown, sizeof shown, result->output));
+    if (strcmp(options->command->name, "run") != 0)
+        wall_line(&text, options);
     char rest[FEATURE_NAME_MAX + 40];
     snprintf(rest, sizeof rest, " --name %s --what %s", result->name,
              images && result->in_input ? "tree --to by-cluster" : "labels");
@@ -621,28 +654,6 @@ void summary_line(const struct options *options, const char *format, ...)
     va_start(arguments, format);
     vfprintf(text.stream, format, arguments);
     va_end(arguments);
-    fputc('\n', text.stream);
-    text_show(&text);
-}
-
-void summary_wall(const struct options *options)
-{
-    const struct stages *stages = &options->call->progress.stages;
-    double all = 0;
-    struct text text;
-    if (!text_open(&text, options))
-        return;
-    for (unsigned i = 0; i < stages->count; i++)
-        all += (double)stages->stage[i].spent * 1e-9;
-    fprintf(text.stream, "  %-11s %.2f s", "wall time", all);
-    const char *sign = ": ";
-    for (unsigned i = 1; i <= stages->count; i++) {
-        const double seconds = (double)stages->stage[i % stages->count].spent * 1e-9;
-        if (seconds < 0.005)
-            continue;
-        fprintf(text.stream, "%s%s %.2f", sign, stages->stage[i % stages->count].name, seconds);
-        sign = ", ";
-    }
     fputc('\n', text.stream);
     text_show(&text);
 }

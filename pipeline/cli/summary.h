@@ -27,7 +27,8 @@ void summary_clusters(const struct clustering_report *result, const struct optio
 void summary_line(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Behind what a command has told: how long the process has been at each stage. */
+/* Behind what a command has told, once, or before what it advises: how long the process has been at each
+ * stage. */
 void summary_wall(const struct options *options);
 
 /* Ingest's files that failed (not those that are no images). */

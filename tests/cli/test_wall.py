@@ -32,10 +32,10 @@ def check(clpipe, tmp_path, arguments, stages):
 
 def check_summary(result, wall):
     """The same in words, without what rounds to nothing."""
-    *_, last = result.stdout.splitlines()
-    seconds, words = re.fullmatch(r"  wall time   ([0-9.]+) s(?:: (.*))?", last).groups()
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("  wall time ")]
+    seconds, words = re.fullmatch(r"  wall time   ([0-9.]+) s(?:: (.*))?", line).groups()
     told = {name: float(value) for name, value in (word.rsplit(" ", 1) for word in (words or "").split(", ") if word)}
-    assert float(seconds) == pytest.approx(wall["seconds"], abs=0.03)
+    assert float(seconds) <= wall["seconds"] + 0.01
     assert sum(told.values()) == pytest.approx(float(seconds), abs=0.01 + 0.005 * len(wall["stages"]))
     assert set(told) <= set(wall["stages"])
 
