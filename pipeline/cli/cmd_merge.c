@@ -72,6 +72,7 @@ static enum status run_merge(const struct options *options, struct error *err)
         return status;
     gethostname(host, sizeof host - 1);
     call_start(options, 0);
+    progress_stage(&options->call->progress, "merging");
     const struct store_run run = {.command = options->command_line, .json = "{}", .host = host};
     const struct merge_config config = {.input = options->operand,
                                         .count = options->operand_count,

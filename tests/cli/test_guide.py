@@ -17,7 +17,7 @@ def section(title):
 
 def lines_of(text):
     """Without the seconds and the device."""
-    return [re.sub(r"^(  time +).*", r"\1", line.rstrip()) for line in text.splitlines()]
+    return [re.sub(r"^(  (?:wall )?time +).*", r"\1", line.rstrip()) for line in text.splitlines()]
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ def test_every_command_accounts_for_its_time(clpipe, photos, tmp_path):
         ("ingest", "more", "-o", "q.h5", *FEATURE): {"devices", "walking", "images", "writing"},
         ("cluster", "p.h5", "-k", "3"): {"opening", "devices", "reading rows", "k-means", "storing the result"},
         ("assign", "p.h5", "q.h5"): {"devices", "labelling rows", "storing the labels"},
-        ("merge", "p.h5", "q.h5", "-o", "all.h5"): {"opening", "merging"},
+        ("merge", "p.h5", "q.h5", "-o", "all.h5"): {"merging"},
         ("import", "p.h5", "mine=rows.npy"): {"importing rows"},
         ("select", "p.h5", "4", "--clusters", "kmeans"): {"writing the selection"},
         ("similar", "p.h5", "--all", "--feature", "mine"): {"devices", "rows compared", "writing neighbours"},
