@@ -206,13 +206,15 @@ static enum status make(struct cluster_job *job, struct clustering_report *repor
             return error_memory(err, (size_t)rows * 8, "labels");
     }
     progress->step(progress->context, "looking for the nearest centroid of each row");
-    const enum status status = cluster_assign(out->labels, out->distances, devices, &job->rows,
-                                              out->centroids, out->k, &own->cluster, err);
+    enum status status = cluster_assign(out->labels, out->distances, devices, &job->rows,
+                                        out->centroids, out->k, &own->cluster, err);
     if (status != STATUS_OK || !first)
         return status;
     labelled_count(out->sizes, out->nearest, 3, out->labels, out->distances, rows, out->k);
     out->inertia = labelled_inertia(out->labels, out->distances, NULL, rows);
-    return cluster_levels_spread(job->level, job->level_count, &job->rows, &own->cluster, err);
+    status = cluster_levels_spread(job->level, job->level_count, &job->rows, &own->cluster, err);
+    progress->step(progress->context, "storing the labels");
+    return status;
 }
 
 enum status labelling_run(struct clustering_report *report, const struct labelling_config *config,
