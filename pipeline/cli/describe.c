@@ -1,5 +1,7 @@
 /* describe.c: an ingest of a few pictures. */
 #include "cli/describe.h"
+#include "base/output_directory.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/process.h"
 #include "cli/commands.h"
@@ -11,85 +13,59 @@
 #include "result/imported.h"
 #include "result/parameters.h"
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Arguments of an ingest; texts are owned. */
-struct arguments {
-    char **text;
-    int count, room;
-    bool no_memory;
+/* The ingest of the pictures; the texts of its options are owned. */
+struct describing {
+    struct options *options;
+    char *spec[FEATURE_MAX];
+    unsigned count;
+    char sources[4160], output[4160];
 };
 
-static void add(struct arguments *a, const char *text)
-{
-    if (a->count + 1 >= a->room) {
-        char **more = realloc(a->text, (size_t)(a->room * 2 + 16) * sizeof *more);
-        a->no_memory |= !more;
-        if (!more)
-            return;
-        a->text = more;
-        a->room = a->room * 2 + 16;
-    }
-    a->text[a->count] = strdup(text);
-    a->no_memory |= !a->text[a->count];
-    a->count += a->text[a->count] != NULL;
-    a->text[a->count] = NULL;
-}
-
-static void add_number(struct arguments *a, const char *option, uint64_t number)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    add(a, option);
-    add(a, text);
-}
-
-static void clear(struct arguments *a)
-{
-    for (int i = 0; i < a->count; i++)
-        free(a->text[i]);
-    free(a->text);
-}
-
 /* A feature as it was asked for, "NAME=KIND...", with the codebook that the file has for it. */
-static void add_feature(struct arguments *a, const char *asked, const struct result *result)
+static enum status add_feature(struct describing *d, const char *asked, const struct result *result,
+                               struct error *err)
 {
-    char name[FEATURE_NAME_MAX], *spec = NULL;
+    const struct option *row = option_find(d->options->command, "feature", strlen("feature"));
+    char name[FEATURE_NAME_MAX];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(asked, "="), asked);
     const struct result_feature *feature = result_feature_find(result, name);
     const bool learned = feature && strstr(feature->spec, ",codebook=");
-    if (asprintf(&spec, "%s%s%s", asked, learned ? ",codebook=" : "",
+    if (asprintf(&d->spec[d->count], "%s%s%s", asked, learned ? ",codebook=" : "",
                  learned ? result_path(result) : "") < 0)
-        spec = NULL;
-    a->no_memory |= !spec;
-    add(a, "--feature");
-    add(a, spec ? spec : "");
-    free(spec);
+        return error_memory(err, strlen(asked), "a specification");
+    return option_set(d->options, row, d->spec[d->count++], err);
 }
 
-static void add_machine(struct arguments *a, const struct options *options)
+/* With the features and the options of the file, on the machine of `options`. */
+static enum status configure(struct describing *d, const struct parameters *parameters,
+                             const struct result *result, const struct options *options,
+                             struct error *err)
 {
-    const char *const *runtime = option_at(options, "onnxruntime");
-    if (options->device) {
-        add(a, "--device");
-        add(a, options->device);
-    }
-    if (runtime && *runtime) {
-        add(a, "--onnxruntime");
-        add(a, *runtime);
-    }
-    if (options->threads)
-        add_number(a, "--threads", options->threads);
-    add_number(a, "--memory", options->memory);
-    if (options->device_memory)
-        add_number(a, "--device-memory", options->device_memory);
-    add(a, "--progress");
-    add(a, "never");
+    char *const words[] = {"clpipe", "ingest", d->sources};
+    const char *const *runtime = option_at(options, "onnxruntime"), *text;
+    enum status status = options_parse(&d->options, &command_ingest, 3, words, err);
+    for (unsigned i = 0; i < FEATURE_MAX && status == STATUS_OK &&
+                         (text = parameters_entry(parameters, "features", i, NULL));
+         i++)
+        status = add_feature(d, text, result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (runtime && *runtime)
+        options_take(d->options, "onnxruntime", *runtime);
+    options_take(d->options, "memory", "256M"); /* not what an ingest would choose */
+    d->options->output = d->output;
+    d->options->device = options->device;
+    d->options->threads = options->threads;
+    d->options->memory = options->memory;
+    d->options->device_memory = options->device_memory;
+    d->options->progress = PROGRESS_NEVER;
+    return stored_take(d->options, parameters, true, err);
 }
 
 static enum status check_feature(const struct result *result, const char *name, struct error *err)
@@ -107,20 +83,13 @@ static enum status check_feature(const struct result *result, const char *name, 
     return STATUS_OK;
 }
 
-static enum status run_ingest(const struct arguments *a, const struct parameters *parameters,
-                              struct error *err)
+static enum status run_ingest(struct options *options, struct error *err)
 {
-    struct options *options;
     struct ingest_plan plan = {0};
     struct ingest_report report;
     struct call call = {.json = {.failed = true}};
-    enum status status = options_parse(&options, &command_ingest, a->count, a->text, err);
-    if (status == STATUS_OK) {
-        options->call = &call;
-        status = stored_take(options, parameters, true, err);
-    }
-    if (status == STATUS_OK)
-        status = ingest_plan_open(&plan, options, err);
+    options->call = &call;
+    enum status status = ingest_plan_open(&plan, options, err);
     if (status == STATUS_OK)
         status = compute_open(options, false, err);
     if (status == STATUS_OK) {
@@ -129,11 +98,18 @@ static enum status run_ingest(const struct arguments *a, const struct parameters
     }
     status = compute_close(&call.compute, status, err);
     ingest_plan_close(&plan);
-    options_close(&options);
     return status;
 }
 
-/* Pictures of `count` sources; the one behind them is clpipe's own. */
+/* The picture of a link's name; `count`: it is clpipe's own. */
+static unsigned picture_of(const char *path, unsigned count)
+{
+    uint64_t number;
+    char digits[16];
+    snprintf(digits, sizeof digits, "%.*s", (int)strcspn(path, "."), path);
+    return parse_u64(&number, digits, 0, count) ? (unsigned)number : count;
+}
+
 static enum status read_values(float *values, struct error *failed, uint32_t dimension,
                                const char *const *pictures, unsigned count, const char *file,
                                const char *name, const char *preset, struct error *err)
@@ -155,59 +131,51 @@ static enum status read_values(float *values, struct error *failed, uint32_t dim
                   path_for_message(shown, sizeof shown, pictures[i]));
     for (uint64_t i = 0; status == STATUS_OK && i < result_failures(result); i++) {
         status = result_failure_at(result, i, &failure, err);
-        if (status == STATUS_OK && failure.source < count)
-            error_set(&failed[failure.source], STATUS_FAILED, "%s cannot be compared: %s",
-                      path_for_message(shown, sizeof shown, pictures[failure.source]),
-                      failure.message);
+        const unsigned picture = status == STATUS_OK ? picture_of(failure.path, count) : count;
+        if (picture < count)
+            error_set(&failed[picture], STATUS_FAILED, "%s cannot be compared: %s",
+                      path_for_message(shown, sizeof shown, pictures[picture]), failure.message);
     }
     for (uint64_t row = 0; row < matrix.rows && status == STATUS_OK; row++) {
         status = result_image_at(result, row, &image, err);
-        if (status != STATUS_OK || image.source >= count)
-            break;
-        failed[image.source] = (struct error)ERROR_INIT;
-        status = matrix_read(&matrix, row, 1, values + (size_t)image.source * dimension, err);
+        const unsigned picture = status == STATUS_OK ? picture_of(image.path, count) : count;
+        if (picture == count)
+            continue;
+        failed[picture] = (struct error)ERROR_INIT;
+        status = matrix_read(&matrix, row, 1, values + (size_t)picture * dimension, err);
     }
     matrix_close(&matrix);
     result_close(&result);
     return status;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    remove(path);
-    return 0;
-}
-
-/* The sources: links to the pictures, so that no name means a list, an archive or a range; and a picture
- * that can be decoded, without which an ingest of failures alone would not tell them. */
-static enum status add_sources(struct arguments *a, const char *directory,
-                               const char *const *pictures, unsigned count, struct error *err)
+/* The sources: a directory of links to the pictures, so that no name means a list, an archive or a range; and
+ * of a picture that can be decoded, without which an ingest of failures alone would not tell them. */
+static enum status link_pictures(const char *directory, const char *const *pictures, unsigned count,
+                                 struct error *err)
 {
     enum { SIDE = 64 };
     struct picture_file own = {calloc(SIDE * SIDE, 3), SIDE, SIDE, 1};
-    char link[4160], shown[256];
+    char link[4180], shown[256];
     enum status status =
         own.pixels ? STATUS_OK : error_memory(err, (size_t)SIDE * SIDE * 3, "a picture");
-    for (unsigned i = 0; i < count; i++) {
+    if (status == STATUS_OK && mkdir(directory, 0700) != 0)
+        status = error_errno(err, STATUS_FAILED, errno, "mkdir", "cannot make %s", directory);
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++) {
         char *real = realpath(pictures[i], NULL);
         snprintf(link, sizeof link, "%s/%u.jpg", directory, i);
-        if (status == STATUS_OK && !real)
+        if (!real)
             status = error_errno(err, STATUS_FAILED, errno, "realpath", "cannot read the image %s",
                                  path_for_message(shown, sizeof shown, pictures[i]));
-        if (status == STATUS_OK && symlink(real, link) != 0)
+        else if (symlink(real, link) != 0)
             status = error_errno(err, STATUS_FAILED, errno, "symlink", "cannot make %s", link);
-        add(a, link);
         free(real);
     }
     snprintf(link, sizeof link, "%s/own.bmp", directory);
-    add(a, link);
     if (status == STATUS_OK)
         status = picture_file_write_bmp(link, &own, err);
     picture_file_clear(&own);
-    return status == STATUS_OK && a->no_memory ? error_memory(err, 4096, "an ingest") : status;
+    return status;
 }
 
 enum status describe_pictures(float *values, struct error *failed, uint32_t dimension,
@@ -215,10 +183,9 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
                               const struct result *result, const char *name,
                               const struct options *options, struct error *err)
 {
-    struct arguments a = {0};
+    struct describing describing = {.count = 0};
     struct parameters *parameters = NULL;
-    char directory[4096], file[4112];
-    const char *text;
+    char directory[4096];
     enum status status = check_feature(result, name, err);
     if (status != STATUS_OK)
         return status;
@@ -231,24 +198,22 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
         parameters_close(&parameters);
         return error_errno(err, STATUS_FAILED, errno, "mkdtemp", "cannot make %s", directory);
     }
-    snprintf(file, sizeof file, "%s/pictures.h5", directory);
-    add(&a, "clpipe");
-    add(&a, "ingest");
-    add(&a, "-o");
-    add(&a, file);
-    for (unsigned i = 0; (text = parameters_entry(parameters, "features", i, NULL)); i++)
-        add_feature(&a, text, result);
-    add_machine(&a, options);
-    add(&a, "--");
+    snprintf(describing.sources, sizeof describing.sources, "%s/pictures", directory);
+    snprintf(describing.output, sizeof describing.output, "%s/pictures.h5", directory);
     progress_stage(&options->call->progress, "describing pictures");
-    status = add_sources(&a, directory, pictures, count, err);
+    status = link_pictures(describing.sources, pictures, count, err);
     if (status == STATUS_OK)
-        status = run_ingest(&a, parameters, err);
+        status = configure(&describing, parameters, result, options, err);
+    if (status == STATUS_OK)
+        status = run_ingest(describing.options, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL)
-        status = read_values(values, failed, dimension, pictures, count, file, name,
-                             strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);
-    clear(&a);
+        status =
+            read_values(values, failed, dimension, pictures, count, describing.output, name,
+                        strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);
+    options_close(&describing.options);
+    for (unsigned i = 0; i < describing.count; i++)
+        free(describing.spec[i]);
     parameters_close(&parameters);
-    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    output_directory_remove(directory);
     return status;
 }
