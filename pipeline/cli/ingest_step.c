@@ -142,8 +142,8 @@ static bool learns(const struct feature_set *features, const struct options *opt
 static bool has_preset(const struct takeover *t, const struct preset *preset)
 {
     char name[32] = "";
-    if (t->preset)
-        parameters_text(name, sizeof name, t->preset, "name");
+    if (t->old.preset)
+        parameters_text(name, sizeof name, t->old.preset, "name");
     return t->file && preset && strcmp(name, preset->name) == 0;
 }
 
@@ -151,8 +151,8 @@ static bool has_preset(const struct takeover *t, const struct preset *preset)
 static bool lacks_quality(const struct takeover *t, const struct options *options)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
-    for (unsigned i = 0; i < t->features.count; i++)
-        if ((t->file || t->unfinished) && t->features.feature[i].kind == &feature_quality)
+    for (unsigned i = 0; i < t->old.features.count; i++)
+        if ((t->file || t->unfinished) && t->old.features.feature[i].kind == &feature_quality)
             return false;
     return ingest->quality;
 }
@@ -211,9 +211,9 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
         status = feature_bind_model(&plan->features.feature[i], err);
     if (status != STATUS_OK)
         return status;
-    plan->preset = joined ? preset_json(preset) : t->preset ? strdup(t->preset) : NULL;
-    return plan->preset || (!joined && !t->preset) ? STATUS_OK
-                                                   : error_memory(err, 1024, "the preset");
+    plan->preset = joined ? preset_json(preset) : t->old.preset ? strdup(t->old.preset) : NULL;
+    return plan->preset || (!joined && !t->old.preset) ? STATUS_OK
+                                                       : error_memory(err, 1024, "the preset");
 }
 
 /* The features of few images. */
@@ -259,7 +259,7 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
     if (status != STATUS_OK || !t->file)
         return status;
     status = takeover_check(t, options, err);
-    const bool added = plan->features.count > t->features.count;
+    const bool added = plan->features.count > t->old.features.count;
     plan->redo = added || learns(&plan->features, options);
     if (status != STATUS_OK)
         return status;
@@ -515,7 +515,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
                               .sources = takeover->places.stored,
                               .directories = takeover->places.directory,
                               .source_count = takeover->places.count},
-                  .old = takeover->file ? &takeover->old : NULL,
+                  .old = takeover->file ? &takeover->old.content : NULL,
                   .earlier = takeover->file ? takeover->places.earlier : NULL,
                   .redo = plan->redo,
                   .remade = plan->remade,

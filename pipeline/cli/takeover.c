@@ -37,10 +37,10 @@ static enum status read_features(struct takeover *t, const struct result *result
     const char *entry;
     char shown[256];
     for (unsigned i = 0; (entry = parameters_entry(t->parameters, "features", i, NULL)); i++) {
-        enum status status = feature_set_add(&t->features, entry, NORMALIZE_L1, err);
+        enum status status = feature_set_add(&t->old.features, entry, NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
-        struct feature *added = &t->features.feature[t->features.count - 1];
+        struct feature *added = &t->old.features.feature[t->old.features.count - 1];
         const struct result_feature *there =
             result ? result_feature_find(result, added->name) : NULL;
         char asked[sizeof added->spec] = "";
@@ -64,7 +64,7 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
     struct error why = ERROR_INIT;
     path_for_message(shown, sizeof shown, result_path(result));
     if (codebooks_read(&t->codebooks, result, NULL, &why) == STATUS_OK &&
-        codebooks_bind(&t->codebooks, &t->features, shown, &why) == STATUS_OK)
+        codebooks_bind(&t->codebooks, &t->old.features, shown, &why) == STATUS_OK)
         return STATUS_OK;
     if (err)
         *err = why;
@@ -90,24 +90,30 @@ static enum status read_file(struct takeover *t, struct result *result,
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
     const unsigned count = result_source_count(result);
-    t->text = strdup(result_parameters(result));
-    t->sources = calloc(count + 1, sizeof *t->sources);
-    if (!t->text || !t->sources)
-        return error_memory(err, count * sizeof *t->sources, "the sources");
-    for (; t->old.source_count < count; t->old.source_count++)
-        if (!(t->sources[t->old.source_count] = strdup(result_source(result, t->old.source_count))))
+    struct content *content = &t->old.content;
+    t->old.parameters = strdup(result_parameters(result));
+    t->old.sources = calloc(count + 1, sizeof *t->old.sources);
+    t->old.directories = calloc(count + 1, sizeof *t->old.directories);
+    if (!t->old.parameters || !t->old.sources || !t->old.directories)
+        return error_memory(err, count * sizeof *t->old.sources, "the sources");
+    for (unsigned i = 0; i < count; i++)
+        if (!(t->old.sources[i] = strdup(result_source(result, i))) ||
+            !(t->old.directories[i] = strdup(result_source_directory(result, i))))
             return error_memory(err, 256, "a source");
-    t->old_directories = calloc(count + 1, sizeof *t->old_directories);
-    for (unsigned i = 0; t->old_directories && i < count; i++)
-        if (!(t->old_directories[i] = strdup(result_source_directory(result, i))))
-            return error_memory(err, 256, "a source");
-    t->old.decode_scale =
-        result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1;
-    t->old.share = *result_share(result);
-    t->too_alike = found_too_alike(result, options);
-    if (result_preset(result) && !(t->preset = strdup(result_preset(result))))
+    if (result_preset(result) && !(t->old.preset = strdup(result_preset(result))))
         return error_memory(err, 256, "the preset");
-    enum status status = parameters_open(&t->parameters, t->text, err);
+    *content = (struct content){
+        .parameters = t->old.parameters,
+        .preset = t->old.preset,
+        .features = &t->old.features,
+        .sources = (const char *const *)t->old.sources,
+        .directories = count > 0 ? (const char *const *)t->old.directories : NULL,
+        .source_count = count,
+        .decode_scale =
+            result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1,
+        .share = *result_share(result)};
+    t->too_alike = found_too_alike(result, options);
+    enum status status = parameters_open(&t->parameters, t->old.parameters, err);
     if (status == STATUS_OK)
         status = read_features(t, result, err);
     return status == STATUS_OK && !ingest->retrain ? read_codebooks(t, result, err) : status;
@@ -143,19 +149,10 @@ out:
 /* Where there is no file. */
 static bool read_log(struct takeover *t, const char *output)
 {
-    struct signature_parts parts;
-    if (!read_signature(&parts, &t->codebooks, output))
+    if (!read_signature(&t->old, &t->codebooks, output))
         return false;
-    codebooks_bind(&t->codebooks, &parts.features, output, NULL);
-    t->preset = parts.preset;
-    t->features = parts.features;
-    t->sources = parts.sources;
-    t->old_directories = parts.directories;
-    t->text = parts.parameters;
-    t->old.source_count = parts.content.source_count;
-    t->old.decode_scale = parts.content.decode_scale;
-    t->old.share = parts.content.share;
-    return parameters_open(&t->parameters, t->text, NULL) == STATUS_OK;
+    codebooks_bind(&t->codebooks, &t->old.features, output, NULL);
+    return parameters_open(&t->parameters, t->old.parameters, NULL) == STATUS_OK;
 }
 
 static enum status look_at_output(struct takeover *t, const struct options *options,
@@ -174,12 +171,6 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
         status = read_file(t, result, options, err);
         t->file = status == STATUS_OK;
     }
-    t->old.sources = (const char *const *)t->sources;
-    if (t->old_directories && t->old_directories[0])
-        t->old.directories = (const char *const *)t->old_directories;
-    t->old.features = &t->features;
-    t->old.parameters = t->text;
-    t->old.preset = t->preset;
     result_close(&result);
     return status;
 }
@@ -222,7 +213,7 @@ enum status takeover_check(const struct takeover *t, const struct options *optio
 
 static enum status take_share(struct takeover *t, const struct options *options, struct error *err)
 {
-    const struct list_share *theirs = &t->old.share, *mine = &options->share;
+    const struct list_share *theirs = &t->old.content.share, *mine = &options->share;
     char shown[256], what[64] = "no shard";
     t->share = (struct list_share){.index = mine->index, .count = mine->count};
     if (!t->file && !t->unfinished)
@@ -341,7 +332,7 @@ static enum status resolve_feature(struct feature *out, struct takeover *t, cons
     if (status != STATUS_OK)
         goto out;
     *out = one.feature[0];
-    theirs = find_feature(&t->features, out->name);
+    theirs = find_feature(&t->old.features, out->name);
     if (theirs && !same_asked(theirs, out)) {
         one = (struct feature_set){.blur = blurred ? one.blur : theirs->image.blur,
                                    .store = stored ? one.store : theirs->store};
@@ -371,8 +362,8 @@ static enum status check_without_specs(const struct takeover *t, const struct op
     const struct ingest_options *ingest = (const struct ingest_options *)options;
     char shown[256];
     path_for_message(shown, sizeof shown, options->output);
-    for (unsigned i = 0; i < t->features.count; i++) {
-        const struct feature *feature = &t->features.feature[i];
+    for (unsigned i = 0; i < t->old.features.count; i++) {
+        const struct feature *feature = &t->old.features.feature[i];
         const char *option =
             options_given(options, "normalize") &&
                     feature->normalize != (enum feature_normalize)ingest->normalize
@@ -406,7 +397,7 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
                                   const char *missing, const struct options *options,
                                   struct error *err)
 {
-    const struct feature *theirs = find_feature(&t->features, asked->name);
+    const struct feature *theirs = find_feature(&t->old.features, asked->name);
     char shown[256];
     path_for_message(shown, sizeof shown, options->output);
     if (theirs && same_asked(theirs, asked)) {
@@ -433,7 +424,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
     struct feature asked;
     char missing[256] = "";
     const bool given = count > 0;
-    *all = t->file || t->unfinished ? t->features : (struct feature_set){.count = 0};
+    *all = t->file || t->unfinished ? t->old.features : (struct feature_set){.count = 0};
     for (unsigned i = 0; ingest->retrain && i < all->count; i++)
         if (all->feature[i].kind->descriptor)
             forget_codebook(&all->feature[i]);
@@ -447,7 +438,7 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         if (i == 0)
             snprintf(first, FEATURE_NAME_MAX, "%s", asked.name);
         struct feature *there = (struct feature *)(uintptr_t)find_feature(all, asked.name);
-        const bool theirs = t->file && find_feature(&t->features, asked.name);
+        const bool theirs = t->file && find_feature(&t->old.features, asked.name);
         /* A codebook that is given takes the place of one that would be learned anew. */
         if (there && theirs && ingest->retrain && same_asked(there, &asked)) {
             asked.offset = there->offset;
@@ -470,18 +461,18 @@ enum status takeover_features(struct feature_set *all, char first[FEATURE_NAME_M
         }
     }
     if (count == 0)
-        snprintf(first, FEATURE_NAME_MAX, "%s", t->features.feature[0].name);
+        snprintf(first, FEATURE_NAME_MAX, "%s", t->old.features.feature[0].name);
     if (lacking)
         return refuse_feature(t, lacking, missing, options, err);
     /* The same features in another order are those of the log. */
-    if (t->unfinished && given && all->count == t->features.count) {
+    if (t->unfinished && given && all->count == t->old.features.count) {
         bool same = true;
         for (unsigned i = 0; i < all->count && same; i++) {
-            const struct feature *there = find_feature(&t->features, all->feature[i].name);
+            const struct feature *there = find_feature(&t->old.features, all->feature[i].name);
             same = there && strcmp(there->spec, all->feature[i].spec) == 0;
         }
         if (same)
-            *all = t->features;
+            *all = t->old.features;
     }
     return t->file && count == 0 ? check_without_specs(t, options, err) : STATUS_OK;
 }
@@ -493,7 +484,8 @@ static enum status place_sources(struct takeover *t, const struct options *optio
                                  struct error *err)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
-    struct stored_sources theirs = {t->old.sources, t->old.directories, t->old.source_count};
+    struct stored_sources theirs = {t->old.content.sources, t->old.content.directories,
+                                    t->old.content.source_count};
     if (!t->file && !t->unfinished)
         theirs.count = 0;
     enum status status = places_update(&t->places, &theirs, options->operand,
@@ -539,15 +531,8 @@ void takeover_close(struct takeover *t)
     }
     places_clear(&t->places);
     parameters_close(&t->parameters);
-    for (unsigned i = 0; t->sources && t->sources[i]; i++)
-        free(t->sources[i]);
-    for (unsigned i = 0; t->old_directories && t->old_directories[i]; i++)
-        free(t->old_directories[i]);
-    free(t->sources);
-    free(t->old_directories);
+    signature_parts_clear(&t->old);
     signature_parts_clear(&t->log);
-    free(t->text);
-    free(t->preset);
     codebooks_clear(&t->codebooks);
     for (unsigned i = 0; i < t->given_count; i++)
         codebooks_clear(&t->given[i]);

@@ -4,9 +4,7 @@
 #define CLPIPE_CLI_TAKEOVER_H
 
 #include "cli/ingest_options.h"
-#include "features/feature.h"
 #include "result/codebooks.h"
-#include "result/content.h"
 #include "result/parameters.h"
 #include "result/signature.h"
 #include "sources/place.h"
@@ -14,16 +12,13 @@
 struct takeover {
     bool file;       /* there is a file to update */
     bool unfinished; /* there is no file, but a log of an unfinished run */
-    /* What the file or the log was made from. */
-    struct content old;
-    struct feature_set features;
-    char **sources, **old_directories, *text, *preset;
+    struct signature_parts old; /* what the file or the log was made from */
     bool too_alike; /* the file's images were, or too small, to learn the features of the preset */
-    struct codebooks codebooks; /* of these features */
+    struct codebooks codebooks; /* of its features */
     /* Of the files that SPECs of the command name (codebook=FILE). */
     struct codebooks given[FEATURE_MAX];
     unsigned given_count;
-    struct parameters *parameters; /* of old.parameters */
+    struct parameters *parameters; /* those of `old` */
 
     struct ingest_options options; /* the command's, completed by those of the file; what it points to is
                                the command's or this struct's */
