@@ -104,40 +104,28 @@ static enum status test_blur(uint64_t *compared, uint64_t *wrong, struct ocl_con
                              struct error *err)
 {
     static const struct step_node node = {.step = &blur_step};
-    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
-    uint32_t count = 0, state = RANDOM_START;
+    struct proof proof;
+    uint32_t state = RANDOM_START;
+    enum status status = proof_open(&proof, 2 * (size_t)TEST_BYTES, 1, err);
     *compared = *wrong = 0;
-    uint8_t *pixels = calloc(3, 2 * (size_t)TEST_BYTES);
-    if (!pixels)
-        return error_memory(err, 6 * (size_t)TEST_BYTES, "the self-test");
-    uint8_t *blurred = pixels + 2 * TEST_BYTES, *wanted = blurred + 2 * TEST_BYTES;
     /* Random bytes with runs of white: the largest sum. */
-    for (uint32_t i = 0; i < TEST_BYTES; i++) {
+    for (uint32_t i = 0; i < TEST_BYTES && status == STATUS_OK; i++) {
         random_next(&state);
-        pixels[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
+        proof.in[i] = i >> 9 & 1 ? 255 : (uint8_t)(state >> 9);
     }
-    /* Parts of growing widths and heights, one after another. */
-    for (uint32_t offset = 0; count < TEST_PARTS; count++) {
-        struct part_shape *in = &parts[count].in;
-        in->width = in->rect.x1 = 1 + count * count / 4 + BLUR_BORDER;
-        in->height = in->rect.y1 = 1 + count * 7 % 37 + BLUR_BORDER;
-        part_set_rgb(in);
-        parts[count].in_offset = offset;
-        if (offset + in->bytes > TEST_BYTES)
-            break;
-        offset += (uint32_t)in->bytes;
+    /* Parts of growing widths and heights. */
+    while (status == STATUS_OK && proof.count < TEST_PARTS && proof.used < TEST_BYTES)
+        proof_add_rgb(&proof, 1 + proof.count * proof.count / 4 + BLUR_BORDER,
+                      1 + proof.count * 7 % 37 + BLUR_BORDER);
+    if (status == STATUS_OK)
+        status = proof_parts(&proof, &node, context, err);
+    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
+        const struct proof_part *part = &proof.part[i];
+        blur_reference(proof.wanted, part->out.stride, proof.in + part->in_offset, part->in.stride,
+                       part->out.width, part->out.height);
+        proof_compare(compared, wrong, &proof, part, proof.wanted);
     }
-    const enum status status =
-        proof_run(blurred, parts, count, &node, context, pixels, 2 * TEST_BYTES, err);
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        const struct part_shape *out = &parts[i].out;
-        blur_reference(wanted, out->stride, pixels + parts[i].in_offset, parts[i].in.stride,
-                       out->width, out->height);
-        for (size_t b = 0; b < out->bytes; b++)
-            *wrong += blurred[parts[i].out_offset + b] != wanted[b];
-        *compared += out->bytes;
-    }
-    free(pixels);
+    proof_close(&proof);
     return status;
 }
 
@@ -148,7 +136,7 @@ const struct step blur_step = {
     .arena_percent = 100,
     .entry_bytes = sizeof(struct blur_part),
     .fault = "kernel blur_slot blurs",
-    .kernel = "blur_slot",
+    .kernels = {"blur_slot"},
     SLOT_KERNEL,
     .output = shrink,
     .count = count_blocks,

@@ -49,10 +49,13 @@ struct program {
     cl_kernel entropy, copy;
 };
 
+enum { USUAL, LARGE, PROGRAMS };
+
 struct entropy {
     struct ocl_context *context;
     uint64_t parameter;
-    struct program usual, large; /* equal if the device has no larger groups */
+    struct program program[PROGRAMS];
+    unsigned programs; /* 1 if the device has no larger groups */
 };
 
 /* The largest group of at most `most` work-items; 0: none. */
@@ -90,68 +93,55 @@ static enum status open_entropy(void **out, struct step_needs *needs, struct ocl
         return error_memory(err, sizeof *entropy, "the decoding of JPEG streams");
     entropy->context = context;
     entropy->parameter = node->parameter;
-    entropy->usual.lanes = choose_lanes(device, LANES_USUAL);
-    entropy->large.lanes = choose_lanes(device, LANES_LARGE);
+    entropy->program[USUAL].lanes = choose_lanes(device, LANES_USUAL);
+    entropy->program[LARGE].lanes = choose_lanes(device, LANES_LARGE);
+    entropy->programs = entropy->program[LARGE].lanes != entropy->program[USUAL].lanes ? 2 : 1;
     *out = entropy;
     *needs = (struct step_needs){.lists = LISTS, .counts = LISTS, .events = 2};
     return STATUS_OK;
 }
 
-static void close_program(struct program *program)
-{
-    if (program->entropy)
-        clReleaseKernel(program->entropy);
-    if (program->copy)
-        clReleaseKernel(program->copy);
-    if (program->program)
-        clReleaseProgram(program->program);
-}
-
 static void close_entropy(void **state)
 {
     struct entropy *entropy = *state;
-    if (entropy) {
-        close_program(&entropy->usual);
-        close_program(&entropy->large);
+    for (unsigned i = 0; entropy && i < PROGRAMS; i++) {
+        const struct program *program = &entropy->program[i];
+        if (program->entropy)
+            clReleaseKernel(program->entropy);
+        if (program->copy)
+            clReleaseKernel(program->copy);
+        if (program->program)
+            clReleaseProgram(program->program);
     }
     free(entropy);
     *state = NULL;
 }
 
-static void make_options(char *options, size_t size, uint32_t lanes)
-{
-    snprintf(options, size, "-cl-std=CL1.2 -DLANES=%u", lanes);
-}
-
-static enum status build_program(struct program *program, struct ocl_context *context,
-                                 struct error *err)
-{
-    make_options(program->options, sizeof program->options, program->lanes);
-    if (ocl_program_build(&program->program, context, "jpeg_entropy", NULL, program->options,
-                          err) != STATUS_OK ||
-        ocl_kernel(&program->entropy, program->program, "jpeg_entropy", err) != STATUS_OK)
-        return STATUS_FAILED;
-    return ocl_kernel(&program->copy, program->program, "jpeg_copy", err);
-}
-
 static enum status build_entropy(void *state, struct error *err)
 {
     struct entropy *entropy = state;
-    enum status status = build_program(&entropy->usual, entropy->context, err);
-    if (status == STATUS_OK && entropy->large.lanes != entropy->usual.lanes)
-        status = build_program(&entropy->large, entropy->context, err);
-    return status;
+    for (unsigned i = 0; i < entropy->programs; i++) {
+        struct program *program = &entropy->program[i];
+        snprintf(program->options, sizeof program->options, "-cl-std=CL1.2 -DLANES=%u",
+                 program->lanes);
+        if (ocl_program_build(&program->program, entropy->context, "jpeg_entropy", NULL,
+                              program->options, err) != STATUS_OK ||
+            ocl_kernel(&program->entropy, program->program, "jpeg_entropy", err) != STATUS_OK ||
+            ocl_kernel(&program->copy, program->program, "jpeg_copy", err) != STATUS_OK)
+            return STATUS_FAILED;
+    }
+    return STATUS_OK;
 }
 
 static enum status prove_entropy(void *state, struct error *err)
 {
     static const char *const programs[] = {"jpeg_entropy", NULL};
     const struct entropy *entropy = state;
-    const enum status status =
-        proof_check(&entropy_step, programs, entropy->usual.options, entropy->context, err);
-    if (status != STATUS_OK || entropy->large.lanes == entropy->usual.lanes)
-        return status;
-    return proof_check(&entropy_step, programs, entropy->large.options, entropy->context, err);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < entropy->programs && status == STATUS_OK; i++)
+        status = proof_check(&entropy_step, programs, entropy->program[i].options, entropy->context,
+                             err);
+    return status;
 }
 
 static void describe_entropy(const void *state, char *text, size_t size)
@@ -197,36 +187,28 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
         part->sixteens = list == LIST_COPIES ? (uint32_t)((entry->in->bytes + 15) / 16) : 1;
 }
 
-static const struct program *choose_program(const struct entropy *entropy, uint32_t large)
-{
-    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0;
-    return larger && entropy->large.lanes != entropy->usual.lanes ? &entropy->large
-                                                                  : &entropy->usual;
-}
-
 static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct step_io *io,
                                    struct error *err)
 {
-    struct entropy *entropy = state;
+    const struct entropy *entropy = state;
     const uint32_t large = io->counts[LIST_LARGE], usual = io->counts[LIST_USUAL];
-    const struct program *program = choose_program(entropy, large);
+    const bool larger = entropy->parameter == ENTROPY_STEP_LARGE_GROUPS || large > 0;
+    const struct program *program = &entropy->program[larger ? entropy->programs - 1 : USUAL];
     const size_t local = program->lanes, global = local * (large + usual);
     const size_t copies = local * io->counts[LIST_COPIES];
     const uint32_t first_copy = LIST_COPIES * io->list_entries;
     if (global > 0) {
-        if (ocl_args(program->entropy, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                     sizeof io->list_entries, &io->list_entries, sizeof large, &large,
-                     sizeof io->out, &io->out, sizeof io->values, &io->values,
-                     OCL_ARGS_END) != STATUS_OK ||
+        if (ocl_args(program->entropy, err, OCL_ARG(io->in), OCL_ARG(io->table),
+                     OCL_ARG(io->list_entries), OCL_ARG(large), OCL_ARG(io->out),
+                     OCL_ARG(io->values), OCL_ARGS_END) != STATUS_OK ||
             ocl_enqueue_kernel(queue, "jpeg_entropy", program->entropy, 1, &global, &local,
                                io->waits, &io->events[0], err) != STATUS_OK)
             return STATUS_FAILED;
         io->last = &io->events[0];
     }
     if (copies > 0) {
-        if (ocl_args(program->copy, err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                     sizeof first_copy, &first_copy, sizeof io->out, &io->out,
-                     OCL_ARGS_END) != STATUS_OK ||
+        if (ocl_args(program->copy, err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(first_copy),
+                     OCL_ARG(io->out), OCL_ARGS_END) != STATUS_OK ||
             ocl_enqueue_kernel(queue, "jpeg_copy", program->copy, 1, &copies, &local, io->waits,
                                &io->events[1], err) != STATUS_OK)
             return STATUS_FAILED;
@@ -237,15 +219,14 @@ static enum status enqueue_entropy(void *state, struct ocl_queue *queue, struct 
 
 /* --- self-test ------------------------------------------------------------------------------- */
 
-#define TEST_PARTS 40u
 #define TEST_BYTES (2u << 20)
 
 struct test {
-    struct proof_part part[TEST_PARTS];
-    bool accepted[TEST_PARTS];   /* by the reference */
-    bool may_refuse[TEST_PARTS]; /* the kernel may refuse it although the reference accepts it */
-    uint32_t count, offset;
-    uint8_t *slot, *got, *wanted, *blocks;
+    struct proof proof;
+    uint8_t *blocks;
+    bool accepted[PROOF_PARTS_MAX]; /* by the reference */
+    bool may_refuse
+        [PROOF_PARTS_MAX]; /* the kernel may refuse it although the reference accepts it */
     uint32_t random;
 };
 
@@ -331,54 +312,47 @@ static void damage_stream(struct test *test, uint8_t *payload, const struct tria
 
 static enum status add_stream(struct test *test, const struct trial *trial, struct error *err)
 {
-    struct proof_part *part = &test->part[test->count];
-    struct dct_layout *dct = &part->in.dct;
-    *dct = (struct dct_layout){.colour = trial->colour,
-                               .width = trial->width,
-                               .height = trial->height,
-                               .across = trial->across,
-                               .down = trial->down};
-    dct_synthetic_blocks(dct);
-    make_blocks(test, dct, trial->largest);
-    uint8_t *payload = test->slot + test->offset;
-    const size_t bytes = stream_synthetic(payload, TEST_BYTES - test->offset, test->blocks, dct,
-                                          trial->interval, trial->codes);
-    if (bytes == 0)
+    struct proof *proof = &test->proof;
+    const uint32_t number = proof->count;
+    struct part_shape *in = &proof->part[number].in;
+    uint8_t *payload = proof->in + proof->used;
+    in->dct = (struct dct_layout){.colour = trial->colour,
+                                  .width = trial->width,
+                                  .height = trial->height,
+                                  .across = trial->across,
+                                  .down = trial->down};
+    dct_synthetic_blocks(&in->dct);
+    make_blocks(test, &in->dct, trial->largest);
+    in->bytes = stream_synthetic(payload, TEST_BYTES - proof->used, test->blocks, &in->dct,
+                                 trial->interval, trial->codes);
+    if (in->bytes == 0)
         return error_set(err, STATUS_FAILED, "the self-test's streams are too long");
     damage_stream(test, payload, trial);
-    part->in.payload = PAYLOAD_STREAM;
-    part->in.width = part->in.rect.x1 = trial->width;
-    part->in.height = part->in.rect.y1 = trial->height;
-    part->in.bytes = bytes;
-    part->in_offset = test->offset;
-    part->given_up = trial->damage == GIVEN_UP;
-    test->offset += (uint32_t)((part->in.bytes + 127) / 128 * 128);
-    test->may_refuse[test->count] = trial->codes == STREAM_CODES_EVEN;
-    test->accepted[test->count++] = stream_coefficients(test->wanted, payload);
+    in->payload = PAYLOAD_STREAM;
+    in->width = in->rect.x1 = trial->width;
+    in->height = in->rect.y1 = trial->height;
+    proof_add(proof)->given_up = trial->damage == GIVEN_UP;
+    test->may_refuse[number] = trial->codes == STREAM_CODES_EVEN;
+    test->accepted[number] = stream_coefficients(proof->wanted, payload);
     return STATUS_OK;
 }
 
 /* All kinds of streams, interleaved with pixels, and one cancelled part. */
-static enum status make_test(struct test *test, struct error *err)
+static enum status add_parts(struct test *test, struct error *err)
 {
+    struct proof *proof = &test->proof;
     test->random = RANDOM_START;
     for (unsigned i = 0; i < sizeof trials / sizeof *trials; i++) {
         if (add_stream(test, &trials[i], err) != STATUS_OK)
             return STATUS_FAILED;
         if (i % 5 != 2)
             continue;
-        struct proof_part *part = &test->part[test->count];
-        part->in.width = part->in.rect.x1 = 100 + 33 * i;
-        part->in.height = part->in.rect.y1 = 3;
-        part_set_rgb(&part->in);
-        part->in_offset = test->offset;
+        test->accepted[proof->count] = true;
+        struct proof_part *part = proof_add_rgb(proof, 100 + 33 * i, 3);
         part->given_up = i == 7;
         for (uint32_t b = 0; b < part->in.bytes; b++)
-            test->slot[test->offset + b] = (uint8_t)(random_next(&test->random) >> 8);
-        test->offset += (uint32_t)((part->in.bytes + 127) / 128 * 128);
-        test->accepted[test->count++] = true;
+            proof->in[part->in_offset + b] = (uint8_t)(random_next(&test->random) >> 8);
     }
-    assert(test->count <= TEST_PARTS && test->offset <= TEST_BYTES);
     return STATUS_OK;
 }
 
@@ -386,35 +360,38 @@ static enum status make_test(struct test *test, struct error *err)
  * long to repair, and its coefficients must be equal. */
 static void compare_part(uint64_t *compared, uint64_t *wrong, struct test *test, uint32_t i)
 {
-    const struct proof_part *part = &test->part[i];
-    const uint8_t *in = test->slot + part->in_offset, *wanted = in;
-    const uint64_t bytes = part->in.payload == PAYLOAD_STREAM ? part->out.bytes : part->in.bytes;
+    const struct proof_part *part = &test->proof.part[i];
+    const uint8_t *in = test->proof.in + part->in_offset;
+    uint64_t differ = 0;
     if (part->given_up)
         return;
-    if (part->in.payload == PAYLOAD_STREAM) {
-        stream_coefficients(test->wanted, in);
-        wanted = test->wanted;
-        *wrong += part->refused == test->accepted[i] && !(part->refused && test->may_refuse[i]);
+    if (part->in.payload != PAYLOAD_STREAM) {
+        proof_compare(compared, wrong, &test->proof, part, in);
+        return;
     }
-    *compared += bytes;
-    for (uint64_t b = 0; b < bytes && test->accepted[i] && !part->refused; b++)
-        *wrong += test->got[part->out_offset + b] != wanted[b];
+    stream_coefficients(test->proof.wanted, in);
+    proof_compare(compared, &differ, &test->proof, part, test->proof.wanted);
+    if (part->refused == test->accepted[i] && !(part->refused && test->may_refuse[i]))
+        ++*wrong;
+    else if (test->accepted[i] && !part->refused)
+        *wrong += differ;
 }
 
 static enum status test_slot(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                              struct test *test, uint32_t parameter, struct error *err)
 {
     const struct step_node node = {.step = &entropy_step, .parameter = parameter};
-    memset(test->slot, 0, TEST_BYTES);
-    memset(test->got, 0xa5, TEST_BYTES);
-    memset(test->part, 0, sizeof test->part);
-    test->count = test->offset = 0;
-    if (make_test(test, err) != STATUS_OK)
-        return STATUS_FAILED;
-    const enum status status =
-        proof_run(test->got, test->part, test->count, &node, context, test->slot, TEST_BYTES, err);
-    for (uint32_t i = 0; i < test->count && status == STATUS_OK; i++)
+    enum status status = proof_open(&test->proof, TEST_BYTES, 128, err);
+    if (status == STATUS_OK) {
+        test->blocks = test->proof.wanted + TEST_BYTES / 2;
+        memset(test->proof.got, 0xa5, TEST_BYTES);
+        status = add_parts(test, err);
+    }
+    if (status == STATUS_OK)
+        status = proof_parts(&test->proof, &node, context, err);
+    for (uint32_t i = 0; i < test->proof.count && status == STATUS_OK; i++)
         compare_part(compared, wrong, test, i);
+    proof_close(&test->proof);
     return status;
 }
 
@@ -422,27 +399,14 @@ static enum status test_entropy(uint64_t *compared, uint64_t *wrong, struct ocl_
                                 struct error *err)
 {
     const struct ocl_device *device = ocl_context_device(context);
+    struct test test = {.random = 0};
     *compared = *wrong = 0;
     if (!is_possible(device, ENTROPY_STEP_ALWAYS))
         return STATUS_OK;
-    struct test *test = calloc(1, sizeof *test);
-    uint8_t *memory = aligned_alloc(128, 4 * (size_t)TEST_BYTES);
-    enum status status = STATUS_FAILED;
-    if (!test || !memory) {
-        error_memory(err, 4 * (size_t)TEST_BYTES, "the self-test");
-        goto out;
-    }
-    test->slot = memory;
-    test->got = memory + TEST_BYTES;
-    test->wanted = test->got + TEST_BYTES;
-    test->blocks = test->wanted + TEST_BYTES;
-    status = test_slot(compared, wrong, context, test, ENTROPY_STEP_ALWAYS, err);
+    enum status status = test_slot(compared, wrong, context, &test, ENTROPY_STEP_ALWAYS, err);
     if (status == STATUS_OK &&
         choose_lanes(device, LANES_LARGE) != choose_lanes(device, LANES_USUAL))
-        status = test_slot(compared, wrong, context, test, ENTROPY_STEP_LARGE_GROUPS, err);
-out:
-    free(memory);
-    free(test);
+        status = test_slot(compared, wrong, context, &test, ENTROPY_STEP_LARGE_GROUPS, err);
     return status;
 }
 

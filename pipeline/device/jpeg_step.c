@@ -4,25 +4,16 @@
 #include "base/random.h"
 #include "decode/dct_synthetic.h"
 #include "device/proof.h"
+#include "device/slot_kernel.h"
 #include "jpeg_part.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define SPAN    8u /* pixels per work-item of jpeg_pixels */
-#define OPTIONS "-cl-std=CL1.2"
+#define SPAN 8u /* pixels per work-item of jpeg_pixels */
 
 _Static_assert(JPEG_TABLES == DCT_TABLE_BYTES, "kernels know where the blocks begin");
-
-struct jpeg {
-    struct ocl_context *context;
-    cl_program program[2];
-    cl_kernel kernel[2];
-};
-
-static const char *const programs[] = {"jpeg_idct", "jpeg_pixels", NULL};
 
 /* Not on CPUs: the host's decoder is faster. */
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)
@@ -34,46 +25,10 @@ static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 static enum status open_jpeg(void **out, struct step_needs *needs, struct ocl_context *context,
                              const struct step_node *node, uint64_t launch_bytes, struct error *err)
 {
-    (void)node;
-    (void)launch_bytes;
-    struct jpeg *jpeg = calloc(1, sizeof *jpeg);
-    if (!jpeg)
-        return error_memory(err, sizeof *jpeg, "the reconstruction of JPEG pictures");
-    jpeg->context = context;
-    *out = jpeg;
-    *needs = (struct step_needs){.lists = 1, .counts = 3, .events = 2};
+    if (slot_kernel_open(out, needs, context, node, launch_bytes, err) != STATUS_OK)
+        return STATUS_FAILED;
+    strcpy(((struct slot_kernel *)*out)->options, "-cl-std=CL1.2"); /* whole groups */
     return STATUS_OK;
-}
-
-static void close_jpeg(void **state)
-{
-    struct jpeg *jpeg = *state;
-    for (unsigned i = 0; i < 2 && jpeg; i++) {
-        if (jpeg->kernel[i])
-            clReleaseKernel(jpeg->kernel[i]);
-        if (jpeg->program[i])
-            clReleaseProgram(jpeg->program[i]);
-    }
-    free(jpeg);
-    *state = NULL;
-}
-
-static enum status build_jpeg(void *state, struct error *err)
-{
-    struct jpeg *jpeg = state;
-    for (unsigned i = 0; i < 2; i++) {
-        if (ocl_program_build(&jpeg->program[i], jpeg->context, programs[i], NULL, OPTIONS, err) !=
-                STATUS_OK ||
-            ocl_kernel(&jpeg->kernel[i], jpeg->program[i], programs[i], err) != STATUS_OK)
-            return STATUS_FAILED;
-    }
-    return STATUS_OK;
-}
-
-static enum status prove_jpeg(void *state, struct error *err)
-{
-    const struct jpeg *jpeg = state;
-    return proof_check(&jpeg_step, programs, OPTIONS, jpeg->context, err);
 }
 
 static void describe_jpeg(const void *state, char *text, size_t size)
@@ -146,19 +101,16 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 static enum status enqueue_jpeg(void *state, struct ocl_queue *queue, struct step_io *io,
                                 struct error *err)
 {
-    const struct jpeg *jpeg = state;
-    const size_t local = JPEG_GROUP;
+    const struct slot_kernel *jpeg = state;
     for (unsigned i = 0; i < 2; i++) {
         const size_t global = (size_t)io->counts[1 + i] * JPEG_GROUP;
         if (global == 0)
             continue;
-        if (ocl_args(jpeg->kernel[i], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                     sizeof *io->counts, io->counts, sizeof io->scratch, &io->scratch,
+        if (ocl_args(jpeg->kernel[i], err, OCL_ARG(io->in), OCL_ARG(io->table),
+                     OCL_ARG(*io->counts), OCL_ARG(io->scratch),
                      i == 0 ? OCL_ARGS_END : sizeof io->out, &io->out, OCL_ARGS_END) != STATUS_OK ||
-            ocl_enqueue_kernel(queue, programs[i], jpeg->kernel[i], 1, &global, &local, io->waits,
-                               &io->events[i], err) != STATUS_OK)
+            slot_kernel_launch(jpeg, i, queue, io, global, JPEG_GROUP, err) != STATUS_OK)
             return STATUS_FAILED;
-        io->last = &io->events[i];
     }
     return STATUS_OK;
 }
@@ -167,12 +119,6 @@ static enum status enqueue_jpeg(void *state, struct ocl_queue *queue, struct ste
 
 #define TEST_PARTS 24u
 #define TEST_BYTES (1u << 20)
-
-struct test {
-    struct proof_part part[TEST_PARTS];
-    uint32_t count;
-    uint8_t *slot, *pixels, *wanted, *samples;
-};
 
 static struct dct_layout make_layout(uint32_t i)
 {
@@ -189,32 +135,26 @@ static struct dct_layout make_layout(uint32_t i)
 }
 
 /* Coefficients as in photographs, and of any size; every sixth part is pixels. */
-static void make_test(struct test *test)
+static void add_parts(struct proof *proof)
 {
     static const uint32_t largest[] = {32767, 1023, 30};
-    uint32_t state = RANDOM_START, offset = 0;
+    uint32_t state = RANDOM_START;
     for (uint32_t i = 0; i < TEST_PARTS; i++) {
-        struct proof_part *part = &test->part[i];
-        struct part_shape *in = &part->in;
-        in->dct = make_layout(i);
-        in->width = in->rect.x1 = i % 6 == 5 ? 33 * i + 7 : in->dct.width;
-        in->height = in->rect.y1 = i % 6 == 5 ? 1 : in->dct.height;
-        part_set_rgb(in);
-        if (i % 6 != 5) {
-            in->payload = PAYLOAD_DCT;
-            in->bytes = dct_bytes(&in->dct);
+        uint8_t *at = proof->in + proof->used;
+        struct part_shape *in = &proof->part[i].in;
+        if (i % 6 == 5) {
+            proof_add_rgb(proof, 33 * i + 7, 1);
+            for (uint32_t b = 0; b < in->bytes; b++)
+                at[b] = (uint8_t)(random_next(&state) >> 8);
+            continue;
         }
-        if (offset + in->bytes > TEST_BYTES / 2) /* grey pixels take more than their blocks */
-            break;
-        uint8_t *at = test->slot + offset;
-        if (in->payload == PAYLOAD_DCT)
-            dct_synthetic_coefficients(at, &in->dct, largest[i % 3], i % 5 == 0 ? 65535 : 32,
-                                       &state);
-        for (uint32_t b = 0; in->payload == PAYLOAD_RGB && b < in->bytes; b++)
-            at[b] = (uint8_t)(random_next(&state) >> 8);
-        part->in_offset = offset;
-        offset += (uint32_t)((in->bytes + 127) / 128 * 128);
-        test->count++;
+        in->payload = PAYLOAD_DCT;
+        in->dct = make_layout(i);
+        in->width = in->rect.x1 = in->dct.width;
+        in->height = in->rect.y1 = in->dct.height;
+        in->bytes = dct_bytes(&in->dct);
+        dct_synthetic_coefficients(at, &in->dct, largest[i % 3], i % 5 == 0 ? 65535 : 32, &state);
+        proof_add(proof);
     }
 }
 
@@ -222,37 +162,24 @@ static enum status test_jpeg(uint64_t *compared, uint64_t *wrong, struct ocl_con
                              struct error *err)
 {
     static const struct step_node node = {.step = &jpeg_step};
+    struct proof proof;
     *compared = *wrong = 0;
     if (!is_possible(ocl_context_device(context), JPEG_STEP_ALWAYS))
         return STATUS_OK;
-    struct test *test = calloc(1, sizeof *test);
-    uint8_t *memory = aligned_alloc(128, 4 * (size_t)TEST_BYTES);
-    if (!test || !memory) {
-        free(test);
-        free(memory);
-        return error_memory(err, 4 * (size_t)TEST_BYTES, "the self-test");
+    enum status status = proof_open(&proof, TEST_BYTES, 128, err);
+    if (status == STATUS_OK) {
+        add_parts(&proof);
+        status = proof_parts(&proof, &node, context, err);
     }
-    memset(memory, 0, 4 * (size_t)TEST_BYTES);
-    test->slot = memory;
-    test->pixels = memory + TEST_BYTES;
-    test->wanted = test->pixels + TEST_BYTES;
-    test->samples = test->wanted + TEST_BYTES;
-    make_test(test);
-    const enum status status = proof_run(test->pixels, test->part, test->count, &node, context,
-                                         test->slot, TEST_BYTES, err);
-    for (uint32_t i = 0; i < test->count && status == STATUS_OK; i++) {
-        const struct proof_part *part = &test->part[i];
-        const uint8_t *in = test->slot + part->in_offset, *wanted = in;
-        if (part->in.payload == PAYLOAD_DCT) {
-            dct_pixels(test->wanted, test->samples, in, &part->in.dct);
-            wanted = test->wanted;
-        }
-        for (uint64_t b = 0; b < part->out.bytes; b++)
-            *wrong += test->pixels[part->out_offset + b] != wanted[b];
-        *compared += part->out.bytes;
+    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
+        const struct proof_part *part = &proof.part[i];
+        const uint8_t *in = proof.in + part->in_offset;
+        const bool coded = part->in.payload == PAYLOAD_DCT;
+        if (coded)
+            dct_pixels(proof.wanted, proof.wanted + TEST_BYTES / 2, in, &part->in.dct);
+        proof_compare(compared, wrong, &proof, part, coded ? proof.wanted : in);
     }
-    free(memory);
-    free(test);
+    proof_close(&proof);
     return status;
 }
 
@@ -264,15 +191,12 @@ const struct step jpeg_step = {
     .scratch_percent = 50, /* for samples */
     .entry_bytes = sizeof(struct jpeg_part),
     .fault = "kernels jpeg_idct and jpeg_pixels are",
-    .upload = "upload parts",
-    .unmap = "unmap parts",
-    .map = "map parts",
+    .kernels = {"jpeg_idct", "jpeg_pixels"},
+    SLOT_KERNELS,
     .otherwise = "JPEG pixels are made on the host",
     .possible = is_possible,
     .open = open_jpeg,
-    .close = close_jpeg,
-    .build = build_jpeg,
-    .prove = prove_jpeg,
+    .build = slot_kernel_build,
     .output = make_rgb,
     .count = count_groups,
     .fill = fill_entry,

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ALIGNMENT  128u
 #define WORK_BYTES (64u << 20) /* for several parts at a time */
@@ -161,5 +162,71 @@ out:
         step->close(&state);
     free(verdicts);
     free(table);
+    return status;
+}
+
+/* --- self-tests ------------------------------------------------------------------------------ */
+
+enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, struct error *err)
+{
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *proof = (struct proof){.bytes = bytes, .alignment = alignment};
+    proof->in = aligned_alloc(ALIGNMENT, 3 * bytes);
+    if (!proof->in)
+        return error_memory(err, 3 * bytes, "the self-test");
+    memset(proof->in, 0, 3 * bytes);
+    proof->got = proof->in + bytes;
+    proof->wanted = proof->got + bytes;
+    return STATUS_OK;
+}
+
+void proof_close(struct proof *proof)
+{
+    free(proof->in);
+}
+
+struct proof_part *proof_add(struct proof *proof)
+{
+    struct proof_part *part = &proof->part[proof->count++];
+    part->in_offset = proof->used;
+    proof->used += (uint32_t)part->in.bytes + proof->alignment - 1;
+    proof->used -= proof->used % proof->alignment;
+    assert(proof->count < PROOF_PARTS_MAX && proof->used <= proof->bytes);
+    return part;
+}
+
+struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t height)
+{
+    struct part_shape *in = &proof->part[proof->count].in;
+    in->width = in->rect.x1 = width;
+    in->height = in->rect.y1 = height;
+    part_set_rgb(in);
+    return proof_add(proof);
+}
+
+enum status proof_parts(struct proof *proof, const struct step_node *node,
+                        struct ocl_context *context, struct error *err)
+{
+    return proof_run(proof->got, proof->part, proof->count, node, context, proof->in, proof->bytes,
+                     err);
+}
+
+void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
+                   const struct proof_part *part, const uint8_t *wanted)
+{
+    for (uint64_t b = 0; b < part->out.bytes; b++)
+        *wrong += proof->got[part->out_offset + b] != wanted[b];
+    *compared += part->out.bytes;
+}
+
+enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
+                        const struct step_node *node, uint32_t words, struct ocl_context *context,
+                        struct error *err)
+{
+    const size_t bytes = (size_t)proof->count * words * sizeof(uint32_t);
+    const enum status status = proof_parts(proof, node, context, err);
+    for (size_t i = 0; i < bytes && status == STATUS_OK; i++)
+        *wrong += proof->got[i] != proof->wanted[i];
+    *compared += bytes;
     return status;
 }

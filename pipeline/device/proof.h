@@ -34,4 +34,34 @@ enum status proof_run(uint8_t *output, struct proof_part *parts, uint32_t count,
                       const struct step_node *node, struct ocl_context *context,
                       const uint8_t *input, uint64_t bytes, struct error *err);
 
+#define PROOF_PARTS_MAX 48u
+
+/* A self-test: parts one after another, what comes out of a step, and what the reference makes. */
+struct proof {
+    struct proof_part part[PROOF_PARTS_MAX];
+    uint32_t count, used, alignment; /* bytes used of `in`; of the parts */
+    size_t bytes;                    /* of each: */
+    uint8_t *in, *got, *wanted;
+};
+
+/* Allocates zeros, aligned to 128 bytes. Close it even after a failure. */
+enum status proof_open(struct proof *proof, size_t bytes, uint32_t alignment, struct error *err);
+void proof_close(struct proof *proof);
+
+/* Adds an upright picture; bytes are as they are in `in`. */
+struct proof_part *proof_add_rgb(struct proof *proof, uint32_t width, uint32_t height);
+/* Adds the part after the last one, whose shape is set. */
+struct proof_part *proof_add(struct proof *proof);
+
+/* Runs all parts. */
+enum status proof_parts(struct proof *proof, const struct step_node *node,
+                        struct ocl_context *context, struct error *err);
+/* Counts the bytes of a part's output that differ from `wanted`. */
+void proof_compare(uint64_t *compared, uint64_t *wrong, const struct proof *proof,
+                   const struct proof_part *part, const uint8_t *wanted);
+/* Runs all parts through a step that produces values, `words` for each, and compares them. */
+enum status proof_words(uint64_t *compared, uint64_t *wrong, struct proof *proof,
+                        const struct step_node *node, uint32_t words, struct ocl_context *context,
+                        struct error *err);
+
 #endif

@@ -11,7 +11,7 @@
 static void count_part(uint32_t *count, const void *state, const struct part_shape *in)
 {
     count[0] = in->bytes > 0;
-    count[1] = in->bytes == 0 ? 0 : slot_kernel_on_cpu(state) ? 1 : QUALITY_ITEMS;
+    count[1] = in->bytes == 0 ? 0 : ((const struct slot_kernel *)state)->cpu ? 1 : QUALITY_ITEMS;
 }
 
 static void fill_part(void *table, const void *state, uint32_t list_entries,
@@ -25,7 +25,8 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
             .stride = in->stride,
             .width = in->width,
             .height = entry->given_up ? 0 : in->height,
-            .words = entry->values + (uint32_t)slot_kernel_node(state)->parameter};
+            .words =
+                entry->values + (uint32_t)((const struct slot_kernel *)state)->node->parameter};
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
@@ -34,46 +35,33 @@ static void fill_part(void *table, const void *state, uint32_t list_entries,
 static enum status test_quality(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
                                 struct error *err)
 {
-    static const uint32_t sizes[][2] = {{1, 1},   {3, 200}, {200, 3}, {8, 9},   {33, 21},
+    static const uint32_t sizes[][2] = {{1, 1},   {3, 200}, {200, 3}, {8, 9},    {33, 21},
                                         {97, 89}, {64, 64}, {2, 2},   {256, 171}};
-    enum { PARTS = sizeof sizes / sizeof *sizes, BYTES = 256u << 10, WORDS = PARTS * QUALITY_WORDS };
     static const struct step_node node = {.step = &quality_step};
-    struct proof_part parts[PARTS] = {{.in_offset = 0}};
-    uint32_t state = RANDOM_START, offset = 0;
-    uint8_t *pixels = calloc(1, BYTES), *got = calloc(1, BYTES);
-    uint32_t *wanted = calloc(WORDS, sizeof *wanted);
-    enum status status = STATUS_FAILED;
+    struct proof proof;
+    uint32_t state = RANDOM_START;
+    enum status status = proof_open(&proof, 256u << 10, 1, err);
     *compared = *wrong = 0;
-    if (!pixels || !got || !wanted) {
-        error_memory(err, (size_t)2 * BYTES, "the self-test");
-        goto out;
-    }
-    for (uint32_t i = 0; i < PARTS; i++) {
-        struct part_shape *in = &parts[i].in;
-        const uint32_t w = in->width = in->rect.x1 = sizes[i][0], h = in->height = in->rect.y1 = sizes[i][1];
-        in->orientation = 1;
-        part_set_rgb(in);
-        parts[i].in_offset = offset;
-        parts[i].values = i * QUALITY_WORDS;
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++) {
+        struct proof_part *part = proof_add_rgb(&proof, sizes[i][0], sizes[i][1]);
+        const uint32_t w = part->in.width, h = part->in.height;
+        uint8_t *pixels = proof.in + part->in_offset;
+        part->in.orientation = 1;
+        part->values = i * QUALITY_WORDS;
         for (uint32_t at = 0; at < 3 * w * h; at++) {
             const uint32_t x = at / 3 % w, y = at / 3 / w;
             const bool framed = i % 2 == 0 && (x < 3 || y < 5 || x + 2 >= w || y + 4 >= h);
             random_next(&state);
-            pixels[offset + at] = framed         ? (uint8_t)(i + (state >> 30))
-                                  : y / 30 % 2   ? (uint8_t)(state >> 24)
-                                                 : (uint8_t)(x * 5 + y + (state >> 28) + 40 * (x / 8));
+            pixels[at] = framed       ? (uint8_t)(i + (state >> 30))
+                         : y / 30 % 2 ? (uint8_t)(state >> 24)
+                                      : (uint8_t)(x * 5 + y + (state >> 28) + 40 * (x / 8));
         }
-        quality_reference(wanted + parts[i].values, pixels + offset, in->stride, w, h);
-        offset += (uint32_t)in->bytes;
+        quality_reference((uint32_t *)(void *)proof.wanted + part->values, pixels, part->in.stride,
+                          w, h);
     }
-    status = proof_run(got, parts, PARTS, &node, context, pixels, BYTES, err);
-    for (size_t i = 0; i < WORDS && status == STATUS_OK; i++)
-        *wrong += 4 * (((const uint32_t *)(const void *)got)[i] != wanted[i]);
-    *compared = (uint64_t)WORDS * 4;
-out:
-    free(wanted);
-    free(got);
-    free(pixels);
+    if (status == STATUS_OK)
+        status = proof_words(compared, wrong, &proof, &node, QUALITY_WORDS, context, err);
+    proof_close(&proof);
     return status;
 }
 
@@ -83,7 +71,7 @@ const struct step quality_step = {
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct quality_part),
     .fault = "kernel quality_slot counts",
-    .kernel = "quality_slot",
+    .kernels = {"quality_slot"},
     SLOT_KERNEL,
     .count = count_part,
     .fill = fill_part,

@@ -32,9 +32,9 @@ static void scale_shape(struct part_shape *shape, const struct step_node *node)
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
     struct part_shape out = *in;
-    scale_shape(&out, slot_kernel_node(state));
+    scale_shape(&out, ((const struct slot_kernel *)state)->node);
     count[0] = 1;
-    if (slot_kernel_on_cpu(state))
+    if (((const struct slot_kernel *)state)->cpu)
         count[1] = out.bytes == 0 ? 0 : ((in->orientation >= 5 ? out.width : out.height) + 1) / 2;
     else
         count[1] = (uint32_t)(out.bytes / 3);
@@ -46,7 +46,8 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
     (void)list_entries;
     const struct part_shape *in = entry->in, *out = entry->out;
     const struct scale_window window =
-        scale_window(in->width, in->height, in->orientation, slot_kernel_node(state)->parameter);
+        scale_window(in->width, in->height, in->orientation,
+                     ((const struct slot_kernel *)state)->node->parameter);
     const struct scale_turn turn = scale_turn(window.width, window.height, in->orientation);
     ((struct scale_part *)table)[entry->first[0]] =
         (struct scale_part){.offset = entry->in_offset,
@@ -69,38 +70,37 @@ static void fill_entry(void *table, const void *state, uint32_t list_entries,
 #define TEST_SIDE  13u
 #define TEST_BYTES (128u << 10)
 
-static enum status test_goal(uint64_t *compared, uint64_t *wrong, uint8_t *pixels,
-                             struct ocl_context *context, scale_goal goal, struct error *err)
+static enum status test_goal(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
+                             scale_goal goal, struct error *err)
 {
     /* Not larger than the goal; larger by one, by factors of two, three and a prime; single rows
      * and columns. */
     static const uint32_t sizes[][2] = {{1, 1},   {13, 13}, {14, 14}, {26, 13}, {39, 26}, {97, 89},
                                         {101, 1}, {1, 101}, {12, 7},  {64, 48}, {27, 2},  {3, 200}};
-    enum { PARTS = sizeof sizes / sizeof *sizes };
     const struct step_node node = {.step = &scale_step, .parameter = goal};
-    struct proof_part parts[PARTS] = {{.in_offset = 0}};
-    uint8_t *scaled = pixels + TEST_BYTES, *wanted = scaled + TEST_BYTES;
-    for (uint32_t i = 0, offset = 0; i < PARTS; i++) {
-        struct part_shape *in = &parts[i].in;
-        in->width = in->rect.x1 = sizes[i][0];
-        in->height = in->rect.y1 = sizes[i][1];
-        in->orientation = (uint8_t)(i % 9); /* 0 is upright, too */
-        part_set_rgb(in);
-        parts[i].in_offset = offset;
-        offset += (uint32_t)in->bytes;
+    struct proof proof;
+    uint32_t state = RANDOM_START;
+    enum status status = proof_open(&proof, TEST_BYTES, 1, err);
+    /* Random bytes with runs of white and black: the largest and the smallest sums. */
+    for (uint32_t i = 0; i < TEST_BYTES && status == STATUS_OK; i++) {
+        random_next(&state);
+        proof.in[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
     }
-    const enum status status =
-        proof_run(scaled, parts, PARTS, &node, context, pixels, TEST_BYTES, err);
-    for (uint32_t i = 0; i < PARTS && status == STATUS_OK; i++) {
-        const struct part_shape *in = &parts[i].in, *out = &parts[i].out;
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes && status == STATUS_OK; i++)
+        proof_add_rgb(&proof, sizes[i][0], sizes[i][1])->in.orientation =
+            (uint8_t)(i % 9); /* 0 is upright, too */
+    if (status == STATUS_OK)
+        status = proof_parts(&proof, &node, context, err);
+    for (uint32_t i = 0; i < proof.count && status == STATUS_OK; i++) {
+        const struct proof_part *part = &proof.part[i];
+        const struct part_shape *in = &part->in;
         const struct scale_window window =
             scale_window(in->width, in->height, in->orientation, goal);
-        scale_reference(wanted, &window, pixels + parts[i].in_offset, in->stride, in->width,
+        scale_reference(proof.wanted, &window, proof.in + part->in_offset, in->stride, in->width,
                         in->height, in->orientation);
-        for (size_t b = 0; b < out->bytes; b++)
-            *wrong += scaled[parts[i].out_offset + b] != wanted[b];
-        *compared += out->bytes;
+        proof_compare(compared, wrong, &proof, part, proof.wanted);
     }
+    proof_close(&proof);
     return status;
 }
 
@@ -110,18 +110,8 @@ static enum status test_scale(uint64_t *compared, uint64_t *wrong, struct ocl_co
     const scale_goal goals[] = {TEST_SIDE, scale_to(13, 13, 0), scale_to(14, 9, 875)};
     enum status status = STATUS_OK;
     *compared = *wrong = 0;
-    uint8_t *pixels = calloc(3, TEST_BYTES);
-    if (!pixels)
-        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
-    /* Random bytes with runs of white and black: the largest and the smallest sums. */
-    uint32_t state = RANDOM_START;
-    for (uint32_t i = 0; i < TEST_BYTES; i++) {
-        random_next(&state);
-        pixels[i] = i >> 9 & 1 ? (uint8_t)(0 - (i >> 10 & 1)) : (uint8_t)(state >> 9);
-    }
     for (size_t g = 0; g < sizeof goals / sizeof *goals && status == STATUS_OK; g++)
-        status = test_goal(compared, wrong, pixels, context, goals[g], err);
-    free(pixels);
+        status = test_goal(compared, wrong, context, goals[g], err);
     return status;
 }
 
@@ -133,7 +123,7 @@ const struct step scale_step = {
     .arena_percent = 100,
     .entry_bytes = sizeof(struct scale_part),
     .fault = "kernel scale_slot scales",
-    .kernel = "scale_slot",
+    .kernels = {"scale_slot"},
     SLOT_KERNEL,
     .output = scale_shape,
     .count = count_items,

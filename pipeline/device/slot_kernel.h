@@ -1,15 +1,28 @@
-/* slot_kernel.h: steps with a single kernel over all parts of a slot. Internal to steps.
+/* slot_kernel.h: steps whose kernels run over all parts of a slot. Internal to steps.
  *
- * The kernel `step->kernel`, in the file of that name, takes (in, entries, number of entries,
- * number of work-items, out). The step's counts are entries, one per part, and work-items; an entry
- * has the index of its first work-item, with which a work-item finds its part. `out` is the arena,
- * or the words of a step that produces values. */
+ * The kernels `step->kernels`, each in the file of its name, are built with the same options. The
+ * step's counts are entries, one per part, and work-items or work-groups of each kernel; an entry
+ * has the index of its first ones, with which a work-item finds its part. */
 #ifndef CLPIPE_DEVICE_SLOT_KERNEL_H
 #define CLPIPE_DEVICE_SLOT_KERNEL_H
 
 #include "device/step.h"
 
-/* The step functions of these names. */
+/* The state of such a step. */
+struct slot_kernel {
+    struct ocl_context *context;
+    const struct step_node *node;
+    bool cpu;          /* a CPU device */
+    char options[160]; /* by default those for ranges of any size, and on CPUs -D CPU */
+    unsigned count;    /* kernels in use: the first ones of the step */
+    cl_program program[STEP_KERNELS_MAX];
+    cl_kernel kernel[STEP_KERNELS_MAX];
+    cl_mem constants; /* may be set by `build`; released by slot_kernel_close */
+};
+
+/* The step functions of these names. Open with all of the step's kernels. slot_kernel_enqueue
+ * launches the only one with (in, entries, number of entries, number of work-items, out): `out` is
+ * the arena, or the words of a step that produces values. */
 enum status slot_kernel_open(void **state, struct step_needs *needs, struct ocl_context *context,
                              const struct step_node *node, uint64_t launch_bytes,
                              struct error *err);
@@ -19,14 +32,21 @@ enum status slot_kernel_prove(void *state, struct error *err);
 enum status slot_kernel_enqueue(void *state, struct ocl_queue *queue, struct step_io *io,
                                 struct error *err);
 
-const struct step_node *slot_kernel_node(const void *state);
-/* Is it built with -D CPU, as on all CPU devices? */
-bool slot_kernel_on_cpu(const void *state);
+/* The usual number of work-items in a group. */
+size_t slot_kernel_group(const struct ocl_device *device);
 
-/* Common fields of these steps. */
+/* Launches kernel i, whose arguments are set. */
+enum status slot_kernel_launch(const struct slot_kernel *slot_kernel, unsigned i,
+                               struct ocl_queue *queue, struct step_io *io, size_t global,
+                               size_t local, struct error *err);
+
+/* Names of the commands for tables of parts. */
+#define STEP_PARTS .upload = "upload parts", .unmap = "unmap parts", .map = "map parts"
+
+/* Common fields of these steps, without and with the default launch. */
+#define SLOT_KERNELS STEP_PARTS, .close = slot_kernel_close, .prove = slot_kernel_prove
 #define SLOT_KERNEL                                                                                \
-    .upload = "upload parts", .unmap = "unmap parts", .map = "map parts",                          \
-    .open = slot_kernel_open, .close = slot_kernel_close, .build = slot_kernel_build,              \
-    .prove = slot_kernel_prove, .enqueue = slot_kernel_enqueue
+    SLOT_KERNELS, .open = slot_kernel_open, .build = slot_kernel_build,                            \
+                  .enqueue = slot_kernel_enqueue
 
 #endif

@@ -9,7 +9,6 @@
 #include "device/slot_kernel.h"
 #include "thumbnail_part.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ static bool is_possible(const struct ocl_device *device, uint64_t parameter)
 
 static const struct thumbnail_config *config_of(const void *state)
 {
-    return slot_kernel_node(state)->config;
+    return ((const struct slot_kernel *)state)->node->config;
 }
 
 static uint32_t pixels_of(uint32_t *width, uint32_t *height, const struct part_shape *in,
@@ -111,18 +110,12 @@ static const struct dct_layout layouts[] = {
 };
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-struct test {
-    struct proof_part part[2 * LAYOUTS + 1];
-    uint8_t *slot, *got, *wanted;
-};
-
 /* Coefficients as in photographs, then of any size; and pixels. */
-static void make_test(struct test *test)
+static void add_parts(struct proof *proof)
 {
-    uint32_t random = RANDOM_START, offset = 0;
+    uint32_t random = RANDOM_START;
     for (uint32_t i = 0; i < 2 * LAYOUTS + 1; i++) {
-        struct proof_part *part = &test->part[i];
-        struct part_shape *in = &part->in;
+        struct part_shape *in = &proof->part[i].in;
         in->dct = layouts[i % LAYOUTS];
         in->width = in->rect.x1 = in->dct.width;
         in->height = in->rect.y1 = in->dct.height;
@@ -131,33 +124,31 @@ static void make_test(struct test *test)
             dct_synthetic_blocks(&in->dct);
             in->payload = PAYLOAD_DCT;
             in->bytes = dct_bytes(&in->dct);
-            dct_synthetic_coefficients(test->slot + offset, &in->dct, i < LAYOUTS ? 60 : 32767,
+            dct_synthetic_coefficients(proof->in + proof->used, &in->dct, i < LAYOUTS ? 60 : 32767,
                                        i < LAYOUTS ? 24 : 65535, &random);
         }
+        struct proof_part *part = proof_add(proof);
         part->given_up = i % LAYOUTS == LAYOUTS - 1;
-        part->in_offset = offset;
         part->values = i * thumbnail_words(TEST_SIZE);
-        offset += (uint32_t)((in->bytes + 127) / 128 * 128);
     }
-    assert(offset <= TEST_BYTES);
 }
 
-static bool make_wanted(struct test *test)
+static enum status make_wanted(struct proof *proof, struct error *err)
 {
     struct shrink shrink = {.height = 0};
     bool made = true;
     for (uint32_t i = 0; i < 2 * LAYOUTS && made; i++) {
-        const struct proof_part *part = &test->part[i];
+        const struct proof_part *part = &proof->part[i];
         uint32_t width = part->in.width, height = part->in.height;
         uint8_t pixels[3 * TEST_SIZE * TEST_SIZE + 1];
         shrink_dimensions(&width, &height, TEST_SIZE);
-        made = shrink_coefficients(&shrink, test->slot + part->in_offset, &part->in.dct, pixels,
+        made = shrink_coefficients(&shrink, proof->in + part->in_offset, &part->in.dct, pixels,
                                    width, height);
         if (made && !part->given_up)
-            memcpy(test->wanted + 4 * part->values, pixels, 3 * (size_t)width * height);
+            memcpy(proof->wanted + 4 * part->values, pixels, 3 * (size_t)width * height);
     }
     shrink_clear(&shrink);
-    return made;
+    return made ? STATUS_OK : error_memory(err, TEST_BYTES, "the self-test");
 }
 
 static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
@@ -165,25 +156,17 @@ static enum status test_thumbnails(uint64_t *compared, uint64_t *wrong, struct o
 {
     static const struct thumbnail_config config = {.size = TEST_SIZE};
     static const struct step_node node = {.step = &thumbnail_step, .config = &config};
-    struct test test = {.slot = NULL};
-    enum status status = STATUS_FAILED;
+    struct proof proof;
+    enum status status = proof_open(&proof, TEST_BYTES, 128, err);
     *compared = *wrong = 0;
-    test.slot = aligned_alloc(128, 3 * (size_t)TEST_BYTES);
-    if (!test.slot)
-        return error_memory(err, 3 * (size_t)TEST_BYTES, "the self-test");
-    memset(test.slot, 0, 3 * (size_t)TEST_BYTES);
-    test.got = test.slot + TEST_BYTES;
-    test.wanted = test.got + TEST_BYTES;
-    make_test(&test);
-    if (make_wanted(&test))
-        status = proof_run(test.got, test.part, 2 * LAYOUTS + 1, &node, context, test.slot,
-                           TEST_BYTES, err);
-    else
-        error_memory(err, TEST_BYTES, "the self-test");
-    *compared = 4ull * (2 * LAYOUTS + 1) * thumbnail_words(TEST_SIZE);
-    for (uint64_t i = 0; i < *compared && status == STATUS_OK; i++)
-        *wrong += test.got[i] != test.wanted[i];
-    free(test.slot);
+    if (status == STATUS_OK) {
+        add_parts(&proof);
+        status = make_wanted(&proof, err);
+    }
+    if (status == STATUS_OK)
+        status =
+            proof_words(compared, wrong, &proof, &node, thumbnail_words(TEST_SIZE), context, err);
+    proof_close(&proof);
     return status;
 }
 
@@ -193,7 +176,7 @@ const struct step thumbnail_step = {
     .gives = PAYLOAD_VALUES,
     .entry_bytes = sizeof(struct thumbnail_part),
     .fault = "kernel thumbnail_slot is",
-    .kernel = "thumbnail_slot",
+    .kernels = {"thumbnail_slot"},
     SLOT_KERNEL,
     .otherwise = "JPEG pixels are made on the host, for their thumbnails",
     .possible = is_possible,

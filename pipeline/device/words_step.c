@@ -1,9 +1,11 @@
 /* words_step.c: the C reference of word counts and Fisher sums, and their kernels. */
 #include "device/words_step.h"
 
+#include "base/minmax.h"
 #include "base/random.h"
 #include "descriptor_part.h"
 #include "device/proof.h"
+#include "device/slot_kernel.h"
 #include "features/codebook.h"
 #include "ocl/ocl_ndrange.h"
 
@@ -12,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_MOST 64u
-#define CHUNK      128u /* descriptors per work-group of fisher_sums; on CPUs all of an image */
-#define CPU_ROWS   6u   /* descriptors per work-item of words_assign, limited by registers */
-#define ROWS       1u
+#define CHUNK    128u /* descriptors per work-group of fisher_sums; on CPUs all of an image */
+#define CPU_ROWS 6u   /* descriptors per work-item of words_assign, limited by registers */
 
 /* The plain C reference: adds `number` descriptors to the feature's words. */
 static void words_reference(uint32_t *words, const struct feature *feature,
@@ -38,68 +38,36 @@ static void words_reference(uint32_t *words, const struct feature *feature,
 
 /* --- the kernels ----------------------------------------------------------------------------- */
 
-static const char *const programs[] = {"words_assign", "fisher_sums", NULL};
-
-struct words {
-    struct ocl_context *context;
-    const struct feature *feature;
-    bool cpu;
-    uint32_t rows;
-    const char *used[3]; /* names of the programs */
-    char options[160];
-    cl_program program[2];
-    cl_kernel kernel[2];
-    cl_mem codebook;
-};
+static uint32_t rows_of(const struct slot_kernel *words)
+{
+    return words->cpu ? CPU_ROWS : 1;
+}
 
 static enum status open_words(void **state, struct step_needs *needs, struct ocl_context *context,
                               const struct step_node *node, uint64_t launch_bytes,
                               struct error *err)
 {
-    (void)launch_bytes;
     const struct feature *feature = node->config;
     const struct feature_codebook *codebook = feature->codebook;
-    const struct ocl_device *device = ocl_context_device(context);
     if (!codebook)
         return error_set(err, STATUS_USAGE, "feature %s has no codebook", feature->name);
-    struct words *words = calloc(1, sizeof *words);
-    if (!words)
-        return error_memory(err, sizeof *words, node->step->name);
-    words->context = context;
-    words->feature = feature;
-    words->cpu = device->type == CL_DEVICE_TYPE_CPU;
-    words->rows = words->cpu ? CPU_ROWS : ROWS;
-    for (unsigned i = 0; i < (feature->fisher ? 2u : 1u); i++)
-        words->used[i] = programs[i];
+    if (slot_kernel_open(state, needs, context, node, launch_bytes, err) != STATUS_OK)
+        return STATUS_FAILED;
+    struct slot_kernel *words = *state;
+    words->count = feature->fisher ? 2 : 1;
     snprintf(words->options, sizeof words->options,
              "%s -DCOLUMNS=%u -DPROJECTED=%u -DWORDS=%u -DSHIFT=%u -DROWS=%u -DCHUNK=%u%s",
-             ocl_range_option(device), codebook->columns, codebook->projected, codebook->words,
-             codebook->shift, words->rows, words->cpu ? 0 : CHUNK,
+             ocl_range_option(ocl_context_device(context)), codebook->columns, codebook->projected,
+             codebook->words, codebook->shift, rows_of(words), words->cpu ? 0 : CHUNK,
              feature->fisher ? " -DFISHER" : "");
-    *state = words;
-    *needs = (struct step_needs){.lists = 1, .counts = 3, .events = 2};
     return STATUS_OK;
 }
 
-static void close_words(void **state)
-{
-    struct words *words = *state;
-    for (unsigned i = 0; words && i < 2; i++) {
-        if (words->kernel[i])
-            clReleaseKernel(words->kernel[i]);
-        if (words->program[i])
-            clReleaseProgram(words->program[i]);
-    }
-    if (words)
-        ocl_buffer_release(&words->codebook);
-    free(words);
-    *state = NULL;
-}
-
 /* Converts the codebook to the layout of words_assign. */
-static enum status make_codebook(struct words *words, struct error *err)
+static enum status make_codebook(struct slot_kernel *words, struct error *err)
 {
-    const struct feature_codebook *codebook = words->feature->codebook;
+    const struct feature *feature = words->node->config;
+    const struct feature_codebook *codebook = feature->codebook;
     const uint32_t columns = codebook->columns, projected = codebook->projected;
     const uint32_t wide = (codebook->words + 15) / 16, block = wide < 4 ? wide : 4;
     const size_t padded = (size_t)(wide + block - 1) / block * block * 16;
@@ -124,7 +92,7 @@ static enum status make_codebook(struct words *words, struct error *err)
         lengths[w] = w < codebook->words ? (float)length : FLT_MAX;
     }
     const enum status status =
-        ocl_buffer(&words->codebook, words->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+        ocl_buffer(&words->constants, words->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                    count * sizeof *values, values, "a codebook", err);
     free(values);
     return status;
@@ -132,14 +100,8 @@ static enum status make_codebook(struct words *words, struct error *err)
 
 static enum status build_words(void *state, struct error *err)
 {
-    struct words *words = state;
-    for (unsigned i = 0; words->used[i]; i++) {
-        if (ocl_program_build(&words->program[i], words->context, words->used[i], NULL,
-                              words->options, err) != STATUS_OK ||
-            ocl_kernel(&words->kernel[i], words->program[i], words->used[i], err) != STATUS_OK)
-            return STATUS_FAILED;
-    }
-    return make_codebook(words, err);
+    const enum status status = slot_kernel_build(state, err);
+    return status == STATUS_OK ? make_codebook(state, err) : status;
 }
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -152,62 +114,49 @@ static uint32_t number_of(const struct part_shape *shape)
 /* Counts an entry, work-items of words_assign, and work-groups of fisher_sums. */
 static void count_items(uint32_t *count, const void *state, const struct part_shape *in)
 {
-    const struct words *words = state;
+    const struct slot_kernel *words = state;
     const uint32_t number = number_of(in);
     count[0] = 1;
-    count[1] = (number + words->rows - 1) / words->rows;
+    count[1] = (number + rows_of(words) - 1) / rows_of(words);
     count[2] = words->cpu ? number > 0 : (number + CHUNK - 1) / CHUNK;
 }
 
 static void fill_entry(void *table, const void *state, uint32_t list_entries,
                        const struct step_entry *entry)
 {
-    const struct words *words = state;
+    const struct feature *feature = ((const struct slot_kernel *)state)->node->config;
     (void)list_entries;
     ((struct words_part *)table)[entry->first[0]] =
         (struct words_part){.offset = entry->in_offset,
                             .number = entry->given_up ? 0 : number_of(entry->in),
-                            .words = entry->values + words->feature->offset,
+                            .words = entry->values + feature->offset,
                             .first = {entry->first[1], entry->first[2]}};
 }
 
 static enum status enqueue_words(void *state, struct ocl_queue *queue, struct step_io *io,
                                  struct error *err)
 {
-    const struct words *words = state;
+    const struct slot_kernel *words = state;
     const struct ocl_device *device = ocl_context_device(words->context);
     const cl_uint count = io->counts[0], items = io->counts[1], groups = io->counts[2];
-    size_t local = GROUP_MOST;
+    const size_t local = slot_kernel_group(device), of_group = words->cpu ? 1 : local;
     if (items == 0)
         return STATUS_OK;
-    while (local > device->max_work_group || local > device->max_work_item[0])
-        local /= 2;
-    size_t global = ocl_range_size(device, items, local);
-    if (ocl_args(words->kernel[0], err, sizeof io->in, &io->in, sizeof io->table, &io->table,
-                 sizeof count, &count, sizeof items, &items, sizeof words->codebook,
-                 &words->codebook, sizeof io->values, &io->values, sizeof io->scratch, &io->scratch,
-                 OCL_ARGS_END) != STATUS_OK ||
-        ocl_enqueue_kernel(queue, programs[0], words->kernel[0], 1, &global, &local, io->waits,
-                           &io->events[0], err) != STATUS_OK)
+    if (ocl_args(words->kernel[0], err, OCL_ARG(io->in), OCL_ARG(io->table), OCL_ARG(count),
+                 OCL_ARG(items), OCL_ARG(words->constants), OCL_ARG(io->values),
+                 OCL_ARG(io->scratch), OCL_ARGS_END) != STATUS_OK ||
+        slot_kernel_launch(words, 0, queue, io, ocl_range_size(device, items, local), local, err) !=
+            STATUS_OK)
         return STATUS_FAILED;
-    io->last = &io->events[0];
-    if (!words->feature->fisher)
+    if (words->count == 1)
         return STATUS_OK;
-    local = words->cpu ? 1 : local;
-    global = groups * local;
-    if (ocl_args(words->kernel[1], err, sizeof io->table, &io->table, sizeof count, &count,
-                 sizeof groups, &groups, sizeof io->scratch, &io->scratch, sizeof io->values,
-                 &io->values, OCL_ARGS_END) != STATUS_OK ||
-        ocl_enqueue_kernel(queue, programs[1], words->kernel[1], 1, &global, &local, io->waits,
-                           &io->events[1], err) != STATUS_OK)
+    if (ocl_args(words->kernel[1], err, OCL_ARG(io->table), OCL_ARG(count), OCL_ARG(groups),
+                 OCL_ARG(io->scratch), OCL_ARG(io->values), OCL_ARGS_END) != STATUS_OK)
         return STATUS_FAILED;
-    io->last = &io->events[1];
-    return STATUS_OK;
+    return slot_kernel_launch(words, 1, queue, io, groups * of_group, of_group, err);
 }
 
 /* --- self-test ------------------------------------------------------------------------------- */
-
-#define TEST_PARTS 5u
 
 /* Random descriptors, runs of equal ones, and extreme values. */
 static void fill_descriptors(uint8_t *descriptors, size_t bytes, uint32_t columns)
@@ -224,55 +173,45 @@ static void fill_descriptors(uint8_t *descriptors, size_t bytes, uint32_t column
 
 /* Runs some parts through the feature's step, with its words at offset 0. */
 static enum status test_feature(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                                const struct feature *feature, struct error *err)
+                                const void *subject, struct error *err)
 {
-    static const uint32_t numbers[TEST_PARTS] = {1, 0, 37, 3, 130};
-    struct feature own = *feature;
+    static const uint32_t numbers[] = {1, 0, 37, 3, 130};
+    enum { PARTS = sizeof numbers / sizeof *numbers };
+    struct feature own = *(const struct feature *)subject;
     const struct step_node node = {.step = &words_step, .config = &own};
-    const uint32_t columns = feature->codebook->columns;
-    struct proof_part parts[TEST_PARTS] = {{.in_offset = 0}};
-    uint32_t offset = 0;
+    const uint32_t columns = own.codebook->columns;
+    struct proof proof;
+    uint32_t bytes = 0;
     own.offset = 0;
     *compared = *wrong = 0;
-    for (uint32_t i = 0; i < TEST_PARTS; i++) {
-        parts[i].in = (struct part_shape){.payload = PAYLOAD_DESCRIPTORS,
-                                          .stride = columns,
-                                          .bytes = (uint64_t)numbers[i] * columns};
-        parts[i].in_offset = offset;
-        parts[i].values = i * feature->words;
-        offset += (uint32_t)(parts[i].in.bytes + 127) / 128 * 128;
+    for (unsigned i = 0; i < PARTS; i++)
+        bytes += (numbers[i] * columns + 127) / 128 * 128;
+    enum status status = proof_open(&proof, max_u32(bytes, PARTS * own.words * 4), 128, err);
+    if (status == STATUS_OK)
+        fill_descriptors(proof.in, bytes, columns);
+    for (uint32_t i = 0; i < PARTS && status == STATUS_OK; i++) {
+        proof.part[i].in = (struct part_shape){.payload = PAYLOAD_DESCRIPTORS,
+                                               .stride = columns,
+                                               .bytes = (uint64_t)numbers[i] * columns};
+        struct proof_part *part = proof_add(&proof);
+        part->values = i * own.words;
+        words_reference((uint32_t *)(void *)proof.wanted + part->values, &own,
+                        proof.in + part->in_offset, numbers[i]);
     }
-    const size_t words = (size_t)TEST_PARTS * feature->words;
-    const size_t most = offset > words * 4 ? offset : words * 4;
-    uint8_t *descriptors = calloc(3, most);
-    if (!descriptors)
-        return error_memory(err, 3 * most, "the self-test");
-    uint32_t *got = (uint32_t *)(void *)(descriptors + most), *wanted = got + most / 4;
-    fill_descriptors(descriptors, offset, columns);
-    const enum status status =
-        proof_run((uint8_t *)got, parts, TEST_PARTS, &node, context, descriptors, most, err);
-    for (uint32_t i = 0; i < TEST_PARTS && status == STATUS_OK; i++)
-        words_reference(wanted + parts[i].values, &own, descriptors + parts[i].in_offset,
-                        numbers[i]);
-    for (size_t i = 0; i < words && status == STATUS_OK; i++)
-        *wrong += 4 * (got[i] != wanted[i]);
-    *compared = words * 4;
-    free(descriptors);
+    if (status == STATUS_OK)
+        status = proof_words(compared, wrong, &proof, &node, own.words, context, err);
+    proof_close(&proof);
     return status;
-}
-
-static enum status test_own(uint64_t *compared, uint64_t *wrong, struct ocl_context *context,
-                            const void *feature, struct error *err)
-{
-    return test_feature(compared, wrong, context, feature, err);
 }
 
 /* With the feature's own codebook. */
 static enum status prove_words(void *state, struct error *err)
 {
-    const struct words *words = state;
-    return proof_check_by(&words_step, words->used, words->options, words->context, test_own,
-                          words->feature, err);
+    const struct slot_kernel *words = state;
+    const char *const programs[] = {words_step.kernels[0],
+                                    words->count > 1 ? words_step.kernels[1] : NULL, NULL};
+    return proof_check_by(&words_step, programs, words->options, words->context, test_feature,
+                          words->node->config, err);
 }
 
 /* With random codebooks. */
@@ -302,11 +241,11 @@ static enum status test_words(uint64_t *compared, uint64_t *wrong, struct ocl_co
             codebook.word[i] = (int8_t)(random_next(&random) % 255 - 127);
         memcpy(codebook.word + 7 * projected, codebook.word + 2 * projected, projected);
         codebook.shift = 12;
-        const struct feature feature = {
-            .name = "test",
-            .fisher = shapes[s].fisher,
-            .words = shapes[s].fisher ? words * (1 + 2 * projected) : words,
-            .codebook = &codebook};
+        const struct feature feature = {.name = "test",
+                                        .fisher = shapes[s].fisher,
+                                        .words =
+                                            shapes[s].fisher ? words * (1 + 2 * projected) : words,
+                                        .codebook = &codebook};
         status = test_feature(&here, &bad, context, &feature, err);
         if (status == STATUS_OK) {
             *compared += here;
@@ -324,11 +263,10 @@ const struct step words_step = {
     .scratch_percent = 113, /* records: at most 18 bytes for 16 of a descriptor */
     .entry_bytes = sizeof(struct words_part),
     .fault = "kernels words_assign and fisher_sums count",
-    .upload = "upload parts",
-    .unmap = "unmap parts",
-    .map = "map parts",
+    .kernels = {"words_assign", "fisher_sums"},
+    STEP_PARTS,
     .open = open_words,
-    .close = close_words,
+    .close = slot_kernel_close,
     .build = build_words,
     .prove = prove_words,
     .count = count_items,
