@@ -22,32 +22,37 @@ struct net_part {
     NET_U32 words;  /* index of its first word; NET_NO_WORDS: picture abandoned */
 };
 
-/* A layer (pipeline/net/model.h) for `batch` pictures. Tensor t of picture p begins at byte
- * place[t] * batch + p * bytes[t] of the workspace; a pixel has `pitch` bytes. */
-struct net_shape {
-    NET_U32 kind;
-    NET_U32 place, bytes, height, width, channels, pitch; /* of the output */
-    NET_U32 place_a, bytes_a, height_a, width_a, channels_a, pitch_a, zero_a;
-    NET_U32 place_b, bytes_b, zero_b;
-    NET_U32 kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left, groups;
+/* A layer's fields, as in the file (docs/networks.md). */
+struct net_fields {
+    NET_U32 kind, a, b; /* tensors read; the layer computes tensor number i + 1, i being its own */
+    NET_U32 height, width, channels; /* of its output */
+    NET_U32 kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
+    NET_U32 groups; /* of a convolution; of a table: number of tables, 1 or channels */
     NET_U32 zero, low, high;
     NET_I32 mul_a, mul_b;
     NET_U32 shift, counts_padding;
+    NET_U32 nothing[2];
+};
+
+/* A tensor and the layer that computes it, for `batch` pictures. It begins at byte place * batch +
+ * p * bytes of the workspace in picture p; a pixel has `pitch` bytes. */
+struct net_shape {
+    struct net_fields f; /* of the picture: its size and zero point */
+    NET_U32 place, bytes, pitch;
     NET_U32 weights, bias, mul, shifts; /* byte offsets in the model; tables: weights */
 };
 
 /* A launch of net_tensor: one convolution, and the addition that follows it, if any. */
 struct net_tile {
-    NET_U64 place, place_a, place_b;     /* byte offsets in the workspace */
-    NET_U32 weights, tails, parameters;  /* and in the packed arrays */
-    NET_U32 rows;                        /* WINDOW: pixels, PIXELS: lines, DEPTHWISE: pictures */
-    NET_U32 height, width, pitch;        /* of the output */
-    NET_U32 height_a, width_a, pitch_a;
-    NET_U32 kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
+    NET_U64 place, place_a, place_b;    /* byte offsets in the workspace */
+    NET_U32 weights, tails, parameters; /* and in the packed arrays */
+    NET_U32 rows;                       /* WINDOW: pixels, PIXELS: lines, DEPTHWISE: pictures */
+    NET_U32 pitch, height_a, width_a, pitch_a;
     NET_U32 chunks, full, tail; /* of 8 * NT channels; of 64 input channels; bytes left over */
     NET_U32 zero;               /* the zero point of the input in each of 4 bytes */
-    NET_I32 low, high;
-    NET_I32 mul_a, mul_b, added, shift, sum_low, sum_high; /* the addition: a is the convolution */
+    NET_I32 added;              /* to the sum of the addition, whose input a is the convolution */
+    NET_U32 nothing;
+    struct net_fields f, add;
 };
 
 #endif

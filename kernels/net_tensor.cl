@@ -139,9 +139,9 @@ static inline uint pack_limited(int a, int b, int c, int d, int low, int high)
 static __attribute__((unused)) uint add_word(uint q, uint other, const __private struct net_tile *s)
 {
 #define ADDED(i)                                                                                   \
-    (((int)(q >> 8 * i & 255) * s->mul_a + (int)(other >> 8 * i & 255) * s->mul_b + s->added) >>   \
-     s->shift)
-    return pack_limited(ADDED(0), ADDED(1), ADDED(2), ADDED(3), s->sum_low, s->sum_high);
+    (((int)(q >> 8 * i & 255) * s->add.mul_a + (int)(other >> 8 * i & 255) * s->add.mul_b + s->added) >>   \
+     s->add.shift)
+    return pack_limited(ADDED(0), ADDED(1), ADDED(2), ADDED(3), s->add.low, s->add.high);
 }
 
 static __attribute__((unused)) void store(__global uchar *out, __global const uchar *other, uint at,
@@ -196,7 +196,7 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
     const uint g = lane / 4, t = lane % 4;
     const uint block = (uint)get_group_id(0) / s.chunks;
     const uint chunk = (uint)get_group_id(0) - block * s.chunks;
-    const uint channel = chunk * (8 * NT), taps_all = s.kernel_y * s.kernel_x;
+    const uint channel = chunk * (8 * NT), taps_all = s.f.kernel_y * s.f.kernel_x;
     __global const uchar *restrict in = work + s.place_a;
 #ifdef EMULATE
     __local uint all[WARPS][32][6];
@@ -228,9 +228,9 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
         for (int i = 0; i < ROWS; i++) {
             const uint row = min(first + i * 8 + g, s.rows - 1);
 #if TAPS > 1
-            const uint of = row / (s.height * s.width), pixel = row - of * (s.height * s.width);
-            y[i] = (int)(pixel / s.width * s.stride_y) - (int)s.top;
-            x[i] = (int)((pixel - pixel / s.width * s.width) * s.stride_x) - (int)s.left;
+            const uint of = row / (s.f.height * s.f.width), pixel = row - of * (s.f.height * s.f.width);
+            y[i] = (int)(pixel / s.f.width * s.f.stride_y) - (int)s.f.top;
+            x[i] = (int)((pixel - pixel / s.f.width * s.f.width) * s.f.stride_x) - (int)s.f.left;
             picture[i] = in + (size_t)of * s.height_a * s.width_a * s.pitch_a;
 #else
             taps.at[i] = in + (size_t)row * s.pitch_a;
@@ -238,11 +238,11 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
         }
         for (uint tap = 0; tap < (TAPS > 1 ? taps_all : 1); tap++) {
 #if TAPS > 1
-            const uint ky = tap / s.kernel_x, kx = tap - ky * s.kernel_x;
+            const uint ky = tap / s.f.kernel_x, kx = tap - ky * s.f.kernel_x;
             UNROLL
             for (int i = 0; i < ROWS; i++) {
-                const int iy = y[i] + (int)(ky * s.dilation_y),
-                          ix = x[i] + (int)(kx * s.dilation_x);
+                const int iy = y[i] + (int)(ky * s.f.dilation_y),
+                          ix = x[i] + (int)(kx * s.f.dilation_x);
                 taps.inside[i] = iy >= 0 && iy < (int)s.height_a && ix >= 0 && ix < (int)s.width_a;
                 taps.at[i] =
                     picture[i] + (taps.inside[i] ? iy * (int)s.width_a + ix : 0) * (int)s.pitch_a;
@@ -296,7 +296,7 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
                           *b = &sum[r / 2][2 * i + 1][r % 2 * 2];
                 word[r / 2][r % 2][i] = pack_limited(
                     requantise(a[0] + p0.x, p0), requantise(a[1] + p1.x, p1),
-                    requantise(b[0] + p2.x, p2), requantise(b[1] + p3.x, p3), s.low, s.high);
+                    requantise(b[0] + p2.x, p2), requantise(b[1] + p3.x, p3), s.f.low, s.f.high);
             }
         }
 #if DIRECT
@@ -336,19 +336,19 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
     const uint lane = (uint)get_local_id(0) & 31, warp = (uint)get_local_id(0) / 32;
     const uint g = lane / 4, t = lane % 4;
     const uint line = min((uint)get_group_id(0) * WARPS + warp, s.rows - 1); /* of all pictures */
-    const uint of = line / s.height, y = line - of * s.height;
+    const uint of = line / s.f.height, y = line - of * s.f.height;
     __global const uint *restrict in =
         (__global const uint *)(work + s.place_a) + (size_t)of * s.height_a * s.width_a;
     __global const uint2 *weights = (__global const uint2 *)(constants + s.weights) + lane;
     __global const int4 *p = (__global const int4 *)(constants + s.parameters) + t * (2 * NT);
-    __global uchar *out = work + s.place + (size_t)line * s.width * s.pitch + t * (2 * NT);
+    __global uchar *out = work + s.place + (size_t)line * s.f.width * s.pitch + t * (2 * NT);
 #ifdef EMULATE
     __local uint all[WARPS][32][6];
     __local uint(*lanes)[6] = all[warp];
 #else
     __local uint(*lanes)[6] = 0;
 #endif
-    for (uint begin = 0; begin < s.width; begin += 16) {
+    for (uint begin = 0; begin < s.f.width; begin += 16) {
         int sum[NT][4];
         UNROLL
         for (int j = 0; j < NT; j++) {
@@ -361,10 +361,10 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
             UNROLL
             for (uint i = 0; i < 4; i++) {
                 const uint tap = k * 8 + i / 2 * 4 + t;
-                const int iy = (int)(y * s.stride_y + tap / KERNEL * s.dilation_y) - (int)s.top;
+                const int iy = (int)(y * s.f.stride_y + tap / KERNEL * s.f.dilation_y) - (int)s.f.top;
                 const int ix =
-                    (int)((begin + i % 2 * 8 + g) * s.stride_x + tap % KERNEL * s.dilation_x) -
-                    (int)s.left;
+                    (int)((begin + i % 2 * 8 + g) * s.f.stride_x + tap % KERNEL * s.f.dilation_x) -
+                    (int)s.f.left;
                 a[i] = tap >= TAPS ? 0
                        : iy >= 0 && iy < (int)s.height_a && ix >= 0 && ix < (int)s.width_a
                            ? in[(uint)iy * s.width_a + (uint)ix]
@@ -379,7 +379,7 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
         UNROLL
         for (int h = 0; h < 2; h++) {
             const uint x = begin + h * 8 + g;
-            if (x >= s.width)
+            if (x >= s.f.width)
                 continue;
             UNROLL
             for (int j = 0; j < NT / 2; j++)
@@ -387,7 +387,7 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
                     requantise(sum[2 * j][2 * h], p[4 * j]),
                     requantise(sum[2 * j][2 * h + 1], p[4 * j + 1]),
                     requantise(sum[2 * j + 1][2 * h], p[4 * j + 2]),
-                    requantise(sum[2 * j + 1][2 * h + 1], p[4 * j + 3]), s.low, s.high);
+                    requantise(sum[2 * j + 1][2 * h + 1], p[4 * j + 3]), s.f.low, s.f.high);
         }
     }
 }
@@ -509,7 +509,7 @@ net_depthwise(struct net_tile s, __global const uchar *restrict constants, __glo
         if (y < HEIGHT && x < WIDTH)
             *(__global uint *)(out + (y * WIDTH + x) * CHANNELS) =
                 pack_limited(requantise(a[0], p0), requantise(a[1], p1), requantise(a[2], p2),
-                             requantise(a[3], p3), s.low, s.high);
+                             requantise(a[3], p3), s.f.low, s.f.high);
     }
 }
 

@@ -2,7 +2,7 @@
 #ifndef CLPIPE_BASE_THREADS_H
 #define CLPIPE_BASE_THREADS_H
 
-#define THREADS_MOST 64
+#define THREADS_MOST 256
 
 /* Calls run(context) in `wanted` threads, at most THREADS_MOST, including the caller's, and returns
  * after all have. If threads cannot be started it uses fewer, at least the caller's. */

@@ -1,4 +1,5 @@
-/* net_step.h: integer networks (net/model.h) as a step. */
+/* net_step.h: networks as a step: of integers (net/model.h), or by ONNX Runtime (net/runtime.h),
+ * whose words are float32. */
 #ifndef CLPIPE_DEVICE_NET_STEP_H
 #define CLPIPE_DEVICE_NET_STEP_H
 
@@ -6,8 +7,8 @@
 #include "features/feature.h"
 
 /* Computes a network's output values from upright RGB images of its input size, made by the scale
- * step. The node's config is the struct feature, which must have a model when the step is
- * opened. */
+ * step. The node's config is the struct feature, which must have a model or a runtime when the step
+ * is opened. */
 extern const struct step net_step;
 
 /* Node parameter for tests: tensor-core kernels with emulated instructions, on any device but a

@@ -7,7 +7,6 @@
 #include "device/net_step.h"
 #include "device/plan.h"
 #include "device/quality_step.h"
-#include "device/runtime_step.h"
 #include "device/scale_step.h"
 #include "device/thumbnail_step.h"
 #include "device/words_step.h"
@@ -70,8 +69,7 @@ static bool needs_net(struct step_node *node, struct plan *plan, const struct fe
 {
     (void)plan;
     node->config = feature;
-    return feature && feature->kind->network &&
-           (node->step == &runtime_step) == (feature->net.runtime != NULL);
+    return feature && feature->kind->network;
 }
 
 static bool needs_quality(struct step_node *node, struct plan *plan, const struct feature *feature)
@@ -115,7 +113,6 @@ const struct step_row step_rows[] = {
     {&patch_step, needs_descriptors},
     {&words_step, needs_words},
     {&net_step, needs_net},
-    {&runtime_step, needs_net},
     {&quality_step, needs_quality},
     {&count_step, needs_count},
     {&code_step, needs_code},

@@ -57,7 +57,7 @@ static void join_additions(struct net_plan *plan, struct net_reading *of)
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;
         const uint32_t later = f->a > f->b ? f->a : f->b;
-        plan->layers[i].convolution = NET_NO_LAYER;
+        plan->layers[i].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
         if (f->kind != NET_ADD || f->a == f->b || of[later].count != 1 ||
             !is_window(model, later - 1))
             continue;
@@ -98,28 +98,26 @@ static int shifted_before(int32_t shift)
     return shift < 33 ? 33 - shift : 0;
 }
 
-/* Chooses the kernel of a convolution. */
-static void choose(struct net_plan_layer *made, char options[NET_OPTIONS],
-                   const struct net_plan *plan, uint32_t i, const struct net_fields *addition)
+/* Chooses the kernel of a convolution; writes its options after the `used` first bytes. */
+static const char *choose(struct net_plan_layer *made, char options[NET_OPTIONS], size_t used,
+                          const struct net_plan *plan, const struct net_fields *addition)
 {
-    const struct net_layer *layer = &plan->model->layers[i];
+    const struct net_layer *layer = &plan->model->layers[made->convolution];
     const struct net_fields *f = &layer->f;
     const struct net_tensor *a = &plan->model->tensors[f->a];
+    const struct net_tile *tile = &made->tile;
     const uint32_t taps = f->kernel_y * f->kernel_x;
-    const uint32_t pitch = pitch_of(&plan->model->tensors[i + 1]),
-                   pitch_a = pitch_of(a);
-    const bool limits = has_limits(f) || (addition && has_limits(addition));
     int shifts = 0;
     for (uint32_t c = 0; c < f->channels; c++)
         shifts |= shifted_before(layer->shift[c]);
-    size_t used =
-        (size_t)snprintf(options, NET_OPTIONS, "-DLIMITS=%d -DSHIFTS=%d", limits, shifts > 0);
-    made->tile.chunks = 1;
-    if (is_window(plan->model, i)) {
+    used += (size_t)snprintf(options + used, NET_OPTIONS - used, " -DLIMITS=%d -DSHIFTS=%d",
+                             has_limits(f) || (addition && has_limits(addition)), shifts > 0);
+    made->warps = made->rows = 4;
+    if (is_window(plan->model, made->convolution)) {
         const bool one = taps == 1 && f->stride_y == 1 && f->stride_x == 1 &&
                          f->top + f->left == 0 && f->height == a->height && f->width == a->width;
         unsigned row = 0;
-        while (window_table[row].channels != 0 && window_table[row].channels != pitch)
+        while (window_table[row].channels != 0 && window_table[row].channels != tile->pitch)
             row++;
         const uint32_t nt = window_table[row].nt, mt = window_table[row].mt;
         const uint32_t turns = window_table[row].turns;
@@ -127,48 +125,41 @@ static void choose(struct net_plan_layer *made, char options[NET_OPTIONS],
         made->warps = window_table[row].warps;
         made->rows = 16 * mt * made->warps * turns;
         made->columns = 8 * nt;
-        made->tile.chunks = (pitch + 8 * nt - 1) / (8 * nt);
-        made->tile.full = pitch_a / DEEP;
-        made->tile.tail = pitch_a % DEEP;
         snprintf(options + used, NET_OPTIONS - used,
                  " -DWINDOW -DTAPS=%d -DNT=%u -DMT=%u -DWARPS=%u -DTURNS=%u -DTAIL=%u -DADDS=%d",
                  one ? 1 : 2, nt, mt, made->warps, turns,
-                 (made->tile.tail + DEEP / 2 - 1) / (DEEP / 2), addition != NULL);
-    } else if (f->groups == 1 && pitch_a == PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS &&
-               taps <= TAPS_MOST && pitch <= 8 * TILES_MOST) {
+                 (tile->pitch_a % DEEP + DEEP / 2 - 1) / (DEEP / 2), addition != NULL);
+        return "net_window";
+    }
+    if (f->groups == 1 && tile->pitch_a == PIXEL_CHANNELS && f->channels > PIXEL_CHANNELS &&
+        taps <= TAPS_MOST && tile->pitch <= 8 * TILES_MOST) {
         made->kind = NET_TILE_PIXELS;
-        made->rows = made->warps = 4;
-        made->columns = pitch;
+        made->columns = tile->pitch;
         snprintf(options + used, NET_OPTIONS - used,
                  " -DPIXELS -DTAPS=%u -DKERNEL=%u -DNT=%u -DWARPS=4 -DADDS=0", taps, f->kernel_x,
-                 pitch / 8);
-    } else if (is_depthwise(plan->model, layer) && f->channels > PIXEL_CHANNELS &&
-               f->kernel_y == f->kernel_x && f->stride_y == f->stride_x && f->dilation_y == 1 &&
-               f->dilation_x == 1) {
-        for (unsigned row = 0; row < sizeof depthwise_table / sizeof *depthwise_table; row++) {
-            if (made->kind != NET_TILE_NONE || depthwise_table[row].kernel != f->kernel_y ||
-                depthwise_table[row].stride != f->stride_y ||
-                depthwise_table[row].height < f->height)
-                continue;
-            made->kind = NET_TILE_DEPTHWISE;
-            made->warps = 4;
-            made->rows = depthwise_table[row].rows;
-            made->columns = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
-            snprintf(options + used, NET_OPTIONS - used,
-                     " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u "
-                     "-DCHANNELS=%u -DHEIGHT=%u"
-                     " -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u -DWARPS=4 -DADDS=0",
-                     f->kernel_y, f->stride_y, f->top, f->left, made->rows, pitch, f->height,
-                     f->width, a->height, a->width);
-        }
+                 tile->pitch / 8);
+        return "net_pixels";
     }
-}
-
-const char *net_plan_kernel(enum net_tile_kind kind)
-{
-    return kind == NET_TILE_WINDOW   ? "net_window"
-           : kind == NET_TILE_PIXELS ? "net_pixels"
-                                     : "net_depthwise";
+    if (!is_depthwise(plan->model, layer) || f->channels <= PIXEL_CHANNELS ||
+        f->kernel_y != f->kernel_x || f->stride_y != f->stride_x || f->dilation_y != 1 ||
+        f->dilation_x != 1)
+        return NULL;
+    for (unsigned row = 0; row < sizeof depthwise_table / sizeof *depthwise_table; row++) {
+        if (depthwise_table[row].kernel != f->kernel_y ||
+            depthwise_table[row].stride != f->stride_y || depthwise_table[row].height < f->height)
+            continue;
+        made->kind = NET_TILE_DEPTHWISE;
+        made->rows = depthwise_table[row].rows;
+        made->columns = f->kernel_y == 5 && f->stride_y == 1 ? 4 : 2;
+        snprintf(options + used, NET_OPTIONS - used,
+                 " -DDEPTHWISE -DKERNEL=%u -DSTRIDE=%u -DTOP=%u -DLEFT=%u -DOY=%u "
+                 "-DCHANNELS=%u -DHEIGHT=%u"
+                 " -DWIDTH=%u -DHEIGHT_A=%u -DWIDTH_A=%u -DWARPS=4 -DADDS=0",
+                 f->kernel_y, f->stride_y, f->top, f->left, made->rows, tile->pitch, f->height,
+                 f->width, a->height, a->width);
+        return "net_depthwise";
+    }
+    return NULL;
 }
 
 /* --- weights --------------------------------------------------------------------------------- */
@@ -266,33 +257,31 @@ static uint8_t *pack_parameters(uint8_t *out, const struct net_plan_layer *made,
 }
 
 /* Upper bound on the bytes of a layer. */
-static size_t packed_most(const struct net_plan_layer *made, const struct net_layer *layer,
-                          uint32_t pitch, uint32_t pitch_a)
+static size_t packed_most(const struct net_plan_layer *made)
 {
-    const size_t taps = (size_t)layer->f.kernel_y * layer->f.kernel_x;
-    const size_t wide = round_up(pitch, made->columns > 0 ? made->columns : 1);
+    const size_t taps = (size_t)made->tile.f.kernel_y * made->tile.f.kernel_x;
+    const size_t wide = round_up(made->tile.pitch, made->columns);
     const size_t deep = made->kind == NET_TILE_DEPTHWISE ? 3
                         : made->kind == NET_TILE_PIXELS  ? 40
-                                                         : round_up(pitch_a, DEEP);
+                                                         : round_up(made->tile.pitch_a, DEEP);
     return (wide + WORD_CHANNELS) * (taps * deep + 16);
 }
 
-static void pack(struct net_plan *plan, uint32_t i)
+static void pack(struct net_plan *plan, struct net_plan_layer *made)
 {
-    struct net_plan_layer *made = &plan->layers[i];
-    const bool joined = made->convolution != NET_NO_LAYER;
-    const struct net_layer *layer = &plan->model->layers[joined ? made->convolution : i];
+    const struct net_layer *layer = &plan->model->layers[made->convolution];
     const uint32_t channels_a = plan->model->tensors[layer->f.a].channels;
-    const uint32_t pitch = made->tile.pitch;
+    struct net_tile *tile = &made->tile;
     uint8_t *at = plan->packed + plan->packed_bytes, *tails = at;
-    made->tile.weights = (uint32_t)plan->packed_bytes;
+    tile->weights = (uint32_t)plan->packed_bytes;
     at = made->kind == NET_TILE_WINDOW   ? pack_window(at, &tails, made, layer, channels_a)
          : made->kind == NET_TILE_PIXELS ? pack_pixels(at, made, layer, channels_a)
-                                         : pack_depthwise(at, layer, pitch);
-    made->tile.tails = (uint32_t)(tails - plan->packed);
-    made->tile.parameters = (uint32_t)(at - plan->packed);
-    at = pack_parameters(at, made, layer,
-                         made->kind == NET_TILE_WINDOW ? made->tile.chunks * made->columns : pitch);
+                                         : pack_depthwise(at, layer, tile->pitch);
+    tile->tails = (uint32_t)(tails - plan->packed);
+    tile->parameters = (uint32_t)(at - plan->packed);
+    at =
+        pack_parameters(at, made, layer,
+                        made->kind == NET_TILE_WINDOW ? tile->chunks * made->columns : tile->pitch);
     plan->packed_bytes = (size_t)(at - plan->packed);
 }
 
@@ -307,84 +296,72 @@ static void set_addition(struct net_tile *tile, const struct net_plan *plan, uin
     const int32_t zeros =
         (int32_t)tensors[f->a].zero * f->mul_a + (int32_t)tensors[f->b].zero * f->mul_b;
     tile->place_b = plan->place[is_a ? f->b : f->a];
-    tile->mul_a = is_a ? f->mul_a : f->mul_b;
-    tile->mul_b = is_a ? f->mul_b : f->mul_a;
+    tile->add = *f;
+    tile->add.mul_a = is_a ? f->mul_a : f->mul_b;
+    tile->add.mul_b = is_a ? f->mul_b : f->mul_a;
     tile->added = (1 << (f->shift - 1)) + (int32_t)(f->zero << f->shift) - zeros;
-    tile->shift = (int32_t)f->shift;
-    tile->sum_low = (int32_t)f->low;
-    tile->sum_high = (int32_t)f->high;
 }
 
 /* Plans the kernel of layer i, or of the convolution fused with it. */
-static void plan_layer(struct net_plan *plan, uint32_t i)
+static void plan_layer(struct net_plan *plan, uint32_t i, const char *tiles)
 {
     struct net_plan_layer *made = &plan->layers[i];
-    const bool joined = made->convolution != NET_NO_LAYER;
-    const uint32_t from = joined ? made->convolution : i;
-    const struct net_fields *f = &plan->model->layers[from].f;
+    const bool joined = made->convolution != i;
+    const struct net_fields *f = &plan->model->layers[made->convolution].f;
     const struct net_tensor *a = &plan->model->tensors[f->a];
-    char options[NET_OPTIONS];
-    choose(made, options, plan, from, joined ? &plan->model->layers[i].f : NULL);
-    if (made->kind == NET_TILE_NONE)
-        return;
-    while (made->variant < plan->variant_count &&
-           strcmp(plan->variants[made->variant], options) != 0)
-        made->variant++;
-    if (made->variant == plan->variant_count)
-        strcpy(plan->variants[plan->variant_count++], options);
     struct net_tile *tile = &made->tile;
-    tile->place = plan->place[i + 1];
-    tile->place_a = plan->place[f->a];
-    tile->height = f->height;
-    tile->width = f->width;
-    tile->pitch = pitch_of(&plan->model->tensors[i + 1]);
-    tile->height_a = a->height;
-    tile->width_a = a->width;
-    tile->pitch_a = pitch_of(a);
-    tile->kernel_y = f->kernel_y;
-    tile->kernel_x = f->kernel_x;
-    tile->stride_y = f->stride_y;
-    tile->stride_x = f->stride_x;
-    tile->dilation_y = f->dilation_y;
-    tile->dilation_x = f->dilation_x;
-    tile->top = f->top;
-    tile->left = f->left;
-    tile->zero = a->zero * 0x1010101u;
-    tile->low = (int32_t)f->low;
-    tile->high = (int32_t)f->high;
+    struct net_variant *variant = &plan->variants[plan->variant_count];
+    *tile = (struct net_tile){.place = plan->place[i + 1],
+                              .place_a = plan->place[f->a],
+                              .f = *f,
+                              .pitch = pitch_of(&plan->model->tensors[i + 1]),
+                              .height_a = a->height,
+                              .width_a = a->width,
+                              .pitch_a = pitch_of(a),
+                              .zero = a->zero * 0x1010101u,
+                              .chunks = 1};
+    snprintf(variant->options, NET_OPTIONS, "%s", tiles);
+    variant->kernel = choose(made, variant->options, strlen(tiles), plan,
+                             joined ? &plan->model->layers[i].f : NULL);
+    if (!variant->kernel)
+        return;
+    if (made->kind == NET_TILE_WINDOW) {
+        tile->chunks = (tile->pitch + made->columns - 1) / made->columns;
+        tile->full = tile->pitch_a / DEEP;
+        tile->tail = tile->pitch_a % DEEP;
+    }
     if (joined)
         set_addition(tile, plan, i);
+    while (strcmp(plan->variants[made->variant].options, variant->options) != 0)
+        made->variant++;
+    plan->variant_count += made->variant == plan->variant_count;
 }
 
 /* Plans all layers with tiled kernels. */
-static enum status plan_tiles(struct net_plan *plan, struct error *err)
+static enum status plan_tiles(struct net_plan *plan, const char *tiles, struct error *err)
 {
-    const struct net_model *model = plan->model;
-    size_t most = 0;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
+    for (uint32_t i = 0; i < plan->model->layer_count; i++) {
         struct net_plan_layer *made = &plan->layers[i];
-        const bool joined = made->convolution != NET_NO_LAYER;
-        if ((model->layers[i].f.kind != NET_CONVOLUTION && !joined) || made->is_made_later)
+        if (made->convolution == NET_NO_LAYER || made->is_made_later)
             continue;
-        plan_layer(plan, i);
-        const struct net_layer *layer = &model->layers[joined ? made->convolution : i];
-        if (made->kind != NET_TILE_NONE)
-            most += packed_most(made, layer, made->tile.pitch, made->tile.pitch_a);
-    }
-    if (most > PACKED_MOST)
-        return STATUS_OK;
-    plan->packed = malloc(most + 1);
-    if (!plan->packed)
-        return error_memory(err, most, "a network's weights");
-    for (uint32_t i = 0; i < model->layer_count; i++) {
-        struct net_plan_layer *made = &plan->layers[i];
-        if (made->kind != NET_TILE_NONE)
-            pack(plan, i);
+        plan_layer(plan, i, tiles);
+        if (made->kind == NET_TILE_NONE)
+            continue;
+        const size_t bytes = plan->packed_bytes + packed_most(made);
+        uint8_t *packed = bytes <= PACKED_MOST ? realloc(plan->packed, bytes) : NULL;
+        if (!packed) {
+            free(plan->packed);
+            plan->packed = NULL;
+            return bytes > PACKED_MOST ? STATUS_OK
+                                       : error_memory(err, bytes, "a network's weights");
+        }
+        plan->packed = packed;
+        pack(plan, made);
     }
     return STATUS_OK;
 }
 
-enum status net_plan_open(struct net_plan *plan, const struct net_model *model, bool has_tiles,
+enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *tiles,
                           struct error *err)
 {
     const size_t count = (size_t)model->layer_count + 1;
@@ -405,8 +382,8 @@ enum status net_plan_open(struct net_plan *plan, const struct net_model *model, 
         plan->bytes = net_find_places(plan->place, room, of, (uint32_t)count);
         if (plan->bytes > UINT32_MAX)
             status = error_memory(err, plan->bytes, "the values of a network");
-        else if (has_tiles)
-            status = plan_tiles(plan, err);
+        else if (tiles)
+            status = plan_tiles(plan, tiles, err);
     }
     free(room);
     free(of);
@@ -426,56 +403,30 @@ void net_plan_close(struct net_plan *plan)
 
 /* --- layers -------------------------------------------------------------------------------- */
 
+static uint32_t offset_in(const struct net_model *model, const void *array)
+{
+    return array ? (uint32_t)((const uint8_t *)array - model->bytes) : 0;
+}
+
 struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor)
 {
     const struct net_model *model = plan->model;
     const struct net_tensor *made = &model->tensors[tensor];
-    struct net_shape s = {.place = (uint32_t)plan->place[tensor],
+    struct net_shape s = {.f = {.height = made->height,
+                                .width = made->width,
+                                .channels = made->channels,
+                                .zero = made->zero},
+                          .place = (uint32_t)plan->place[tensor],
                           .bytes = (uint32_t)net_plan_bytes(made),
-                          .height = made->height,
-                          .width = made->width,
-                          .channels = made->channels,
                           .pitch = pitch_of(made)};
     if (tensor == 0)
         return s;
     const struct net_layer *layer = &model->layers[tensor - 1];
-    const struct net_fields *f = &layer->f;
-    const struct net_tensor *a = &model->tensors[f->a];
-    const void *weights = f->kind == NET_TABLE ? (const void *)layer->tables : layer->weights;
-    s.kind = f->kind;
-    s.place_a = (uint32_t)plan->place[f->a];
-    s.bytes_a = (uint32_t)net_plan_bytes(a);
-    s.height_a = a->height;
-    s.width_a = a->width;
-    s.channels_a = a->channels;
-    s.pitch_a = pitch_of(a);
-    s.zero_a = a->zero;
-    s.place_b = (uint32_t)plan->place[f->b];
-    s.bytes_b = (uint32_t)net_plan_bytes(&model->tensors[f->b]);
-    s.zero_b = model->tensors[f->b].zero;
-    s.kernel_y = f->kernel_y;
-    s.kernel_x = f->kernel_x;
-    s.stride_y = f->stride_y;
-    s.stride_x = f->stride_x;
-    s.dilation_y = f->dilation_y;
-    s.dilation_x = f->dilation_x;
-    s.top = f->top;
-    s.left = f->left;
-    s.groups = f->groups;
-    s.zero = f->zero;
-    s.low = f->low;
-    s.high = f->high;
-    s.mul_a = f->mul_a;
-    s.mul_b = f->mul_b;
-    s.shift = f->shift;
-    s.counts_padding = f->counts_padding;
-    if (weights)
-        s.weights = (uint32_t)((const uint8_t *)weights - model->bytes);
-    if (f->kind == NET_CONVOLUTION) {
-        s.bias = (uint32_t)((const uint8_t *)layer->bias - model->bytes);
-        s.mul = (uint32_t)((const uint8_t *)layer->mul - model->bytes);
-        s.shifts = (uint32_t)((const uint8_t *)layer->shift - model->bytes);
-    }
+    s.f = layer->f;
+    s.weights = offset_in(model, layer->tables ? (const void *)layer->tables : layer->weights);
+    s.bias = offset_in(model, layer->bias);
+    s.mul = offset_in(model, layer->mul);
+    s.shifts = offset_in(model, layer->shift);
     return s;
 }
 
@@ -488,12 +439,12 @@ size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint3
     tile->place_a *= batch;
     tile->place_b *= batch;
     if (made->kind == NET_TILE_DEPTHWISE) {
-        const size_t across = (tile->width + made->columns - 1) / made->columns;
-        const size_t down = (tile->height + made->rows - 1) / made->rows;
+        const size_t across = (tile->f.width + made->columns - 1) / made->columns;
+        const size_t down = (tile->f.height + made->rows - 1) / made->rows;
         tile->rows = pictures;
         return (pictures * across * down * (tile->pitch / 4) + 32 * made->warps - 1) /
                (32 * made->warps);
     }
-    tile->rows = pictures * tile->height * (made->kind == NET_TILE_WINDOW ? tile->width : 1);
+    tile->rows = pictures * tile->f.height * (made->kind == NET_TILE_WINDOW ? tile->f.width : 1);
     return (size_t)((tile->rows + made->rows - 1) / made->rows) * tile->chunks;
 }

@@ -11,21 +11,28 @@
 #include "net/model.h"
 #include "net_part.h"
 
-#define NET_OPTIONS  224u
+#define NET_OPTIONS  288u
 #define NET_NO_LAYER UINT32_MAX
 
 /* The kernels of net_tensor. */
 enum net_tile_kind { NET_TILE_NONE, NET_TILE_WINDOW, NET_TILE_PIXELS, NET_TILE_DEPTHWISE };
 
 struct net_plan_layer {
-    enum net_tile_kind kind;
-    unsigned variant;       /* of the net_tensor options */
+    /* The convolution that is computed: the layer itself, or one fused into this addition, which
+     * has no launch itself. */
+    uint32_t convolution;
+    bool is_made_later;
+    enum net_tile_kind kind; /* NONE: by plain kernels */
+    unsigned variant;
     struct net_tile tile;   /* for one picture */
     uint32_t rows, columns; /* per work-group: rows as in the tile; pixels */
     uint32_t warps;         /* per work-group */
-    /* The convolution fused into the kernel of this addition; it has no launch itself. */
-    uint32_t convolution;
-    bool is_made_later;
+};
+
+/* A program of net_tensor. */
+struct net_variant {
+    const char *kernel;
+    char options[NET_OPTIONS];
 };
 
 struct net_plan {
@@ -33,14 +40,15 @@ struct net_plan {
     size_t *place;  /* per tensor, for one picture */
     uint64_t bytes; /* of all tensors */
     struct net_plan_layer *layers;
-    char (*variants)[NET_OPTIONS]; /* compiler options */
+    struct net_variant *variants;
     unsigned variant_count;
     uint8_t *packed; /* weights and parameters; NULL: all layers use plain kernels */
     size_t packed_bytes;
 };
 
-/* has_tiles: use kernels of net_tensor; offsets do not change. STATUS_FAILED: memory. */
-enum status net_plan_open(struct net_plan *plan, const struct net_model *model, bool has_tiles,
+/* tiles: begin of the compiler's options for net_tensor; NULL: only plain kernels, with the same
+ * offsets. STATUS_FAILED: memory. */
+enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *tiles,
                           struct error *err);
 void net_plan_close(struct net_plan *plan); /* accepts a zeroed struct */
 
@@ -53,7 +61,5 @@ struct net_shape net_plan_shape(const struct net_plan *plan, uint32_t tensor);
 /* The number of work-groups for `pictures`, and their tile in a workspace for `batch` pictures. */
 size_t net_plan_launch(struct net_tile *tile, const struct net_plan *plan, uint32_t layer,
                        uint32_t pictures, uint32_t batch);
-
-const char *net_plan_kernel(enum net_tile_kind kind);
 
 #endif

@@ -7,6 +7,7 @@
 #define CLPIPE_NET_MODEL_H
 
 #include "base/error.h"
+#include "net_part.h"
 
 #include <stdint.h>
 
@@ -28,18 +29,6 @@ enum net_kind {
 };
 
 enum net_fit { NET_SQUASH, NET_CROP };
-
-/* A layer's fields, as in the file. */
-struct net_fields {
-    uint32_t kind, a, b; /* tensors read; the layer computes tensor number i + 1, i being its own */
-    uint32_t height, width, channels; /* of its output */
-    uint32_t kernel_y, kernel_x, stride_y, stride_x, dilation_y, dilation_x, top, left;
-    uint32_t groups; /* of a convolution; of a table: number of tables, 1 or channels */
-    uint32_t zero, low, high;
-    int32_t mul_a, mul_b;
-    uint32_t shift, counts_padding;
-    uint32_t nothing[2];
-};
 
 /* The arrays belong to the model. */
 struct net_layer {
