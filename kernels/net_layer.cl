@@ -17,9 +17,9 @@ static inline long requantise(int sum, int mul, uint shift)
     return ((long)sum * mul + (1l << (shift - 1))) >> shift;
 }
 
-/* Gets the layer and its inputs. */
+/* Gets the layer and its input. */
 #define FIND_LAYER                                                                                 \
-    const struct net_shape s = shapes[layer], a = shapes[s.f.a], b = shapes[s.f.b];                \
+    const struct net_shape s = shapes[layer], a = shapes[s.f.a];                                   \
     const struct net_fields f = s.f;
 
 /* Sets the value's picture and its index among the `count` values of a picture, or returns. Avoids
@@ -144,6 +144,7 @@ __kernel void net_each(__global const struct net_shape *shapes, uint layer, uint
     const uint pixel = value / f.channels, c = value - pixel * f.channels;
     const uint at = pixel * s.pitch + c;
     const uchar q = TENSOR(a)[at];
+    const struct net_shape b = shapes[f.b];
     __global const uchar *from_b = TENSOR(b);
     __global uchar *out = TENSOR(s) + at;
     const int of_a = (int)q - (int)a.f.zero;
