@@ -34,7 +34,7 @@ static enum status choose(struct feature_set *set, struct describing *call,
                           const struct clpipe_features *given, struct error *err)
 {
     struct clpipe_features wanted;
-    if (handle_take(&wanted, sizeof wanted, given, "clpipe_features", err) != STATUS_OK)
+    if (library_take(&wanted, sizeof wanted, given, "clpipe_features", err) != STATUS_OK)
         return err->status;
     if (!wanted.preset == !wanted.count || (wanted.count && !wanted.specs) ||
         wanted.count > FEATURE_MAX)
@@ -78,7 +78,7 @@ static struct clpipe_picture *picture_at(const struct describing *call, uint64_t
 static enum status check_picture(const struct describing *call, uint64_t i, struct error *err)
 {
     struct clpipe_picture one;
-    if (handle_take(&one, sizeof one, picture_at(call, i), "clpipe_picture", err) != STATUS_OK)
+    if (library_take(&one, sizeof one, picture_at(call, i), "clpipe_picture", err) != STATUS_OK)
         return err->status;
     if (one.size != call->size || one.size < sizeof one)
         return error_set(err, STATUS_USAGE, "picture %llu has another size", (unsigned long long)i);
@@ -199,7 +199,7 @@ static void take_picture(void *context, uint64_t i, const uint32_t *words,
 
 static void show(void *context, const struct ingest_progress *progress)
 {
-    handle_phase(context, "images", progress->done, progress->total);
+    library_phase(context, "images", progress->done, progress->total);
 }
 
 int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
@@ -212,7 +212,7 @@ int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
     struct values_job job = {
         .count = count, .open = open_picture, .take = take_picture, .context = &call};
     int code;
-    struct library *library = handle_begin(clpipe, watch, err, &code);
+    struct library *library = library_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
     const struct clustering_machine *machine = &library->machine;
@@ -242,5 +242,5 @@ int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
         job.devices = (struct ingest_devices){&library->devices, library->chosen, library->count};
         status = values_job_run(&job, &why);
     }
-    return handle_end(library, status, &why, err);
+    return library_end(library, status, &why, err);
 }

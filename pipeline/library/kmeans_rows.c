@@ -56,14 +56,14 @@ int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpip
     struct cluster_config cluster = {0};
     struct cluster_outcome outcome = {0};
     int code;
-    struct library *library = handle_begin(clpipe, watch, err, &code);
+    struct library *library = library_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
-    enum status status = handle_take(&out, sizeof out, fit, "clpipe_fit", &why);
+    enum status status = library_take(&out, sizeof out, fit, "clpipe_fit", &why);
     if (status == STATUS_OK)
         status = library_rows_open(&rows, given, &why);
     if (status == STATUS_OK)
-        status = handle_take(&kmeans, sizeof kmeans, config, "clpipe_kmeans", &why);
+        status = library_take(&kmeans, sizeof kmeans, config, "clpipe_kmeans", &why);
     if (status == STATUS_OK)
         status = configure(&cluster, library, &kmeans, &rows.source, &why);
     library->iterations = cluster.max_iter;
@@ -82,7 +82,7 @@ int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpip
         memcpy(fit, &out, out.size < sizeof out ? out.size : sizeof out);
     }
     cluster_outcome_clear(&outcome);
-    return handle_end(library, status, &why, err);
+    return library_end(library, status, &why, err);
 }
 
 /* A few rows in memory: on the host, to the same bits. *done: all have a place in the space of the metric. */
@@ -97,9 +97,9 @@ static enum status label_few(bool *done, int32_t *labels, float *distances,
     for (uint64_t i = 0; i < rows->rows; i++)
         labels[i] = -1; /* to be searched */
     if (status == STATUS_OK)
-        status = label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
-                            metric_names[metric], library->machine.threads,
-                            library->machine.stop, err);
+        status =
+            label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
+                       metric_names[metric], library->machine.threads, library->machine.stop, err);
     *done = status == STATUS_OK;
     for (uint64_t i = 0; i < rows->rows && *done; i++)
         *done = labels[i] >= 0;
@@ -118,7 +118,7 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
     float *own_distances = NULL;
     bool done = false;
     int code;
-    struct library *library = handle_begin(clpipe, watch, err, &code);
+    struct library *library = library_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
     enum status status = library_rows_open(&rows, given, &why);
@@ -148,5 +148,5 @@ int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
             cluster_assign(labels, distances, &devices, &rows.source, centroids, k, &cluster, &why);
     free(own_labels);
     free(own_distances);
-    return handle_end(library, status, &why, err);
+    return library_end(library, status, &why, err);
 }

@@ -1,17 +1,98 @@
-/* library.c: devices, handles of devices, and rows of the caller. */
+/* library.c: devices, handles, which are numbers in a table, errors, and rows of the caller. A process that was forked is
+ * told by its id before any lock is taken: another thread may have held it. */
 #include "library/library.h"
 #include "base/cpus.h"
+#include "base/log.h"
 #include "version_generated.h"
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+static _Atomic int owner; /* the process that uses clpipe; 0: none yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static struct library *opened;
+static uintptr_t last_number;
+/* Set while this thread is in a callback, which would wait for ever for the handle of its own call. */
+static _Thread_local bool calls_back;
 /* Drivers and their loader are asked by one thread at a time: they look at the environment, and change it. */
 static pthread_mutex_t drivers = PTHREAD_MUTEX_INITIALIZER;
 
+/* Is this a process that clpipe works in? To be asked first by every function. */
+static enum status check_process(struct error *err)
+{
+    const int process = (int)getpid();
+    int none = 0;
+    if (atomic_compare_exchange_strong(&owner, &none, process))
+        log_set_level(LOG_QUIET);
+    else if (none != process)
+        return error_set(
+            err, STATUS_FAILED,
+            "fork: this process was forked from one that uses clpipe, whose drivers do not work "
+            "here; start a new process instead (in Python: the start method \"spawn\")");
+    return STATUS_OK;
+}
+
+/* --- errors ------------------------------------------------------------------------------------ */
+
+static int tell(int status, const char *text, struct clpipe_error *err)
+{
+    struct clpipe_error whole = {.status = status};
+    if (!err || status == CLPIPE_OK || err->size <= offsetof(struct clpipe_error, text) ||
+        err->size > 2 * sizeof whole)
+        return status;
+    const size_t room = err->size - offsetof(struct clpipe_error, text);
+    err->status = status;
+    snprintf(err->text, room < sizeof err->text ? room : sizeof err->text, "%s", text);
+    return status;
+}
+
+static int code_of(enum status status, const struct error *why)
+{
+    return status == STATUS_OK                                          ? CLPIPE_OK
+           : status == STATUS_USAGE                                     ? CLPIPE_ARGUMENT
+           : status == STATUS_INTERRUPTED                               ? CLPIPE_STOPPED
+           : strncmp(why->sentence, "fork: ", 6) == 0                   ? CLPIPE_FORK
+           : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
+           : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
+                                                                                     : CLPIPE_DATA;
+}
+
+/* What a call without a handle returns. */
+static int tell_error(enum status status, const struct error *why, struct clpipe_error *err)
+{
+    char line[sizeof err->text];
+    const char *text = status == STATUS_OK            ? ""
+                       : status == STATUS_INTERRUPTED ? "stopped by the caller"
+                                                      : error_line(line, sizeof line, why);
+    return tell(code_of(status, why), text, err);
+}
+
+enum status library_take(void *out, size_t size, const void *in, const char *what,
+                         struct error *err)
+{
+    size_t given = 0;
+    memset(out, 0, size);
+    if (in)
+        memcpy(&given, in, sizeof given);
+    if (!in || given < sizeof given || given > 4096)
+        return error_set(err, STATUS_USAGE, "struct %s is %s", what,
+                         in ? "without its size: CLPIPE_INIT sets it" : "NULL");
+    for (size_t i = size; i < given; i++)
+        if (((const char *)in)[i])
+            return error_set(err, STATUS_USAGE,
+                             "struct %s has members that this clpipe is too old for", what);
+    memcpy(out, in, given < size ? given : size);
+    return STATUS_OK;
+}
+
+/* --- devices ----------------------------------------------------------------------------------- */
+
 static enum status find_devices(struct ocl_devices *out, unsigned threads, struct error *err)
 {
-    if (handle_process(err) != STATUS_OK)
+    if (check_process(err) != STATUS_OK)
         return err->status;
     pthread_mutex_lock(&drivers);
     const enum status status = ocl_devices_open(out, threads, err);
@@ -30,16 +111,16 @@ int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_err
     struct ocl_devices devices;
     if (!count || (*count > 0 && !out)) {
         error_set(&why, STATUS_USAGE, "clpipe_devices has no room for devices: NULL");
-        return handle_tell(why.status, &why, err);
+        return tell_error(why.status, &why, err);
     }
     enum status status = find_devices(&devices, cpus_available(), &why);
     if (status != STATUS_OK)
-        return handle_tell(status, &why, err);
+        return tell_error(status, &why, err);
     char *at = (char *)out;
     for (unsigned i = 0; i < *count && i < devices.count && status == STATUS_OK; i++) {
         const struct ocl_device *from = &devices.device[i];
         struct clpipe_device to;
-        status = handle_take(&to, sizeof to, at, "clpipe_device", &why);
+        status = library_take(&to, sizeof to, at, "clpipe_device", &why);
         if (status != STATUS_OK)
             break;
         const size_t size = to.size;
@@ -55,17 +136,82 @@ int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_err
     }
     *count = devices.count;
     ocl_devices_close(&devices);
-    return handle_tell(status, &why, err);
+    return tell_error(status, &why, err);
 }
 
 /* --- handles ----------------------------------------------------------------------------------- */
 
-static void free_library(struct handle *handle)
+/* With the lock: where the table has it. */
+static struct library **find(const struct clpipe *clpipe)
 {
-    struct library *library = (struct library *)handle;
+    struct library **at = &opened;
+    while (*at && (*at)->number != (uintptr_t)clpipe)
+        at = &(*at)->next;
+    return at;
+}
+
+static void release(struct library *library)
+{
+    pthread_mutex_lock(&lock);
+    const bool last = --library->users == 0;
+    pthread_mutex_unlock(&lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&library->call);
     clustering_contexts_close(&library->contexts);
     ocl_devices_close(&library->devices);
     free(library);
+}
+
+struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_watch *watch,
+                              struct clpipe_error *err, int *status)
+{
+    struct error why = ERROR_INIT;
+    if (check_process(&why) != STATUS_OK) {
+        *status = tell_error(why.status, &why, err);
+        return NULL;
+    }
+    if (calls_back) {
+        *status = tell(CLPIPE_ARGUMENT, "a callback called clpipe with a handle", err);
+        return NULL;
+    }
+    pthread_mutex_lock(&lock);
+    struct library *library = *find(clpipe);
+    if (library)
+        library->users++;
+    pthread_mutex_unlock(&lock);
+    if (library) {
+        pthread_mutex_lock(&library->call);
+        atomic_store(&library->stop.cause, STOP_NONE);
+        atomic_store(&library->stop.since, 0);
+        library->watch = (struct clpipe_watch){0};
+        if (!watch || library_take(&library->watch, sizeof library->watch, watch, "clpipe_watch",
+                                   &why) == STATUS_OK)
+            return library;
+        *status = library_end(library, why.status, &why, err);
+        return NULL;
+    }
+    *status =
+        tell(CLPIPE_CLOSED, "the handle is not open: it was closed, or is none of this kind", err);
+    return NULL;
+}
+
+int library_end(struct library *library, enum status status, const struct error *why,
+                struct clpipe_error *err)
+{
+    pthread_mutex_unlock(&library->call);
+    release(library);
+    return tell_error(status, why, err);
+}
+
+void library_phase(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    struct library *library = context;
+    const struct clpipe_watch *watch = &library->watch;
+    calls_back = true;
+    if (watch->progress && watch->progress(watch->context, phase, done, total))
+        stop_request(&library->stop, STOP_SIGNAL);
+    calls_back = false;
 }
 
 static enum status chosen_devices(void *context, struct clustering_devices *found,
@@ -82,7 +228,7 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
 {
     const struct library *library = context;
     (void)inertia, (void)moved, (void)pruned, (void)seconds;
-    handle_phase(context, "iterations", iteration, library->iterations);
+    library_phase(context, "iterations", iteration, library->iterations);
 }
 
 static enum status open_library(struct library *library, const struct clpipe_options *options,
@@ -98,8 +244,8 @@ static enum status open_library(struct library *library, const struct clpipe_opt
                   : memory        ? memory / 2
                                   : (uint64_t)1 << 30,
         .device_memory = options->device_memory,
-        .stop = &library->handle.stop,
-        .progress = {.iteration = tell_iteration, .phase = handle_phase, .context = library},
+        .stop = &library->stop,
+        .progress = {.iteration = tell_iteration, .phase = library_phase, .context = library},
     };
     library->memory = options->memory;
     enum status status = find_devices(&library->devices, machine->threads, err);
@@ -120,50 +266,80 @@ int clpipe_open(struct clpipe **out, const struct clpipe_options *given, struct 
     struct clpipe_options options = CLPIPE_INIT(clpipe_options);
     struct library *library = NULL;
     enum status status =
-        out ? handle_process(&why)
+        out ? check_process(&why)
             : error_set(&why, STATUS_USAGE, "clpipe_open has no room for a handle: NULL");
     if (out)
         *out = NULL;
     if (status == STATUS_OK && given)
-        status = handle_take(&options, sizeof options, given, "clpipe_options", &why);
+        status = library_take(&options, sizeof options, given, "clpipe_options", &why);
     if (status == STATUS_OK && options.threads > LIBRARY_THREADS_MOST)
         status = error_set(&why, STATUS_USAGE, "%u threads are too many", options.threads);
     if (status == STATUS_OK && !(library = calloc(1, sizeof *library)))
         status = error_memory(&why, sizeof *library, "a handle");
     if (status == STATUS_OK)
         status = open_library(library, &options, &why);
-    if (status == STATUS_OK)
-        *out = handle_add(&library->handle, free_library);
-    else if (library)
-        free_library(&library->handle);
-    return handle_tell(status, &why, err);
+    if (library) {
+        library->users = 1;
+        pthread_mutex_init(&library->call, NULL);
+    }
+    if (status == STATUS_OK) {
+        pthread_mutex_lock(&lock);
+        library->number = ++last_number;
+        library->next = opened;
+        opened = library;
+        pthread_mutex_unlock(&lock);
+        *out = (struct clpipe *)library->number;
+    } else if (library) {
+        release(library);
+    }
+    return tell_error(status, &why, err);
 }
 
 int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
     int code;
-    struct library *library = handle_begin(clpipe, NULL, err, &code);
+    struct library *library = library_begin(clpipe, NULL, err, &code);
     if (!library)
         return code;
     enum status status =
         name && size > 0 ? STATUS_OK : error_set(&why, STATUS_USAGE, "no room for a name");
     if (status == STATUS_OK)
         snprintf(name, size, "%s", library->contexts.names);
-    return handle_end(library, status, &why, err);
+    return library_end(library, status, &why, err);
 }
 
 int clpipe_close(struct clpipe **clpipe)
 {
-    const int code = clpipe && *clpipe ? handle_remove(*clpipe) : CLPIPE_OK;
+    struct error why = ERROR_INIT;
+    const struct clpipe *given = clpipe ? *clpipe : NULL;
     if (clpipe)
         *clpipe = NULL;
-    return code;
+    if (!given)
+        return CLPIPE_OK;
+    if (check_process(&why) != STATUS_OK)
+        return CLPIPE_FORK;
+    pthread_mutex_lock(&lock);
+    struct library **at = find(given), *library = *at;
+    if (library)
+        *at = library->next;
+    pthread_mutex_unlock(&lock);
+    if (library)
+        release(library);
+    return library ? CLPIPE_OK : CLPIPE_CLOSED;
 }
 
 int clpipe_stop(struct clpipe *clpipe)
 {
-    return handle_stop(clpipe);
+    struct error why = ERROR_INIT;
+    if (check_process(&why) != STATUS_OK)
+        return CLPIPE_FORK;
+    pthread_mutex_lock(&lock);
+    struct library *library = *find(clpipe);
+    if (library)
+        stop_request(&library->stop, STOP_SIGNAL);
+    pthread_mutex_unlock(&lock);
+    return library ? CLPIPE_OK : CLPIPE_CLOSED;
 }
 
 /* --- rows -------------------------------------------------------------------------------------- */
@@ -171,10 +347,10 @@ int clpipe_stop(struct clpipe *clpipe)
 static enum status read_given(void *context, uint64_t first, uint64_t count, float *rows,
                               struct error *err)
 {
-    const struct clpipe_rows *given = context;
-    handle_calls_back = true;
+    const struct clpipe_rows *given = &((const struct library_rows *)context)->given;
+    calls_back = true;
     const int code = given->read(given->context, first, count, rows);
-    handle_calls_back = false;
+    calls_back = false;
     return code ? error_set(err, STATUS_USAGE,
                             "the callback that reads rows returned %d for row %llu", code,
                             (unsigned long long)first)
@@ -201,14 +377,30 @@ bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned 
     return true;
 }
 
+static enum status read_memory(void *context, uint64_t first, uint64_t count, float *rows,
+                               struct error *err)
+{
+    const struct library_rows *memory = context;
+    const struct clpipe_rows *given = &memory->given;
+    const bool packed = given->column_stride == memory->format.bytes;
+    (void)err;
+    for (uint64_t i = 0; i < count; i++, rows += given->columns) {
+        const char *row = (const char *)given->values + (int64_t)(first + i) * given->row_stride;
+        for (size_t j = 0; !packed && j < given->columns; j++)
+            values_convert(rows + j, row + (int64_t)j * given->column_stride, 1, memory->format);
+        if (packed)
+            values_convert(rows, row, given->columns, memory->format);
+    }
+    return STATUS_OK;
+}
+
 enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
                               struct error *err)
 {
     static const struct value_format formats[] = {
         {'f', 4, false}, {'f', 2, false}, {'f', 8, false}, {'u', 1, false}};
     struct clpipe_rows *given = &out->given;
-    struct matrix_strided *memory = &out->memory;
-    if (handle_take(given, sizeof *given, rows, "clpipe_rows", err) != STATUS_OK)
+    if (library_take(given, sizeof *given, rows, "clpipe_rows", err) != STATUS_OK)
         return err->status;
     if (given->columns < 1 || given->columns > CLPIPE_COLUMNS_MAX)
         return error_set(err, STATUS_USAGE, "rows have %u columns; there can be 1 to %u",
@@ -221,27 +413,23 @@ enum status library_rows_open(struct library_rows *out, const struct clpipe_rows
                          "rows need either values or a callback that reads them");
     if (library_choice(given->type, sizeof formats / sizeof *formats, "type", err) != STATUS_OK)
         return err->status;
-    if (given->read) {
-        out->source = (struct matrix_source){
-            .rows = given->rows, .dimension = given->columns, .read = read_given, .context = given};
-        return STATUS_OK;
-    }
-    *memory = (struct matrix_strided){.values = given->values,
-                                      .format = formats[given->type],
-                                      .row_stride = given->row_stride,
-                                      .column_stride = given->column_stride,
-                                      .columns = given->columns};
-    if (memory->column_stride == 0)
-        memory->column_stride = memory->format.bytes;
-    if (memory->row_stride == 0)
-        memory->row_stride = (int64_t)memory->columns * memory->format.bytes;
-    if (!library_strides_fit((int64_t[]){memory->row_stride, memory->column_stride},
-                             (uint64_t[]){given->rows, given->columns}, 2, memory->format.bytes))
+    out->format = formats[given->type];
+    if (given->column_stride == 0)
+        given->column_stride = out->format.bytes;
+    if (given->row_stride == 0)
+        given->row_stride = (int64_t)given->columns * out->format.bytes;
+    if (!given->read &&
+        !library_strides_fit((int64_t[]){given->row_stride, given->column_stride},
+                             (uint64_t[]){given->rows, given->columns}, 2, out->format.bytes))
         return error_set(
             err, STATUS_USAGE,
             "strides of %lld and %lld bytes do not fit %llu rows of %u values of %u bytes",
-            (long long)memory->row_stride, (long long)memory->column_stride,
-            (unsigned long long)given->rows, given->columns, memory->format.bytes);
-    matrix_strided_source(&out->source, memory, given->rows);
+            (long long)given->row_stride, (long long)given->column_stride,
+            (unsigned long long)given->rows, given->columns, out->format.bytes);
+    out->source = (struct matrix_source){.rows = given->rows,
+                                         .dimension = given->columns,
+                                         .read = given->read ? read_given : read_memory,
+                                         .concurrent = !given->read,
+                                         .context = out};
     return STATUS_OK;
 }

@@ -2,13 +2,22 @@
 #ifndef CLPIPE_LIBRARY_LIBRARY_H
 #define CLPIPE_LIBRARY_LIBRARY_H
 
+#include "base/error.h"
+#include "base/stop.h"
 #include "jobs/machine.h"
-#include "library/handle.h"
-#include "matrix/strided.h"
+#include "library/clpipe.h"
+#include "matrix/matrix.h"
+#include "matrix/values.h"
+#include <pthread.h>
 
 /* What a struct clpipe * stands for. */
 struct library {
-    struct handle handle;
+    uintptr_t number;          /* what the caller has as a pointer; never given again */
+    unsigned users;            /* calls in progress or waiting, and the table of open handles */
+    pthread_mutex_t call;      /* held by the call in progress */
+    struct stop stop;          /* of it */
+    struct clpipe_watch watch; /* of it */
+    struct library *next;
     struct ocl_devices devices;
     unsigned chosen[CLUSTERING_DEVICES], count;
     struct clustering_machine machine;
@@ -17,10 +26,26 @@ struct library {
     uint32_t iterations; /* of the call, at most */
 };
 
+/* Begins a call: finds the handle and waits until it is free. NULL: there is no such one. *err and *status (CLPIPE_CLOSED,
+ * CLPIPE_FORK, CLPIPE_ARGUMENT) are set then. */
+struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_watch *watch,
+                              struct clpipe_error *err, int *status);
+/* Ends it, tells *err what `why` says, and returns the status. */
+int library_end(struct library *library, enum status status, const struct error *why,
+                struct clpipe_error *err);
+
+/* Tells the watch of the call, whose answer may be a stop; the engines' `phase` callback. */
+void library_phase(void *library, const char *phase, uint64_t done, uint64_t total);
+
+/* Copies a struct of the caller that begins with its size into one of `size` bytes, with 0 for what his version lacks.
+ * STATUS_USAGE: no size that can be, or members that this version does not know. */
+enum status library_take(void *out, size_t size, const void *in, const char *what,
+                         struct error *err);
+
 /* The caller's rows as a matrix, which refers to this. */
 struct library_rows {
-    struct clpipe_rows given;
-    struct matrix_strided memory;
+    struct clpipe_rows given; /* with strides that are not 0 */
+    struct value_format format;
     struct matrix_source source;
 };
 

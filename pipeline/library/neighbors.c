@@ -21,7 +21,7 @@ int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpip
     struct error why = ERROR_INIT;
     struct library_rows rows, queries = {.source = {0}};
     int code;
-    struct library *library = handle_begin(clpipe, watch, err, &code);
+    struct library *library = library_begin(clpipe, watch, err, &code);
     if (!library)
         return code;
     const struct clustering_machine *machine = &library->machine;
@@ -67,5 +67,5 @@ int clpipe_neighbors(int64_t *neighbors, double *distances, struct clpipe *clpip
         done += found.queries;
         neighbours_clear(&found);
     }
-    return handle_end(library, status, &why, err);
+    return library_end(library, status, &why, err);
 }
