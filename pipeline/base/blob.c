@@ -3,6 +3,7 @@
 #include "base/blob.h"
 
 #include "base/clock.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -68,20 +69,6 @@ void blob_advise(const struct blob *blob, uint64_t bytes)
         posix_fadvise(blob->fd, (off_t)blob->offset, (off_t)most, POSIX_FADV_WILLNEED);
 }
 
-static int write_all(int fd, const char *bytes, uint64_t count)
-{
-    while (count > 0) {
-        const ssize_t n = write(fd, bytes, count);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? errno : ENOSPC;
-        bytes += n;
-        count -= (uint64_t)n;
-    }
-    return 0;
-}
-
 int blob_share(struct blob *out, const struct blob *blob)
 {
     *out = *blob;
@@ -92,7 +79,10 @@ int blob_share(struct blob *out, const struct blob *blob)
     if (fd < 0)
         return errno;
     struct stat st;
-    int code = write_all(fd, blob->memory, blob->bytes);
+    struct error trouble = ERROR_INIT;
+    int code = 0;
+    if (write_all(fd, blob->memory, blob->bytes, "a copy in memory", &trouble) != STATUS_OK)
+        code = trouble.native ? trouble.native : ENOSPC;
     if (code == 0 &&
         (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0 ||
          fstat(fd, &st) != 0))

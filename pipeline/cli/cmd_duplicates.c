@@ -38,6 +38,7 @@ struct duplicates_options {
 
 struct command_state {
     const struct options *options;
+    const struct duplicates_options *own; /* the same */
     struct result *result;
     struct duplicates found;
     const char *output; /* NULL: standard output */
@@ -201,9 +202,8 @@ static enum status write_list(const struct command_state *state, const char *fil
 
 static enum status write_lists(const struct command_state *state, struct error *err)
 {
-    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
-    const enum status status = write_list(state, own->to_list, false, err);
-    return status == STATUS_OK ? write_list(state, own->to_list_members, true, err) : status;
+    const enum status status = write_list(state, state->own->to_list, false, err);
+    return status == STATUS_OK ? write_list(state, state->own->to_list_members, true, err) : status;
 }
 
 /* --- a list that is checked -------------------------------------------------------------------- */
@@ -228,8 +228,7 @@ static enum status take_listed(void *context, const char *path, size_t length, s
 
 static enum status read_listed(struct command_state *state, struct error *err)
 {
-    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
-    const char *list = own->check;
+    const char *list = state->own->check;
     char *source = NULL;
     uint64_t repeated;
     char shown[256];
@@ -265,7 +264,6 @@ static const char **find_reasons(const struct command_state *state)
 
 static enum status print_check(struct command_state *state, struct error *err)
 {
-    const struct duplicates_options *own = (const struct duplicates_options *)state->options;
     struct transcript out;
     struct stat st;
     char shown[256];
@@ -281,7 +279,7 @@ static enum status print_check(struct command_state *state, struct error *err)
     }
     report_open(state->options);
     report_bytes(out.json, "file", state->options->operand[0]);
-    report_bytes(out.json, "list", own->check);
+    report_bytes(out.json, "list", state->own->check);
     json_open_array(out.json, "unsafe");
     for (uint64_t i = 0; i < state->listed_count; i++) {
         const char *name = state->listed[i];
@@ -309,8 +307,9 @@ static enum status print_check(struct command_state *state, struct error *err)
     status = sink_end(&out.sink, status, err);
     if (status != STATUS_OK)
         return status;
-    summary_line(state->options, "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once",
-                 safe, paths, path_for_message(shown, sizeof shown, own->check));
+    summary_line(state->options,
+                 "%" PRIu64 " of %" PRIu64 " paths in %s can be removed, all at once", safe, paths,
+                 path_for_message(shown, sizeof shown, state->own->check));
     return safe < paths ? STATUS_PARTIAL : STATUS_OK;
 }
 
@@ -447,9 +446,9 @@ static enum status run_duplicates(const struct options *options, struct error *e
 {
     const struct duplicates_options *own = (const struct duplicates_options *)options;
     struct command_state state = {.options = options,
+                                  .own = own,
                                   .json = &options->call->json,
-                                  .keeps = own->keep >= 0 || own->to_list ||
-                                           own->to_list_members};
+                                  .keeps = own->keep >= 0 || own->to_list || own->to_list_members};
     if (options->output && !sink_is_stdout(options->output))
         state.output = options->output;
     enum status status = options_table_format(

@@ -57,13 +57,16 @@ static int widest(int width, const char *text)
     return length > width ? length : width;
 }
 
-static void print_features(const struct options *options, const struct evaluation *evaluation)
+static void tell_features(const struct options *options, const struct evaluation *evaluation)
 {
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
+    struct json *json = &options->call->json;
     int width = 7;
     for (unsigned i = 0; i < evaluation->feature_count; i++)
         width = widest(width, evaluation->features[i].name);
     summary_line(options, "\n%-*s  %6s  %-9s  %6s  %6s  %6s  %6s  %7s", width, "feature", "values",
                  "metric", "mAP", "P@1", "P@5", "P@10", "MMAP@10");
+    json_open_array(json, "features");
     for (unsigned i = 0; i < evaluation->feature_count; i++) {
         const struct evaluation_feature *one = &evaluation->features[i];
         const struct ranking *ranking = &one->ranking;
@@ -71,66 +74,6 @@ static void print_features(const struct options *options, const struct evaluatio
                      one->dimension, metric_names[one->metric], ranking->map,
                      ranking->precision_at_1, ranking->precision_at_5, ranking->precision_at_10,
                      ranking->mmap_at_10);
-    }
-}
-
-static void print_clusters(const struct options *options, const struct evaluation *evaluation)
-{
-    int name = 10, feature = 7;
-    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
-        name = widest(name, evaluation->clusters[i].clusters->name);
-        feature = widest(feature, evaluation->clusters[i].clusters->feature);
-    }
-    if (evaluation->clusters_count > 0)
-        summary_line(options, "\n%-*s  %-*s  %-9s  %5s  %6s  %6s  %7s", name, "clustering", feature,
-                     "feature", "metric", "k", "purity", "NMI", "ARI");
-    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
-        const struct evaluation_clusters *one = &evaluation->clusters[i];
-        summary_line(options, "%-*s  %-*s  %-9s  %5u  %6.4f  %6.4f  %7.4f", name,
-                     one->clusters->name, feature, one->clusters->feature, one->clusters->metric,
-                     one->clusters->k, one->agreement.purity, one->agreement.nmi,
-                     one->agreement.ari);
-    }
-}
-
-static void print_all(const struct options *options, const struct evaluation *evaluation,
-                      double seconds)
-{
-    const struct evaluate_options *own = (const struct evaluate_options *)options;
-    const struct classes *classes = &evaluation->classes;
-    const uint64_t out = result_images(evaluation->result) - classes->rows;
-    char images[40], left_out[80] = "", shown[256], of[300] = "folders";
-    if (own->classes)
-        snprintf(of, sizeof of, "classes of %s",
-                 path_for_message(shown, sizeof shown, own->classes));
-    path_for_message(shown, sizeof shown, options->operand[0]);
-    if (out > 0)
-        snprintf(left_out, sizeof left_out, "; %llu without a class left out",
-                 (unsigned long long)out);
-    summary_line(options, "%s: %s in %u %s%s, in %.2f s", shown,
-                 format_number_of(images, sizeof images, classes->rows, "image"),
-                 classes->count, of, left_out, seconds);
-    print_features(options, evaluation);
-    print_clusters(options, evaluation);
-}
-
-static void write_json(const struct options *options, const struct evaluation *evaluation,
-                       double seconds)
-{
-    const struct evaluate_options *own = (const struct evaluate_options *)options;
-    struct json *json = report_open(options);
-    report_bytes(json, "file", options->operand[0]);
-    if (own->classes)
-        report_bytes(json, "classes_of", own->classes);
-    else
-        json_string(json, "classes_of", "folders");
-    json_uint(json, "classes", evaluation->classes.count);
-    json_uint(json, "images", evaluation->classes.rows);
-    json_uint(json, "images_left_out",
-              result_images(evaluation->result) - evaluation->classes.rows);
-    json_open_array(json, "features");
-    for (unsigned i = 0; i < evaluation->feature_count; i++) {
-        const struct evaluation_feature *one = &evaluation->features[i];
         json_open_object(json, NULL);
         json_string(json, "feature", one->name);
         json_uint(json, "values", one->dimension);
@@ -144,31 +87,75 @@ static void write_json(const struct options *options, const struct evaluation *e
             json_uint(json, "expand", own->expand);
         if (own->diffuse)
             json_bool(json, "diffuse", true);
-        json_uint(json, "queries", one->ranking.queries);
-        json_double(json, "map", one->ranking.map);
-        json_double(json, "precision_at_1", one->ranking.precision_at_1);
-        json_double(json, "precision_at_5", one->ranking.precision_at_5);
-        json_double(json, "precision_at_10", one->ranking.precision_at_10);
-        json_double(json, "mmap_at_10", one->ranking.mmap_at_10);
-        json_double(json, "seconds", one->ranking.seconds);
+        json_uint(json, "queries", ranking->queries);
+        json_double(json, "map", ranking->map);
+        json_double(json, "precision_at_1", ranking->precision_at_1);
+        json_double(json, "precision_at_5", ranking->precision_at_5);
+        json_double(json, "precision_at_10", ranking->precision_at_10);
+        json_double(json, "mmap_at_10", ranking->mmap_at_10);
+        json_double(json, "seconds", ranking->seconds);
         json_close_object(json);
     }
     json_close_array(json);
+}
+
+static void tell_clusterings(const struct options *options, const struct evaluation *evaluation)
+{
+    struct json *json = &options->call->json;
+    int name = 10, feature = 7;
+    for (unsigned i = 0; i < evaluation->clusters_count; i++) {
+        name = widest(name, evaluation->clusters[i].clusters->name);
+        feature = widest(feature, evaluation->clusters[i].clusters->feature);
+    }
+    if (evaluation->clusters_count > 0)
+        summary_line(options, "\n%-*s  %-*s  %-9s  %5s  %6s  %6s  %7s", name, "clustering", feature,
+                     "feature", "metric", "k", "purity", "NMI", "ARI");
     json_open_array(json, "clusterings");
     for (unsigned i = 0; i < evaluation->clusters_count; i++) {
-        const struct evaluation_clusters *one = &evaluation->clusters[i];
+        const struct result_clusters *clusters = evaluation->clusters[i].clusters;
+        const struct cluster_agreement *agreement = &evaluation->clusters[i].agreement;
+        summary_line(options, "%-*s  %-*s  %-9s  %5u  %6.4f  %6.4f  %7.4f", name, clusters->name,
+                     feature, clusters->feature, clusters->metric, clusters->k, agreement->purity,
+                     agreement->nmi, agreement->ari);
         json_open_object(json, NULL);
-        json_string(json, "name", one->clusters->name);
-        json_string(json, "feature", one->clusters->feature);
-        json_string(json, "metric", one->clusters->metric);
-        json_uint(json, "k", one->clusters->k);
-        json_uint(json, "images", one->rows);
-        json_double(json, "purity", one->agreement.purity);
-        json_double(json, "nmi", one->agreement.nmi);
-        json_double(json, "ari", one->agreement.ari);
+        json_string(json, "name", clusters->name);
+        json_string(json, "feature", clusters->feature);
+        json_string(json, "metric", clusters->metric);
+        json_uint(json, "k", clusters->k);
+        json_uint(json, "images", evaluation->clusters[i].rows);
+        json_double(json, "purity", agreement->purity);
+        json_double(json, "nmi", agreement->nmi);
+        json_double(json, "ari", agreement->ari);
         json_close_object(json);
     }
     json_close_array(json);
+}
+
+static void tell(const struct options *options, const struct evaluation *evaluation)
+{
+    const struct evaluate_options *own = (const struct evaluate_options *)options;
+    const double seconds = clock_seconds_since(clock_process_start());
+    const struct classes *classes = &evaluation->classes;
+    const uint64_t out = result_images(evaluation->result) - classes->rows;
+    struct json *json = report_open(options);
+    char images[40], left_out[80] = "", shown[256], of[300] = "folders";
+    if (own->classes)
+        snprintf(of, sizeof of, "classes of %s",
+                 path_for_message(shown, sizeof shown, own->classes));
+    path_for_message(shown, sizeof shown, options->operand[0]);
+    if (out > 0)
+        snprintf(left_out, sizeof left_out, "; %llu without a class left out",
+                 (unsigned long long)out);
+    summary_line(options, "%s: %s in %u %s%s, in %.2f s", shown,
+                 format_number_of(images, sizeof images, classes->rows, "image"),
+                 classes->count, of, left_out, seconds);
+    report_bytes(json, "file", options->operand[0]);
+    report_bytes(json, "classes_of", own->classes ? own->classes : "folders");
+    json_uint(json, "classes", classes->count);
+    json_uint(json, "images", classes->rows);
+    json_uint(json, "images_left_out", out);
+    tell_features(options, evaluation);
+    tell_clusterings(options, evaluation);
     json_double(json, "seconds", seconds);
 }
 
@@ -201,11 +188,8 @@ static enum status run_evaluate(const struct options *options, struct error *err
     call_start(options, 0);
     options_machine(&config.machine, options);
     status = evaluation_run(&evaluation, &config, err);
-    if (status == STATUS_OK) {
-        const double seconds = (double)(clock_now() - clock_process_start()) * 1e-9;
-        print_all(options, &evaluation, seconds);
-        write_json(options, &evaluation, seconds);
-    }
+    if (status == STATUS_OK)
+        tell(options, &evaluation);
     evaluation_clear(&evaluation);
     return status;
 }

@@ -31,6 +31,7 @@ static const char *const corner_name[OCL_NDRANGE_CORNERS] = {"top left", "top ri
 
 struct probe {
     const struct options *options;
+    const struct ndrange_options *own; /* the same */
     const struct ocl_device *device;
     struct ocl_context *context;
     struct ocl_queue *queue;
@@ -83,8 +84,7 @@ static enum status read_sizes(struct probe *probe, struct error *err)
 
 static char *bmp_path(char path[PREFIX_MOST + 16], const struct probe *probe, unsigned number)
 {
-    const struct ndrange_options *own = (const struct ndrange_options *)probe->options;
-    snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", own->out_prefix, number);
+    snprintf(path, PREFIX_MOST + 16, "%s_%u.bmp", probe->own->out_prefix, number);
     return path;
 }
 
@@ -262,7 +262,7 @@ static enum status try_cases(struct probe *probe, struct error *err)
 
 static enum status run_ndrange(const struct options *options, struct error *err)
 {
-    struct probe probe = {.options = options};
+    struct probe probe = {.options = options, .own = (const struct ndrange_options *)options};
     enum status status = read_sizes(&probe, err);
     if (status == STATUS_OK)
         status = read_picture(&probe, err);

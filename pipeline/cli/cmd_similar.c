@@ -40,6 +40,7 @@ struct similar_options {
 
 struct similar {
     const struct options *options;
+    const struct similar_options *own; /* the same */
     struct similarity similarity;
     const char *const *names;
     unsigned count;
@@ -214,10 +215,9 @@ static enum status search_values(struct outside *outside, struct similar *simila
 
 static enum status search_outside(struct similar *similar, struct error *err)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct matrix_input *input = &similar->similarity.input;
     const uint32_t dimension = ranked_columns(&input->rows);
-    const char *name = own->feature ? own->feature : input->about.name;
+    const char *name = similar->own->feature ? similar->own->feature : input->about.name;
     struct outside outside = {.count = 0};
     enum status status = find_files(&outside, similar, err);
     if (status == STATUS_OK && outside.count > 0) {
@@ -240,9 +240,8 @@ static enum status search_outside(struct similar *similar, struct error *err)
 /* --vector: of a row, or of one dimension. */
 static enum status search_vector(struct similar *similar, struct error *err)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct matrix_source *source = &similar->similarity.input.rows;
-    const char *file = own->vector;
+    const char *file = similar->own->vector;
     const uint32_t columns = ranked_columns(source);
     struct matrix_source row = {0};
     float *values = NULL;
@@ -304,7 +303,6 @@ static unsigned count_failed(const struct similar *similar)
 /* The head of a query's table for a person. */
 static void begin_person(struct similar *similar, unsigned i, const char *query, bool first)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     sink_text(&similar->sink, first ? "" : "\n");
     sink_clean(&similar->sink, query);
     sink_text(&similar->sink,
@@ -312,7 +310,7 @@ static void begin_person(struct similar *similar, unsigned i, const char *query,
     sink_printf(&similar->sink, "%5s  ", "rank");
     if (similar->scores)
         sink_printf(&similar->sink, "%10s  ", "score");
-    if (!own->class_name)
+    if (!similar->own->class_name)
         sink_printf(&similar->sink, "%10s  ", "distance");
     sink_printf(&similar->sink, "%8s  %s\n", "row", "path");
 }
@@ -321,7 +319,6 @@ static void begin_person(struct similar *similar, unsigned i, const char *query,
 static enum status put_places(struct similar *similar, struct table *table, unsigned i,
                               const char *query, struct error *err)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     const uint32_t n = similar->similarity.config->n;
     struct sink *sink = &similar->sink;
     struct result_image image;
@@ -337,7 +334,7 @@ static enum status put_places(struct similar *similar, struct table *table, unsi
             sink_printf(sink, "%5u  ", rank + 1);
             if (similar->scores)
                 sink_printf(sink, "%10.6g  ", score);
-            if (!own->class_name)
+            if (!similar->own->class_name)
                 sink_printf(sink, "%10.6g  ", sqrt(squared));
             sink_printf(sink, "%8" PRId64 "  ", row);
             sink_clean(sink, image.path);
@@ -413,11 +410,10 @@ static enum status print_neighbours(struct similar *similar, struct error *err)
 
 static void json_begin(struct similar *similar)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     const struct similarity *similarity = &similar->similarity;
     report_open(similar->options);
-    if (own->class_name) {
-        json_string(similar->json, "class", own->class_name);
+    if (similar->own->class_name) {
+        json_string(similar->json, "class", similar->own->class_name);
     } else {
         json_string(similar->json, "feature", similarity->input.about.name);
         json_string(similar->json, "metric", metric_names[similarity->metric]);
@@ -438,9 +434,8 @@ static void tell_failed(const struct similar *similar)
 
 static enum status answer(struct similar *similar, struct error *err)
 {
-    const struct similar_options *own = (const struct similar_options *)similar->options;
     const size_t places = (size_t)similar->count * similar->similarity.config->n;
-    const bool scores = own->diffuse || own->class_name;
+    const bool scores = similar->own->diffuse || similar->own->class_name;
     similar->rows = malloc(similar->count * sizeof *similar->rows);
     similar->failed = calloc(similar->count, sizeof *similar->failed);
     similar->neighbours = malloc(places * sizeof *similar->neighbours);
@@ -455,11 +450,11 @@ static enum status answer(struct similar *similar, struct error *err)
     for (size_t i = 0; i < places; i++)
         similar->squared[i] = NAN;
     similar->rows[0] = 0;
-    if (own->class_name)
+    if (similar->own->class_name)
         return class_query(similar->neighbours, similar->scores, similar->similarity.config->n,
-                           similar->similarity.input.result, own->feature,
-                           own->class_name, err);
-    if (own->vector)
+                           similar->similarity.input.result, similar->own->feature,
+                           similar->own->class_name, err);
+    if (similar->own->vector)
         return search_vector(similar, err);
     enum status status = similarity_locate(similar->rows, similar->failed, &similar->similarity,
                                            similar->names, similar->count, err);
@@ -527,6 +522,7 @@ static enum status run_similar(const struct options *options, struct error *err)
 {
     const struct similar_options *own = (const struct similar_options *)options;
     struct similar similar = {.options = options,
+                              .own = own,
                               .json = &options->call->json,
                               .names = (const char *const *)options->operand + 1,
                               .count = options->operand_count - 1};

@@ -25,6 +25,7 @@
 #include "cli/call.h"
 #include "cli/signals.h"
 #include "jobs/original.h"
+#include "result/words.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -126,14 +127,6 @@ static int compare_members(const void *a, const void *b)
     return (one->row > two->row) - (one->row < two->row);
 }
 
-static int compare_sizes(const void *a, const void *b, void *sizes)
-{
-    const uint64_t *size = sizes, one = size[*(const uint32_t *)a], two = size[*(const uint32_t *)b];
-    if (one != two)
-        return one > two ? -1 : 1;
-    return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
-}
-
 /* Numbers the rows of each cluster by their distance, and names the folders by size. Rows without a
  * label have no rank. */
 static enum status put_in_order(struct tree *tree, struct error *err)
@@ -142,12 +135,12 @@ static enum status put_in_order(struct tree *tree, struct error *err)
     const uint64_t rows = export->clusters->rows;
     const uint32_t k = export->clusters->k;
     struct member *member = malloc((size_t)(rows + 1) * sizeof *member);
-    uint32_t *order = malloc(k * sizeof *order);
+    uint32_t *order = NULL;
     enum status status = STATUS_OK;
     tree->rank = calloc((size_t)rows + 1, sizeof *tree->rank);
     tree->size = calloc(k, sizeof *tree->size);
     tree->folder = calloc(k, sizeof *tree->folder);
-    if (!member || !order || !tree->rank || !tree->size || !tree->folder) {
+    if (!member || !tree->rank || !tree->size || !tree->folder) {
         status = error_memory(err, (size_t)rows * sizeof *member, "the order of the images");
         goto out;
     }
@@ -161,10 +154,10 @@ static enum status put_in_order(struct tree *tree, struct error *err)
     qsort(member, used, sizeof *member, compare_members);
     for (size_t i = 0; i < used; i++)
         tree->rank[member[i].row] = ++tree->size[member[i].label];
-    for (uint32_t i = 0; i < k; i++)
-        order[i] = i;
-    qsort_r(order, k, sizeof *order, compare_sizes, tree->size);
-    for (uint32_t i = 0; i < k; i++)
+    order = clusters_by_size(tree->size, k);
+    if (!order)
+        status = error_memory(err, k * sizeof *order, "the order of the images");
+    for (uint32_t i = 0; i < k && order; i++)
         snprintf(tree->folder[order[i]], sizeof *tree->folder, "%0*u_cluster_%u_%" PRIu64,
                  (int)digits_of(k), i + 1, order[i], tree->size[order[i]]);
 out:

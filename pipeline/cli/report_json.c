@@ -30,21 +30,6 @@ static bool same_file(const struct stat *st, const char *operand)
     return same;
 }
 
-/* An existing file is replaced only where it can be a report of before: empty, or JSON. */
-static bool looks_like_json(const char *path)
-{
-    char start[64];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    ssize_t size = read(fd, start, sizeof start);
-    close(fd);
-    ssize_t at = 0;
-    while (at < size && isspace((unsigned char)start[at]))
-        at++;
-    return size == 0 || (at < size && (start[at] == '{' || start[at] == '['));
-}
-
 static enum status check_target(const struct options *options, const char *option, const char *path,
                                 struct error *err)
 {
@@ -58,22 +43,11 @@ static enum status check_target(const struct options *options, const char *optio
         if (taken)
             return misuse(err, options->command, "%s %s is an input or output of this command",
                           option, shown);
-        if (!looks_like_json(path))
-            return error_set(err, STATUS_FAILED,
-                             "%s: %s exists and is not JSON, so it is not overwritten; name "
-                             "another file",
-                             option, shown);
     }
     if (options->output && strcmp(path, options->output) == 0)
         return misuse(err, options->command, "%s and --output both name %s", option, shown);
-    /* A pipe or a device takes what comes. */
-    if (strcmp(option, "--json") == 0 && stat(path, &st) == 0 && !S_ISREG(st.st_mode) &&
-        !S_ISDIR(st.st_mode))
-        return STATUS_OK;
-    struct output *trial = NULL;
-    enum status status = output_open(&trial, path, err);
-    output_close(&trial);
-    return status;
+    static const char *const json[] = {"{", "[", NULL};
+    return sink_check(option, path, json, "JSON", err);
 }
 
 enum status report_check(const struct options *options, struct error *err)

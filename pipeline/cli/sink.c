@@ -21,6 +21,39 @@ bool sink_is_stdout(const char *path)
             one.st_ino == other.st_ino);
 }
 
+static bool begins_as(const char *path, const char *const *beginnings)
+{
+    char start[64] = {0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    const ssize_t size = read(fd, start, sizeof start - 1);
+    close(fd);
+    const char *text = start + strspn(start, " \t\r\n");
+    for (; size > 0 && *beginnings; beginnings++)
+        if (strncmp(text, *beginnings, strlen(*beginnings)) == 0)
+            return true;
+    return size == 0;
+}
+
+enum status sink_check(const char *option, const char *path, const char *const *beginnings,
+                       const char *kind, struct error *err)
+{
+    struct output *trial = NULL;
+    struct stat st;
+    char shown[256];
+    const bool there = stat(path, &st) == 0;
+    if (there && S_ISREG(st.st_mode) && !begins_as(path, beginnings))
+        return error_set(err, STATUS_FAILED,
+                         "%s: %s exists and is not %s, so it is not overwritten; name another file",
+                         option, path_for_message(shown, sizeof shown, path), kind);
+    if (there && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return STATUS_OK;
+    const enum status status = output_open(&trial, path, err);
+    output_close(&trial);
+    return status;
+}
+
 enum status sink_open(struct sink *out, const char *path, struct error *err)
 {
     memset(out, 0, sizeof *out);

@@ -25,6 +25,11 @@ struct sink {
 /* "-", and /dev/stdout or whatever name in /dev standard output has. */
 bool sink_is_stdout(const char *path);
 
+/* Whether sink_open could write the file that `option` names without harm: an existing one begins as one of
+ * before, or is empty. STATUS_FAILED: it is no `kind`, or cannot be written. */
+enum status sink_check(const char *option, const char *path, const char *const *beginnings,
+                       const char *kind, struct error *err);
+
 /* path NULL: standard output. A pipe or device is written as it is; a file appears whole. The path is
  * kept, not copied. */
 enum status sink_open(struct sink *out, const char *path, struct error *err);

@@ -228,23 +228,11 @@ void sweep_plot_text(FILE *stream, const struct result_sweep *sweep, uint32_t k,
 #define SVG_HEIGHT 60 /* of a panel's curve */
 #define SVG_TOP    64
 
-/* Whether a file begins as an SVG does, or is empty. */
-static bool looks_like_svg(const char *path)
-{
-    char start[64] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    ssize_t size = read(fd, start, sizeof start - 1);
-    close(fd);
-    return size == 0 || strncmp(start, "<svg", 4) == 0 || strncmp(start, "<?xml", 5) == 0;
-}
-
 enum status sweep_plot_check(const struct options *options, const char *plot,
                              const struct number_range *k, struct error *err)
 {
+    static const char *const svg[] = {"<svg", "<?xml", NULL};
     char shown[256];
-    struct stat st;
     if (!plot)
         return STATUS_OK;
     if (k->last == k->first)
@@ -252,25 +240,12 @@ enum status sweep_plot_check(const struct options *options, const char *plot,
     if (sink_is_stdout(plot) && json_owns_stdout(options))
         return misuse(err, options->command,
                       "the plot and --json - cannot both use standard output: name a file");
-    path_for_message(shown, sizeof shown, plot);
-    if (stat(plot, &st) == 0 && S_ISREG(st.st_mode) && !looks_like_svg(plot))
-        return error_set(
-            err, STATUS_FAILED,
-            "--plot: %s exists and is not an SVG, so it is not overwritten; name another "
-            "file",
-            shown);
     if ((options->json && strcmp(options->json, plot) == 0) ||
         (options->profile && strcmp(options->profile, plot) == 0) ||
         (options->output && strcmp(options->output, plot) == 0))
-        return misuse(err, options->command, "--plot and another option both name %s", shown);
-    /* A pipe or a device takes what comes. */
-    if (sink_is_stdout(plot) ||
-        (stat(plot, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-        return STATUS_OK;
-    struct output *trial = NULL;
-    enum status status = output_open(&trial, plot, err);
-    output_close(&trial);
-    return status;
+        return misuse(err, options->command, "--plot and another option both name %s",
+                      path_for_message(shown, sizeof shown, plot));
+    return sink_is_stdout(plot) ? STATUS_OK : sink_check("--plot", plot, svg, "an SVG", err);
 }
 
 static double svg_x(const struct result_sweep *sweep, uint32_t i)
