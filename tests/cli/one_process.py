@@ -40,8 +40,8 @@ def use_pillow():
 
 def use_torch():
     import torch
-    rows = torch.from_numpy(ROWS)
-    assert numpy.allclose((rows @ rows.T).numpy(), ROWS @ ROWS.T, atol=1e-3)
+    rows = torch.from_numpy(ROWS).to("cuda" if torch.cuda.is_available() else "cpu")
+    assert numpy.allclose((rows @ rows.T).cpu().numpy(), ROWS @ ROWS.T, atol=1e-3)
 
 
 OTHERS = {"h5py": use_h5py, "cv2": use_cv2, "PIL": use_pillow, "torch": use_torch}
