@@ -1,7 +1,6 @@
 /* cmd_assign.c: clpipe assign: label rows by the centroids of a clustering. */
 #include "base/path.h"
 #include "cli/call.h"
-#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "cli/call.h"
-#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"

@@ -1,5 +1,4 @@
 /* cmd_ingest.c: clpipe ingest. */
-#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/ingest_options.h"

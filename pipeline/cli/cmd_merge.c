@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/option_rows.h"

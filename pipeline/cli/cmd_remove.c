@@ -2,7 +2,6 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "cli/call.h"
-#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "cli/carried.h"
 #include "cli/commands.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"

@@ -1,7 +1,6 @@
 /* cmd_run.c: clpipe run: ingest, then clusters, then what to do next. */
 #include "base/log.h"
 #include "base/path.h"
-#include "cli/carried.h"
 #include "cli/cluster_options.h"
 #include "cli/commands.h"
 #include "cli/compute.h"

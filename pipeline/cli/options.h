@@ -192,6 +192,11 @@ const struct command *command_find(const char *name, const char **nearest);
 enum status options_check_output(const struct options *options, const char *option,
                                  const char *path, struct error *err);
 
+/* Before a command that has --drop-references writes `path` anew (NULL: none): STATUS_USAGE where other
+ * programs have added what cannot be carried (result/foreign.h). What is wrong with the file otherwise, the
+ * command says. */
+enum status carried_check(const struct options *options, const char *path, struct error *err);
+
 /* Whether a file of that name can be what an option of type OPTION_OUTPUT writes: not where its
  * extension is that of another format. */
 bool option_fits_name(const struct option *row, const char *path);

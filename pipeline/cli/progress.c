@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/parse.h"
+#include "cli/call.h"
+#include "cli/signals.h"
 #include "ocl/ocl.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -372,4 +374,11 @@ void progress_end(struct progress *progress)
         log_status_line(NULL);
     progress->live = progress->plain = false;
     progress_stage(progress, NULL);
+}
+
+void call_start(const struct options *options, double seconds)
+{
+    signals_install(seconds);
+    progress_init(&options->call->progress, options);
+    progress_stage(&options->call->progress, "opening");
 }
