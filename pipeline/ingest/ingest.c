@@ -49,6 +49,8 @@
 #include "ingest/recorder.h"
 #include "kmeans/label_rows.h"
 #include "result/codebooks.h"
+#include "result/journal.h"
+#include "result/prior.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -165,7 +167,7 @@ static enum status list_known(void *context, uint16_t source, struct source_list
     struct ingest *ingest = context;
     if (!ingest->store) /* dry run */
         return STATUS_OK;
-    return store_list_known(ingest->store, source, add_known, listing, err);
+    return prior_list(store_earlier(ingest->store), source, add_known, listing, err);
 }
 
 static enum status open_walk(struct ingest *ingest, struct error *err)
@@ -654,7 +656,7 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     trace_span(config->trace, track, "write file", start, clock_now(), NULL);
     report->file_written = status == STATUS_OK && !report->summary.unchanged;
     if (status == STATUS_INTERRUPTED)
-        report->sealed = store_written(ingest->store);
+        report->sealed = journal_written(store_journal(ingest->store));
     return status;
 }
 
@@ -665,14 +667,14 @@ static enum status conclude(struct ingest *ingest, struct error *err)
     enum stop_cause cause = stop_requested(ingest->job.stop);
     if (ingest->job.error.status != STATUS_OK) {
         if (ingest->store)
-            store_stop(ingest->store, &report->sealed, NULL);
+            journal_stop(store_journal(ingest->store), &report->sealed, NULL);
         if (err)
             *err = ingest->job.error;
         return ingest->job.error.status;
     }
     if (cause != STOP_NONE) {
         enum status status =
-            ingest->store ? store_stop(ingest->store, &report->sealed, err) : STATUS_OK;
+            ingest->store ? journal_stop(store_journal(ingest->store), &report->sealed, err) : STATUS_OK;
         if (status != STATUS_OK)
             return status;
         if (cause == STOP_STRICT)

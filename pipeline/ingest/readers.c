@@ -14,6 +14,8 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "base/path.h"
+#include "result/journal.h"
+#include "result/prior.h"
 #include "sources/bytes.h"
 
 #include <stdlib.h>
@@ -39,7 +41,7 @@ struct readers {
     const struct picture_sink *sink;
     struct store *store;
 
-    pthread_mutex_t walk_lock; /* guards walk, store_prior and the following */
+    pthread_mutex_t walk_lock; /* guards walk, the store's earlier work and the following */
     pthread_cond_t window_moved;
     struct walk *walk;
     uint64_t window, handed_out;
@@ -71,7 +73,8 @@ struct readers {
 /* Is the number of pictures in flight at its limit? With the walk's lock. */
 static bool window_is_full(struct readers *readers)
 {
-    return readers->store && readers->handed_out >= store_written(readers->store) + readers->window;
+    return readers->store && readers->handed_out >= journal_written(store_journal(readers->store)) +
+                                                        readers->window;
 }
 
 /* Looks up images of the finished file in a source that is not read. With the walk's lock. */
@@ -79,7 +82,7 @@ static enum status look_up_known(struct readers *readers, struct picture *pictur
                                  struct error *err)
 {
     struct store_record *record = &picture->record, known;
-    if (store_known(readers->store, picture->where, &known, err) != STATUS_OK)
+    if (prior_at(store_earlier(readers->store), picture->where, &known, err) != STATUS_OK)
         return STATUS_FAILED;
     known.sequence = record->sequence;
     known.path = picture->path;
@@ -109,7 +112,7 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     const struct store_record *record = &picture->record;
     struct store_record prior;
     if (!readers->store || record->failure.reason != REASON_NONE ||
-        !store_prior(readers->store, record->source, picture->path, record->path_length,
+        !prior_find(store_earlier(readers->store), record->source, picture->path, record->path_length,
                      record->bytes, record->mtime_ns, &prior))
         return STATUS_OK;
     const bool other = record->inode && prior.inode &&
@@ -191,7 +194,7 @@ static enum status next_below(struct picture **out, struct readers *readers, str
     if (readers->unseen_source < 0)
         return STATUS_END;
     const bool same = next && next->record.source == readers->unseen_source;
-    if (store_prior_below(readers->store, (uint16_t)readers->unseen_source, unseen->data,
+    if (prior_next_below(store_earlier(readers->store), (uint16_t)readers->unseen_source, unseen->data,
                           same ? next->path : NULL, &record))
         return keep_unseen(out, readers, &record, err);
     if (!same || strncmp(next->path, unseen->data, unseen->length) != 0)
@@ -228,7 +231,7 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
     /* Its image stays in the file, besides the failure. */
-    return store_prior_unseen(readers->store, record->source, picture->path, record->path_length,
+    return prior_find_unseen(store_earlier(readers->store), record->source, picture->path, record->path_length,
                               &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)
                : STATUS_OK;

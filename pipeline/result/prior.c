@@ -33,6 +33,7 @@ struct prior {
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;
     uint64_t records; /* of all */
+    uint64_t listed[2]; /* rows of the finished file that prior_list has passed */
     struct records_cursor random, given; /* given: for prior_at */
     struct slot *table;
     uint64_t slots; /* a power of two */
@@ -211,25 +212,28 @@ static bool renumber(const struct prior *prior, enum location_kind kind,
     return now >= 0;
 }
 
-enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
-                          struct store_record *record, struct error *err)
+enum status prior_list(struct prior *prior, uint16_t source,
+                       enum status (*add)(void *context, const struct store_record *record,
+                                          struct error *err),
+                       void *context, struct error *err)
 {
     struct result *finished = prior->config.finished;
+    struct store_record record;
+    enum status status = STATUS_OK;
     for (int i = 0; i < 2; i++) {
         const uint64_t rows = i ? result_failures(finished) : result_images(finished);
-        for (; cursor->row[i] < rows; cursor->row[i]++) {
-            const enum location_kind kind = i ? LOCATION_FAILURE : LOCATION_IMAGE;
-            if (read_record(prior, NULL, kind, cursor->row[i], record, err))
-                return STATUS_FAILED;
-            if (!renumber(prior, kind, record) || record->source < source)
-                continue;
-            if (record->source > source)
+        const enum location_kind kind = i ? LOCATION_FAILURE : LOCATION_IMAGE;
+        for (uint64_t *row = &prior->listed[i]; *row < rows && !status; ++*row) {
+            if ((status = read_record(prior, NULL, kind, *row, &record, err)))
                 break;
-            cursor->row[i]++;
-            return STATUS_OK;
+            if (!renumber(prior, kind, &record) || record.source < source)
+                continue;
+            if (record.source > source)
+                break;
+            status = add(context, &record, err);
         }
     }
-    return STATUS_END;
+    return status;
 }
 
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,

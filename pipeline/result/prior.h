@@ -30,29 +30,34 @@ struct prior_config {
 enum status prior_open(struct prior **out, const struct prior_config *config, struct error *err);
 void prior_close(struct prior **prior);
 
-/* The next record of `finished` of that source, from *cursor on: rows of images, then of failures.
- * Sources in ascending order; the cursor is zeroed at first. STATUS_END: there are no more. */
-struct prior_cursor {
-    uint64_t row[2];
-};
-enum status prior_next_of(struct prior *prior, struct prior_cursor *cursor, uint16_t source,
-                          struct store_record *record, struct error *err);
+/* Earlier work on this item: fills *record, whose origin is its location, and returns true if a log or the
+ * finished file has it with the same bytes and mtime. The record goes to store_put as it is, but for its
+ * sequence; its path is the one given here. Failures that say nothing about the file's content (unreadable,
+ * vanished, changed, out-of-memory) are never offered. Items must be asked for in walk order. */
+bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                uint64_t bytes, int64_t mtime_ns, struct store_record *record);
+
+/* What the finished file has of an item that the walk could not look at. prior_find_unseen: its image,
+ * whatever its bytes and mtime. prior_next_below: the next of its images and failures below a directory
+ * ("" or with a '/' at its end) of a source in the order of its paths, before the path `before` (NULL: to the
+ * end); the record's path is valid until the next call. */
+bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
+                       struct store_record *record);
+bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
+                      const char *before, struct store_record *record);
+
+/* For sources that an update does not look at: gives what the finished file has of source `source`, in its
+ * number of now, to `add`. Sources in ascending order. */
+enum status prior_list(struct prior *prior, uint16_t source,
+                       enum status (*add)(void *context, const struct store_record *record,
+                                          struct error *err),
+                       void *context, struct error *err);
 /* The image or failure at a location, with its path: fastest in ascending order. */
 enum status prior_at(struct prior *prior, uint64_t location, struct store_record *record,
                      struct error *err);
 
 /* Sets thumbnail_size of the configuration. */
 void prior_require_thumbnails(struct prior *prior, unsigned size);
-
-/* Like store_prior_unseen and store_prior_below; record->origin is its location. */
-bool prior_find_unseen(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
-                       struct store_record *record);
-bool prior_next_below(struct prior *prior, uint16_t source, const char *directory,
-                      const char *before, struct store_record *record);
-
-/* Like store_prior; record->origin is its location. */
-bool prior_find(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
-                uint64_t bytes, int64_t mtime_ns, struct store_record *record);
 
 /* Of images of `finished`, whatever their bytes and mtime: from which row on they are looked for next, in a
  * source that has the order of its paths; the row of one (-1: there is none). STATUS_FAILED: there is no space

@@ -32,7 +32,7 @@ struct store_record {
     uint32_t thumbnail_length;
     uint16_t thumbnail_size;
     const uint32_t *counters; /* features->counters values; NULL if `origin` is set */
-    /* 0, or set by store_prior: location of this record in the store, values and thumbnail
+    /* 0, or set by prior_find: location of this record in the store, values and thumbnail
      * included. */
     uint64_t origin;
     bool restated; /* inode and ctime_ns differ from those stored there */

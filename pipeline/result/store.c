@@ -32,7 +32,6 @@ struct store {
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
     int *source_now; /* of the sources of `replaced`, as in prior.h; NULL: the same */
-    struct prior_cursor known;
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
@@ -296,23 +295,14 @@ const char *store_work_directory(const struct store *store)
     return workdir_path(store->work);
 }
 
-bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
-                 uint64_t bytes, int64_t mtime_ns, struct store_record *record)
+struct prior *store_earlier(const struct store *store)
 {
-    assert(source < store->config.content.source_count);
-    return prior_find(store->prior, source, path, path_length, bytes, mtime_ns, record);
+    return store->prior;
 }
 
-bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
-                        uint32_t path_length, struct store_record *record)
+struct journal *store_journal(const struct store *store)
 {
-    return prior_find_unseen(store->prior, source, path, path_length, record);
-}
-
-bool store_prior_below(struct store *store, uint16_t source, const char *directory,
-                       const char *before, struct store_record *record)
-{
-    return prior_next_below(store->prior, source, directory, before, record);
+    return store->journal;
 }
 
 enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
@@ -331,25 +321,6 @@ enum status store_count_at(uint64_t *count, const struct store *store, uint16_t 
                                           : strcmp(image.path_raw, path) == 0);
     }
     return STATUS_OK;
-}
-
-enum status store_list_known(struct store *store, uint16_t source,
-                             enum status (*add)(void *context, const struct store_record *record,
-                                                struct error *err),
-                             void *context, struct error *err)
-{
-    struct store_record record;
-    enum status status = STATUS_OK;
-    assert(usable(store));
-    while (!status && !(status = prior_next_of(store->prior, &store->known, source, &record, err)))
-        status = add(context, &record, err);
-    return status == STATUS_END ? STATUS_OK : status;
-}
-
-enum status store_known(struct store *store, uint64_t location, struct store_record *record,
-                        struct error *err)
-{
-    return prior_at(store->prior, location, record, err);
 }
 
 bool store_updates(const struct store *store)
@@ -411,21 +382,6 @@ enum status store_put(struct store *store, const struct store_record *record, st
                                     : error_memory(err, bytes, "an image's values");
     free(values);
     return status;
-}
-
-uint64_t store_written(struct store *store)
-{
-    return journal_written(store->journal);
-}
-
-enum status store_seal(struct store *store, struct error *err)
-{
-    return journal_seal(store->journal, err);
-}
-
-enum status store_stop(struct store *store, uint64_t *kept, struct error *err)
-{
-    return journal_stop(store->journal, kept, err);
 }
 
 /* --- finishing ------------------------------------------------------------------------------- */

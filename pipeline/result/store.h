@@ -5,11 +5,11 @@
  * Wires the log and the file. Each record of the log carries everything that /images, /features or
  * /failures will hold, so the HDF5 file is a pure function of the log; building it is one pass
  * (rewrite.h). WORK is the directory "OUT.h5.partial", which exists only while a run is
- * unfinished. HDF5 is called by store_open and store_finish, and by store_prior where it reads the
+ * unfinished. HDF5 is called by store_open and store_finish, and where prior.h reads the
  * finished file.
  *
  * Resuming: a previous log of the same parameters, and a finished OUT.h5 of the same sources and
- * parameters, are both in walk order; store_open offers their rows through store_prior so that the
+ * parameters, are both in walk order; store_open offers their rows (prior.h) so that the
  * pipeline does not do again what is done (same source, path, size and mtime). */
 #ifndef CLPIPE_RESULT_STORE_H
 #define CLPIPE_RESULT_STORE_H
@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct journal;
+struct prior;
 struct result;
 struct sidecars;
 struct store;
@@ -38,7 +40,7 @@ struct store_config {
     const int *earlier;
     bool redo;  /* features are added: the images are done again */
     bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
-    bool retry_failed; /* do not offer earlier failures through store_prior */
+    bool retry_failed; /* do not offer earlier failures as earlier work */
     bool retry_limited; /* nor those for too many pixels, scans or seconds: a limit was raised */
     /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
      * have a code gets no /images/code. */
@@ -84,39 +86,14 @@ enum status store_begin(struct store *store, const struct content *content, stru
 /* The work directory: the walk's spool may live there. */
 const char *store_work_directory(const struct store *store);
 
-/* Earlier work on this item: fills *record and returns true if a log or a finished file has it with
- * the same bytes and mtime. The record goes to store_put as it is, but for its sequence; its path is the
- * one given here. Failures that say nothing about
- * the file's content (unreadable, vanished, changed, out-of-memory) are never offered. Items must
- * be asked for in walk order, by one thread. */
-bool store_prior(struct store *store, uint16_t source, const char *path, uint32_t path_length,
-                 uint64_t bytes, int64_t mtime_ns, struct store_record *record);
-
-/* What the finished file has of an item that the walk could not look at. store_prior_unseen: its
- * image, whatever its bytes and mtime. store_prior_below: the next of its images and failures below a
- * directory ("" or with a '/' at its end) of a source in the order of its paths, before the path
- * `before` (NULL: to the end). Under the same lock as store_prior; the record's path is valid until
- * the next call. */
-bool store_prior_unseen(struct store *store, uint16_t source, const char *path,
-                        uint32_t path_length, struct store_record *record);
-bool store_prior_below(struct store *store, uint16_t source, const char *directory,
-                       const char *before, struct store_record *record);
+/* Earlier work, once store_begin has found it, and the log, which takes records by way of store_put. */
+struct prior *store_earlier(const struct store *store);
+struct journal *store_journal(const struct store *store);
 /* The number of images of the existing file's `source` at or below `path`, as above, even if they
  * are no earlier work because features are added. */
 enum status store_count_at(uint64_t *count, const struct store *store, uint16_t source,
                            const char *path, struct error *err);
 
-/* For sources that an update does not look at: gives what the finished file has of source `source`
- * of `content` to `add`, with the location by which store_known finds it again. Sources in ascending
- * order. */
-enum status store_list_known(struct store *store, uint16_t source,
-                             enum status (*add)(void *context, const struct store_record *record,
-                                                struct error *err),
-                             void *context, struct error *err);
-/* Fills *record with what lies at `location`; its path, which is the caller's, is not set. Under the
- * same lock as store_prior. */
-enum status store_known(struct store *store, uint64_t location, struct store_record *record,
-                        struct error *err);
 /* True if a finished file is updated: it may have items that the run does not visit. */
 bool store_updates(const struct store *store);
 
@@ -130,7 +107,7 @@ void store_set_sidecars(struct store *store, struct sidecars *sidecars);
 /* The longest side of the thumbnails in the file that is updated; 0: it has none. *file: whether
  * there is one that is not to be begun anew. */
 unsigned store_thumbnail_size(const struct store *store, bool *file);
-/* Before store_prior and store_put: the size of the thumbnails that the file is to hold, 0: none.
+/* Before prior_find and store_put: the size of the thumbnails that the file is to hold, 0: none.
  * all: images without such a thumbnail do not count as earlier work. */
 void store_make_thumbnails(struct store *store, unsigned size, bool all);
 
@@ -138,16 +115,6 @@ void store_make_thumbnails(struct store *store, unsigned size, bool all);
  * file that is updated, has its thumbnail_size. Any thread; may write to the log. After a failure every later call
  * fails with the same error. */
 enum status store_put(struct store *store, const struct store_record *record, struct error *err);
-
-/* Number of records that have been written to the log, in order. Any thread. */
-uint64_t store_written(struct store *store);
-
-/* fsyncs the log: what store_written counts survives a crash from now on. */
-enum status store_seal(struct store *store, struct error *err);
-
-/* Seals all that was put, also what waits for records that will not come: the run is over early,
- * and nothing may be put any more. *kept: how many records. */
-enum status store_stop(struct store *store, uint64_t *kept, struct error *err);
 
 /* Counts of what the finished file holds. */
 struct store_summary {

@@ -63,7 +63,7 @@ static int run_in_child(struct fixture *f, struct shared *shared)
         struct store_record prior;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
-        if (store_prior(store, 0, record->path, record->path_length, record->bytes,
+        if (prior_find(store_earlier(store), 0, record->path, record->path_length, record->bytes,
                         record->mtime_ns, &prior)) {
             shared->found++;
             record = &prior;
@@ -72,8 +72,8 @@ static int run_in_child(struct fixture *f, struct shared *shared)
         if (store_put(store, record, &error))
             return 2;
         if (mix(id) % 97 == 0) {
-            uint64_t written = store_written(store);
-            if (store_seal(store, &error))
+            uint64_t written = journal_written(store_journal(store));
+            if (journal_seal(store_journal(store), &error))
                 return 3;
             if (written > shared->sealed)
                 shared->sealed = written;
@@ -166,7 +166,7 @@ static void test_torn_tails(void **state)
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = 0; id + 1 < count; id++)
         put_item(store, id, 0, id, 0);
-    assert_ok(store_seal(store, &error));
+    assert_ok(journal_seal(store_journal(store), &error));
     free(get_log(f, &before));
     put_item(store, count - 1, 0, count - 1, 0);
     store_close(&store);
@@ -280,8 +280,8 @@ static void test_stop_with_gaps(void **state)
     for (uint64_t id = count; id-- > 0;)
         if (id % 100 != 37)
             put_item(store, id, 0, id, 0);
-    assert_int_equal(store_written(store), 37);
-    assert_ok(store_stop(store, &kept, &error));
+    assert_int_equal(journal_written(store_journal(store)), 37);
+    assert_ok(journal_stop(store_journal(store), &kept, &error));
     assert_int_equal(kept, count - 4);
     store_close(&store);
     run_items(f, 0, count, 1, 0, &summary, counts);
@@ -306,7 +306,7 @@ static int run_without_room(struct fixture *f, uint64_t count)
         struct store_record prior;
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
-        if (store_prior(store, 0, record->path, record->path_length, record->bytes,
+        if (prior_find(store_earlier(store), 0, record->path, record->path_length, record->bytes,
                         record->mtime_ns, &prior))
             record = &prior;
         record->sequence = id;

@@ -9,6 +9,8 @@
 #include "result/feature_matrix.h"
 #include "result/identity.h"
 #include "result/result.h"
+#include "result/journal.h"
+#include "result/prior.h"
 #include "result/store.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -191,7 +193,7 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     struct store_record prior;
     make_record(&made, id, version);
     made.record.source = source;
-    bool found = store_prior(store, source, made.record.path, made.record.path_length,
+    bool found = prior_find(store_earlier(store), source, made.record.path, made.record.path_length,
                              made.record.bytes, made.record.mtime_ns, &prior);
     struct store_record *record = found ? &prior : &made.record;
     if (found) {
