@@ -400,7 +400,7 @@ static enum status search_vector(struct similar *similar, struct error *err)
     double squares = 0;
     char shown[256];
     enum status status = STATUS_OK;
-    if (npy_open(&row, file, NULL) == STATUS_OK && row.rows == 1 && row.dimension > 1) {
+    if (npy_open(&row, file, false, NULL) == STATUS_OK && row.rows == 1 && row.dimension > 1) {
         count = row.dimension;
         values = malloc(count * sizeof *values);
         status = values ? matrix_read(&row, 0, 1, values, err)

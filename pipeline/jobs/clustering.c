@@ -147,7 +147,7 @@ static enum status read_initial(struct clustering *own, const char *path, struct
         error_remedy(err, REMEDY_FIRST_CENTROIDS);
         return STATUS_USAGE;
     }
-    enum status status = npy_open(&npy, path, err);
+    enum status status = npy_open(&npy, path, false, err);
     if (status != STATUS_OK)
         return status;
     if (npy.rows != k || npy.dimension != dimension) {

@@ -212,7 +212,7 @@ static enum status open_dataset(struct matrix_input *input, const char *dataset,
     if (feature)
         return refuse_feature(err, "INPUT already names a dataset");
     name_after(input, dataset);
-    return hdf5_matrix_open(&input->rows, input->path, dataset, err);
+    return hdf5_matrix_open(&input->rows, input->path, dataset, false, err);
 }
 
 static enum status open_npy(struct matrix_input *input, const char *feature, const char *usual,
@@ -222,7 +222,7 @@ static enum status open_npy(struct matrix_input *input, const char *feature, con
     if (feature)
         return refuse_feature(err, "a .npy file holds one matrix");
     name_after(input, input->path);
-    return npy_open(&input->rows, input->path, err);
+    return npy_open(&input->rows, input->path, false, err);
 }
 
 /* Files by their first bytes, or else by their extension: an HDF5 file may begin with a user block,
@@ -359,14 +359,14 @@ enum status matrix_input_vector(float **values, uint64_t *count, const char *tex
     const size_t split = found ? 0 : split_at(text);
     if (split) {
         char *path = strndup(text, split);
-        status = path ? hdf5_matrix_open_vector(&column, path, text + split + 1, err)
+        status = path ? hdf5_matrix_open(&column, path, text + split + 1, true, err)
                       : error_memory(err, split + 1, "a file name");
         free(path);
     } else if (absent) {
         status = error_set(err, STATUS_USAGE, "there is no file %s",
                            path_for_message(shown, sizeof shown, text));
     } else {
-        status = npy_open_vector(&column, text, err);
+        status = npy_open(&column, text, true, err);
     }
     if (status != STATUS_OK)
         return status;

@@ -317,8 +317,8 @@ static void hdf5_matrix_close(void *context)
     free(matrix);
 }
 
-static enum status open_either(struct matrix_source *out, const char *path, const char *dataset,
-                               bool vector, struct error *err)
+enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
+                             bool vector, struct error *err)
 {
     enum status status = STATUS_FAILED;
     *out = (struct matrix_source){0};
@@ -355,16 +355,4 @@ out:
     if (status != STATUS_OK)
         hdf5_matrix_close(matrix);
     return status;
-}
-
-enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
-                             struct error *err)
-{
-    return open_either(out, path, dataset, false, err);
-}
-
-enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
-                                    const char *dataset, struct error *err)
-{
-    return open_either(out, path, dataset, true, err);
 }

@@ -6,12 +6,10 @@
 
 #include "matrix/matrix.h"
 
-/* STATUS_FAILED: not HDF5, no such dataset (the message lists those that exist), not numeric. */
+/* vector: also accepts one dimension, as one column. STATUS_FAILED: not HDF5, no such dataset (the
+ * message lists those that exist), not numeric. */
 enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
-                             struct error *err);
-/* The same; also accepts one dimension, as one column. */
-enum status hdf5_matrix_open_vector(struct matrix_source *out, const char *path,
-                                    const char *dataset, struct error *err);
+                             bool vector, struct error *err);
 
 /* True for an HDF5 file without clpipe's mark; *example gets a matrix in it, "/embeddings", or "".
  */

@@ -297,8 +297,7 @@ static void npy_close(void *context)
     free(npy);
 }
 
-static enum status open_either(struct matrix_source *out, const char *path, bool vector,
-                               struct error *err)
+enum status npy_open(struct matrix_source *out, const char *path, bool vector, struct error *err)
 {
     enum status status = STATUS_FAILED;
     *out = (struct matrix_source){0};
@@ -335,16 +334,6 @@ out:
     if (status != STATUS_OK)
         npy_close(npy);
     return status;
-}
-
-enum status npy_open(struct matrix_source *out, const char *path, struct error *err)
-{
-    return open_either(out, path, false, err);
-}
-
-enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err)
-{
-    return open_either(out, path, true, err);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */

@@ -5,10 +5,9 @@
 #include "matrix/matrix.h"
 
 /* Opens a two-dimensional .npy file of float16/32/64 or integers in either byte order; in C order
- * or, more slowly, Fortran order. The file is untrusted. */
-enum status npy_open(struct matrix_source *out, const char *path, struct error *err);
-/* The same; also accepts one dimension, as one column. */
-enum status npy_open_vector(struct matrix_source *out, const char *path, struct error *err);
+ * or, more slowly, Fortran order. vector: also accepts one dimension, as one column. The file is
+ * untrusted. */
+enum status npy_open(struct matrix_source *out, const char *path, bool vector, struct error *err);
 
 /* The header of a C-order .npy, format 1.0: *length bytes, a multiple of 64, followed by the data.
  * dtype is "<f4", "<i4"...; columns 0: one-dimensional. */

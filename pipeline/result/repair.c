@@ -248,31 +248,23 @@ static int by_path(const void *a, const void *b)
     return order ? order : (x->log < y->log) - (x->log > y->log);
 }
 
-/* By source and the number in the walk: the order of lists. */
-static int by_sequence(const void *a, const void *b)
+/* The order of the walk: that of the paths, but for lists and members of one archive. */
+static int by_walk(const void *a, const void *b, void *context)
 {
+    const struct content *content = context;
     const struct saved *x = a, *y = b;
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
+    const size_t archive = archive_prefix(x->path);
+    if (!source_is_list(content->sources[x->source]) &&
+        (archive == 0 || strncmp(x->path, y->path, archive) != 0))
+        return strcmp(x->path, y->path);
     return x->sequence != y->sequence ? (x->sequence < y->sequence ? -1 : 1)
                                       : (x->log > y->log) - (x->log < y->log);
 }
 
-/* Members of each archive among entries that are sorted by path. */
-static void sort_members(struct saved *saved, uint64_t first, uint64_t end)
-{
-    for (uint64_t next; first < end; first = next) {
-        const char *path = saved[first].path;
-        const size_t length = archive_prefix(path);
-        for (next = first + 1;
-             length > 0 && next < end && strncmp(saved[next].path, path, length) == 0; next++)
-            ;
-        qsort(saved + first, next - first, sizeof *saved, by_sequence);
-    }
-}
-
 /* In walk order, each path once; returns how many. */
-static uint64_t sort_saved(struct saved *saved, uint64_t count, const struct content *content)
+static uint64_t sort_saved(struct saved *saved, uint64_t count, struct content *content)
 {
     uint64_t kept = 0;
     if (count > 0)
@@ -285,15 +277,8 @@ static uint64_t sort_saved(struct saved *saved, uint64_t count, const struct con
         else
             saved[kept++] = *now;
     }
-    for (uint64_t first = 0, end; first < kept; first = end) {
-        const char *source = content->sources[saved[first].source];
-        for (end = first; end < kept && saved[end].source == saved[first].source; end++)
-            ;
-        if (source_is_list(source))
-            qsort(saved + first, end - first, sizeof *saved, by_sequence);
-        else
-            sort_members(saved, first, end);
-    }
+    if (kept > 0)
+        qsort_r(saved, kept, sizeof *saved, by_walk, content);
     return kept;
 }
 

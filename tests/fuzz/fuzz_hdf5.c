@@ -124,7 +124,7 @@ static void use_matrix(struct fuzz_choice *choice)
     struct error err = ERROR_INIT;
     char example[256];
     hdf5_is_foreign(fuzz_file_name(), example, sizeof example);
-    if (hdf5_matrix_open(&matrix, fuzz_file_name(), "/m", &err) != STATUS_OK)
+    if (hdf5_matrix_open(&matrix, fuzz_file_name(), "/m", false, &err) != STATUS_OK)
         return;
     uint64_t columns = matrix.dimension;
     fuzz_check(columns > 0);

@@ -496,7 +496,7 @@ void fuzz_npy(const struct fuzz_target *target, const uint8_t *data, size_t size
     struct matrix_source npy = {0};
     struct error err = ERROR_INIT;
     fuzz_file(data, size);
-    if (npy_open(&npy, fuzz_file_name(), &err) != STATUS_OK) {
+    if (npy_open(&npy, fuzz_file_name(), false, &err) != STATUS_OK) {
         fuzz_check(!npy.context && err.status != STATUS_OK);
         return;
     }

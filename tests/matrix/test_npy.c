@@ -62,7 +62,7 @@ static void expect_refusal(const char *words)
 {
     struct error err = ERROR_INIT;
     struct matrix_source npy = {.context = &err};
-    assert_int_equal(npy_open(&npy, path, &err), STATUS_FAILED);
+    assert_int_equal(npy_open(&npy, path, false, &err), STATUS_FAILED);
     assert_null(npy.context);
     if (!strstr(err.sentence, words) || !strstr(err.sentence, path))
         fail_msg("the refusal is '%s'; it lacks '%s'", err.sentence, words);
@@ -73,7 +73,7 @@ static struct matrix_source expect_open(uint64_t rows, uint32_t dimension)
 {
     struct error err = ERROR_INIT;
     struct matrix_source npy;
-    if (npy_open(&npy, path, &err) != STATUS_OK)
+    if (npy_open(&npy, path, false, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     assert_int_equal(npy.rows, rows);
     assert_int_equal(npy.dimension, dimension);
@@ -408,12 +408,12 @@ static void test_what_is_no_file(void **state)
     (void)state;
     struct error err = ERROR_INIT;
     struct matrix_source npy;
-    assert_int_equal(npy_open(&npy, "/nonexistent/x.npy", &err), STATUS_FAILED);
+    assert_int_equal(npy_open(&npy, "/nonexistent/x.npy", false, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "/nonexistent/x.npy"));
     err = (struct error)ERROR_INIT;
-    assert_int_equal(npy_open(&npy, "/", &err), STATUS_FAILED);
+    assert_int_equal(npy_open(&npy, "/", false, &err), STATUS_FAILED);
     err = (struct error)ERROR_INIT;
-    assert_int_equal(npy_open(&npy, "/dev/null", &err), STATUS_FAILED);
+    assert_int_equal(npy_open(&npy, "/dev/null", false, &err), STATUS_FAILED);
     assert_non_null(strstr(err.sentence, "not a regular file"));
 }
 
@@ -507,7 +507,7 @@ static void test_changed_headers(void **state)
         memcpy(bytes, seed, size);
         size = mutate(bytes, size, &random);
         put(bytes, size);
-        enum status status = npy_open(&npy, path, &err);
+        enum status status = npy_open(&npy, path, false, &err);
         if (status == STATUS_OK) {
             opened++;
             use(&npy, size, round);

@@ -140,7 +140,7 @@ static void compare(const struct layout *layout)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         struct job jobs[THREADS];
         pthread_t threads[THREADS];
-        assert_int_equal(hdf5_matrix_open(&matrix, path, "m", &err), STATUS_OK);
+        assert_int_equal(hdf5_matrix_open(&matrix, path, "m", false, &err), STATUS_OK);
         assert_true(matrix.concurrent);
         for (unsigned t = 0; t < THREADS; t++) {
             jobs[t] = (struct job){&matrix, wanted, steps[i], t, false};
@@ -284,7 +284,7 @@ static void test_memory(void **state)
     H5Pclose(list);
     close_both(file, dataset);
     for (unsigned i = 0; i < DATASETS; i++)
-        assert_int_equal(hdf5_matrix_open(&matrix[i], path, "m", &err), STATUS_OK);
+        assert_int_equal(hdf5_matrix_open(&matrix[i], path, "m", false, &err), STATUS_OK);
     const size_t before = allocated();
     for (unsigned i = 0; i < DATASETS; i++)
         for (uint64_t c = 0; c < CHUNKS; c++)
@@ -319,7 +319,7 @@ static void expect(const char *words)
     struct matrix_source matrix;
     struct error err = ERROR_INIT;
     float rows[ROWS * COLUMNS];
-    assert_int_equal(hdf5_matrix_open(&matrix, path, "m", &err), STATUS_OK);
+    assert_int_equal(hdf5_matrix_open(&matrix, path, "m", false, &err), STATUS_OK);
     assert_int_equal(matrix_read(&matrix, 0, 8, rows, &err), STATUS_OK);
     if (words) {
         assert_int_equal(matrix_read(&matrix, 7, 2, rows, &err), STATUS_FAILED);
