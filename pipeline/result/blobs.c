@@ -16,7 +16,7 @@ struct blobs {
 enum status blobs_create(struct blobs **out, hid_t file, const char *group, const char *axis,
                          uint64_t rows, uint64_t bytes, const char *path, struct error *err)
 {
-    hid_t id = H5I_INVALID_HID;
+    H5_SCOPED hid_t id = H5I_INVALID_HID;
     struct blobs *t = *out = calloc(1, sizeof *t);
     enum status status = t ? h5_create_group(&id, file, group, path, err)
                            : error_memory(err, sizeof *t, "blobs");
@@ -25,7 +25,6 @@ enum status blobs_create(struct blobs **out, hid_t file, const char *group, cons
     if (!status)
         status = column_create(&t->end, file, id, "end", VALUE_U64, rows, NULL, image_table.axis,
                                path, err);
-    h5_close(&id);
     if (status)
         blobs_close(out);
     return status;
@@ -70,35 +69,28 @@ struct blob_reader {
 enum status blob_reader_open(struct blob_reader **out, hid_t file, const char *group, uint64_t rows,
                              uint64_t most, const char *path, struct error *err)
 {
-    *out = NULL;
-    enum status status = STATUS_FAILED;
-    hid_t id = H5I_INVALID_HID;
+    H5_SCOPED hid_t id = H5I_INVALID_HID;
     hsize_t ends = 0, bytes = 0;
-    char where[64];
+    char data[64], end[64];
+    *out = NULL;
     if (!h5_is_object(file, group, H5O_TYPE_GROUP))
         return STATUS_OK;
-    struct blob_reader *reader = calloc(1, sizeof *reader);
+    struct blob_reader *reader = *out = calloc(1, sizeof *reader);
     if (!reader)
         return error_memory(err, sizeof *reader, "blobs");
     *reader = (struct blob_reader){.path = path, .group = group, .rows = rows, .most = most};
-    snprintf(where, sizeof where, "/%s/data", group);
+    snprintf(data, sizeof data, "/%s/data", group);
+    snprintf(end, sizeof end, "/%s/end", group);
+    enum status status = STATUS_OK;
     if (h5_open_group(&id, file, group, path, err) ||
-        h5_open_dataset(&reader->data, id, "data", VALUE_U8, 1, &bytes, where, path, err))
-        goto out;
-    snprintf(where, sizeof where, "/%s/end", group);
-    if (h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, where, path, err))
-        goto out;
-    if (ends != rows) {
-        h5_damaged(err, path, "/%s has another number of rows than /images", group);
-        goto out;
-    }
+        h5_open_dataset(&reader->data, id, "data", VALUE_U8, 1, &bytes, data, path, err) ||
+        h5_open_dataset(&reader->end, id, "end", VALUE_U64, 1, &ends, end, path, err))
+        status = STATUS_FAILED;
+    else if (ends != rows)
+        status = h5_damaged(err, path, "/%s has another number of rows than /images", group);
     reader->bytes = bytes;
-    *out = reader;
-    reader = NULL;
-    status = STATUS_OK;
-out:
-    h5_close(&id);
-    blob_reader_close(&reader);
+    if (status)
+        blob_reader_close(out);
     return status;
 }
 

@@ -166,7 +166,7 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, con
     const hsize_t size = count;
     const char *const axis = PARTS_AXIS, **text = malloc(count * sizeof *text);
     uint64_t *number = malloc(count * sizeof *number);
-    hid_t group = H5I_INVALID_HID;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     enum status status = text && number ? h5_create_group(&group, file, PARTS_GROUP, path, err)
                                         : error_memory(err, count * sizeof *number, "the parts");
     for (unsigned c = 0; c < parts_table.count && !status; c++) {
@@ -179,7 +179,6 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, con
                          : h5_put_values(file, group, column->name, column->type, 1, &size, &axis,
                                          number, path, err);
     }
-    h5_close(&group);
     free(text);
     free(number);
     return status;

@@ -196,29 +196,19 @@ static enum status create_thumbnails(struct writing *w, struct move_column *colu
     const bool referred = w->rewrite->refer;
     const uint32_t made_for = w->content->thumbnail_size;
     const hsize_t rows = row_list_rows(column->list), bytes = column->bytes;
-    hid_t group = H5I_INVALID_HID, data = H5I_INVALID_HID, end = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
+    hid_t *data = &column->data.dataset, *end = &column->to.dataset;
     if (h5_create_scale(w->file, THUMBNAIL_AXIS, bytes, w->path, err) ||
         h5_create_group(&group, w->file, THUMBNAIL_GROUP, w->path, err) ||
         h5_put_number(group, "size", VALUE_U32, &made_for, w->path, err) ||
         (referred && bytes > 0
-             ? refer(w, &data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
-             : h5_create_dataset(&data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
-        h5_create_dataset(&end, group, "end", VALUE_U64, 1, &rows, w->path, err))
-        goto out;
-    status = complete_column(w, column, end, image_table.axis, NULL, false, err);
-    end = H5I_INVALID_HID;
-    if (!status && !referred)
-        status = open_rows(w, &column->data, &column->data_tree, data, err);
-    column->data.dataset = data;
-    data = H5I_INVALID_HID;
-    if (!status)
-        status = h5_attach_scale(w->file, column->data.dataset, 0, THUMBNAIL_AXIS, w->path, err);
-out:
-    h5_close(&group);
-    h5_close(&data);
-    h5_close(&end);
-    return status;
+             ? refer(w, data, group, "/" THUMBNAIL_GROUP "/data", VALUE_U8, 1, 1, err)
+             : h5_create_dataset(data, group, "data", VALUE_U8, 1, &bytes, w->path, err)) ||
+        h5_create_dataset(end, group, "end", VALUE_U64, 1, &rows, w->path, err) ||
+        complete_column(w, column, *end, image_table.axis, NULL, false, err) ||
+        (!referred && open_rows(w, &column->data, &column->data_tree, *data, err)))
+        return STATUS_FAILED;
+    return h5_attach_scale(w->file, *data, 0, THUMBNAIL_AXIS, w->path, err);
 }
 
 /* A group and its columns. */
@@ -227,46 +217,38 @@ static enum status create_table(struct writing *w, const struct table *table, un
 {
     const bool images = table == &image_table;
     const struct content *c = w->content;
-    hid_t group = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(w->file, table->axis,
                         row_list_rows(images ? w->rewrite->images : w->rewrite->failures), w->path,
                         err) ||
         h5_create_group(&group, w->file, table->group, w->path, err))
-        goto out;
+        return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
         if (w->column[i].number - first < TABLE_COLUMNS_MAX &&
             create_column(w, group, table, first, &w->column[i], err))
-            goto out;
-    status = images ? sources_write(w->file, group, c->sources, c->directories, c->source_count,
-                                    w->path, err)
-                    : STATUS_OK;
-out:
-    h5_close(&group);
-    return status;
+            return STATUS_FAILED;
+    return images ? sources_write(w->file, group, c->sources, c->directories, c->source_count,
+                                  w->path, err)
+                  : STATUS_OK;
 }
 
 static enum status create_datasets(struct writing *w, struct error *err)
 {
-    hid_t group = H5I_INVALID_HID;
-    enum status status = STATUS_FAILED;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     if (h5_create_scale(w->file, image_table.axis, row_list_rows(w->rewrite->images), w->path,
                         err) ||
         h5_create_group(&group, w->file, "features", w->path, err))
-        goto out;
+        return STATUS_FAILED;
     for (unsigned i = 0; i < w->columns; i++)
         if (w->column[i].number >= ROW_FEATURE && create_feature(w, group, &w->column[i], err))
-            goto out;
+            return STATUS_FAILED;
     if (create_table(w, &image_table, ROW_IMAGE, err) ||
         create_table(w, &failure_table, ROW_FAILURE, err))
-        goto out;
-    status = STATUS_OK;
-    for (unsigned i = 0; i < w->columns && !status; i++)
-        if (w->column[i].kind == MOVE_BLOB)
-            status = create_thumbnails(w, &w->column[i], err);
-out:
-    h5_close(&group);
-    return status;
+        return STATUS_FAILED;
+    for (unsigned i = 0; i < w->columns; i++)
+        if (w->column[i].kind == MOVE_BLOB && create_thumbnails(w, &w->column[i], err))
+            return STATUS_FAILED;
+    return STATUS_OK;
 }
 
 /* Better told before than after the rows are written. */
@@ -336,7 +318,6 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
 {
     const struct row_map *map = w->rewrite->map;
     struct store_run run = *w->rewrite->run;
-    enum status status = STATUS_FAILED;
     char name[32], finished[32];
     clock_iso8601(finished, clock_created());
     if (w->rewrite->began)
@@ -345,20 +326,16 @@ static enum status write_run(struct writing *w, hid_t runs, uint64_t number, str
                                     {"device", run.device},   {"driver", run.driver},
                                     {"host", run.host},       {"clpipe_version", CLPIPE_VERSION},
                                     {"finished", finished}};
-    hid_t group;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(name, sizeof name, "%llu", (unsigned long long)number);
     if (h5_create_group(&group, runs, name, w->path, err))
         return STATUS_FAILED;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (put_text(group, texts[i][0], texts[i][1], w->path, err))
-            goto out;
-    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, w->path, err) ||
-        (map && !map->same && carry_write_map(group, map, w->path, err)))
-        goto out;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    return status;
+            return STATUS_FAILED;
+    if (h5_put_number(group, "seconds", VALUE_F64, &run.seconds, w->path, err))
+        return STATUS_FAILED;
+    return map && !map->same ? carry_write_map(group, map, w->path, err) : STATUS_OK;
 }
 
 static enum status write_runs(struct writing *w, struct error *err)
@@ -366,7 +343,7 @@ static enum status write_runs(struct writing *w, struct error *err)
     struct result *from = w->rewrite->runs_of;
     const struct copies copies = {.from = from, .to = w->file, .path = w->path};
     const unsigned count = from ? from->run_count : 0;
-    hid_t runs;
+    H5_SCOPED hid_t runs = H5I_INVALID_HID;
     if (h5_create_group(&runs, w->file, "runs", w->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_OK;
@@ -380,7 +357,6 @@ static enum status write_runs(struct writing *w, struct error *err)
     w->report->run = count > 0 ? from->runs[count - 1] + 1 : 0;
     if (!status)
         status = write_run(w, runs, w->report->run, err);
-    h5_close(&runs);
     return status;
 }
 

@@ -32,8 +32,10 @@ static enum status damaged(struct rows *rows, struct error *err, const char *wha
 enum status rows_open(struct rows **out, hid_t file, const struct table *table, const char *path,
                       struct error *err)
 {
-    *out = NULL;
-    struct rows *rows = calloc(1, sizeof *rows);
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
+    enum status status = STATUS_OK;
+    unsigned texts = 0;
+    struct rows *rows = *out = calloc(1, sizeof *rows);
     if (!rows)
         return error_memory(err, sizeof *rows, "a table reader");
     rows->table = table;
@@ -41,46 +43,33 @@ enum status rows_open(struct rows **out, hid_t file, const struct table *table, 
     rows->path = strdup(path);
     rows->block = calloc(ROWS_BLOCK, table->row_size);
     rows->scratch = malloc((size_t)ROWS_BLOCK * COLUMN_BYTES_MAX);
-    enum status status = STATUS_FAILED;
-    hid_t group = H5I_INVALID_HID;
-    unsigned texts = 0;
-    if (!rows->path || !rows->block || !rows->scratch) {
-        error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
-        goto out;
-    }
-    if (!h5_is_object(file, table->group, H5O_TYPE_GROUP)) {
-        damaged(rows, err, "is missing");
-        goto out;
-    }
-    if (h5_open_group(&group, file, table->group, path, err))
-        goto out;
-    for (unsigned c = 0; c < table->count; c++) {
+    if (!rows->path || !rows->block || !rows->scratch)
+        status = error_memory(err, ROWS_BLOCK * table->row_size, "a table reader");
+    else if (!h5_is_object(file, table->group, H5O_TYPE_GROUP))
+        status = damaged(rows, err, "is missing");
+    else
+        status = h5_open_group(&group, file, table->group, path, err);
+    for (unsigned c = 0; c < table->count && !status; c++) {
         const struct column *column = &table->column[c];
         char where[64];
         hsize_t size[2] = {0, 1};
         snprintf(where, sizeof where, "/%s/%s", table->group, column->name);
         if (column->optional && H5Lexists(group, column->name, H5P_DEFAULT) <= 0)
             continue;
-        if (h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
-                            column->width > 1 ? 2 : 1, size, where, path, err))
-            goto out;
+        if ((status = h5_open_dataset(&rows->dataset[c], group, column->name, column->type,
+                                      column->width > 1 ? 2 : 1, size, where, path, err)))
+            break;
         if (c == 0)
             rows->count = size[0];
-        if (size[0] != rows->count || size[1] != column->width) {
-            damaged(rows, err, "has columns of different lengths");
-            goto out;
-        }
+        if (size[0] != rows->count || size[1] != column->width)
+            status = damaged(rows, err, "has columns of different lengths");
         if (column->type == VALUE_TEXT) {
             rows->text_dataset[texts] = rows->dataset[c];
             rows->width[texts++] = h5_text_width(rows->dataset[c]);
         }
     }
-    *out = rows;
-    rows = NULL;
-    status = STATUS_OK;
-out:
-    h5_close(&group);
-    rows_close(&rows);
+    if (status)
+        rows_close(out);
     return status;
 }
 
