@@ -17,6 +17,13 @@ static herr_t count_failure(hid_t stack, void *context)
     return 0;
 }
 
+void h5_close(hid_t *id)
+{
+    if (*id > 0)
+        H5Idec_ref(*id);
+    *id = H5I_INVALID_HID;
+}
+
 void h5_quiet(void)
 {
     static _Thread_local bool quiet;

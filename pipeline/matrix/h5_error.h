@@ -1,4 +1,5 @@
-/* h5_error.h: turns HDF5's errors into one sentence, the same wherever a file is opened or read.
+/* h5_error.h: closes HDF5's identifiers, and turns its errors into one sentence, the same wherever
+ * a file is opened or read.
  *
  * HDF5 keeps an error stack per thread, and prints it unless the thread disables that. */
 #ifndef CLPIPE_MATRIX_H5_ERROR_H
@@ -10,6 +11,11 @@
 #include "base/error.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
+void h5_close(hid_t *id);
+/* Local identifiers, which must be initialised, that are closed where their scope is left. */
+#define H5_SCOPED __attribute__((cleanup(h5_close)))
 
 /* Stops HDF5 from printing; each thread calls it before its first HDF5 call that may fail. */
 void h5_quiet(void);

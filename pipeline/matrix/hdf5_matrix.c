@@ -27,7 +27,7 @@ static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64
                      uint64_t *columns)
 {
     bool good = false;
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     H5T_class_t kind = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
     int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
     if (kind != H5T_FLOAT && kind != H5T_INTEGER) {
@@ -46,10 +46,6 @@ static bool describe(char *text, size_t size, hid_t dataset, bool vector, uint64
         else
             good = true;
     }
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
     return good;
 }
 
@@ -67,7 +63,7 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
     struct listing *listing = context;
     if (listing->visited++ == MOST_VISITED || listing->named == listing->most)
         return 1;
-    hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(at, name, H5P_DEFAULT) : 0;
+    H5_SCOPED hid_t object = info->type == H5L_TYPE_HARD ? H5Oopen(at, name, H5P_DEFAULT) : 0;
     char text[64], shown[160];
     uint64_t rows, columns;
     if (object < 0 && listing->unreadable->status == STATUS_OK)
@@ -81,8 +77,6 @@ static herr_t list_object(hid_t at, const char *name, const H5L_info_t *info, vo
                              listing->named ? ", " : "", shown);
         listing->named++;
     }
-    if (object > 0)
-        H5Oclose(object);
     return 0;
 }
 
@@ -99,27 +93,24 @@ static void list_matrices(char *text, size_t size, hid_t file, unsigned most, co
  * often have no locks; then it is read anyway. */
 static enum status open_file(hid_t *file, const char *path, struct error *err)
 {
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5_SCOPED hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     h5_driver_use(access);
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 11, 0))
     H5Pset_file_locking(access, true, true);
 #endif
-    const enum status status = h5_open(file, path, false, access, err);
-    H5Pclose(access);
-    return status;
+    return h5_open(file, path, false, access, err);
 }
 
 bool hdf5_is_foreign(const char *path, char *example, size_t size)
 {
     struct error ignored = ERROR_INIT;
-    hid_t file;
+    H5_SCOPED hid_t file = H5I_INVALID_HID;
     example[0] = 0;
     if (open_file(&file, path, NULL) != STATUS_OK)
         return false;
     bool foreign = H5Aexists(file, "clpipe_format") <= 0;
     if (foreign)
         list_matrices(example, size, file, 1, path, &ignored);
-    H5Fclose(file);
     return foreign;
 }
 
@@ -184,7 +175,7 @@ static enum status check_sources(hid_t dataset, const char *path, unsigned depth
 static bool has_selected(hid_t source, hid_t selected, hid_t target)
 {
     hsize_t extent[H5S_MAX_RANK], first[H5S_MAX_RANK], last[H5S_MAX_RANK];
-    hid_t space = H5Dget_space(source);
+    H5_SCOPED hid_t space = H5Dget_space(source);
     const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
     bool all = rank >= 0;
     if (H5Sget_select_type(selected) == H5S_SEL_ALL) {
@@ -195,7 +186,6 @@ static bool has_selected(hid_t source, hid_t selected, hid_t target)
         for (int i = 0; all && i < rank; i++)
             all = last[i] < extent[i] || last[i] > INT64_MAX;
     }
-    H5Sclose(space);
     return all;
 }
 
@@ -203,51 +193,35 @@ static enum status check_mapping(hid_t list, size_t i, unsigned depth, hid_t dat
                                  const char *path, struct error *err)
 {
     char name[PATH_MAX] = "", object[1024] = "", found[PATH_MAX], where[PATH_MAX + 1024];
-    hid_t file = H5I_INVALID_HID, source = H5I_INVALID_HID;
-    hid_t selected = H5Pget_virtual_srcspace(list, i), target = H5Pget_virtual_vspace(list, i);
-    enum status status = STATUS_OK;
+    H5_SCOPED hid_t file = H5I_INVALID_HID, source = H5I_INVALID_HID;
+    H5_SCOPED hid_t selected = H5Pget_virtual_srcspace(list, i),
+                    target = H5Pget_virtual_vspace(list, i);
     if (selected < 0 || target < 0 || H5Pget_virtual_filename(list, i, name, sizeof name) < 0 ||
-        H5Pget_virtual_dsetname(list, i, object, sizeof object) < 0) {
-        status = h5_fail(err, "H5Pget_virtual_filename", "read", path);
-        goto out;
-    }
+        H5Pget_virtual_dsetname(list, i, object, sizeof object) < 0)
+        return h5_fail(err, "H5Pget_virtual_filename", "read", path);
     snprintf(where, sizeof where, "%s:%s%s", name, *object == '/' ? "" : "/", object);
-    if (strstr(where, "%b")) {
-        status = lacks(err, path, where, "numbers its files: give one of them");
-    } else if (strcmp(name, ".") == 0) {
+    if (strstr(where, "%b"))
+        return lacks(err, path, where, "numbers its files: give one of them");
+    if (strcmp(name, ".") == 0) {
         snprintf(found, sizeof found, "%s", path);
         file = H5Iget_file_id(dataset);
     } else if (!find_file(found, name, path, getenv("HDF5_VDS_PREFIX"))) {
-        status = lacks(err, path, where, "is missing");
-    } else {
-        status = open_file(&file, found, err);
+        return lacks(err, path, where, "is missing");
+    } else if (open_file(&file, found, err)) {
+        return STATUS_FAILED;
     }
-    if (status != STATUS_OK)
-        goto out;
     source = H5Dopen2(file, object, H5P_DEFAULT);
     if (source < 0)
-        status = lacks(err, path, where, "is missing");
-    else if (!has_selected(source, selected, target))
-        status = lacks(err, path, where, "has fewer");
-    else
-        status = check_sources(source, found, depth + 1, err);
-out:
-    if (source >= 0)
-        H5Dclose(source);
-    if (file >= 0)
-        H5Fclose(file);
-    if (selected >= 0)
-        H5Sclose(selected);
-    if (target >= 0)
-        H5Sclose(target);
-    return status;
+        return lacks(err, path, where, "is missing");
+    return has_selected(source, selected, target) ? check_sources(source, found, depth + 1, err)
+                                                  : lacks(err, path, where, "has fewer");
 }
 
 /* Checks the source files of a virtual dataset and, recursively, theirs, and external ones. */
 static enum status check_sources(hid_t dataset, const char *path, unsigned depth, struct error *err)
 {
     size_t count = 0;
-    hid_t list = H5Dget_create_plist(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     enum status status = STATUS_OK;
     if (depth == MOST_NESTED)
         status = lacks(err, path, path, "takes them from there in a circle");
@@ -257,7 +231,6 @@ static enum status check_sources(hid_t dataset, const char *path, unsigned depth
         status = check_external(list, dataset, path, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = check_mapping(list, i, depth, dataset, path, err);
-    H5Pclose(list);
     return status;
 }
 
@@ -273,13 +246,11 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     matrix->dataset = H5Dopen2(matrix->file, name, H5P_DEFAULT);
     if (matrix->dataset < 0) {
         struct error unreadable = ERROR_INIT;
-        hid_t object = H5Lexists(matrix->file, name, H5P_DEFAULT) > 0
+        H5_SCOPED hid_t object = H5Lexists(matrix->file, name, H5P_DEFAULT) > 0
                            ? H5Oopen(matrix->file, name, H5P_DEFAULT)
                            : 0;
         if (object < 0)
             return h5_fail(err, "H5Oopen", "read", matrix->path);
-        if (object > 0)
-            H5Oclose(object);
         list_matrices(text, sizeof text, matrix->file, MOST_NAMED, matrix->path, &unreadable);
         if (!text[0] && unreadable.status != STATUS_OK) {
             if (err)
@@ -309,10 +280,8 @@ static void hdf5_matrix_close(void *context)
 {
     struct hdf5_matrix *matrix = context;
     raw_close(&matrix->raw);
-    if (matrix->dataset >= 0)
-        H5Dclose(matrix->dataset);
-    if (matrix->file >= 0)
-        H5Fclose(matrix->file);
+    h5_close(&matrix->dataset);
+    h5_close(&matrix->file);
     free(matrix->path);
     free(matrix);
 }
@@ -320,39 +289,31 @@ static void hdf5_matrix_close(void *context)
 enum status hdf5_matrix_open(struct matrix_source *out, const char *path, const char *dataset,
                              bool vector, struct error *err)
 {
-    enum status status = STATUS_FAILED;
     *out = (struct matrix_source){0};
     struct hdf5_matrix *matrix = calloc(1, sizeof *matrix);
     if (!matrix)
         return error_memory(err, sizeof *matrix, "an HDF5 dataset");
     matrix->file = matrix->dataset = H5I_INVALID_HID;
     matrix->path = strdup(path);
-    if (!matrix->path) {
-        error_memory(err, strlen(path) + 1, "a file name");
-        goto out;
+    enum status status = matrix->path ? open_parts(matrix, dataset, vector, err)
+                                      : error_memory(err, strlen(path) + 1, "a file name");
+    if (status == STATUS_OK)
+        status = raw_open(&matrix->raw, matrix->dataset, matrix->path, err);
+    if (status != STATUS_OK) {
+        hdf5_matrix_close(matrix);
+        return status;
     }
-    status = open_parts(matrix, dataset, vector, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = raw_open(&matrix->raw, matrix->dataset, matrix->path, err);
-    if (status != STATUS_OK)
-        goto out;
     *out = (struct matrix_source){.rows = matrix->rows,
                                   .dimension = (uint32_t)matrix->columns,
                                   .read = read_rows,
                                   .concurrent = raw_is_parallel(matrix->raw),
                                   .close = hdf5_matrix_close,
                                   .context = matrix};
-    hid_t type = H5Dget_type(matrix->dataset);
+    H5_SCOPED hid_t type = H5Dget_type(matrix->dataset);
     matrix_set_type(out,
-                    H5Tget_class(type) == H5T_FLOAT      ? 'f'
+                    H5Tget_class(type) == H5T_FLOAT  ? 'f'
                     : H5Tget_sign(type) == H5T_SGN_2 ? 'i'
-                                                         : 'u',
+                                                     : 'u',
                     H5Tget_size(type));
-    if (type >= 0)
-        H5Tclose(type);
-out:
-    if (status != STATUS_OK)
-        hdf5_matrix_close(matrix);
-    return status;
+    return STATUS_OK;
 }

@@ -52,7 +52,7 @@ static struct value_format format_of(hid_t type, size_t bytes)
 static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
 {
     hsize_t extent[2] = {0, 1};
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    H5_SCOPED hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     const int rank = H5Sget_simple_extent_ndims(space);
     const bool good = type >= 0 && (rank == 1 || rank == 2) &&
                       H5Sget_simple_extent_dims(space, extent, NULL) == rank &&
@@ -63,10 +63,6 @@ static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
     raw->row_bytes = raw->element * extent[1];
     if (good)
         raw->format = format_of(type, raw->element);
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
     return good && extent[1] <= UINT32_MAX ? STATUS_OK
                                            : error_set(err, STATUS_FAILED,
                                                        "%s has a dataset that is no table of values",
@@ -78,20 +74,18 @@ static void find_file(struct raw *raw, hid_t dataset)
 {
     struct stat st;
     int *descriptor = NULL;
-    hid_t file = H5Iget_file_id(dataset);
+    H5_SCOPED hid_t file = H5Iget_file_id(dataset);
     if (file >= 0 && h5_driver_used(file) &&
         H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&descriptor) >= 0 && descriptor &&
         fstat(*descriptor, &st) == 0) {
         raw->fd = *descriptor;
         raw->file_bytes = (uint64_t)st.st_size;
     }
-    if (file >= 0)
-        H5Fclose(file);
 }
 
 static enum status find_layout(struct raw *raw, hid_t dataset, struct error *err)
 {
-    hid_t list = H5Dget_create_plist(dataset);
+    H5_SCOPED hid_t list = H5Dget_create_plist(dataset);
     const H5D_layout_t layout = H5Pget_layout(list);
     enum status status = STATUS_OK;
     if (layout == H5D_VIRTUAL) {
@@ -105,8 +99,6 @@ static enum status find_layout(struct raw *raw, hid_t dataset, struct error *err
         if (raw->chunks)
             raw->layout = RAW_CHUNKS;
     }
-    if (list >= 0)
-        H5Pclose(list);
     return status;
 }
 
@@ -219,12 +211,9 @@ enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t st
                  (unsigned long long)(start[0] + extent[0] - 1));
         status = h5_fail(err, "H5Dread", what, raw->path);
     }
-    if (block >= 0)
-        H5Sclose(block);
-    if (type >= 0)
-        H5Tclose(type);
-    if (space >= 0)
-        H5Sclose(space);
+    h5_close(&block);
+    h5_close(&type);
+    h5_close(&space);
     h5_driver_unlock();
     return status ? status : raw_check_length(raw, err);
 }

@@ -4,6 +4,7 @@
  * has touched, and returns fill values if it cannot open one. */
 #include "base/minmax.h"
 #include "matrix/h5_driver.h"
+#include "matrix/h5_error.h"
 #include "matrix/raw_internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +33,9 @@ struct raw_segments {
 static void close_segment(struct raw_segments *segments, struct segment *segment)
 {
     raw_close(&segment->raw);
-    if (segment->dataset > 0)
-        H5Dclose(segment->dataset);
-    if (segment->file > 0) {
-        H5Fclose(segment->file);
-        segments->open--;
-    }
-    segment->file = segment->dataset = H5I_INVALID_HID;
+    segments->open -= segment->file > 0;
+    h5_close(&segment->dataset);
+    h5_close(&segment->file);
 }
 
 /* If too many are open, closes the least recently used, unless all are being read. */

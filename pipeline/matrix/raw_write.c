@@ -57,8 +57,8 @@ enum status raw_write_open(struct raw_write *out, hid_t dataset, const char *pat
 {
     int *descriptor = NULL;
     hsize_t size[2] = {0, 1}, chunk[2] = {0, 0};
-    hid_t file = H5Iget_file_id(dataset), type = H5Dget_type(dataset),
-          space = H5Dget_space(dataset), list = H5Dget_create_plist(dataset);
+    H5_SCOPED hid_t file = H5Iget_file_id(dataset), type = H5Dget_type(dataset),
+                    space = H5Dget_space(dataset), list = H5Dget_create_plist(dataset);
     const size_t element = H5Tget_size(type);
     H5Sget_simple_extent_dims(space, size, NULL);
     *out = (struct raw_write){.dataset = dataset,
@@ -77,12 +77,7 @@ enum status raw_write_open(struct raw_write *out, hid_t dataset, const char *pat
         out->start = H5Dget_offset(dataset);
         right = out->start != HADDR_UNDEF || out->rows * out->row_bytes == 0;
     }
-    const enum status status = right ? STATUS_OK : h5_fail(err, "H5Dget_offset", "write", path);
-    H5Pclose(list);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Fclose(file);
-    return status;
+    return right ? STATUS_OK : h5_fail(err, "H5Dget_offset", "write", path);
 }
 
 /* --- chunks ------------------------------------------------------------------------------------ */

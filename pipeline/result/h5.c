@@ -88,13 +88,6 @@ enum status h5_open_raw(struct raw **out, hid_t dataset, const char *path, struc
     return STATUS_OK;
 }
 
-void h5_close(hid_t *id)
-{
-    if (*id > 0)
-        H5Idec_ref(*id);
-    *id = H5I_INVALID_HID;
-}
-
 /* binary16 of IEEE 754, little-endian. HDF5 has had it only since 1.14.4. */
 static hid_t make_float16(void)
 {

@@ -46,11 +46,6 @@ hid_t h5_type(enum value_type type);
 /* Which of them, in either byte order, a stored type is; false: it is none. */
 bool h5_find_type(enum value_type *type, hid_t stored);
 
-/* Closes any HDF5 identifier above zero and makes it H5I_INVALID_HID. */
-void h5_close(hid_t *id);
-/* Local identifiers, which must be initialised, that are closed where their scope is left. */
-#define H5_SCOPED __attribute__((cleanup(h5_close)))
-
 /* STATUS_FAILED "PATH is damaged or not a clpipe file: WHAT". */
 enum status h5_damaged(struct error *err, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
