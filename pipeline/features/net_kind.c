@@ -113,6 +113,7 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
                        enum status *status, const char *spec, struct error *err)
 {
     struct feature_net *net = &feature->net;
+    const char *wrong = NULL;
     uint64_t number;
     double part;
     *status = STATUS_OK;
@@ -132,19 +133,20 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
     } else if (strcmp(option, "fit") == 0) {
         net->fit = strcmp(value, "crop") == 0 ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
         if (net->fit == FEATURE_FIT_SQUASH && strcmp(value, "squash") != 0)
-            *status = error_set(err, STATUS_USAGE, "feature '%s': fit=%s must be crop or squash", spec,
-                                value);
+            wrong = "crop or squash";
     } else if (strcmp(option, "crop") == 0) {
         if (!parse_double(&part, value) || part < 0.5 || part > 1)
-            *status = error_set(err, STATUS_USAGE, "feature '%s': crop=%s must be from 0.5 to 1", spec,
-                                value);
+            wrong = "from 0.5 to 1";
         net->fit = FEATURE_FIT_CROP;
-        net->crop = *status == STATUS_OK ? (uint16_t)lround(part * CROP_WHOLE) : 0;
+        net->crop = wrong ? 0 : (uint16_t)lround(part * CROP_WHOLE);
     } else if (strcmp(option, "values") == 0 && parse_u64(&number, value, 1, NET_VALUES_MAX)) {
         net->values = (uint32_t)number;
-    } else {
-        return feature_parse_onnx(feature, option, value, status, spec, err);
+    } else if (!feature_parse_onnx(net, option, value, &wrong)) {
+        return false;
     }
+    if (wrong)
+        *status = error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option, value,
+                            wrong);
     return true;
 }
 

@@ -49,36 +49,32 @@ static int one_of(const char *value, const char *first, const char *second)
     return strcmp(value, first) == 0 ? 1 : strcmp(value, second) == 0 ? 2 : 0;
 }
 
-bool feature_parse_onnx(struct feature *feature, const char *option, const char *value,
-                        enum status *status, const char *spec, struct error *err)
+bool feature_parse_onnx(struct feature_net *net, const char *option, const char *value,
+                        const char **wrong)
 {
-    struct feature_net *net = &feature->net;
     struct runtime_job *job = &net->job;
     const char *numbers = "R/G/B or one number, of values from 0 to 1: divide those of bytes by 255";
-    const char *wrong = NULL;
     if (strcmp(option, "mean") == 0) {
-        wrong = parse_channels(job->mean, net->mean, value, 0, 1) ? NULL : numbers;
+        *wrong = parse_channels(job->mean, net->mean, value, 0, 1) ? NULL : numbers;
     } else if (strcmp(option, "std") == 0) {
-        wrong = parse_channels(job->std, net->std, value, 1e-6, 2) ? NULL : numbers;
+        *wrong = parse_channels(job->std, net->std, value, 1e-6, 2) ? NULL : numbers;
     } else if (strcmp(option, "size") == 0) {
-        wrong = parse_sides(job, value) ? NULL : "WIDTHxHEIGHT or one side, 1 to 1024";
+        *wrong = parse_sides(job, value) ? NULL : "WIDTHxHEIGHT or one side, 1 to 1024";
     } else if (strcmp(option, "layout") == 0) {
         job->layout = (enum runtime_layout)one_of(value, "nchw", "nhwc");
-        wrong = job->layout ? NULL : "nchw or nhwc";
+        *wrong = job->layout ? NULL : "nchw or nhwc";
     } else if (strcmp(option, "pool") == 0) {
         job->pool = (enum runtime_pool)one_of(value, "cls", "mean");
-        wrong = job->pool ? NULL : "cls or mean";
+        *wrong = job->pool ? NULL : "cls or mean";
     } else if (strcmp(option, "provider") == 0) {
         net->cuda = strcmp(value, "cuda") == 0;
-        wrong = one_of(value, "cpu", "cuda") ? NULL : "cpu or cuda";
+        *wrong = one_of(value, "cpu", "cuda") ? NULL : "cpu or cuda";
     } else if (strcmp(option, "runtime") == 0 && strlen(value) < sizeof net->made_by) {
         strcpy(net->made_by, value);
         net->cuda = strstr(value, "-cuda");
     } else {
         return false;
     }
-    if (wrong)
-        *status = error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option, value, wrong);
     return true;
 }
 

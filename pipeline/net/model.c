@@ -5,7 +5,10 @@
  * layer that reads itself or a later one is refused, so there are no cycles. */
 #include "net/model.h"
 
+#include "base/blob.h"
 #include "base/hash.h"
+#include "base/minmax.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,30 +137,22 @@ static const char *check_size(const struct net_tensor *tensor)
     return NULL;
 }
 
-/* One direction of windows: does each begin before the input's end and end after its beginning? */
-static const char *check_direction(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
+/* One direction of windows: does each begin before the input's end and end after its beginning?
+ * Widens the border to what they read past the edges. */
+static const char *check_direction(uint32_t *border_before, uint32_t *border_behind, uint32_t from,
+                                   uint32_t to, uint32_t kernel, uint32_t stride,
                                    uint32_t dilation, uint32_t before)
 {
     if (!is_between(kernel, 1, SIDE_MAX) || !is_between(stride, 1, SIDE_MAX) ||
         !is_between(dilation, 1, SIDE_MAX))
         return "its kernel, stride or dilation is 0 or too large";
-    if (before > (kernel - 1) * dilation || (uint64_t)(to - 1) * stride >= (uint64_t)from + before)
+    const uint64_t last = (uint64_t)(to - 1) * stride, reach = (uint64_t)(kernel - 1) * dilation;
+    if (before > reach || last >= (uint64_t)from + before)
         return "a window is outside of the input";
+    const uint64_t end = last + reach + 1, limit = (uint64_t)from + before;
+    *border_before = max_u32(*border_before, before);
+    *border_behind = max_u32(*border_behind, end > limit ? (uint32_t)(end - limit) : 0);
     return NULL;
-}
-
-/* By how much windows reach past the end of the input. */
-static uint32_t behind(uint32_t from, uint32_t to, uint32_t kernel, uint32_t stride,
-                       uint32_t dilation, uint32_t before)
-{
-    const int64_t end = (int64_t)(to - 1) * stride + (int64_t)(kernel - 1) * dilation + 1 - before;
-    return end > from ? (uint32_t)(end - from) : 0;
-}
-
-static void widen(uint32_t *at, uint32_t to)
-{
-    if (to > *at)
-        *at = to;
 }
 
 static uint64_t framed_values(const struct net_tensor *t)
@@ -172,18 +167,13 @@ static const char *check_window(struct net_fields *f, unsigned has, struct net_t
 {
     if (!(has & HAS_DILATION))
         f->dilation_y = f->dilation_x = 1;
-    const char *fault =
-        check_direction(a->height, f->height, f->kernel_y, f->stride_y, f->dilation_y, f->top);
-    fault = fault ? fault
-                  : check_direction(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x,
-                                    f->left);
+    const char *fault = check_direction(&a->top, &a->bottom, a->height, f->height, f->kernel_y,
+                                        f->stride_y, f->dilation_y, f->top);
+    if (!fault)
+        fault = check_direction(&a->left, &a->right, a->width, f->width, f->kernel_x, f->stride_x,
+                                f->dilation_x, f->left);
     if (fault)
         return fault;
-    widen(&a->top, f->top);
-    widen(&a->left, f->left);
-    widen(&a->bottom,
-          behind(a->height, f->height, f->kernel_y, f->stride_y, f->dilation_y, f->top));
-    widen(&a->right, behind(a->width, f->width, f->kernel_x, f->stride_x, f->dilation_x, f->left));
     if (a->top + a->bottom > SIDE_MAX || a->left + a->right > SIDE_MAX ||
         framed_values(a) > TENSOR_VALUES_MAX)
         return "its padding is too large";
@@ -367,39 +357,20 @@ static const char *check_output(const struct net_model *model, uint32_t i)
     return NULL;
 }
 
-/* The next UTF-8 character; NULL: invalid, or a control character other than newline. */
-static const char *next_character(const char *at, const char *end)
-{
-    const uint8_t first = (uint8_t)*at;
-    unsigned more = first < 0x80 ? 0 : first < 0xc2 ? 4 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
-    if ((first < ' ' && first != '\n') || first == 0x7f || first > 0xf4 || more >= 4 ||
-        end - at <= more)
-        return NULL;
-    for (at++; more > 0; more--, at++)
-        if (((uint8_t)*at & 0xc0) != 0x80)
-            return NULL;
-    return at;
-}
-
-/* Whether it is text; counts its lines and notes empty ones. */
+/* Whether it is UTF-8 text without control characters, in whole lines; counts them and notes empty
+ * ones. */
 static bool is_text(uint32_t *lines, bool *has_empty, const char *text, uint32_t bytes)
 {
-    const char *const end = text + bytes;
     *lines = 0;
     *has_empty = false;
-    for (const char *at = text, *line = text; at < end;) {
-        const char c = *at;
-        const char *next = next_character(at, end);
-        if (!next)
+    for (uint32_t i = 0, length; i < bytes; i += length) {
+        length = (uint32_t)utf8_sequence(text + i, bytes - i);
+        if (length == 0 || ((uint8_t)text[i] < ' ' && text[i] != '\n') || text[i] == 0x7f)
             return false;
-        if (c == '\n') {
-            *has_empty |= at == line;
-            ++*lines;
-            line = next;
-        }
-        at = next;
+        *has_empty |= text[i] == '\n' && (i == 0 || text[i - 1] == '\n');
+        *lines += text[i] == '\n';
     }
-    return bytes == 0 || end[-1] == '\n';
+    return bytes == 0 || text[bytes - 1] == '\n';
 }
 
 static const char *read_texts(struct reading *reading, const struct header *header)
@@ -465,13 +436,6 @@ static const char *read_all(struct reading *reading, const struct header *header
     struct net_model *model = reading->model;
     const char *fault;
     uint64_t values = 0;
-    memcpy(model->outputs, model->bytes + sizeof *header,
-           model->output_count * sizeof *model->outputs);
-    for (uint32_t i = 0; i < model->layer_count; i++)
-        memcpy(&model->layers[i].f,
-               model->bytes + sizeof *header + model->output_count * sizeof *model->outputs +
-                   i * sizeof(struct net_fields),
-               sizeof(struct net_fields));
     if ((fault = read_texts(reading, header)) || (fault = read_classes(reading)))
         return fault;
     for (uint32_t i = 0; i < model->layer_count; i++)
@@ -492,8 +456,9 @@ static const char *read_all(struct reading *reading, const struct header *header
     return reading->at == reading->size ? NULL : "bytes follow its last layer";
 }
 
-/* Checks the header and the digest. */
-static const char *check_header(const struct header *header, const void *bytes, size_t size)
+/* Checks the header and the digest, which it writes. */
+static const char *check_header(char hex[65], const struct header *header, const void *bytes,
+                                size_t size)
 {
     const struct net_tensor picture = {
         .height = header->height, .width = header->width, .channels = 3};
@@ -503,6 +468,8 @@ static const char *check_header(const struct header *header, const void *bytes, 
     sha256_of(digest, bytes, size - SHA_BYTES);
     if (memcmp(digest, (const uint8_t *)bytes + size - SHA_BYTES, SHA_BYTES) != 0)
         return "it is damaged: its SHA-256 is another";
+    sha256_of(digest, bytes, size);
+    sha256_hex(hex, digest);
     for (unsigned i = 0; i < sizeof header->nothing / sizeof *header->nothing; i++)
         if (header->nothing[i])
             return "a field that this version does not know is set";
@@ -523,10 +490,8 @@ static const char *check_header(const struct header *header, const void *bytes, 
 enum status net_model_read(struct net_model **out, const void *bytes, size_t size,
                            const char *subject, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    struct net_model *model = NULL;
     struct header header;
-    char where[64] = "";
+    char where[64] = "", digest[65];
     *out = NULL;
     if (size < sizeof header + SHA_BYTES || size > FILE_BYTES_MAX ||
         memcmp(bytes, magic, sizeof magic - 1) != 0)
@@ -536,36 +501,38 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
     memcpy(&header, bytes, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0)
         return error_set(err, STATUS_FAILED, "%s: a network of another version than 1", subject);
-    const char *fault = check_header(&header, bytes, size);
+    const char *fault = check_header(digest, &header, bytes, size);
     if (fault)
         return error_set(err, STATUS_FAILED, "%s: no network that can be used: %s", subject, fault);
 
-    model = calloc(1, sizeof *model);
-    if (model) {
-        *model = (struct net_model){.height = header.height,
-                                    .width = header.width,
-                                    .fit = header.fit,
-                                    .crop = header.crop,
-                                    .layer_count = header.layers,
-                                    .output_count = header.outputs};
-        model->bytes = malloc(size);
-        model->layers = calloc(header.layers, sizeof *model->layers);
-        model->tensors = calloc(header.layers + 1, sizeof *model->tensors);
-    }
-    if (!model || !model->bytes || !model->layers || !model->tensors) {
-        status = error_memory(err, size, "a network");
+    const size_t layers_at = sizeof header + header.outputs * sizeof(struct net_output);
+    struct net_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return error_memory(err, sizeof *model, "a network");
+    *model = (struct net_model){.height = header.height,
+                                .width = header.width,
+                                .fit = header.fit,
+                                .crop = header.crop,
+                                .layer_count = header.layers,
+                                .output_count = header.outputs,
+                                .layers = calloc(header.layers, sizeof *model->layers),
+                                .tensors = calloc(header.layers + 1, sizeof *model->tensors),
+                                .bytes = malloc(size),
+                                .size = size};
+    memcpy(model->digest, digest, sizeof digest);
+    if (!model->bytes || !model->layers || !model->tensors) {
+        error_memory(err, size, "a network");
         goto out;
     }
     memcpy(model->bytes, bytes, size);
-    model->size = size;
     model->tensors[0] = (struct net_tensor){
         .height = header.height, .width = header.width, .channels = 3, .zero = header.zero};
-    uint8_t digest[SHA_BYTES];
-    sha256_of(digest, bytes, size);
-    sha256_hex(model->digest, digest);
+    memcpy(model->outputs, model->bytes + sizeof header, layers_at - sizeof header);
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        memcpy(&model->layers[i].f, model->bytes + layers_at + i * sizeof(struct net_fields),
+               sizeof(struct net_fields));
     struct reading reading = {model, size - SHA_BYTES,
-                              sizeof header + header.outputs * sizeof(struct net_output) +
-                                  header.layers * sizeof(struct net_fields)};
+                              layers_at + header.layers * sizeof(struct net_fields)};
     fault = read_all(&reading, &header, where);
     if (fault) {
         error_set(err, STATUS_FAILED, "%s: no network that can be used: %s%s", subject, where,
@@ -573,53 +540,41 @@ enum status net_model_read(struct net_model **out, const void *bytes, size_t siz
         goto out;
     }
     *out = model;
-    model = NULL;
-    status = STATUS_OK;
+    return STATUS_OK;
 out:
     net_model_close(&model);
-    return status;
+    return STATUS_FAILED;
 }
 
 enum status net_model_open(struct net_model **out, const char *path, struct error *err)
 {
     enum status status = STATUS_FAILED;
-    struct stat st;
-    uint8_t *bytes = NULL;
-    size_t got = 0;
+    struct stat st = {.st_size = 0};
     *out = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        error_errno(err, STATUS_FAILED, errno, fd < 0 ? "open" : "fstat",
-                    "%s: the network cannot be read", path);
-        goto out;
+    if (fd < 0)
+        return error_errno(err, STATUS_FAILED, errno, "open", "%s: the network cannot be read",
+                           path);
+    struct blob blob = blob_of_file(fd, 0, 0);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
+        blob_close(&blob);
+        return error_set(err, STATUS_FAILED,
+                         "%s: no network of clpipe: it is no file, or too large", path);
     }
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
-        error_set(err, STATUS_FAILED, "%s: no network of clpipe: it is no file, or too large",
-                  path);
-        goto out;
-    }
-    bytes = malloc((size_t)st.st_size + 1);
-    if (!bytes) {
-        status = error_memory(err, (size_t)st.st_size, "a network");
-        goto out;
-    }
-    while (got < (size_t)st.st_size) {
-        const ssize_t part = read(fd, bytes + got, (size_t)st.st_size - got);
-        if (part < 0 && errno == EINTR)
-            continue;
-        if (part < 0) {
-            error_errno(err, STATUS_FAILED, errno, "read", "%s: the network cannot be read", path);
-            goto out;
-        }
-        if (part == 0)
-            break;
+    blob.bytes = (uint64_t)st.st_size;
+    uint8_t *bytes = malloc((size_t)st.st_size + 1);
+    size_t got = 0;
+    ssize_t part = 0;
+    while (bytes && (part = blob_read(&blob, bytes + got, (size_t)st.st_size - got, got)) > 0)
         got += (size_t)part;
-    }
-    status = net_model_read(out, bytes, got, path, err);
-out:
+    if (!bytes)
+        status = error_memory(err, (size_t)st.st_size, "a network");
+    else if (part < 0)
+        error_errno(err, STATUS_FAILED, errno, "read", "%s: the network cannot be read", path);
+    else
+        status = net_model_read(out, bytes, got, path, err);
     free(bytes);
-    if (fd >= 0)
-        close(fd);
+    blob_close(&blob);
     return status;
 }
 

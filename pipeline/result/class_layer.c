@@ -104,24 +104,6 @@ enum status class_groups_write(hid_t file, const struct feature_set *features, s
 
 /* --- reading ----------------------------------------------------------------------------------- */
 
-static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
-                              const char *path, struct error *err)
-{
-    hsize_t size[2];
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
-        return STATUS_FAILED;
-    if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has another number of names than rows", where);
-    layer->name = calloc(layer->count, sizeof *layer->name);
-    if (!layer->name)
-        return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
-    for (uint32_t c = 0; c < layer->count; c++)
-        if (h5_read_text(&layer->name[c], dataset, c, path, err))
-            return STATUS_FAILED;
-    return STATUS_OK;
-}
-
 static enum status check_finite(const float *values, size_t count, const char *where,
                                 const char *path, struct error *err)
 {
@@ -131,19 +113,39 @@ static enum status check_finite(const float *values, size_t count, const char *w
     return STATUS_OK;
 }
 
+static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
+                              const char *path, struct error *err)
+{
+    hsize_t size[2];
+    hid_t dataset;
+    if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
+        return STATUS_FAILED;
+    enum status status = size[0] == layer->count
+                             ? STATUS_OK
+                             : h5_damaged(err, path, "%s has another number of names than rows", where);
+    layer->name = calloc(layer->count, sizeof *layer->name);
+    if (status == STATUS_OK && !layer->name)
+        status = error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
+    for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
+        status = h5_read_text(&layer->name[c], dataset, c, path, err);
+    h5_close(&dataset);
+    return status;
+}
+
 /* `scale` or `offset`. */
 static enum status read_column(float *out, const struct class_layer *layer, hid_t group,
                                const char *name, const char *where, const char *path,
                                struct error *err)
 {
     hsize_t size[2];
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    hid_t dataset;
     if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
         return STATUS_FAILED;
-    if (size[0] != layer->count)
-        return h5_damaged(err, path, "%s has another number of values than rows", where);
-    enum status status = h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err);
-    return status ? status : check_finite(out, layer->count, where, path, err);
+    enum status status = size[0] == layer->count
+                             ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
+                             : h5_damaged(err, path, "%s has another number of values than rows", where);
+    h5_close(&dataset);
+    return status == STATUS_OK ? check_finite(out, layer->count, where, path, err) : status;
 }
 
 /* `matrix`, as float32: it may be stored as int8 or float32. */
@@ -151,29 +153,37 @@ static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t 
                                const char *where, const char *path, struct error *err)
 {
     hsize_t size[2] = {0, 0};
-    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
+    hid_t dataset;
     enum value_type type = VALUE_I8;
+    enum status status = STATUS_FAILED;
     if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, NULL)) {
         type = VALUE_F32;
         if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, err))
             return STATUS_FAILED;
     }
     if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
-        size[0] * size[1] > MOST_BYTES / sizeof(float))
-        return h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
+        size[0] * size[1] > MOST_BYTES / sizeof(float)) {
+        h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
+        goto out;
+    }
     const size_t count = (size_t)(size[0] * size[1]);
     layer->count = (uint32_t)size[0];
     layer->columns = columns;
-    layer->weights = malloc(count * sizeof *layer->weights + 1);
-    layer->offset = malloc(size[0] * sizeof *layer->offset);
-    if (!layer->weights || !layer->offset)
-        return error_memory(err, count * sizeof *layer->weights, "the classes");
+    layer->weights = malloc(count * sizeof *layer->weights);
+    layer->offset = malloc(layer->count * sizeof *layer->offset);
+    if (!layer->weights || !layer->offset) {
+        error_memory(err, count * sizeof *layer->weights, "the classes");
+        goto out;
+    }
     if (h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err))
-        return STATUS_FAILED;
+        goto out;
     /* From the end on: bytes lie in front of what they become. */
     for (size_t i = count; type == VALUE_I8 && i-- > 0;)
         layer->weights[i] = ((const int8_t *)layer->weights)[i];
-    return check_finite(layer->weights, count, where, path, err);
+    status = check_finite(layer->weights, count, where, path, err);
+out:
+    h5_close(&dataset);
+    return status;
 }
 
 /* The scores' own scale becomes a part of the weights. */
@@ -192,26 +202,36 @@ static void multiply(struct class_layer *layer, const float *scale)
 static enum status read_layer(struct class_layer *out, struct result *result, hid_t all,
                               const struct result_feature *feature, struct error *err)
 {
-    const char *path = result->path;
-    char where[FEATURE_NAME_MAX + 24], matrix[FEATURE_NAME_MAX + 32];
+    char where[FEATURE_NAME_MAX + 24], *digest = NULL;
     float *scale = NULL;
-    H5_SCOPED hid_t group = H5I_INVALID_HID;
-    snprintf(where, sizeof where, "/" GROUP "/%s", feature->name);
-    snprintf(matrix, sizeof matrix, "%s/matrix", where);
+    hid_t group;
+    enum status status = STATUS_FAILED;
     snprintf(out->feature, sizeof out->feature, "%s", feature->name);
-    if (h5_open_group(&group, all, feature->name, path, err) ||
-        h5_get_short_text(out->digest, sizeof out->digest, group, MARK, path, err) ||
-        read_matrix(out, group, feature->dimension, matrix, path, err))
+    if (h5_open_group(&group, all, feature->name, result->path, err))
         return STATUS_FAILED;
-    if (!(scale = malloc(out->count * sizeof *scale)))
-        return error_memory(err, out->count * sizeof *scale, "the classes");
-    const bool failed = read_column(scale, out, group, "scale", where, path, err) ||
-                        read_column(out->offset, out, group, "offset", where, path, err) ||
-                        read_names(out, group, where, path, err);
-    if (!failed)
-        multiply(out, scale);
+    if (h5_get_text(&digest, group, MARK, true, result->path, err))
+        goto out;
+    snprintf(out->digest, sizeof out->digest, "%s", digest);
+    snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
+    if (read_matrix(out, group, feature->dimension, where, result->path, err))
+        goto out;
+    *strrchr(where, '/') = '\0';
+    scale = malloc(out->count * sizeof *scale);
+    if (!scale) {
+        error_memory(err, out->count * sizeof *scale, "the classes");
+        goto out;
+    }
+    if (read_column(scale, out, group, "scale", where, result->path, err) ||
+        read_column(out->offset, out, group, "offset", where, result->path, err) ||
+        read_names(out, group, where, result->path, err))
+        goto out;
+    multiply(out, scale);
+    status = STATUS_OK;
+out:
+    free(digest);
     free(scale);
-    return failed ? STATUS_FAILED : STATUS_OK;
+    h5_close(&group);
+    return status;
 }
 
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,

@@ -87,7 +87,6 @@ struct one {
 };
 
 struct archives {
-    locale_t utf8; /* locale for libarchive's name conversion; 0: none */
     struct one **one;
     size_t count, capacity;
     pthread_mutex_t lock; /* guards all descriptors */
@@ -95,6 +94,22 @@ struct archives {
     uint64_t clock;
     size_t first_stream; /* no streams before it; used by the thread that opens in order */
 };
+
+static locale_t utf8;
+
+static void make_utf8(void)
+{
+    utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
+}
+
+/* Changes the thread's locale to one of UTF-8, to which libarchive converts names. Returns the
+ * locale to return to; 0: the system has none of UTF-8. */
+static locale_t enter_utf8(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_utf8);
+    return utf8 ? uselocale(utf8) : (locale_t)0;
+}
 
 const char *archives_library(void)
 {
@@ -106,7 +121,6 @@ enum status archives_open(struct archives **out, struct error *err)
     struct archives *archives = *out = calloc(1, sizeof *archives);
     if (!archives)
         return error_memory(err, sizeof *archives, "archives");
-    archives->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
     pthread_mutex_init(&archives->lock, NULL);
     return STATUS_OK;
 }
@@ -664,7 +678,7 @@ enum status archives_list(struct archives *archives, struct source_listing *list
         status = add_failed(&members, &failure, err);
         goto out;
     }
-    const locale_t before = archives->utf8 ? uselocale(archives->utf8) : (locale_t)0;
+    const locale_t before = enter_utf8();
     status = list_members(&members, fd, err);
     if (before)
         uselocale(before);
@@ -971,7 +985,6 @@ struct archive_stream {
     struct member_listing members;
     uint64_t number; /* of the next header */
     struct item item; /* the last member, until it is opened */
-    locale_t utf8;
 };
 
 static enum status ended_early(const struct archive_stream *stream, const char *why, struct error *err)
@@ -1028,11 +1041,10 @@ enum status archive_stream_next(struct archive_stream **opened, struct source_li
         stream->input = (struct input){.fd = STDIN_FILENO, .bytes = UINT64_MAX, .block = STREAM_BLOCK,
                                        .stream = true, .stop = listing->stop};
         stream->members = (struct member_listing){.listing = listing, .file = &stream->nothing};
-        stream->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", 0);
     }
     free(stream->item.memory);
     stream->item = (struct item){.number = UINT64_MAX};
-    const locale_t before = stream->utf8 ? uselocale(stream->utf8) : (locale_t)0;
+    const locale_t before = enter_utf8();
     enum status status = read_next(stream, &entry, err);
     if (status == STATUS_OK)
         status = add_member(&stream->members, stream->reader, entry, stream->number++, err);
@@ -1061,8 +1073,6 @@ void archive_stream_close(struct archive_stream **opened)
     free(stream->item.memory);
     free(stream->members.names.slots);
     bytes_clear(&stream->members.path);
-    if (stream->utf8)
-        freelocale(stream->utf8);
     free(stream);
     *opened = NULL;
 }
@@ -1079,8 +1089,6 @@ void archives_close(struct archives **archives)
         free(one->name);
         free(one);
     }
-    if ((*archives)->utf8)
-        freelocale((*archives)->utf8);
     pthread_mutex_destroy(&(*archives)->lock);
     free((*archives)->one);
     free(*archives);
