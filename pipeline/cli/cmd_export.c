@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/compute.h"
 #include "cli/export_table.h"
-#include "cli/export_tree.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
 #include "cli/shard_option.h"

@@ -13,7 +13,7 @@
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
-#include "cli/export_tree.h"
+#include "cli/export_table.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/log.h"

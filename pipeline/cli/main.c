@@ -6,18 +6,21 @@
 #include "base/unnamed_file.h"
 #include "cli/commands.h"
 #include "cli/compute.h"
-#include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/remedy.h"
 #include "cli/report_json.h"
+#include "cli/signals.h"
 #include "cli/summary.h"
 #include "cli/usage.h"
 #include "ocl/ocl_trial.h"
 #include "ranks/processes.h"
 #include "result/h5.h"
 #include "result/merge.h"
+#include "version_generated.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +90,117 @@ static enum status call_end(const struct options *options, enum status status, s
     }
     json_clear(&call->json);
     return compute_close(&call->compute, status, err);
+}
+
+/* --- one of the processes that a launcher of MPI has started: --mpi ------------------------- */
+
+/* The version and the words of the command line. */
+static char *join_words(int argc, char *const *argv)
+{
+    size_t size = sizeof CLPIPE_VERSION;
+    for (int i = 1; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char *text = malloc(size);
+    if (!text)
+        return NULL;
+    char *end = stpcpy(text, CLPIPE_VERSION);
+    for (int i = 1; i < argc; i++) {
+        *end++ = '\n';
+        end = stpcpy(end, argv[i]);
+    }
+    return text;
+}
+
+/* Before the processes have joined each other: the first alone tells what is wrong with the command line.
+ * What may be the trouble of this one alone, memory, ends it by a signal: mpiexec of MPICH would not end
+ * the others, who wait for it, otherwise. */
+static void launch_misuse(const struct error *err)
+{
+    if (err->native == ENOMEM && processes_told()) {
+        log_error(err);
+        raise(SIGTERM);
+    }
+    if (processes_told_rank() > 0)
+        log_set_level(LOG_QUIET);
+}
+
+/* The others are silent, and end once the first has told it. */
+static enum status refuse(const struct command *command, struct error *err)
+{
+    error_set(err, STATUS_USAGE,
+              "clpipe %s does not share its work, and %s has started several of it: start one",
+              command->name, processes_told());
+    error_remedy(err, REMEDY_ALONE);
+    launch_misuse(err);
+    if (processes_told_rank() > 0)
+        processes_let_read();
+    return STATUS_USAGE;
+}
+
+/* For commands whose processes share the work, and ingests that merge their shards: joins the other
+ * processes, where there are any, as options->processes. Where a command does not share its work, those
+ * that a launcher has started are refused (STATUS_USAGE), unless a script stands between or with --mpi off. In all but
+ * the first the options are those of a process that prints and writes nothing but errors of its own. Threads are
+ * divided among the processes of this machine unless their number was given. Before other threads start. */
+static enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err)
+{
+    static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
+    const struct command *command = options->command;
+    sigset_t before;
+    if (!command->ranks_share && !command->ranks_apart && processes_started() &&
+        strcmp(choices[options->mpi], "off") != 0)
+        return refuse(command, err);
+    if (!options->merges_shards && !command->ranks_share)
+        return STATUS_OK;
+    char *words = join_words(argc, argv);
+    /* MPI's threads must not get them. */
+    signals_block(&before);
+    enum status status = processes_open(&options->processes, choices[options->mpi], words, err);
+    free(words);
+    if (status != STATUS_OK) {
+        if (!options->processes)
+            launch_misuse(err);
+        return status;
+    }
+    if (!options->processes) {
+        /* Until the command waits for them, they end it. */
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return STATUS_OK;
+    }
+    if (options->paths && strcmp(options->paths, "-") == 0)
+        return misuse(err, options->command,
+                      "--paths - cannot be read by several processes: name a file");
+    if (options->threads == 0)
+        options->threads = processes_cpus(options->processes);
+    log_set_plain();
+    if (processes_first(options->processes))
+        return STATUS_OK;
+    log_set_rank(processes_comm(options->processes)->rank);
+    log_set_level(options->verbose ? LOG_DEBUG : LOG_ERROR);
+    options->progress = PROGRESS_NEVER;
+    options->json = options->profile = NULL;
+    return STATUS_OK;
+}
+
+/* Ends the command with the same status and error for all of them; only the first tells it, before
+ * processes_close. */
+static enum status launch_finish(struct options *options, enum status status, struct error *err)
+{
+    if (err->remedy == REMEDY_OTHER_WRITER && processes_started() &&
+        option_find(options->command, "shard", strlen("shard")))
+        error_remedy(err, REMEDY_SHARE);
+    status = processes_finish(options->processes, status, err);
+    if (!processes_first(options->processes))
+        log_set_level(LOG_QUIET);
+    return status;
+}
+
+/* After the first has told the error of all, as processes_let_read. */
+static void launch_told(const struct options *options, enum status status)
+{
+    if ((status == STATUS_FAILED || status == STATUS_USAGE) &&
+        (options->processes || processes_told()))
+        processes_let_read();
 }
 
 /* --- several files that a command takes as one ---------------------------------------------- */
