@@ -583,6 +583,30 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
     return STATUS_OK;
 }
 
+enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err)
+{
+    char shown[256];
+    *data = NULL;
+    *size = 0;
+    for (size_t room = 0;;) {
+        if (*size + 1 >= room) {
+            room = room ? 2 * room : 1 << 16;
+            char *grown = realloc(*data, room);
+            if (!grown)
+                return error_memory(err, room, name);
+            *data = grown;
+        }
+        const ssize_t n = read(fd, *data + *size, room - 1 - *size);
+        if (n < 0 && errno != EINTR)
+            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
+                               path_for_message(shown, sizeof shown, name));
+        *size += n > 0 ? (size_t)n : 0;
+        (*data)[*size] = 0;
+        if (n == 0)
+            return STATUS_OK;
+    }
+}
+
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
                     struct error *err)
 {

@@ -66,6 +66,9 @@ enum status write_all(int fd, const void *data, size_t size, const char *path, s
 /* The same with pwrite(), to a file that a repeated command continues. */
 enum status write_at(int fd, const void *data, size_t size, uint64_t offset, const char *path,
                      struct error *err);
+/* Reads what is left of a file or stream, with a NUL behind it that *size does not count. The caller
+ * frees *data, also after an error. */
+enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err);
 /* Calls pread() until `size` bytes are read; *got is less only at the end of the file. */
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
                     struct error *err);

@@ -84,8 +84,5 @@ char *preset_json(const struct preset *preset)
     if (preset->rank_pca)
         json_uint(&json, "rank_pca", preset->rank_pca);
     json_close_object(&json);
-    const char *text = json_finish(&json);
-    char *copy = text ? strdup(text) : NULL;
-    json_clear(&json);
-    return copy;
+    return json_take(&json);
 }

@@ -1,6 +1,7 @@
 /* classes.c: folders as classes, and tables of classes. */
 #include "jobs/classes.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "jobs/folders.h"
 #include "jobs/path_match.h"
@@ -65,26 +66,9 @@ static enum status read_bytes(struct table *table, struct error *err)
     enum status status = STATUS_OK;
     if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode))
         status = error_set(err, STATUS_USAGE, "%s is no table of classes", shown);
-    for (size_t room = 0; status == STATUS_OK;) {
-        if (table->size + 1 >= room) {
-            room = room ? 2 * room : 1 << 16;
-            char *grown = realloc(table->bytes, room);
-            if (!grown) {
-                status = error_memory(err, room, "a table of classes");
-                break;
-            }
-            table->bytes = grown;
-        }
-        const ssize_t n = read(fd, table->bytes + table->size, room - 1 - table->size);
-        if (n < 0 && errno != EINTR)
-            status = error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s", shown);
-        if (n == 0)
-            break;
-        table->size += n > 0 ? (size_t)n : 0;
-    }
-    close(fd);
     if (status == STATUS_OK)
-        table->bytes[table->size] = 0;
+        status = read_to_end(&table->bytes, &table->size, fd, table->name, err);
+    close(fd);
     if (status == STATUS_OK && memchr(table->bytes, 0, table->size))
         status = error_set(err, STATUS_FAILED, "%s is no table of classes: it holds a NUL", shown);
     return status;

@@ -246,8 +246,8 @@ static enum status compare_chunk(struct confirming *c, uint64_t *next, struct er
         }
         c->pair[pairs++] = pair;
     }
-    enum status status =
-        redecode_read(config->pictures, c->row, missing, c->to, NULL, NULL, NULL, err);
+    enum status status = redecode_read(config->pictures, config->stop, c->row, missing, c->to, NULL,
+                                       NULL, NULL, err);
     memset(c->gone, 0, CHUNK_PAIRS * sizeof *c->gone);
     c->pairs = pairs;
     c->begun = 0;

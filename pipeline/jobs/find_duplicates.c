@@ -53,7 +53,7 @@ struct finding {
     uint64_t *link_first;
     struct link *link;
     struct workers *workers;
-    struct redecode *pictures;
+    struct decode_again *pictures;
     struct held held; /* the arrays above */
 };
 
@@ -220,7 +220,8 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
         status = held_check(&held, "images", err);
     }
     if (status == STATUS_OK)
-        status = redecode_read(f->pictures, rows, count, NULL, digest, show_pixels, f, err);
+        status = redecode_read(f->pictures, f->config->stop, rows, count, NULL, digest, show_pixels,
+                               f, err);
     for (uint64_t first = 0; first < count && status == STATUS_OK; first = end) {
         for (end = first + 1;
              end < count && same_shape(f, (uint32_t)rows[first], (uint32_t)rows[end]);)
@@ -523,8 +524,12 @@ static enum status find_all(struct finding *f, struct error *err)
     if (status == STATUS_OK)
         status = workers_open(&f->workers, config->threads, err);
     if (status == STATUS_OK)
-        status = redecode_open(&f->pictures, f->result, f->workers, config->memory / 2,
-                               config->stop, err);
+        status = decode_again_open(&f->pictures,
+                                   &(struct reopen_config){.result = f->result,
+                                                           .workers = f->workers,
+                                                           .memory = config->memory / 2,
+                                                           .stop = config->stop},
+                                   err);
     if (status != STATUS_OK)
         return status;
     qsort_r(f->order, f->rows, sizeof *f->order, by_order, f);
@@ -566,7 +571,7 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
     enum status status = held_check(&f.held, "images", err);
     if (status == STATUS_OK)
         status = find_all(&f, err);
-    redecode_close(&f.pictures);
+    decode_again_close(&f.pictures);
     workers_close(&f.workers);
     code_pairs_clear(&f.pairs);
     held_free(&f.held);

@@ -4,17 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Folders by the digests of their names: open addressing, at most half full. */
-struct folder_table {
-    struct {
-        uint64_t digest[2];
-        uint32_t number; /* from 1 on; 0: free */
-    } * slot;
-    size_t slots; /* a power of two */
-    uint32_t count;
+struct folder_slot {
+    uint64_t digest[2];
+    uint32_t number; /* from 1 on; 0: free */
 };
 
-static size_t find_slot(const struct folder_table *table, const uint64_t digest[2])
+static size_t find_slot(const struct folder_numbers *table, const uint64_t digest[2])
 {
     size_t at = (size_t)digest[0] & (table->slots - 1);
     while (table->slot[at].number != 0 &&
@@ -23,10 +18,10 @@ static size_t find_slot(const struct folder_table *table, const uint64_t digest[
     return at;
 }
 
-static enum status grow(struct folder_table *table, struct error *err)
+static enum status grow(struct folder_numbers *table, struct error *err)
 {
-    struct folder_table larger = {.slots = table->slots ? 2 * table->slots : 256,
-                                  .count = table->count};
+    struct folder_numbers larger = {.slots = table->slots ? 2 * table->slots : 256,
+                                    .count = table->count};
     larger.slot = calloc(larger.slots, sizeof *larger.slot);
     if (!larger.slot)
         return error_memory(err, larger.slots * sizeof *larger.slot, "the folders of images");
@@ -38,23 +33,20 @@ static enum status grow(struct folder_table *table, struct error *err)
     return STATUS_OK;
 }
 
-static enum status number_of(uint32_t *number, struct folder_table *table, uint16_t source,
-                             const char *path, size_t length, struct error *err)
+enum status folder_number(uint32_t *number, struct folder_numbers *table, uint16_t source,
+                          const char *folder, size_t length, struct error *err)
 {
-    const char *slash = memrchr(path, '/', length);
     uint64_t digest[2];
     enum status status = STATUS_OK;
-    murmur3_of_path(digest, source, path, slash ? (size_t)(slash - path) : 0);
+    murmur3_of_path(digest, source, folder, length);
     if (2 * ((size_t)table->count + 1) > table->slots)
         status = grow(table, err);
     if (status != STATUS_OK)
         return status;
-    const size_t at = find_slot(table, digest);
-    if (table->slot[at].number == 0) {
-        memcpy(table->slot[at].digest, digest, sizeof digest);
-        table->slot[at].number = ++table->count;
-    }
-    *number = table->slot[at].number - 1;
+    struct folder_slot *slot = &table->slot[find_slot(table, digest)];
+    if (slot->number == 0)
+        *slot = (struct folder_slot){{digest[0], digest[1]}, ++table->count};
+    *number = slot->number - 1;
     return STATUS_OK;
 }
 
@@ -62,7 +54,7 @@ static enum status number_of(uint32_t *number, struct folder_table *table, uint1
 static enum status number_folders(struct folders *out, struct result *result,
                                   const struct path_list *list, uint64_t n, struct error *err)
 {
-    struct folder_table table = {0};
+    struct folder_numbers table = {0};
     *out = (struct folders){0};
     if (n < 3 || n > UINT32_MAX)
         return STATUS_OK;
@@ -77,9 +69,11 @@ static enum status number_folders(struct folders *out, struct result *result,
             image.path_raw = path_list_at(list, row, &length);
         else
             status = result_image_at(result, row, &image, err);
-        if (status == STATUS_OK)
-            status = number_of(&out->of_row[row], &table, image.source, image.path_raw,
-                               list ? length : strlen(image.path_raw), err);
+        if (status != STATUS_OK)
+            break;
+        const char *slash = memrchr(image.path_raw, '/', list ? length : strlen(image.path_raw));
+        status = folder_number(&out->of_row[row], &table, image.source, image.path_raw,
+                               slash ? (size_t)(slash - image.path_raw) : 0, err);
     }
     out->count = table.count;
     free(table.slot);

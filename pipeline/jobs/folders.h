@@ -17,4 +17,14 @@ enum status folders_read(struct folders *out, struct result *result, struct erro
 enum status folders_of_paths(struct folders *out, const struct path_list *list, struct error *err);
 void folders_clear(struct folders *folders);
 
+/* Numbers of folders, in the order in which they are asked for; zeroed: none yet. The owner frees
+ * `slot`. */
+struct folder_numbers {
+    struct folder_slot *slot; /* by digest: open addressing, at most half full */
+    size_t slots;             /* a power of two */
+    uint32_t count;
+};
+enum status folder_number(uint32_t *number, struct folder_numbers *numbers, uint16_t source,
+                          const char *folder, size_t length, struct error *err);
+
 #endif

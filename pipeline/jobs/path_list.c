@@ -2,6 +2,7 @@
  * their bytes; equality is that of the bytes themselves. */
 #include "jobs/path_list.h"
 #include "base/hash.h"
+#include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "sources/filelist.h"
@@ -14,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHUNK ((size_t)1 << 20)
-
 static const char *list_name(char shown[256], const struct path_list *list)
 {
     if (strcmp(list->name, "-") == 0)
@@ -25,34 +24,12 @@ static const char *list_name(char shown[256], const struct path_list *list)
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
-static enum status read_stream(struct path_list *list, int fd, struct error *err)
-{
-    size_t capacity = 0;
-    char shown[256];
-    for (;;) {
-        if (list->size == capacity) {
-            capacity = capacity ? 2 * capacity : CHUNK;
-            char *grown = realloc(list->bytes, capacity);
-            if (!grown)
-                return error_memory(err, capacity, "a list of paths");
-            list->bytes = grown;
-        }
-        const ssize_t n = read(fd, list->bytes + list->size, capacity - list->size);
-        if (n == 0)
-            return STATUS_OK;
-        if (n < 0 && errno != EINTR)
-            return error_errno(err, STATUS_FAILED, errno, "read", "cannot read %s",
-                               list_name(shown, list));
-        list->size += n > 0 ? (size_t)n : 0;
-    }
-}
-
 static enum status read_bytes(struct path_list *list, struct error *err)
 {
     char shown[256];
     struct stat st;
     if (strcmp(list->name, "-") == 0)
-        return read_stream(list, STDIN_FILENO, err);
+        return read_to_end(&list->bytes, &list->size, STDIN_FILENO, list_name(shown, list), err);
     const int fd = open(list->name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return error_set(err, STATUS_USAGE, "there is no list of paths %s", list_name(shown, list));
@@ -73,7 +50,7 @@ static enum status read_bytes(struct path_list *list, struct error *err)
         }
     }
     if (status == STATUS_OK && !list->mapped)
-        status = read_stream(list, fd, err);
+        status = read_to_end(&list->bytes, &list->size, fd, list_name(shown, list), err);
     close(fd);
     return status;
 }

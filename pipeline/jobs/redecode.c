@@ -3,15 +3,14 @@
 
 #include "base/hash.h"
 #include "base/minmax.h"
-#include "jobs/decode_again.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* A call. */
 struct redecode {
-    struct decode_again *again;
     struct stop *stop;
-    /* Arguments of the current call, per row: one of the two. */
+    /* Per row: one of the two. */
     struct alignment_plane *const *planes;
     uint64_t (*digests)[2];
     uint64_t count;
@@ -225,49 +224,21 @@ static enum status show(void *context, uint64_t done, struct error *err)
     return STATUS_OK;
 }
 
-enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,
-                          struct alignment_plane *const *planes, uint64_t (*digests)[2],
+enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+                          uint64_t count, struct alignment_plane *const *planes,
+                          uint64_t (*digests)[2],
                           void (*progress)(void *context, uint64_t done, uint64_t total),
                           void *progress_context, struct error *err)
 {
+    struct redecode pictures = {stop, planes, digests, count, progress, progress_context};
     const struct decode_again_use use = {.side = !planes || count == 0 ? 0
                                                  : planes[0]->fine     ? ALIGNMENT_FINE
                                                                        : 2 * ALIGNMENT_SIDE,
                                          .memory = held_bytes,
                                          .picture = take_picture,
                                          .progress = show,
-                                         .context = pictures};
-    pictures->planes = planes;
-    pictures->digests = digests;
-    pictures->count = count;
-    pictures->progress = progress;
-    pictures->progress_context = progress_context;
+                                         .context = &pictures};
     for (uint64_t i = 0; i < count; i++)
-        forget(pictures, i);
-    return decode_again_rows(pictures->again, rows, count, &use, err);
-}
-
-enum status redecode_open(struct redecode **out, struct result *result, struct workers *workers,
-                          uint64_t memory, struct stop *stop, struct error *err)
-{
-    const struct reopen_config config = {
-        .result = result, .workers = workers, .memory = memory, .stop = stop};
-    struct redecode *pictures = *out = calloc(1, sizeof *pictures);
-    if (!pictures)
-        return error_memory(err, sizeof *pictures, "pictures");
-    pictures->stop = stop;
-    const enum status status = decode_again_open(&pictures->again, &config, err);
-    if (status != STATUS_OK)
-        redecode_close(out);
-    return status;
-}
-
-void redecode_close(struct redecode **out)
-{
-    struct redecode *pictures = out ? *out : NULL;
-    if (!pictures)
-        return;
-    decode_again_close(&pictures->again);
-    free(pictures);
-    *out = NULL;
+        forget(&pictures, i);
+    return decode_again_rows(again, rows, count, &use, err);
 }

@@ -2,18 +2,8 @@
 #ifndef CLPIPE_JOBS_REDECODE_H
 #define CLPIPE_JOBS_REDECODE_H
 
-#include "base/stop.h"
-#include "base/workers.h"
 #include "jobs/alignment.h"
-#include "result/result.h"
-
-struct redecode;
-
-/* The objects passed must outlive it. memory: bytes for decoding; a picture that needs more is
- * decoded alone. Pixels are converted as for the result (alpha, profiles), but never scaled. */
-enum status redecode_open(struct redecode **out, struct result *result, struct workers *workers,
-                          uint64_t memory, struct stop *stop, struct error *err);
-void redecode_close(struct redecode **pictures);
+#include "jobs/decode_again.h"
 
 /* For each of `count` rows either an upright grey plane at planes[i] (its width is 0, without an
  * error, if the picture is missing, has changed or cannot be decoded any more; with `fine` pixels
@@ -21,8 +11,9 @@ void redecode_close(struct redecode **pictures);
  * the other array is NULL. Each call reads compressed archives from their beginning. Uses the
  * result, and calls progress (may be NULL), only on the calling thread. STATUS_INTERRUPTED: a stop
  * was requested. */
-enum status redecode_read(struct redecode *pictures, const uint64_t *rows, uint64_t count,
-                          struct alignment_plane *const *planes, uint64_t (*digests)[2],
+enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
+                          uint64_t count, struct alignment_plane *const *planes,
+                          uint64_t (*digests)[2],
                           void (*progress)(void *context, uint64_t done, uint64_t total),
                           void *progress_context, struct error *err);
 

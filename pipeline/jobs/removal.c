@@ -180,7 +180,11 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
 static enum status prove_near(struct code_pairs *pairs, const struct finding *f, struct error *err)
 {
     const uint64_t members = f->found->members;
-    struct redecode *pictures = NULL;
+    const struct reopen_config reopen = {.result = f->result,
+                                         .workers = f->workers,
+                                         .memory = f->how->memory / 2,
+                                         .stop = f->how->stop};
+    struct decode_again *pictures = NULL;
     uint64_t unknown = 0;
     struct held held = {0};
     uint32_t *rank = held_array(&held, members, sizeof *rank);
@@ -192,7 +196,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         rank[i] = (uint32_t)(f->entry[i].going ? members + i : i);
     }
     if (status == STATUS_OK)
-        status = redecode_open(&pictures, f->result, f->workers, f->how->memory / 2, f->how->stop, err);
+        status = decode_again_open(&pictures, &reopen, err);
     const struct confirm_config confirm = {.pairs = pairs,
                                            .rank = rank,
                                            .row = row,
@@ -213,7 +217,7 @@ static enum status prove_near(struct code_pairs *pairs, const struct finding *f,
         entry->verdict = REMOVAL_SAFE;
         entry->kept = pairs->pair[p].a;
     }
-    redecode_close(&pictures);
+    decode_again_close(&pictures);
     held_free(&held);
     return status;
 }

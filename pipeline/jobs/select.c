@@ -245,11 +245,9 @@ enum status selection_store(struct selection *selection, bool replace, struct er
     snprintf(values.about.method, sizeof values.about.method, "%s", method->name);
     find_content(values.about.content, selection);
     write_parameters(&json, selection);
-    const char *parameters = json_finish(&json);
-    values.about.parameters = parameters ? strdup(parameters) : NULL;
+    values.about.parameters = json_take(&json);
     if (status == STATUS_OK && !values.about.parameters)
-        status = error_memory(err, json.length, "parameters");
-    json_clear(&json);
+        status = error_memory(err, 256, "parameters");
     if (status == STATUS_OK)
         status = look_for_stored(selection, &values, replace, err);
     if (selection->stored)

@@ -5,6 +5,7 @@
  * known afterwards: then the archive is written again without it. */
 #include "jobs/shards.h"
 #include "base/hash.h"
+#include "base/held.h"
 #include "base/json.h"
 #include "base/minmax.h"
 #include "base/output.h"
@@ -44,6 +45,12 @@ struct sample {
     bool is_out, done;
 };
 
+struct chosen {
+    uint64_t row;
+    double key;   /* of a random order */
+    char *reason; /* from a selection, or NULL */
+};
+
 struct labelled {
     const struct result_clusters *clusters;
     int32_t *labels;
@@ -51,8 +58,7 @@ struct labelled {
 
 struct shards {
     const struct shards_config *config;
-    uint64_t *row; /* of all samples, in order */
-    char **reason; /* from a selection, or NULL */
+    struct chosen *chosen; /* all samples, in order */
     uint64_t rows, archives;
     uint64_t *first; /* per archive: its first sample; then the total */
     struct labelled *labelled;
@@ -75,34 +81,8 @@ struct shards {
 
 static int compare_keys(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct chosen *x = a, *y = b;
     return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->row > y->row) - (x->row < y->row);
-}
-
-static enum status shuffle(struct shards *shards, struct error *err)
-{
-    struct candidate *all = calloc(shards->rows + 1, sizeof *all);
-    char **reason = calloc(shards->rows + 1, sizeof *reason);
-    if (!all || !reason) {
-        free(all);
-        free(reason);
-        return error_memory(err, shards->rows * sizeof *all, "the order of images");
-    }
-    for (uint64_t i = 0; i < shards->rows; i++)
-        all[i] = (struct candidate){
-            .row = shards->row[i],
-            .rank = i,
-            .key = canonical_random(shards->config->seed, SELECT_ROW_STREAM, shards->row[i])};
-    qsort(all, shards->rows, sizeof *all, compare_keys);
-    for (uint64_t i = 0; i < shards->rows; i++) {
-        shards->row[i] = all[i].row;
-        reason[i] = shards->reason ? shards->reason[all[i].rank] : NULL;
-    }
-    if (shards->reason)
-        memcpy(shards->reason, reason, shards->rows * sizeof *reason);
-    free(all);
-    free(reason);
-    return STATUS_OK;
 }
 
 static enum status read_selection(struct shards *shards, struct error *err)
@@ -117,12 +97,19 @@ static enum status read_selection(struct shards *shards, struct error *err)
                            path_for_message(shown, sizeof shown, result_path(result)),
                            shards->config->selection);
     if (status == STATUS_OK) {
+        struct held held = {0};
+        int64_t *row = held_array(&held, about->rows, sizeof *row);
+        char **reason = held_array(&held, about->rows, sizeof *reason);
         shards->rows = about->rows;
-        shards->row = malloc(about->rows * sizeof *shards->row + 1);
-        shards->reason = calloc(about->rows + 1, sizeof *shards->reason);
-        status = shards->row && shards->reason
-                     ? selections_read(result, about, (int64_t *)shards->row, shards->reason, err)
-                     : error_memory(err, about->rows * 16, "a selection");
+        shards->chosen = calloc(about->rows + 1, sizeof *shards->chosen);
+        status = shards->chosen
+                     ? held_check(&held, "a selection", err)
+                     : error_memory(err, about->rows * sizeof *shards->chosen, "a selection");
+        if (status == STATUS_OK)
+            status = selections_read(result, about, row, reason, err);
+        for (uint64_t i = 0; i < about->rows && row && reason && shards->chosen; i++)
+            shards->chosen[i] = (struct chosen){.row = (uint64_t)row[i], .reason = reason[i]};
+        held_free(&held);
     }
     selections_clear(&selections);
     return status;
@@ -135,13 +122,19 @@ static enum status find_rows(struct shards *shards, struct error *err)
         status = read_selection(shards, err);
     } else {
         shards->rows = result_images(shards->config->result);
-        shards->row = malloc(shards->rows * sizeof *shards->row + 1);
-        if (!shards->row)
-            return error_memory(err, shards->rows * sizeof *shards->row, "rows");
+        shards->chosen = calloc(shards->rows + 1, sizeof *shards->chosen);
+        if (!shards->chosen)
+            return error_memory(err, shards->rows * sizeof *shards->chosen, "rows");
         for (uint64_t i = 0; i < shards->rows; i++)
-            shards->row[i] = i;
+            shards->chosen[i].row = i;
     }
-    return status == STATUS_OK && shards->config->shuffle ? shuffle(shards, err) : status;
+    if (status != STATUS_OK || !shards->config->shuffle)
+        return status;
+    for (uint64_t i = 0; i < shards->rows; i++)
+        shards->chosen[i].key =
+            canonical_random(shards->config->seed, SELECT_ROW_STREAM, shards->chosen[i].row);
+    qsort(shards->chosen, shards->rows, sizeof *shards->chosen, compare_keys);
+    return STATUS_OK;
 }
 
 /* Begins a new archive when the next image would exceed a limit. */
@@ -154,7 +147,8 @@ static enum status plan(struct shards *shards, struct error *err)
         return error_memory(err, shards->rows * sizeof *shards->first, "archives");
     for (uint64_t i = 0; i < shards->rows; i++) {
         struct result_image image;
-        const enum status status = result_image_at(config->result, shards->row[i], &image, err);
+        const enum status status =
+            result_image_at(config->result, shards->chosen[i].row, &image, err);
         if (status != STATUS_OK)
             return status;
         const uint64_t more = tar_member_bytes(image.bytes);
@@ -222,10 +216,7 @@ static char *describe(const struct shards *shards)
     if (config->shuffle)
         json_uint(&json, "seed", config->seed);
     json_close_object(&json);
-    const char *text = json_finish(&json);
-    char *copy = text ? strdup(text) : NULL;
-    json_clear(&json);
-    return copy;
+    return json_take(&json);
 }
 
 static enum status join(char **path, const struct shards *shards, const char *name, struct error *err)
@@ -257,10 +248,10 @@ static enum status write_whole(const char *path, const char *text, struct error 
 /* A small file as text, or NULL. The caller frees it. */
 static char *read_whole(const char *path)
 {
-    char *text = calloc(1, PIECE);
-    const int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    size_t got = 0;
-    if (fd < 0 || read_at(fd, text, PIECE - 1, 0, &got, path, NULL) != STATUS_OK) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *text = NULL;
+    size_t size;
+    if (fd >= 0 && read_to_end(&text, &size, fd, path, NULL) != STATUS_OK) {
         free(text);
         text = NULL;
     }
@@ -307,7 +298,7 @@ static enum status take_directory(const struct shards *shards, struct error *err
 static void write_json(struct json *json, const struct shards *shards, const struct result_image *image,
                        uint64_t i)
 {
-    const uint64_t row = shards->row[i];
+    const uint64_t row = shards->chosen[i].row;
     struct result *result = shards->config->result;
     json_init(json, true);
     json_open_object(json, NULL);
@@ -317,8 +308,8 @@ static void write_json(struct json *json, const struct shards *shards, const str
         json_string(json, "source", result_source(result, image->source));
     json_uint(json, "width", image->width);
     json_uint(json, "height", image->height);
-    if (shards->reason)
-        json_string(json, "reason", shards->reason[i]);
+    if (shards->config->selection)
+        json_string(json, "reason", shards->chosen[i].reason);
     if (shards->flags.feature) {
         json_open_array(json, "flags");
         for (unsigned f = 0; f < FLAGS; f++)
@@ -339,19 +330,18 @@ static enum status describe_sample(struct shards *shards, struct sample *sample,
 {
     struct result_image image;
     struct json json;
-    enum status status = result_image_at(shards->config->result, shards->row[i], &image, err);
+    enum status status =
+        result_image_at(shards->config->result, shards->chosen[i].row, &image, err);
     if (status != STATUS_OK)
         return status;
-    *sample = (struct sample){.row = shards->row[i],
+    *sample = (struct sample){.row = shards->chosen[i].row,
                               .bytes = image.bytes,
                               .digest = {image.digest[0], image.digest[1]},
                               .seconds = image.mtime_ns / 1000000000,
                               .is_out = image.bytes > TAR_MOST};
     memcpy(sample->format, image.format, sizeof image.format);
     write_json(&json, shards, &image, i);
-    const char *text = json_finish(&json);
-    sample->text[0] = text ? strdup(text) : NULL;
-    json_clear(&json);
+    sample->text[0] = json_take(&json);
     if (!sample->text[0])
         return error_memory(err, 256, "a sample");
     const char *beside[SIDECAR_COLUMNS];
@@ -675,10 +665,9 @@ static void close_all(struct shards *shards)
         free(shards->labelled[i].labels);
     free(shards->labelled);
     flags_clear(&shards->flags);
-    for (uint64_t i = 0; shards->reason && i < shards->rows; i++)
-        free(shards->reason[i]);
-    free(shards->reason);
-    free(shards->row);
+    for (uint64_t i = 0; shards->chosen && i < shards->rows; i++)
+        free(shards->chosen[i].reason);
+    free(shards->chosen);
     free(shards->first);
     pthread_mutex_destroy(&shards->lock);
 }

@@ -8,7 +8,7 @@
  * mostly border. */
 #include "base/minmax.h"
 #include "decode/thumbnail.h"
-#include "jobs/thumbs_internal.h"
+#include "jobs/thumbs.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -241,8 +241,7 @@ static enum status fill_sheet(bool *small, struct sheets *sheets, struct codec *
         uint32_t length = sheets->thumbs->length[row];
         if (length == 0)
             continue;
-        enum status status =
-            thumbs_fetch(&codec->thumbnail, &codec->room, sheets->thumbs, row, err);
+        enum status status = thumbs_read(&codec->thumbnail, &codec->room, sheets->thumbs, row, err);
         if (status != STATUS_OK)
             return status;
         enum outcome outcome = copy_blocks(codec, array, place, codec->thumbnail, length, cell);

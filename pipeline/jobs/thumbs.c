@@ -12,7 +12,6 @@
 #include "base/unnamed_file.h"
 #include "decode/thumbnail.h"
 #include "jobs/decode_again.h"
-#include "jobs/thumbs_internal.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -183,25 +182,15 @@ void thumbs_close(struct thumbs **out)
         close(thumbs->spool);
     free(thumbs->at);
     free(thumbs->length);
-    free(thumbs->buffer);
     free(thumbs);
     *out = NULL;
 }
 
-uint32_t thumbs_size(const struct thumbs *thumbs)
-{
-    return thumbs->size;
-}
-
-uint64_t thumbs_missing(const struct thumbs *thumbs)
-{
-    return thumbs->missing;
-}
-
-enum status thumbs_fetch(uint8_t **buffer, size_t *room, const struct thumbs *thumbs, uint64_t row,
-                         struct error *err)
+enum status thumbs_read(uint8_t **buffer, size_t *room, const struct thumbs *thumbs, uint64_t row,
+                        struct error *err)
 {
     const uint32_t length = thumbs->length[row];
+    size_t got;
     if (length > *room) {
         free(*buffer);
         *buffer = malloc(length);
@@ -209,24 +198,6 @@ enum status thumbs_fetch(uint8_t **buffer, size_t *room, const struct thumbs *th
         if (!*buffer)
             return error_memory(err, length, "a thumbnail");
     }
-    for (uint32_t done = 0; done < length;) {
-        const ssize_t got =
-            pread(thumbs->spool, *buffer + done, length - done, (off_t)(thumbs->at[row] + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return error_errno(err, STATUS_FAILED, got < 0 ? errno : EIO, "pread",
-                               "cannot read the temporary file of thumbnails");
-        done += (uint32_t)got;
-    }
-    return STATUS_OK;
-}
-
-enum status thumbs_read(struct thumbs *thumbs, uint64_t row, const uint8_t **data, uint32_t *bytes,
-                        struct error *err)
-{
-    enum status status = thumbs_fetch(&thumbs->buffer, &thumbs->room, thumbs, row, err);
-    *data = thumbs->buffer;
-    *bytes = status == STATUS_OK ? thumbs->length[row] : 0;
-    return status;
+    return read_at(thumbs->spool, *buffer, length, thumbs->at[row], &got,
+                   "the temporary file of thumbnails", err);
 }

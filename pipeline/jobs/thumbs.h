@@ -5,19 +5,18 @@
  *   thumbs_read    returns one of them: a JPEG file
  *   thumbs_sheets  writes any sequence of rows to sheets: JPEG files with a grid of square cells
  *
- * A thumbnail is an upright RGB picture whose longest side is at most thumbs_size() pixels. A row
+ * A thumbnail is an upright RGB picture whose longest side is at most `size` pixels. A row
  * has none if its picture is missing, has changed, or cannot be decoded any more, which is no
- * error. One thread at a time. The result is used in thumbs_open only. */
+ * error. The result is used in thumbs_open only. */
 #ifndef CLPIPE_JOBS_THUMBS_H
 #define CLPIPE_JOBS_THUMBS_H
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "base/workers.h"
 #include "result/result.h"
 #include <stdbool.h>
 #include <stdint.h>
-
-struct thumbs;
 
 struct thumbs_config {
     struct result *result; /* used in thumbs_open only */
@@ -32,17 +31,25 @@ struct thumbs_config {
     void *progress_context;
 };
 
+struct thumbs {
+    struct thumbs_config config;
+    uint64_t rows, used;
+    uint64_t missing; /* rows without one */
+    uint32_t size;    /* longest side, pixels */
+    int spool;        /* unlinked file of all thumbnails */
+    uint64_t *at;     /* offset of each row, */
+    uint32_t *length; /* in bytes; 0: no thumbnail */
+    struct workers *workers;
+};
+
 /* STATUS_INTERRUPTED: stopped. STATUS_FAILED: no memory, disk error, or damaged file. */
 enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err);
 /* Accepts NULL. */
 void thumbs_close(struct thumbs **thumbs);
 
-uint32_t thumbs_size(const struct thumbs *thumbs); /* longest side, pixels */
-uint64_t thumbs_missing(const struct thumbs *thumbs); /* rows without one */
-
-/* Returns the JPEG file of a row; *bytes is 0 if it has none. *data is valid until the next
- * call. */
-enum status thumbs_read(struct thumbs *thumbs, uint64_t row, const uint8_t **data, uint32_t *bytes,
+/* Reads the JPEG file of a row, thumbs->length[row] bytes, to *buffer (*room bytes), which is enlarged
+ * as needed; free() it. Any thread. */
+enum status thumbs_read(uint8_t **buffer, size_t *room, const struct thumbs *thumbs, uint64_t row,
                         struct error *err);
 
 /* Position of a thumbnail: pixels from the upper left corner of its sheet. width and height are 0

@@ -181,25 +181,6 @@ static enum status identify(struct checkpoint *checkpoint, const void *extra, si
     return STATUS_OK;
 }
 
-static enum status read_file(struct checkpoint *checkpoint, int fd, struct error *err)
-{
-    struct stat st;
-    size_t at = 0;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return STATUS_OK;
-    checkpoint->loaded = malloc((size_t)st.st_size + 1);
-    if (!checkpoint->loaded)
-        return error_memory(err, (size_t)st.st_size, "the state of a run");
-    for (ssize_t n = 1; n != 0 && at < (size_t)st.st_size;) {
-        n = read(fd, checkpoint->loaded + at, (size_t)st.st_size - at);
-        if (n < 0 && errno != EINTR)
-            return STATUS_OK;
-        at += n > 0 ? (size_t)n : 0;
-    }
-    checkpoint->size = at;
-    return STATUS_OK;
-}
-
 /* Returns what is wrong with the file's contents, or NULL. */
 static const char *judge(struct checkpoint *checkpoint)
 {
@@ -267,7 +248,9 @@ static enum status load(struct checkpoint *checkpoint, const void *extra, size_t
     const int fd = status == STATUS_OK ? open(config->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd < 0)
         return status;
-    status = read_file(checkpoint, fd, err);
+    struct stat st;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        status = read_to_end(&checkpoint->loaded, &checkpoint->size, fd, config->path, err);
     close(fd);
     const char *wrong = status == STATUS_OK ? judge(checkpoint) : NULL;
     char shown[256], iterations[40];

@@ -2,6 +2,8 @@
 #include "report/album.h"
 #include "base/compare.h"
 #include "base/hash.h"
+#include "base/held.h"
+#include "jobs/folders.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,12 +95,12 @@ static enum status find_prefixes(struct album *album, struct result *result, str
     struct prefixes prefixes;
     album->source_count = result_source_count(result);
     const size_t sources = album->source_count + 1;
-    album->skip = calloc(sources, sizeof *album->skip);
-    prefixes.first = calloc(sources, sizeof *prefixes.first);
-    prefixes.common = album->skip;
-    enum status status = STATUS_OK;
-    if (!album->skip || !prefixes.first)
-        status = error_memory(err, sources * sizeof *prefixes.first, "the names of sources");
+    struct held held = {0};
+    prefixes.common = album->skip = held_array(&album->held, sources, sizeof *album->skip);
+    prefixes.first = held_array(&held, sources, sizeof *prefixes.first);
+    enum status status = held_check(&album->held, "the names of sources", err);
+    if (status == STATUS_OK)
+        status = held_check(&held, "the names of sources", err);
     for (uint64_t row = 0; status == STATUS_OK && row < result_images(result); row++) {
         struct result_image image;
         status = row % STOP_EVERY ? STATUS_OK : stop_check(stop, "reading rows", err);
@@ -118,7 +120,7 @@ static enum status find_prefixes(struct album *album, struct result *result, str
             album->skip[i] = skip_home(prefixes.first[i], album->skip[i]);
         free(prefixes.first[i]);
     }
-    free(prefixes.first);
+    held_free(&held);
     return status;
 }
 
@@ -159,54 +161,17 @@ static enum status add_name(uint64_t *at, struct album *album, const char *name,
     return STATUS_OK;
 }
 
-/* A hash table of folders by the digests of their names: open addressing, at most half full. */
-struct folder_slots {
-    struct folder_slot {
-        uint64_t digest[2];
-        uint32_t number; /* from 1; 0: free */
-    } * slot;
-    size_t count; /* a power of two */
-};
-
-static struct folder_slot *find_slot(const struct folder_slots *slots, const uint64_t digest[2])
-{
-    size_t at = (size_t)digest[0] & (slots->count - 1);
-    while (slots->slot[at].number != 0 &&
-           memcmp(slots->slot[at].digest, digest, sizeof slots->slot[at].digest) != 0)
-        at = (at + 1) & (slots->count - 1);
-    return &slots->slot[at];
-}
-
-static enum status grow_slots(struct folder_slots *slots, struct error *err)
-{
-    struct folder_slots larger = {.count = slots->count ? 2 * slots->count : 256};
-    larger.slot = calloc(larger.count, sizeof *larger.slot);
-    if (!larger.slot)
-        return error_memory(err, larger.count * sizeof *larger.slot, "the folders of pictures");
-    for (size_t i = 0; i < slots->count; i++)
-        if (slots->slot[i].number != 0)
-            *find_slot(&larger, slots->slot[i].digest) = slots->slot[i];
-    free(slots->slot);
-    *slots = larger;
-    return STATUS_OK;
-}
-
 /* The folder of a shown path: what precedes its last slash, or its source. */
-static enum status find_folder(uint32_t *number, struct album *album, struct folder_slots *slots,
-                               const char *shown, unsigned source, const char *source_name,
-                               struct error *err)
+static enum status find_folder(uint32_t *number, struct album *album,
+                               struct folder_numbers *numbers, const char *shown, unsigned source,
+                               const char *source_name, struct error *err)
 {
     size_t length = directory_length(shown);
     length -= length > 0;
-    uint64_t digest[2];
-    murmur3_of_path(digest, (uint16_t)source, shown, length);
-    enum status status = STATUS_OK;
-    if (2 * ((size_t)album->folder_count + 1) > slots->count)
-        status = grow_slots(slots, err);
+    enum status status = folder_number(number, numbers, (uint16_t)source, shown, length, err);
     if (status != STATUS_OK)
         return status;
-    struct folder_slot *slot = find_slot(slots, digest);
-    if (slot->number == 0) {
+    if (*number == album->folder_count) {
         if (album->folder_count == album->folder_room) {
             const uint32_t room = 2 * album->folder_room + 64;
             struct picture_folder *grown =
@@ -216,18 +181,13 @@ static enum status find_folder(uint32_t *number, struct album *album, struct fol
             album->folder = grown;
             album->folder_room = room;
         }
-        struct picture_folder *folder = &album->folder[album->folder_count];
+        struct picture_folder *folder = &album->folder[album->folder_count++];
         folder->count = 0;
         status = length ? add_name(&folder->name, album, shown, length, err)
                         : add_name(&folder->name, album, source_name, strlen(source_name), err);
-        if (status != STATUS_OK)
-            return status;
-        memcpy(slot->digest, digest, sizeof digest);
-        slot->number = ++album->folder_count;
     }
-    *number = slot->number - 1;
     album->folder[*number].count++;
-    return STATUS_OK;
+    return status;
 }
 
 static enum status find_format(uint8_t *number, struct album *album,
@@ -269,8 +229,8 @@ static uint64_t id_of(const char *source, const char *path, size_t length)
     return digest[0];
 }
 
-static enum status read_row(struct album *album, struct folder_slots *slots, struct result *result,
-                            uint64_t row, struct error *err)
+static enum status read_row(struct album *album, struct folder_numbers *numbers,
+                            struct result *result, uint64_t row, struct error *err)
 {
     struct picture *picture = &album->row[row];
     struct result_image image;
@@ -293,7 +253,7 @@ static enum status read_row(struct album *album, struct folder_slots *slots, str
     if (status == STATUS_OK)
         status = find_format(&picture->format, album, &image, err);
     if (status == STATUS_OK)
-        status = find_folder(&picture->folder, album, slots, shown, image.source,
+        status = find_folder(&picture->folder, album, numbers, shown, image.source,
                              album_source(name, sizeof name, source), err);
     if (status == STATUS_OK)
         album->folder[picture->folder].id =
@@ -307,9 +267,10 @@ static enum status read_labels(struct album *album, struct result *result,
                                const struct result_clusters *clusters, struct error *err)
 {
     const size_t n = (size_t)album->count;
-    int32_t *labels = malloc(n * sizeof *labels);
-    float *distances = malloc(n * sizeof *distances);
-    enum status status = labels && distances ? STATUS_OK : error_memory(err, 8 * n, "labels");
+    struct held held = {0};
+    int32_t *labels = held_array(&held, n, sizeof *labels);
+    float *distances = held_array(&held, n, sizeof *distances);
+    enum status status = held_check(&held, "labels", err);
     if (status == STATUS_OK)
         status = result_clusters_read(result, clusters, NULL, labels, distances, NULL, NULL, err);
     for (size_t row = 0; status == STATUS_OK && row < n; row++) {
@@ -318,8 +279,7 @@ static enum status read_labels(struct album *album, struct result *result,
         album->row[row].distance =
             isfinite(distances[row]) && distances[row] > 0 ? sqrtf(distances[row]) : 0;
     }
-    free(labels);
-    free(distances);
+    held_free(&held);
     return status;
 }
 
@@ -393,17 +353,18 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
                                 struct error *err)
 {
     const size_t n = (size_t)album->count;
-    enum status status = STATUS_OK;
-    struct ordered *sorted = malloc(n * sizeof *sorted);
-    uint64_t *next = malloc(((size_t)groups + 1) * sizeof *next);
-    uint32_t *scratch = malloc(n * sizeof *scratch);
-    album->group = calloc((size_t)groups + 1, sizeof *album->group);
-    album->order = malloc(n * sizeof *album->order);
-    album->number = malloc(n * sizeof *album->number);
-    if (!sorted || !next || !scratch || !album->group || !album->order || !album->number) {
-        status = error_memory(err, n * sizeof *sorted, "the order of pictures");
+    struct held held = {0};
+    struct ordered *sorted = held_array(&held, n, sizeof *sorted);
+    uint64_t *next = held_array(&held, groups + 1ull, sizeof *next);
+    uint32_t *scratch = held_array(&held, n, sizeof *scratch);
+    album->group = held_array(&album->held, groups + 1ull, sizeof *album->group);
+    album->order = held_array(&album->held, n, sizeof *album->order);
+    album->number = held_array(&album->held, n, sizeof *album->number);
+    enum status status = held_check(&held, "the order of pictures", err);
+    if (status == STATUS_OK)
+        status = held_check(&album->held, "the order of pictures", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     for (uint32_t i = 0; i <= groups; i++)
         album->group[i].label = i < groups ? (int32_t)i : -1;
     for (size_t row = 0; row < n; row++)
@@ -436,30 +397,27 @@ static enum status put_in_order(struct album *album, uint32_t groups, bool by_di
         find_commonest(group, album, scratch);
     }
 out:
-    free(sorted);
-    free(next);
-    free(scratch);
+    held_free(&held);
     return status;
 }
 
 enum status album_read(struct album *out, enum grouping *how, struct result *result,
                        const struct result_clusters *clusters, struct stop *stop, struct error *err)
 {
-    struct folder_slots slots = {0};
+    struct folder_numbers numbers = {0};
     *out = (struct album){.count = result_images(result)};
     const size_t n = (size_t)out->count;
     enum status status = find_prefixes(out, result, stop, err);
     if (status != STATUS_OK)
         goto out;
-    out->row = malloc((n ? n : 1) * sizeof *out->row);
-    if (!out->row) {
-        status = error_memory(err, n * sizeof *out->row, "pictures");
+    out->row = held_array(&out->held, n, sizeof *out->row);
+    status = held_check(&out->held, "pictures", err);
+    if (status != STATUS_OK)
         goto out;
-    }
     for (uint64_t row = 0; row < out->count; row++) {
         status = row % STOP_EVERY ? STATUS_OK : stop_check(stop, "reading rows", err);
         if (status == STATUS_OK)
-            status = read_row(out, &slots, result, row, err);
+            status = read_row(out, &numbers, result, row, err);
         if (status != STATUS_OK)
             goto out;
     }
@@ -480,20 +438,16 @@ enum status album_read(struct album *out, enum grouping *how, struct result *res
     }
     status = put_in_order(out, groups, clusters != NULL, err);
 out:
-    free(slots.slot);
+    free(numbers.slot);
     return status;
 }
 
 void album_clear(struct album *album)
 {
-    free(album->row);
-    free(album->order);
-    free(album->number);
+    held_free(&album->held);
     free(album->names);
     free(album->folder);
     free(album->format);
     free(album->of_format);
-    free(album->group);
-    free(album->skip);
     *album = (struct album){0};
 }

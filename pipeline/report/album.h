@@ -7,7 +7,7 @@
 #ifndef CLPIPE_REPORT_ALBUM_H
 #define CLPIPE_REPORT_ALBUM_H
 
-#include "base/error.h"
+#include "base/held.h"
 #include "base/stop.h"
 #include "result/result.h"
 #include <stdint.h>
@@ -59,6 +59,7 @@ struct album {
 
     size_t *skip; /* per source: bytes at the beginning of its paths that are not shown */
     unsigned source_count;
+    struct held held; /* row, order, number, group, skip */
 };
 
 enum grouping { GROUPS_CLUSTERS, GROUPS_FOLDERS, GROUPS_NONE };

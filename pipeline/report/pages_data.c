@@ -138,7 +138,7 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
     if (status != STATUS_OK)
         return status;
     pages->grid = thumbs_grid(pages->thumbs);
-    pages->counts->without_thumbnail = thumbs_missing(pages->thumbs);
+    pages->counts->without_thumbnail = pages->thumbs->missing;
     uint64_t *strips = malloc(((size_t)album->group_count * PAGES_STRIP + 1) * sizeof *strips),
              count = 0;
     uint64_t picked[PAGES_STRIP];
@@ -471,16 +471,20 @@ static enum status add_swatch(struct json *json, struct pages *pages,
         made = palette_add_centroid(cells, feature, clusters->metric,
                                     centroids + (size_t)group->label * clusters->dimension,
                                     clusters->dimension);
+    uint8_t *data = NULL;
+    size_t room = 0;
+    enum status status = STATUS_OK;
     for (uint64_t i = 0; !made && i < min_u64(group->size, SWATCH_THUMBNAILS); i++) {
-        const uint8_t *data;
-        uint32_t bytes;
-        enum status status =
-            thumbs_read(pages->thumbs, pages->album.order[group->first + i], &data, &bytes, err);
+        const uint64_t row = pages->album.order[group->first + i];
+        status = thumbs_read(&data, &room, pages->thumbs, row, err);
         if (status != STATUS_OK)
-            return status;
-        if (bytes)
-            palette_add_jpeg(cells, data, bytes, 1);
+            break;
+        if (pages->thumbs->length[row])
+            palette_add_jpeg(cells, data, pages->thumbs->length[row], 1);
     }
+    free(data);
+    if (status != STATUS_OK)
+        return status;
     palette_find(&palette, cells);
     json_open_array(json, "colours");
     for (unsigned i = 0; i < palette.count; i++) {
@@ -699,9 +703,9 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
     json_uint(&json, "cell", pages->grid.cell);
     json_uint(&json, "columns", pages->grid.columns);
     json_uint(&json, "rows", pages->grid.rows);
-    json_uint(&json, "size", thumbs_size(pages->thumbs));
+    json_uint(&json, "size", pages->thumbs->size);
     json_uint(&json, "strips", pages->strip_sheets);
-    json_uint(&json, "missing", thumbs_missing(pages->thumbs));
+    json_uint(&json, "missing", pages->thumbs->missing);
     json_close_object(&json);
     enum status status = add_taken(&json, pages, err);
     if (pages->has_similar) {

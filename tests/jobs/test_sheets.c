@@ -1,6 +1,6 @@
 /* test_sheets.c: a sheet shows each thumbnail as it is, wherever it lies. */
 #include "decode/thumbnail.h"
-#include "jobs/thumbs_internal.h"
+#include "jobs/thumbs.h"
 #include "runner.h"
 
 #include <pthread.h>
@@ -184,10 +184,11 @@ static void test_cells_show_thumbnails(void **state)
             assert_int_equal(place->height, 32);
             continue;
         }
-        const uint8_t *jpeg;
-        uint32_t bytes;
-        assert_int_equal(thumbs_read(thumbs, rows[i], &jpeg, &bytes, NULL), STATUS_OK);
-        struct picture wanted = decode(jpeg, bytes);
+        uint8_t *jpeg = NULL;
+        size_t room = 0;
+        assert_int_equal(thumbs_read(&jpeg, &room, thumbs, rows[i], NULL), STATUS_OK);
+        struct picture wanted = decode(jpeg, thumbs->length[rows[i]]);
+        free(jpeg);
         assert_int_equal(place->width, wanted.width);
         assert_int_equal(place->height, wanted.height);
         const struct picture *in = &sheet[i / 1024];
