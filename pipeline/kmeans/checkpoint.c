@@ -455,24 +455,18 @@ enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct chec
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err)
 {
-    const size_t values = (size_t)fit->k * fit->dimension, iterations = fit->iterations;
-    struct cluster_outcome copy = {.k = fit->k,
-                                   .dimension = fit->dimension,
-                                   .iterations = fit->iterations,
-                                   .converged = fit->converged,
-                                   .centroids = malloc(values * sizeof *copy.centroids),
-                                   .inertia_history = malloc((iterations + 1) * sizeof(double))};
+    struct cluster_outcome copy;
+    enum status status = cluster_outcome_copy(&copy, fit, err);
     struct cluster_outcome *grown = realloc(fits->fit, (fits->count + 1) * sizeof *grown);
     fits->fit = grown ? grown : fits->fit;
     uint32_t *rounds = grown ? realloc(fits->round, (fits->count + 1) * sizeof *rounds) : NULL;
-    if (!rounds || !copy.centroids || !copy.inertia_history) {
+    fits->round = rounds ? rounds : fits->round;
+    if (status == STATUS_OK && !rounds)
+        status = error_memory(err, (fits->count + 1) * sizeof *grown, "centroids");
+    if (status != STATUS_OK) {
         cluster_outcome_clear(&copy);
-        return error_memory(err, values * sizeof *copy.centroids, "centroids");
+        return status;
     }
-    fits->round = rounds;
-    memcpy(copy.centroids, fit->centroids, values * sizeof *copy.centroids);
-    if (iterations > 0)
-        memcpy(copy.inertia_history, fit->inertia_history, iterations * sizeof(double));
     if (replace)
         cluster_outcome_clear(&fits->fit[--fits->count]);
     fits->fit[fits->count] = copy;

@@ -27,24 +27,6 @@ struct clustering {
     const struct cluster_outcome *known; /* NULL: it is to be found */
 };
 
-static enum status complete(struct cluster_outcome *own, struct engine *engine,
-                            const struct cluster_outcome *known, struct error *err)
-{
-    const size_t values = (size_t)known->k * known->dimension;
-    *own = (struct cluster_outcome){.k = known->k,
-                                    .dimension = known->dimension,
-                                    .iterations = known->iterations,
-                                    .converged = known->converged,
-                                    .centroids = malloc(values * sizeof *own->centroids),
-                                    .inertia_history = malloc((known->iterations + 1) * sizeof(double))};
-    if (!own->centroids || !own->inertia_history)
-        return error_memory(err, values * sizeof *own->centroids, "centroids");
-    memcpy(own->centroids, known->centroids, values * sizeof *own->centroids);
-    if (known->iterations > 0)
-        memcpy(own->inertia_history, known->inertia_history, known->iterations * sizeof(double));
-    return engine_complete(own, engine, err);
-}
-
 static enum status run_main(void *context, const struct rank *rank, struct error *err)
 {
     const struct clustering *job = context;
@@ -55,7 +37,7 @@ static enum status run_main(void *context, const struct rank *rank, struct error
         status = checkpoint_open(&engine.checkpoint, rank->comm, job->config->checkpoint,
                                  rank->source->dimension, engine.fit.data->stride, NULL, 0, err);
     if (status == STATUS_OK)
-        status = job->known ? complete(&own, &engine, job->known, err)
+        status = job->known ? engine_complete(&own, &engine, job->known, err)
                             : engine_run(&own, &engine, job->config->k, err);
     own.seconds_build = rank->lane->seconds_build;
     own.iterations_resumed = engine.checkpoint.resumed;
@@ -69,40 +51,25 @@ static enum status run_main(void *context, const struct rank *rank, struct error
     return status;
 }
 
-static enum status run_on(struct cluster_outcome *out, struct ocl_context *const *contexts,
-                          uint32_t count, const struct matrix_source *source,
-                          const struct cluster_outcome *known, const struct cluster_config *config,
-                          const struct lane_choice *choice, struct error *err)
+enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
+                             const struct matrix_source *source,
+                             const struct cluster_outcome *known,
+                             const struct cluster_config *config, struct error *err)
 {
     struct clustering clustering = {out, config, known};
-    const struct run_job job = {source, config, choice, run_main, &clustering};
+    const struct run_job job = {source, config, run_main, &clustering};
     *out = (struct cluster_outcome){0};
-    enum status status = cluster_run_ranks(&job, contexts, count, err);
+    enum status status = cluster_run_ranks(&job, devices, err);
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;
-}
-
-enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
-                           const struct matrix_source *source, const struct cluster_config *config,
-                           const struct lane_choice *choice, struct error *err)
-{
-    struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
-    return run_on(out, same, choice->ranks, source, NULL, config, choice, err);
 }
 
 enum status cluster_run(struct cluster_outcome *out, const struct cluster_devices *devices,
                         const struct matrix_source *source, const struct cluster_config *config,
                         struct error *err)
 {
-    return run_on(out, devices->contexts, devices->count, source, NULL, config, NULL, err);
-}
-
-enum status cluster_complete(struct cluster_outcome *out, const struct cluster_devices *devices,
-                             const struct matrix_source *source, const struct cluster_outcome *known,
-                             const struct cluster_config *config, struct error *err)
-{
-    return run_on(out, devices->contexts, devices->count, source, known, config, NULL, err);
+    return cluster_complete(out, devices, source, NULL, config, err);
 }
 
 /* --- labelling ------------------------------------------------------------------------------- */
@@ -182,6 +149,6 @@ enum status cluster_assign(int32_t *labels, float *distances, const struct clust
     struct cluster_config with_k = *config;
     with_k.k = k;
     struct labelling labelling = {labels, distances, &with_k, centroids};
-    const struct run_job job = {source, &with_k, NULL, label_main, &labelling};
-    return cluster_run_ranks(&job, devices->contexts, devices->count, err);
+    const struct run_job job = {source, &with_k, label_main, &labelling};
+    return cluster_run_ranks(&job, devices, err);
 }

@@ -6,6 +6,7 @@
 #include "matrix/matrix.h"
 #include <stdint.h>
 
+struct lane_choice;
 struct ocl_context;
 struct processes;
 struct row_tree;
@@ -62,6 +63,7 @@ struct cluster_config {
     /* The digest that reading the source's rows updates, or NULL. Each process digests its own
      * rows; at the end all have the digest of all rows. */
     struct row_tree *reading;
+    const struct lane_choice *choice; /* NULL: the devices decide; else ranks that tests force */
 };
 
 /* The outcome; it owns its arrays. Centroids and distances are in the metric's space (hellinger:
@@ -82,6 +84,12 @@ struct cluster_outcome {
     uint64_t iterations_resumed; /* made before resuming, over all restarts and values of k */
 };
 
+/* An outcome that has only its centroids and its history, zeroed; or a copy of them. Clear it even after a
+ * failure. */
+enum status cluster_outcome_open(struct cluster_outcome *out, uint32_t k, uint32_t dimension,
+                                 uint32_t iterations, struct error *err);
+enum status cluster_outcome_copy(struct cluster_outcome *out, const struct cluster_outcome *from,
+                                 struct error *err);
 /* Frees an outcome's arrays and zeroes it. */
 void cluster_outcome_clear(struct cluster_outcome *outcome);
 

@@ -28,16 +28,14 @@ struct slot {
     cl_event uploaded;
 };
 
-/* State of a pass over streamed data; resident data has it only while loading. */
+/* State of a pass over streamed data, whose tiles take the slots in turn; resident data has it only while
+ * loading. */
 struct stream {
     struct slot slots[DATA_SLOTS];
     size_t slot_bytes;
     struct reader *reader;
-    uint32_t requested;          /* tiles requested in this pass */
-    uint32_t staged[DATA_SLOTS]; /* slots taken from the reader, oldest first */
-    unsigned staged_count;
-    uint32_t order[DATA_SLOTS]; /* slots in order of their requests, oldest first */
-    unsigned outstanding;
+    uint32_t requested; /* tiles requested in this pass, */
+    uint32_t staged;    /* and taken from the reader */
 };
 
 static size_t row_bytes(const struct data *data)
@@ -479,13 +477,17 @@ static struct tile *tile_after(struct data *data, uint32_t before)
     return &data->tiles[data_backwards(before, data->tile_count, span)];
 }
 
-static enum status request_tile(struct data *data, unsigned slot, struct error *err)
+static struct slot *slot_of(struct data *data, uint32_t tile)
 {
-    struct stream *stream = data->stream;
-    const struct tile *tile = tile_after(data, stream->requested++);
-    struct fill fill = {tile->first, tile->rows, stream->slots[slot].host};
-    stream->order[stream->outstanding++] = slot;
-    return reader_request(stream->reader, &fill, err);
+    return &data->stream->slots[tile % DATA_SLOTS];
+}
+
+static enum status request_tile(struct data *data, struct error *err)
+{
+    const uint32_t at = data->stream->requested++;
+    const struct tile *tile = tile_after(data, at);
+    const struct fill fill = {tile->first, tile->rows, slot_of(data, at)->host};
+    return reader_request(data->stream->reader, &fill, err);
 }
 
 static enum status begin(struct data *data, bool backwards, struct error *err)
@@ -496,15 +498,14 @@ static enum status begin(struct data *data, bool backwards, struct error *err)
     if (data->resident)
         return STATUS_OK;
     struct stream *stream = data->stream;
-    stream->requested = 0;
-    stream->staged_count = stream->outstanding = 0;
+    stream->requested = stream->staged = 0;
     /* A CPU computes for longer than one thread reads, and should keep its caches for that. */
     const bool alone = !data->lane->tiled && data->transform.metric == METRIC_EUCLIDEAN;
     if (reader_open(&stream->reader, data->source, &data->transform,
                     alone ? NULL : data->lane->workers, NULL, DATA_SLOTS, err) != STATUS_OK)
         return err->status;
     for (unsigned i = 0; i < DATA_SLOTS && i < data->tile_count; i++)
-        if (request_tile(data, i, err) != STATUS_OK)
+        if (request_tile(data, err) != STATUS_OK)
             return err->status;
     return STATUS_OK;
 }
@@ -526,11 +527,7 @@ static enum status stage(struct data *data, struct error *err)
     struct fill fill;
     if (reader_take(stream->reader, &fill, err) != STATUS_OK)
         return err->status;
-    unsigned at = stream->order[0];
-    memmove(stream->order, stream->order + 1, sizeof stream->order - sizeof stream->order[0]);
-    stream->outstanding--;
-    stream->staged[stream->staged_count++] = at;
-    struct slot *slot = &stream->slots[at];
+    struct slot *slot = slot_of(data, stream->staged++);
     if (data->lane->zero_copy)
         return unmap_slot(data, slot, err);
     if (ocl_enqueue_write(data->lane->upload, "upload rows", slot->device, false, 0,
@@ -544,16 +541,13 @@ static enum status stage(struct data *data, struct error *err)
 static enum status release_tile(struct data *data, struct error *err)
 {
     struct stream *stream = data->stream;
-    const unsigned at = stream->staged[0];
-    memmove(stream->staged, stream->staged + 1, sizeof stream->staged - sizeof stream->staged[0]);
-    stream->staged_count--;
     data->tile->x = NULL;
     data->tile->host = NULL;
     data->tile = NULL;
     if (data->lane->zero_copy &&
-        map_slot(data, &stream->slots[at], stream->slot_bytes, err) != STATUS_OK)
+        map_slot(data, slot_of(data, data->next_tile - 1), stream->slot_bytes, err) != STATUS_OK)
         return err->status;
-    return stream->requested < data->tile_count ? request_tile(data, at, err) : STATUS_OK;
+    return stream->requested < data->tile_count ? request_tile(data, err) : STATUS_OK;
 }
 
 enum status data_next(struct data *data, struct tile **tile, struct error *err)
@@ -567,10 +561,11 @@ enum status data_next(struct data *data, struct tile **tile, struct error *err)
     if (data->resident)
         return STATUS_OK;
     struct stream *stream = data->stream;
-    while (stream->staged_count == 0 || (stream->outstanding > 0 && reader_ready(stream->reader)))
+    while (stream->staged < data->next_tile ||
+           (stream->staged < stream->requested && reader_ready(stream->reader)))
         if (stage(data, err) != STATUS_OK)
             return err->status;
-    struct slot *slot = &stream->slots[stream->staged[0]];
+    struct slot *slot = slot_of(data, data->next_tile - 1);
     (*tile)->x = slot->device;
     (*tile)->host = slot->host;
     return wait_upload(data, slot, err);

@@ -173,23 +173,24 @@ static enum status run_all(struct cluster_outcome *out, struct engine *engine, s
     return status;
 }
 
-enum status engine_complete(struct cluster_outcome *out, struct engine *engine, struct error *err)
+enum status engine_complete(struct cluster_outcome *out, struct engine *engine,
+                            const struct cluster_outcome *known, struct error *err)
 {
-    struct cluster_outcome whole;
-    use_k(engine, out->k);
-    enum status status = open_own_outcome(&whole, engine, err);
-    if (status != STATUS_OK)
-        goto out;
-    memcpy(whole.centroids, out->centroids,
-           (size_t)whole.k * whole.dimension * sizeof *whole.centroids);
-    whole.inertia_history = out->inertia_history;
-    whole.iterations = out->iterations;
-    whole.converged = out->converged;
-    out->inertia_history = NULL;
-    cluster_outcome_clear(out);
-    *out = whole;
-    status = fit_complete(&engine->fit, out, err);
-out:
+    struct cluster_outcome copy = {0};
+    use_k(engine, known->k);
+    enum status status = open_own_outcome(out, engine, err);
+    if (status == STATUS_OK)
+        status = cluster_outcome_copy(&copy, known, err);
+    if (status == STATUS_OK) {
+        free(out->centroids);
+        out->centroids = copy.centroids;
+        out->inertia_history = copy.inertia_history;
+        out->iterations = copy.iterations;
+        out->converged = copy.converged;
+        status = fit_complete(&engine->fit, out, err);
+    } else {
+        cluster_outcome_clear(&copy);
+    }
     if (status != STATUS_OK)
         cluster_outcome_clear(out);
     return status;
@@ -204,7 +205,7 @@ enum status engine_run(struct cluster_outcome *out, struct engine *engine, uint3
     if (status == STATUS_OK)
         status = checkpoint_take_runs(&engine->checkpoint, err);
     if (status == STATUS_OK && engine->checkpoint.runs.done > 0)
-        status = engine_complete(out, engine, err);
+        status = fit_complete(&engine->fit, out, err);
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(&engine->checkpoint, err);
     if (status == STATUS_OK)

@@ -5,6 +5,7 @@
 #include "kmeans/levels.h"
 #include "base/clock.h"
 #include "base/compare.h"
+#include "base/held.h"
 #include "base/labelled.h"
 #include "base/minmax.h"
 #include "base/workers.h"
@@ -104,11 +105,12 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
 {
     const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
     const size_t bytes = (size_t)config->k * n * sizeof **rows;
+    struct held held = {0};
     int64_t *nearest = malloc(bytes);
-    uint64_t *sizes = malloc(config->k * sizeof *sizes);
-    int32_t *labels = malloc((size_t)all * sizeof *labels);
-    enum status status =
-        nearest && sizes && labels ? STATUS_OK : error_memory(err, bytes, "the nearest rows");
+    uint64_t *sizes = held_array(&held, config->k, sizeof *sizes);
+    int32_t *labels = held_array(&held, all, sizeof *labels);
+    enum status status = nearest ? held_check(&held, "the nearest rows", err)
+                                 : error_memory(err, bytes, "the nearest rows");
     *count = 0;
     if (status == STATUS_OK && is_first(levels)) {
         for (uint64_t i = 0; i < all; i++)
@@ -123,8 +125,7 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
         status = comm_broadcast(levels->comm, count, sizeof *count, 0, err);
     if (status == STATUS_OK)
         status = comm_broadcast(levels->comm, nearest, *count * sizeof *nearest, 0, err);
-    free(sizes);
-    free(labels);
+    held_free(&held);
     *rows = (uint64_t *)nearest;
     return status;
 }
@@ -225,6 +226,7 @@ struct split {
     uint32_t done, kept;
     bool *ended;
     struct error error; /* the first */
+    struct held held;   /* row, begin, found, ended */
 };
 
 /* Lists the rows of each part, for all processes. */
@@ -234,12 +236,12 @@ static enum status list_parts(struct split *split, const struct cluster_outcome 
     const float *weights = levels->config.weights;
     const uint64_t rows = split->rows->rows;
     uint64_t at = 0;
-    split->row = malloc((size_t)rows * sizeof *split->row);
-    split->begin = calloc(split->parts + 2, sizeof *split->begin);
-    split->found = calloc(split->parts, sizeof *split->found);
-    split->ended = calloc(split->parts, sizeof *split->ended);
-    if (!split->row || !split->begin || !split->found || !split->ended)
-        return error_memory(err, (size_t)rows * sizeof *split->row, "the rows of clusters");
+    split->row = held_array(&split->held, rows, sizeof *split->row);
+    split->begin = held_array(&split->held, split->parts + 2ull, sizeof *split->begin);
+    split->found = held_array(&split->held, split->parts, sizeof *split->found);
+    split->ended = held_array(&split->held, split->parts, sizeof *split->ended);
+    if (held_check(&split->held, "the rows of clusters", err) != STATUS_OK)
+        return err->status;
     if (is_first(levels)) {
         uint64_t *place = split->begin + 1; /* counts, then where each part goes on, then ends */
         for (uint64_t i = 0; i < rows; i++)
@@ -392,14 +394,10 @@ static enum status share_part(struct split *split, uint32_t part, struct error *
         return status == STATUS_END ? STATUS_OK : status;
     const size_t values = (size_t)about[0] * split->rows->dimension;
     if (comm->rank != root) {
-        *found = (struct cluster_outcome){.k = about[0],
-                                          .dimension = split->rows->dimension,
-                                          .iterations = about[1],
-                                          .converged = about[2],
-                                          .centroids = malloc(values * sizeof(float) + 1),
-                                          .inertia_history = malloc((about[1] + 1) * sizeof(double))};
-        if (!found->centroids || !found->inertia_history)
-            return error_memory(err, values * sizeof(float), "centroids");
+        status = cluster_outcome_open(found, about[0], split->rows->dimension, about[1], err);
+        if (status != STATUS_OK)
+            return status;
+        found->converged = about[2];
     }
     status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
     return status == STATUS_OK ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
@@ -445,17 +443,9 @@ static enum status take_parts(struct split *split, struct error *err)
     const struct checkpoint_fits *fits = &split->levels->fits;
     for (uint32_t i = 0; split->levels->at + i < fits->count && i < split->parts; i++) {
         const struct cluster_outcome *fit = &fits->fit[split->levels->at + i];
-        struct cluster_outcome *found = &split->found[i];
-        const size_t values = (size_t)fit->k * fit->dimension;
         split->ended[i] = true;
-        *found = *fit;
-        found->centroids = malloc(values * sizeof(float) + 1);
-        found->inertia_history = malloc((fit->iterations + 1) * sizeof(double));
-        if (!found->centroids || !found->inertia_history)
-            return error_memory(err, values * sizeof(float), "centroids");
-        memcpy(found->centroids, fit->centroids, values * sizeof(float));
-        if (fit->iterations > 0)
-            memcpy(found->inertia_history, fit->inertia_history, fit->iterations * sizeof(double));
+        if (cluster_outcome_copy(&split->found[i], fit, err) != STATUS_OK)
+            return err->status;
         split->done++;
     }
     return STATUS_OK;
@@ -466,17 +456,15 @@ static enum status join_parts(struct cluster_outcome *out, int32_t **parents, co
                               struct error *err)
 {
     const uint32_t dimension = split->rows->dimension;
-    *out = (struct cluster_outcome){.dimension = dimension, .converged = true};
+    uint32_t k = 0, iterations = 0, at = 0;
     for (uint32_t i = 0; i < split->parts; i++) {
-        out->k += split->found[i].k;
-        out->iterations = max_u32(out->iterations, split->found[i].iterations);
+        k += split->found[i].k;
+        iterations = max_u32(iterations, split->found[i].iterations);
     }
-    out->centroids = malloc((size_t)out->k * dimension * sizeof *out->centroids);
-    out->inertia_history = calloc(out->iterations + 1, sizeof *out->inertia_history);
-    *parents = malloc(out->k * sizeof **parents);
-    if (!out->centroids || !out->inertia_history || !*parents)
-        return error_memory(err, (size_t)out->k * dimension * sizeof *out->centroids, "centroids");
-    uint32_t at = 0;
+    *parents = malloc(k * sizeof **parents);
+    if (cluster_outcome_open(out, k, dimension, iterations, err) != STATUS_OK || !*parents)
+        return error_memory(err, (size_t)k * dimension * sizeof *out->centroids, "centroids");
+    out->converged = true;
     for (uint32_t i = 0; i < split->parts; i++) {
         const struct cluster_outcome *found = &split->found[i];
         if (found->k == 0)
@@ -536,11 +524,8 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     cluster_outcome_clear(&known);
     for (uint32_t i = 0; i < split.parts && split.found; i++)
         cluster_outcome_clear(&split.found[i]);
-    free(split.found);
-    free(split.ended);
     free(split.values);
-    free(split.row);
-    free(split.begin);
+    held_free(&split.held);
     pthread_mutex_destroy(&split.lock);
     return status;
 }

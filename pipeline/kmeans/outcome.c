@@ -145,6 +145,36 @@ out:
     return status;
 }
 
+enum status cluster_outcome_open(struct cluster_outcome *out, uint32_t k, uint32_t dimension,
+                                 uint32_t iterations, struct error *err)
+{
+    const size_t values = (size_t)k * dimension;
+    *out = (struct cluster_outcome){.k = k,
+                                    .dimension = dimension,
+                                    .iterations = iterations,
+                                    .centroids = calloc(values + 1, sizeof *out->centroids),
+                                    .inertia_history = calloc(iterations + 1ull, sizeof(double))};
+    return out->centroids && out->inertia_history
+               ? STATUS_OK
+               : error_memory(err, values * sizeof *out->centroids, "centroids");
+}
+
+enum status cluster_outcome_copy(struct cluster_outcome *out, const struct cluster_outcome *from,
+                                 struct error *err)
+{
+    const enum status status =
+        cluster_outcome_open(out, from->k, from->dimension, from->iterations, err);
+    if (status != STATUS_OK)
+        return status;
+    out->converged = from->converged;
+    memcpy(out->centroids, from->centroids,
+           (size_t)from->k * from->dimension * sizeof *out->centroids);
+    if (from->iterations > 0)
+        memcpy(out->inertia_history, from->inertia_history,
+               from->iterations * sizeof *out->inertia_history);
+    return STATUS_OK;
+}
+
 void cluster_outcome_clear(struct cluster_outcome *outcome)
 {
     free(outcome->centroids);

@@ -66,7 +66,7 @@ static enum status run_rank_on(struct ocl_context *ocl, struct ranks *ranks, str
     /* The same number of threads for each rank of a process: besides reading they work briefly. */
     enum status status = workers_open(&workers, job->config->threads, err);
     if (status == STATUS_OK)
-        status = lane_open(&lane, ocl, workers, job->config->stop, job->choice, err);
+        status = lane_open(&lane, ocl, workers, job->config->stop, job->config->choice, err);
     if (status == STATUS_OK)
         status = job->main(job->context, &rank, err);
     lane_close(&lane);
@@ -137,18 +137,19 @@ static enum status run_process(const struct run_job *job, struct ocl_context *oc
     return status == STATUS_OK ? STATUS_OK : err->status;
 }
 
-enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
-                              uint32_t count, struct error *err)
+enum status cluster_run_ranks(const struct run_job *job, const struct cluster_devices *devices,
+                              struct error *err)
 {
     struct ranks ranks = {.job = job};
+    uint32_t count = devices->count;
     if (job->config->processes)
-        return run_process(job, contexts[0], err);
+        return run_process(job, devices->contexts[0], err);
     char line[1200];
     uint32_t failed;
     ranks.contexts = malloc(count * sizeof *ranks.contexts);
     if (!ranks.contexts)
         return error_memory(err, count * sizeof *ranks.contexts, "devices");
-    memcpy(ranks.contexts, contexts, count * sizeof *contexts);
+    memcpy(ranks.contexts, devices->contexts, count * sizeof *ranks.contexts);
     enum status status = STATUS_FAILED;
     while (count > 0) {
         uint32_t left = 0;

@@ -1,30 +1,14 @@
-/* run.h: shared by the entry points of k-means; also cluster_run and cluster_sweep_run on one
- * device with forced choices, for tests. */
+/* run.h: shared by the entry points of k-means. */
 #ifndef CLPIPE_KMEANS_RUN_H
 #define CLPIPE_KMEANS_RUN_H
 
 #include "kmeans/cluster_types.h"
 #include "kmeans/shard.h"
 
-/* Maximum number of ranks that a test can put on one device. */
-#define RUN_RANKS 4
-
-/* Ranks are threads of this process: choice->ranks of them on the device. */
-enum status cluster_run_on(struct cluster_outcome *out, struct ocl_context *ocl,
-                           const struct matrix_source *source, const struct cluster_config *config,
-                           const struct lane_choice *choice, struct error *err);
-
-enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                                 struct ocl_context *ocl, const struct matrix_source *source,
-                                 const struct cluster_config *config,
-                                 const struct cluster_sweep_config *values,
-                                 const struct lane_choice *choice, struct error *err);
-
 /* A job for the ranks of this process. */
 struct run_job {
     const struct matrix_source *source;
     const struct cluster_config *config;
-    const struct lane_choice *choice; /* NULL: the devices decide */
     /* Called on all ranks; rank 0 fills the outcome. */
     enum status (*main)(void *context, const struct rank *rank, struct error *err);
     void *context;
@@ -33,8 +17,8 @@ struct run_job {
 /* Runs the job with one rank per device, as far as there are blocks of rows, and again without a
  * device that failed as long as others are left; or as one of the processes of the configuration,
  * on the first device. */
-enum status cluster_run_ranks(const struct run_job *job, struct ocl_context *const *contexts,
-                              uint32_t count, struct error *err);
+enum status cluster_run_ranks(const struct run_job *job, const struct cluster_devices *devices,
+                              struct error *err);
 
 /* Merges the rank's outcome into the zeroed one of all rows; *own is empty then. Collective. */
 enum status cluster_hand_over(struct cluster_outcome *all, struct cluster_outcome *own,

@@ -171,8 +171,11 @@ static enum status take_values(struct cluster_outcome *best, struct cluster_swee
         status = checkpoint_take_values(checkpoint, err);
     if (status != STATUS_OK || checkpoint->values.done == 0)
         return status;
-    best->k = sweep->values[sweep->suggested].k;
-    status = engine_complete(best, engine, err);
+    struct cluster_outcome known = *best;
+    known.k = sweep->values[sweep->suggested].k;
+    known.dimension = data->dimension;
+    status = engine_complete(best, engine, &known, err);
+    cluster_outcome_clear(&known);
     if (status == STATUS_INTERRUPTED)
         checkpoint_save_interrupted(checkpoint, err);
     return status;
@@ -232,40 +235,20 @@ static enum status sweep_main(void *context, const struct rank *rank, struct err
     return status;
 }
 
-static enum status sweep_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                            struct ocl_context *const *contexts, uint32_t count,
-                            const struct matrix_source *source, const struct cluster_config *config,
-                            const struct cluster_sweep_config *values,
-                            const struct lane_choice *choice, struct error *err)
-{
-    struct sweeping sweeping = {best, sweep, config, values};
-    const struct run_job job = {source, config, choice, sweep_main, &sweeping};
-    *best = (struct cluster_outcome){0};
-    *sweep = (struct cluster_sweep){0};
-    enum status status = cluster_run_ranks(&job, contexts, count, err);
-    if (status != STATUS_OK) {
-        cluster_outcome_clear(best);
-        cluster_sweep_clear(sweep);
-    }
-    return status;
-}
-
-enum status cluster_sweep_run_on(struct cluster_outcome *best, struct cluster_sweep *sweep,
-                                 struct ocl_context *ocl, const struct matrix_source *source,
-                                 const struct cluster_config *config,
-                                 const struct cluster_sweep_config *values,
-                                 const struct lane_choice *choice, struct error *err)
-{
-    struct ocl_context *const same[RUN_RANKS] = {ocl, ocl, ocl, ocl};
-    return sweep_on(best, sweep, same, choice->ranks, source, config, values, choice, err);
-}
-
 enum status cluster_sweep_run(struct cluster_outcome *best, struct cluster_sweep *sweep,
                               const struct cluster_devices *devices,
                               const struct matrix_source *source,
                               const struct cluster_config *config,
                               const struct cluster_sweep_config *values, struct error *err)
 {
-    return sweep_on(best, sweep, devices->contexts, devices->count, source, config, values, NULL,
-                    err);
+    struct sweeping sweeping = {best, sweep, config, values};
+    const struct run_job job = {source, config, sweep_main, &sweeping};
+    *best = (struct cluster_outcome){0};
+    *sweep = (struct cluster_sweep){0};
+    enum status status = cluster_run_ranks(&job, devices, err);
+    if (status != STATUS_OK) {
+        cluster_outcome_clear(best);
+        cluster_sweep_clear(sweep);
+    }
+    return status;
 }

@@ -16,7 +16,7 @@ struct lane_choice {
     bool copies;     /* do not map buffers even if the device shares memory */
     bool tensor;     /* the float16 filter: tensor cores, or their stand-in */
     bool any_prune;  /* use all ways to prune in turn, whether or not they pay */
-    uint32_t ranks;  /* ranks on the device, at most RUN_RANKS (run.h) */
+    uint32_t ranks;  /* ranks on the device */
 };
 
 struct lane {

@@ -3,8 +3,8 @@
 #include "runner.h"
 
 #include "base/log.h"
+#include "cluster_on.h"
 #include "kmeans/cluster.h"
-#include "kmeans/run.h"
 #include "kmeans/sweep.h"
 #include "test_devices.h"
 

@@ -2,10 +2,11 @@
  * worked out of the distances of more rows than a piece holds has the defined bits. */
 #include "runner.h"
 
+#include "cluster_on.h"
 #include "kmeans.h"
 #include "kmeans/canonical.h"
 #include "kmeans/cluster.h"
-#include "kmeans/run.h"
+#include "ocl/fetch.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

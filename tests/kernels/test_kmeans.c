@@ -2,7 +2,7 @@
  * under oclgrind as well: there it takes less data. */
 #include "runner.h"
 
-#include "kmeans/run.h"
+#include "cluster_on.h"
 #include "test_kmeans_reference.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * the same bits. */
 #include "runner.h"
 
+#include "cluster_on.h"
 #include "kmeans/cluster.h"
-#include "kmeans/run.h"
 #include "kmeans/sweep.h"
 
 #include <stdio.h>

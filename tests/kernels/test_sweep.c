@@ -2,8 +2,8 @@
  * without, and each k gives what cluster_run gives. */
 #include "runner.h"
 
+#include "cluster_on.h"
 #include "kmeans/cluster.h"
-#include "kmeans/run.h"
 #include "kmeans/sweep.h"
 #include "test_devices.h"
 
