@@ -320,7 +320,7 @@ static void show(struct scan *scan, uint64_t pairs)
     scan->done += pairs;
     if (config->progress && now - scan->shown > PROGRESS_NS) {
         scan->shown = now;
-        config->progress(config->progress_context, scan->done,
+        config->progress(config->progress_context, "comparing codes", scan->done,
                          (uint64_t)config->count * config->count / 2);
     }
     pthread_mutex_unlock(&scan->lock);

@@ -44,7 +44,7 @@ struct code_pairs_config {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     /* Reports pairs compared, several times a second, on any thread, one at a time. May be NULL. */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
 };
 

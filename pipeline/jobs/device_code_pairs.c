@@ -189,7 +189,7 @@ static enum status find(struct code_pairs *out, struct ocl_context *context,
             status = take(&search, found, err);
         first += here;
         if (config->progress)
-            config->progress(config->progress_context,
+            config->progress(config->progress_context, "comparing codes",
                              total - (uint64_t)(config->count - min_u32(first, config->count)) *
                                          (config->count - min_u32(first, config->count)) / 2,
                              total);

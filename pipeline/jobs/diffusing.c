@@ -1,5 +1,6 @@
 /* diffusing.c: reads the stored graph or makes one. */
 #include "jobs/diffusing.h"
+#include "base/held.h"
 #include "base/path.h"
 #include "jobs/clustering.h"
 #include "matrix/projected.h"
@@ -7,40 +8,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* STATUS_END: it is of other rows, of another metric, or too short. */
-static enum status read_graph(struct neighbours *out, struct graph *graph,
-                              struct matrix_input *input, uint32_t n,
-                              enum cluster_metric metric, struct error *err)
+enum status stored_neighbours(struct neighbours *out, const struct matrix_source *rows,
+                              enum cluster_metric metric, uint32_t n, struct result *result,
+                              const char *feature, struct error *err)
 {
+    struct graph graph;
     char content[65], shown[256];
-    if (graph->n < n || graph->rows != input->source.rows ||
-        strcmp(graph->metric, metric_names[metric]) != 0)
+    struct held held = {0};
+    *out = (struct neighbours){0};
+    if (!rows->identity)
         return STATUS_END;
-    enum status status = matrix_input_identity(input, content, err);
+    enum status status = graph_open(&graph, result, feature, err);
     if (status != STATUS_OK)
         return status;
-    if (strcmp(graph->content, content) != 0)
-        return STATUS_END;
-    const size_t places = (size_t)graph->rows * graph->n;
-    float *squared = malloc(places * sizeof *squared);
-    *out = (struct neighbours){.queries = graph->rows,
-                               .n = graph->n,
+    if (graph.n < n || graph.rows != rows->rows || strcmp(graph.metric, metric_names[metric]) != 0)
+        status = STATUS_END;
+    if (status == STATUS_OK)
+        status = rows->identity(rows->context, content, err);
+    if (status == STATUS_OK && strcmp(graph.content, content) != 0)
+        status = STATUS_END;
+    if (status != STATUS_OK)
+        goto out;
+    const size_t places = (size_t)graph.rows * graph.n;
+    float *squared = held_array(&held, places, sizeof *squared);
+    *out = (struct neighbours){.queries = graph.rows,
+                               .n = graph.n,
                                .rows = malloc(places * sizeof *out->rows),
                                .squared = malloc(places * sizeof *out->squared)};
     if (!squared || !out->rows || !out->squared)
         status = error_memory(err, places * sizeof *out->squared, "neighbours");
     if (status == STATUS_OK)
-        status = graph_read(graph, 0, graph->rows, out->rows, squared, err);
+        status = graph_read(&graph, 0, graph.rows, out->rows, squared, err);
     for (size_t i = 0; i < places && status == STATUS_OK; i++) {
         out->squared[i] = (double)squared[i];
-        if (out->rows[i] < -1 || out->rows[i] >= (int64_t)graph->rows)
-            status = error_set(err, STATUS_FAILED, "%s is damaged: /neighbours/%s has row %lld of %llu",
-                               path_for_message(shown, sizeof shown, input->path), input->about.name,
-                               (long long)out->rows[i], (unsigned long long)graph->rows);
+        if (out->rows[i] < -1 || out->rows[i] >= (int64_t)graph.rows)
+            status =
+                error_set(err, STATUS_FAILED, "%s is damaged: /neighbours/%s has row %lld of %llu",
+                          path_for_message(shown, sizeof shown, result_path(result)), feature,
+                          (long long)out->rows[i], (unsigned long long)graph.rows);
     }
-    free(squared);
     if (status != STATUS_OK)
         neighbours_clear(out);
+out:
+    held_free(&held);
+    graph_close(&graph);
     return status;
 }
 
@@ -49,16 +60,12 @@ enum status diffusing_nearest(struct neighbours *out, const struct matrix_source
                               const struct neighbours_config *search, struct error *err)
 {
     struct neighbours_config config = *search;
-    struct graph graph;
-    enum status status = STATUS_END;
-    *out = (struct neighbours){0};
-    if (rows->read == input->source.read && rows->context == input->source.context) {
-        status = graph_open(&graph, input->result, input->about.name, err);
-        if (status == STATUS_OK) {
-            status = read_graph(out, &graph, input, n, search->metric, err);
-            graph_close(&graph);
-        }
-    }
+    const struct matrix_source *own = &input->source;
     config.n = n;
+    const enum status status =
+        rows->read == own->read && rows->context == own->context && own->rows == input->rows.rows
+            ? stored_neighbours(out, &input->rows, search->metric, n, input->result,
+                                input->about.name, err)
+            : STATUS_END;
     return status == STATUS_END ? neighbours_of_all(out, rows, &config, err) : status;
 }

@@ -57,13 +57,6 @@ struct finding {
     struct held held; /* the arrays above */
 };
 
-static void show(void *context, uint64_t done, uint64_t total)
-{
-    const struct finding *f = context;
-    if (f->config->progress)
-        f->config->progress(f->config->progress_context, "comparing codes", done, total);
-}
-
 /* --- rows ------------------------------------------------------------------------------------ */
 
 static enum status read_rows(struct finding *f, struct error *err)
@@ -170,13 +163,6 @@ static bool same_shape(const struct finding *f, uint32_t i, uint32_t j)
            f->row[i].height == f->row[j].height;
 }
 
-static void show_pixels(void *context, uint64_t done, uint64_t total)
-{
-    const struct finding *f = context;
-    if (f->config->progress)
-        f->config->progress(f->config->progress_context, "comparing pixels", done, total);
-}
-
 /* Finds equal pixels among different files with the same code and size. */
 static void compare_pixels(struct finding *f, const uint64_t *rows, uint64_t (*digest)[2],
                            uint64_t count)
@@ -220,8 +206,8 @@ static enum status find_same_pixels(struct finding *f, struct error *err)
         status = held_check(&held, "images", err);
     }
     if (status == STATUS_OK)
-        status = redecode_read(f->pictures, f->config->stop, rows, count, NULL, digest, show_pixels,
-                               f, err);
+        status = redecode_read(f->pictures, f->config->stop, rows, count, NULL, digest,
+                               f->config->progress, f->config->progress_context, err);
     for (uint64_t first = 0; first < count && status == STATUS_OK; first = end) {
         for (end = first + 1;
              end < count && same_shape(f, (uint32_t)rows[first], (uint32_t)rows[end]);)
@@ -305,8 +291,8 @@ static enum status find_pairs(struct finding *f, struct error *err)
         .memory = config->memory,
         .workers = f->workers,
         .stop = config->stop,
-        .progress = show,
-        .progress_context = f,
+        .progress = config->progress,
+        .progress_context = config->progress_context,
     };
     struct error of_device = ERROR_INIT;
     enum status status = STATUS_FAILED;

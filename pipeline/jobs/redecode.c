@@ -14,7 +14,7 @@ struct redecode {
     struct alignment_plane *const *planes;
     uint64_t (*digests)[2];
     uint64_t count;
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
 };
 
@@ -220,15 +220,15 @@ static enum status show(void *context, uint64_t done, struct error *err)
     const struct redecode *pictures = context;
     (void)err;
     if (pictures->progress)
-        pictures->progress(pictures->progress_context, done, pictures->count);
+        pictures->progress(pictures->progress_context, "comparing pixels", done, pictures->count);
     return STATUS_OK;
 }
 
-enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
-                          uint64_t count, struct alignment_plane *const *planes,
-                          uint64_t (*digests)[2],
-                          void (*progress)(void *context, uint64_t done, uint64_t total),
-                          void *progress_context, struct error *err)
+enum status
+redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows, uint64_t count,
+              struct alignment_plane *const *planes, uint64_t (*digests)[2],
+              void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total),
+              void *progress_context, struct error *err)
 {
     struct redecode pictures = {stop, planes, digests, count, progress, progress_context};
     const struct decode_again_use use = {.side = !planes || count == 0 ? 0

@@ -318,7 +318,7 @@ enum status thumbs_sheets(struct thumb_place *places, struct thumbs *thumbs,
         if (status == STATUS_OK)
             status = stop_check(thumbs->config.stop, "sheets of thumbnails were made", err);
         if (status == STATUS_OK && config->progress)
-            config->progress(config->progress_context, sheets.first, total);
+            config->progress(config->progress_context, "sheets", sheets.first, total);
     }
     return status;
 }

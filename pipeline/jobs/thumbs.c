@@ -88,7 +88,7 @@ static enum status show(void *context, uint64_t done, struct error *err)
     if (!config->progress || (done < making->total && now - making->shown < PROGRESS_NS))
         return STATUS_OK;
     making->shown = now;
-    config->progress(config->progress_context, done, making->total);
+    config->progress(config->progress_context, "thumbnails", done, making->total);
     return STATUS_OK;
 }
 

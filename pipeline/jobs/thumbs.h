@@ -27,7 +27,7 @@ struct thumbs_config {
     struct stop *stop;     /* may be NULL */
     /* May be NULL. Called on the calling thread while pictures are decoded, about ten times a
      * second. */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
 };
 
@@ -77,7 +77,8 @@ struct sheets_config {
     enum status (*write)(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
                          struct error *err);
     void *context;
-    void (*progress)(void *context, uint64_t done, uint64_t total); /* in sheets; or NULL */
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+    /* in sheets; or NULL */
     void *progress_context;
 };
 

@@ -29,7 +29,7 @@ struct layout_config {
     unsigned threads;  /* at least 1 */
     struct stop *stop; /* may be NULL */
     /* May be NULL; called on the calling thread after each iteration. */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total);
     void *progress_context;
 };
 

@@ -109,7 +109,7 @@ static enum status descend(struct descent *descent, const struct layout_config *
         descent->xy = descent->next;
         descent->next = xy;
         if (config->progress)
-            config->progress(config->progress_context, iteration + 1, iterations);
+            config->progress(config->progress_context, "map", iteration + 1, iterations);
     }
     return STATUS_OK;
 }

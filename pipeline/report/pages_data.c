@@ -44,6 +44,15 @@ static void add_words(struct json *json, const char *key, const struct word *wor
     json_close_array(json);
 }
 
+/* [name, number] */
+static void add_pair(struct json *json, const char *name, uint64_t number)
+{
+    json_open_array(json, NULL);
+    json_string(json, NULL, name);
+    json_uint(json, NULL, number);
+    json_close_array(json);
+}
+
 static void open_chunk(struct json *json)
 {
     json_init(json, true);
@@ -51,18 +60,6 @@ static void open_chunk(struct json *json)
 }
 
 /* --- thumbnails -------------------------------------------------------------------------------- */
-
-static void thumbs_progress(void *context, uint64_t done, uint64_t total)
-{
-    const struct pages_config *config = context;
-    config->progress(config->progress_context, "thumbnails", done, total);
-}
-
-static void sheets_progress(void *context, uint64_t done, uint64_t total)
-{
-    const struct pages_config *config = context;
-    config->progress(config->progress_context, "sheets", done, total);
-}
 
 static enum status write_sheet(void *context, uint32_t sheet, const uint8_t *data, size_t bytes,
                                struct error *err)
@@ -115,9 +112,8 @@ static enum status write_sheets(uint32_t *sheets, struct thumb_place **places, s
                                          .first = first,
                                          .write = write_sheet,
                                          .context = pages,
-                                         .progress =
-                                             pages->config->progress ? sheets_progress : NULL,
-                                         .progress_context = (void *)pages->config};
+                                         .progress = pages->config->progress,
+                                         .progress_context = pages->config->progress_context};
     *sheets = (uint32_t)((count + cells - 1) / cells);
     return thumbs_sheets(*places, pages->thumbs, &config, err);
 }
@@ -131,9 +127,8 @@ enum status pages_make_sheets(struct pages *pages, struct error *err)
                                          .memory = pages->config->memory,
                                          .directory = output_directory_temporary(pages->directory),
                                          .stop = pages->config->stop,
-                                         .progress =
-                                             pages->config->progress ? thumbs_progress : NULL,
-                                         .progress_context = (void *)pages->config};
+                                         .progress = pages->config->progress,
+                                         .progress_context = pages->config->progress_context};
     enum status status = thumbs_open(&pages->thumbs, &config, err);
     if (status != STATUS_OK)
         return status;
@@ -424,10 +419,8 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     json_open_array(json, "sources");
     for (unsigned i = 0; i < album->source_count; i++) {
         char name[256];
-        json_open_array(json, NULL);
-        json_string(json, NULL, album_source(name, sizeof name, result_source(pages->result, i)));
-        json_uint(json, NULL, of_source[i]);
-        json_close_array(json);
+        add_pair(json, album_source(name, sizeof name, result_source(pages->result, i)),
+                 of_source[i]);
     }
     json_close_array(json);
     free(of_source);
@@ -435,10 +428,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     for (unsigned i = 0; i < album->format_count; i++) {
         char format[sizeof album->format[0] + 1];
         snprintf(format, sizeof format, "%.*s", (int)sizeof album->format[0], album->format[i]);
-        json_open_array(json, NULL);
-        json_string(json, NULL, format);
-        json_uint(json, NULL, album->of_format[i]);
-        json_close_array(json);
+        add_pair(json, format, album->of_format[i]);
     }
     json_close_array(json);
     json_uint(json, "folders", album->folder_count);
@@ -448,10 +438,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     for (int i = REASON_NONE + 1; i < REASON_COUNT; i++) {
         if (i == REASON_NOT_AN_IMAGE || pages->by_reason[i] == 0)
             continue;
-        json_open_array(json, NULL);
-        json_string(json, NULL, reason_name((enum reason)i));
-        json_uint(json, NULL, pages->by_reason[i]);
-        json_close_array(json);
+        add_pair(json, reason_name((enum reason)i), pages->by_reason[i]);
     }
     json_close_array(json);
     return add_sizes(json, pages, err);
@@ -556,10 +543,8 @@ static enum status add_groups(struct json *json, struct pages *pages, struct err
         json_uint(json, "folderCount", group->folders);
         json_open_array(json, "folders");
         for (int j = 0; j < 3 && group->commonest[j].count; j++) {
-            json_open_array(json, NULL);
-            json_string(json, NULL, album->names + album->folder[group->commonest[j].folder].name);
-            json_uint(json, NULL, group->commonest[j].count);
-            json_close_array(json);
+            add_pair(json, album->names + album->folder[group->commonest[j].folder].name,
+                     group->commonest[j].count);
         }
         json_close_array(json);
         cell += add_strip(json, pages, group, cell);

@@ -1,7 +1,9 @@
 /* pages_similar.c: the pictures most similar to each, and the map: both from the exact neighbours
  * of all rows. A report without them is complete, and says why they are missing. */
+#include "base/held.h"
 #include "base/log.h"
 #include "base/minmax.h"
+#include "jobs/diffusing.h"
 #include "matrix/projected.h"
 #include "neighbours/comparable.h"
 #include "neighbours/layout.h"
@@ -10,7 +12,6 @@
 #include "report/pages_data.h"
 #include "report/pages_script.h"
 #include "result/feature_matrix.h"
-#include "result/graph.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +31,7 @@ struct similar {
     struct pages *pages;
     struct matrix_source matrix;
     enum cluster_metric metric;
-    const char *metric_name;
     struct neighbours found;
-    float *distances; /* square roots of found.squared */
 };
 
 /* Opens the clustering's feature, else the first one, in the clustering's space. */
@@ -69,53 +68,7 @@ static enum status open_feature(struct similar *similar, struct error *err)
     enum projection_space space;
     if (clusters && projection_space(&space, metric))
         similar->metric = (enum cluster_metric)space;
-    similar->metric_name = metric_names[similar->metric];
     return STATUS_OK;
-}
-
-static void search_progress(void *context, const char *phase, uint64_t done, uint64_t total)
-{
-    const struct pages_config *config = context;
-    if (config->progress)
-        config->progress(config->progress_context, phase, done, total);
-}
-
-static void map_progress(void *context, uint64_t done, uint64_t total)
-{
-    const struct pages_config *config = context;
-    if (config->progress)
-        config->progress(config->progress_context, "map", done, total);
-}
-
-/* Reads what `clpipe similar --all` has stored for these rows and metric; *found false: nothing. */
-static enum status read_graph(struct similar *similar, bool *found, struct error *err)
-{
-    struct graph graph = {0};
-    char content[65];
-    const uint64_t rows = similar->matrix.rows;
-    *found = false;
-    enum status status =
-        graph_open(&graph, similar->pages->result, similar->pages->similar_feature, err);
-    if (status == STATUS_OK && graph.rows == rows &&
-        graph.n >= min_u64(LAYOUT_NEIGHBOURS, rows - 1) &&
-        strcmp(graph.metric, similar->metric_name) == 0 && similar->matrix.identity) {
-        status = similar->matrix.identity(similar->matrix.context, content, err);
-        *found = status == STATUS_OK && strcmp(content, graph.content) == 0;
-    }
-    const size_t count = (size_t)rows * graph.n;
-    if (*found) {
-        similar->found.n = graph.n;
-        similar->found.queries = rows;
-        similar->found.rows = malloc(count * sizeof *similar->found.rows);
-        similar->distances = malloc(count * sizeof *similar->distances);
-        status = similar->found.rows && similar->distances
-                     ? graph_read(&graph, 0, rows, similar->found.rows, similar->distances, err)
-                     : error_memory(err, count * 12, "neighbours");
-    }
-    for (size_t i = 0; *found && status == STATUS_OK && i < count; i++)
-        similar->distances[i] = sqrtf(similar->distances[i]);
-    graph_close(&graph);
-    return status == STATUS_END ? STATUS_OK : status;
 }
 
 static double products_of(uint64_t rows, uint32_t dimension)
@@ -150,12 +103,11 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
                                        .memory = config->memory,
                                        .device_memory = config->device_memory,
                                        .stop = config->stop,
-                                       .phase = search_progress,
-                                       .progress_context = (void *)config};
+                                       .phase = config->progress,
+                                       .progress_context = config->progress_context};
     const uint64_t rows = similar->matrix.rows;
     const uint32_t dimension = similar->matrix.dimension;
     struct comparable comparable;
-    struct neighbours *found = &similar->found;
     if (products_of(rows, dimension) > DEVICE_PRODUCTS && config->find_contexts)
         config->find_contexts(config->find_contexts_context, &search.devices.contexts,
                               &search.devices.count);
@@ -169,11 +121,6 @@ static enum status find_neighbours(struct similar *similar, struct error *err)
     if (status == STATUS_OK)
         status = search_comparable(similar, &comparable, &search, err);
     comparable_close(&comparable);
-    const size_t count = (size_t)found->queries * found->n;
-    if (status == STATUS_OK && !(similar->distances = malloc(count * sizeof *similar->distances)))
-        status = error_memory(err, count * sizeof *similar->distances, "neighbours");
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        similar->distances[i] = (float)sqrt(found->squared[i]);
     return status;
 }
 
@@ -194,7 +141,7 @@ static enum status write_similar(const struct similar *similar, struct error *er
                  j++) {
                 json_open_array(&json, NULL);
                 json_uint(&json, NULL, pages->album.number[similar->found.rows[at + j]]);
-                script_number(&json, NULL, (double)similar->distances[at + j], 4);
+                script_number(&json, NULL, (double)(float)sqrt(similar->found.squared[at + j]), 4);
                 json_close_array(&json);
             }
             json_close_array(&json);
@@ -242,21 +189,21 @@ static enum status make_map(const struct similar *similar, struct error *err)
     const size_t n = (size_t)pages->album.count;
     const struct layout_config config = {.threads = pages->config->threads,
                                          .stop = pages->config->stop,
-                                         .progress = map_progress,
-                                         .progress_context = (void *)pages->config};
+                                         .progress = pages->config->progress,
+                                         .progress_context = pages->config->progress_context};
     const struct layout_graph graph = {
         .rows = n, .neighbours = similar->found.n, .neighbour = similar->found.rows};
-    float *initial = malloc(2 * n * sizeof *initial), *xy = malloc(2 * n * sizeof *xy);
-    enum status status =
-        initial && xy ? STATUS_OK : error_memory(err, 4 * n * sizeof *xy, "the map");
+    struct held held = {0};
+    float *initial = held_array(&held, 2 * n, sizeof *initial),
+          *xy = held_array(&held, 2 * n, sizeof *xy);
+    enum status status = held_check(&held, "the map", err);
     if (status == STATUS_OK)
         status = layout_principal(initial, &similar->matrix, similar->metric, &config, err);
     if (status == STATUS_OK)
         status = layout_map(xy, &graph, initial, &config, err);
     if (status == STATUS_OK)
         status = write_map(pages, xy, err);
-    free(initial);
-    free(xy);
+    held_free(&held);
     return status;
 }
 
@@ -274,13 +221,14 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
 {
     struct similar similar = {.pages = pages};
     struct error why = ERROR_INIT;
-    bool stored = false;
     if (pages->album.count < 2 || result_feature_count(pages->result) == 0)
         return STATUS_OK;
     enum status status = open_feature(&similar, &why);
     if (status == STATUS_OK)
-        status = read_graph(&similar, &stored, &why);
-    if (status == STATUS_OK && !stored)
+        status = stored_neighbours(&similar.found, &similar.matrix, similar.metric,
+                                   (uint32_t)min_u64(LAYOUT_NEIGHBOURS, similar.matrix.rows - 1),
+                                   pages->result, pages->similar_feature, &why);
+    if (status == STATUS_END)
         status = find_neighbours(&similar, &why);
     if (status == STATUS_INTERRUPTED) {
         *err = why;
@@ -297,7 +245,6 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
     if (status == STATUS_OK && pages->album.count >= 3)
         status = make_map(&similar, err);
 out:
-    free(similar.distances);
     neighbours_clear(&similar.found);
     matrix_close(&similar.matrix);
     return status;

@@ -28,11 +28,11 @@ static void count_shown(void *context, const char *phase, uint64_t done, uint64_
 }
 
 /* Row r has picture r; pictures of rows divisible by 251 are gone. */
-enum status redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows,
-                          uint64_t count, struct alignment_plane *const *planes,
-                          uint64_t (*digests)[2],
-                          void (*progress)(void *context, uint64_t done, uint64_t total),
-                          void *progress_context, struct error *err)
+enum status
+redecode_read(struct decode_again *again, struct stop *stop, const uint64_t *rows, uint64_t count,
+              struct alignment_plane *const *planes, uint64_t (*digests)[2],
+              void (*progress)(void *context, const char *phase, uint64_t done, uint64_t total),
+              void *progress_context, struct error *err)
 {
     (void)again, (void)stop, (void)digests, (void)progress, (void)progress_context, (void)err;
     for (uint64_t i = 0; i < count; i++) {

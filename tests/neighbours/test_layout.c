@@ -87,8 +87,9 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
     return STATUS_OK;
 }
 
-static void count_calls(void *context, uint64_t done, uint64_t total)
+static void count_calls(void *context, const char *phase, uint64_t done, uint64_t total)
 {
+    assert_string_equal(phase, "map");
     uint64_t *calls = context;
     assert_int_equal(done, ++*calls);
     assert_true(done <= total);
