@@ -1,5 +1,4 @@
 /* alike.c: compares the images of each cluster, several clusters at a time. */
-#include "jobs/alike.h"
 #include "base/held.h"
 #include "base/minmax.h"
 #include "base/parse.h"

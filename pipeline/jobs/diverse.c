@@ -2,7 +2,6 @@
  * random number; ties go to the lowest row. Distances are canonical, so the result is exact. A row
  * is skipped if the new centre is so far from its own that it cannot be nearer (triangle
  * inequality). */
-#include "jobs/diverse.h"
 #include "base/held.h"
 #include "base/minmax.h"
 #include "jobs/row_values.h"

@@ -565,3 +565,16 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
         duplicates_clear(out);
     return status;
 }
+
+const char *duplicates_kind_name(enum duplicates_kind kind)
+{
+    static const char *const name[DUPLICATES_KINDS] = {"bytes", "pixels", "near"};
+    return name[kind];
+}
+
+void duplicates_clear(struct duplicates *duplicates)
+{
+    free(duplicates->group);
+    free(duplicates->member);
+    memset(duplicates, 0, sizeof *duplicates);
+}

@@ -5,7 +5,7 @@
  * second of each, and so on, with the children in a seeded order and exhausted ones left out. So
  * the first N of the root are N images divided as equally as possible at every level, what a small
  * cluster lacks going to the others; and a smaller N yields a prefix of them. */
-#include "jobs/order.h"
+#include "jobs/selection.h"
 #include "kmeans/canonical.h"
 #include <inttypes.h>
 #include <stdio.h>

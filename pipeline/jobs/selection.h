@@ -56,4 +56,24 @@ struct selection {
     bool stored;       /* the file has it already */
 };
 
+/* Methods, rows of select_methods (select.h): each moves the chosen candidates to the front, and counts them
+ * if it compares values. order.c: without values. diverse.c: k-centre greedy (Gonzalez, Clustering to
+ * minimize the maximum intercluster distance, 1985). */
+enum status order_balanced(struct selection *selection, struct error *err);
+enum status order_nearest(struct selection *selection, struct error *err);
+enum status order_random(struct selection *selection, struct error *err);
+enum status order_diverse(struct selection *selection, struct error *err);
+void reason_balanced(const void *selection, uint64_t i, char text[SELECTION_REASON]);
+void reason_nearest(const void *selection, uint64_t i, char text[SELECTION_REASON]);
+void reason_random(const void *selection, uint64_t i, char text[SELECTION_REASON]);
+void reason_diverse(const void *selection, uint64_t i, char text[SELECTION_REASON]);
+
+/* Keeps one of the images of a cluster that are alike (Abbas et al., SemDeDup, 2023, which may keep any).
+ * Removes from the candidates each one whose cosine with a kept one of its cluster is at least
+ * config->alike: the images of a cluster are considered in order of preference, and each names the
+ * first that it is like. So no two kept images are alike. Rows without values are kept. If the file
+ * has cosine neighbours, counts those hidden by cluster borders. STATUS_FAILED: a cluster does not
+ * fit the memory. */
+enum status alike_leave_out(struct selection *selection, struct error *err);
+
 #endif

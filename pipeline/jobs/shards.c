@@ -12,7 +12,6 @@
 #include "base/path.h"
 #include "jobs/reopen.h"
 #include "jobs/selection.h"
-#include "jobs/tar.h"
 #include "kmeans/canonical.h"
 #include "matrix/npy.h"
 #include "result/feature_matrix.h"
@@ -34,6 +33,17 @@
 #define PIECE    (256u << 10)
 #define KEY_MOST 32
 #define TEXTS    3 /* KEY.json, KEY.cls, KEY.txt */
+
+#define TAR_BLOCK     512u
+#define TAR_END       (2 * TAR_BLOCK)        /* zeros after the last member */
+#define TAR_MOST      UINT64_C(077777777777) /* bytes of a member */
+#define TAR_NAME_MOST 99u
+
+/* Size of a member in the archive: header, content, padding. */
+static inline uint64_t tar_member_bytes(uint64_t bytes)
+{
+    return TAR_BLOCK + (bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+}
 
 static const char *const text_names[TEXTS] = {"json", "cls", "txt"};
 
@@ -363,6 +373,33 @@ static void clear_samples(struct shards *shards)
     free(shards->sample);
     shards->sample = NULL;
     shards->samples = 0;
+}
+
+/* --- tar (POSIX.1-1988, ustar), with members at positions known in advance --------------------- */
+
+/* The header of a world-readable regular file; seconds since 1970, at least 0. */
+static void tar_header(char block[TAR_BLOCK], const char *name, uint64_t bytes, int64_t seconds)
+{
+    const uint64_t time = seconds < 0                    ? 0
+                          : (uint64_t)seconds > TAR_MOST ? TAR_MOST
+                                                         : (uint64_t)seconds;
+    unsigned sum = 8 * ' '; /* the checksum's own bytes count as spaces */
+    memset(block, 0, TAR_BLOCK);
+    snprintf(block, TAR_NAME_MOST + 1, "%s", name);
+    memcpy(block + 100, "0000644", 7);
+    memcpy(block + 108, "0000000", 7);
+    memcpy(block + 116, "0000000", 7);
+    snprintf(block + 124, 12, "%011" PRIo64, bytes);
+    snprintf(block + 136, 12, "%011" PRIo64, time);
+    block[156] = '0';
+    memcpy(block + 257,
+           "ustar\0"
+           "00",
+           8);
+    for (unsigned i = 0; i < TAR_BLOCK; i++)
+        sum += (unsigned char)block[i];
+    snprintf(block + 148, 8, "%06o", sum);
+    block[155] = ' ';
 }
 
 /* --- an archive -------------------------------------------------------------------------------- */

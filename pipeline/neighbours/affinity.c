@@ -1,5 +1,6 @@
 /* affinity.c: builds the graph, and solves (I - a S) f = (1 - a) y on it. */
 #include "neighbours/affinity.h"
+#include "base/avx2.h"
 #include "base/minmax.h"
 #include <math.h>
 #include <stdlib.h>
@@ -123,8 +124,8 @@ void affinity_close(struct affinity *affinity)
 /* --- diffusion ---------------------------------------------------------------------------------- */
 
 /* next = w (a S now - next) + next; the starts' contribution is added later. */
-static inline __attribute__((always_inline)) void
-step_body(double *restrict next, const double *restrict now, const struct affinity *affinity, double w)
+ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
+                             const struct affinity *affinity, double w)
 {
     for (uint64_t row = 0; row < affinity->rows; row++) {
         double sum[LANES] = {0};
@@ -139,43 +140,22 @@ step_body(double *restrict next, const double *restrict now, const struct affini
     }
 }
 
-typedef void (*step_function)(double *restrict next, const double *restrict now,
-                              const struct affinity *affinity, double w);
-
 static void step_plain(double *restrict next, const double *restrict now,
                        const struct affinity *affinity, double w)
 {
     step_body(next, now, affinity, w);
 }
 
-#if defined(__x86_64__)
-
-/* The same operations on four lanes at a time. */
-__attribute__((target("avx2"))) static void step_avx2(double *restrict next,
-                                                      const double *restrict now,
-                                                      const struct affinity *affinity, double w)
+AVX2_LOOPS static void step_avx2(double *restrict next, const double *restrict now,
+                                 const struct affinity *affinity, double w)
 {
     step_body(next, now, affinity, w);
 }
 
-static step_function choose_step(void)
-{
-    return __builtin_cpu_supports("avx2") ? step_avx2 : step_plain;
-}
-
-#else
-
-static step_function choose_step(void)
-{
-    return step_plain;
-}
-
-#endif
-
 void affinity_diffuse(double *scores, double *scratch, const struct affinity *affinity,
                       const struct affinity_start starts[AFFINITY_LANES])
 {
-    const step_function step = choose_step();
+    const bool avx2 = cpu_has_avx2();
     const size_t count = (size_t)affinity->rows * LANES;
     double w = 1;
     memset(scores, 0, count * sizeof *scores);
@@ -184,7 +164,7 @@ void affinity_diffuse(double *scores, double *scratch, const struct affinity *af
      * number, writes `scores`. */
     for (unsigned k = 0; k < STEPS; k++) {
         double *to = k % 2 ? scores : scratch;
-        step(to, k % 2 ? scratch : scores, affinity, w);
+        (avx2 ? step_avx2 : step_plain)(to, k % 2 ? scratch : scores, affinity, w);
         for (unsigned l = 0; l < LANES; l++)
             for (uint32_t i = 0; i < starts[l].count; i++)
                 to[(size_t)starts[l].rows[i] * LANES + l] +=
