@@ -301,6 +301,14 @@ def test_max_iter(mixture, tmp_path, iterations):
         check_against(tmp_path / "r.h5", rows.astype(float), lloyd(rows, rows[::500], iterations))
 
 
+def test_the_longest_name_is_stored_whole(tmp_path):
+    numpy.save(tmp_path / "rows.npy", numpy.arange(20, dtype="f4").reshape(10, 2))
+    name = "n" * 63
+    cluster("rows.npy", "-k", 2, "--name", name, "-o", "r.h5", cwd=tmp_path)
+    with h5py.File(tmp_path / "r.h5") as file:
+        assert list(file["clusters"]) == [name]
+
+
 def test_a_row_that_is_alone_is_not_taken_for_an_empty_cluster(tmp_path):
     """100 is the farthest from its centroid, but the only one of its cluster; 0 comes next."""
     numpy.save(tmp_path / "rows.npy", numpy.array([[0], [1], [2], [100]], "f4"))
