@@ -6,8 +6,8 @@
  *
  * Sealed records are never lost: each run writes its own append-only log. A resumed run reads all
  * logs; it does not write records of earlier runs again, but only adds their locations to the list.
- * So a complete block is never overwritten or moved, whenever
- * processes are killed; logs are removed only after the finished file was renamed. If two processes
+ * So a complete block is never overwritten or moved, whenever processes are killed; logs are removed
+ * only after the finished file was renamed. If two processes
  * both believe to own the directory, they write different logs, and the one that has lost it stops
  * at its next sync. Items of a log that the walk no longer has are not in the list. */
 #include "result/journal.h"
@@ -26,9 +26,8 @@
 #define SYNC_BYTES  (64u << 20)
 #define SYNC_AFTER  1000000000
 
-/* A record waiting for earlier ones: a copy, or the location of an existing one. */
+/* A record waiting for earlier ones: a copy, or the location of an existing one. Neither: there is none. */
 struct waiting {
-    bool there;
     struct copy *copy;
     uint64_t origin;
 };
@@ -455,7 +454,7 @@ static enum status take_waiting(struct journal *journal, struct error *err)
     for (;;) {
         const uint64_t next = atomic_load_explicit(&journal->next, memory_order_relaxed);
         waiting = &journal->ring[next % journal->ring_size];
-        if (status || !waiting->there)
+        if (status || (!waiting->copy && !waiting->origin))
             return status;
         if (make_room(journal, waiting->copy)) {
             status = pass_error(journal, err);
@@ -464,7 +463,7 @@ static enum status take_waiting(struct journal *journal, struct error *err)
         uint64_t location = waiting->origin;
         if (!location)
             status = add_row(journal, waiting->copy, &location, err);
-        *waiting = (struct waiting){.there = false};
+        *waiting = (struct waiting){.copy = NULL};
         if (!status)
             status = row_lists_add(&journal->lists, location, err);
         atomic_store_explicit(&journal->next, next + 1, memory_order_release);
@@ -485,7 +484,7 @@ static void count_record(struct journal_tally *tally, const struct store_record 
 enum status journal_put(struct journal *journal, const struct store_record *record,
                         const void *values, struct error *err)
 {
-    struct waiting waiting = {.there = true, .origin = record->origin};
+    struct waiting waiting = {.origin = record->origin};
     struct error error = ERROR_INIT;
     enum status status = STATUS_OK;
     if (!record->origin)
@@ -494,7 +493,7 @@ enum status journal_put(struct journal *journal, const struct store_record *reco
     if (journal->error.status || status || grow_ring(journal, record->sequence, &error))
         goto out;
     struct waiting *place = &journal->ring[record->sequence % journal->ring_size];
-    assert(!place->there);
+    assert(!place->copy && !place->origin);
     *place = waiting;
     waiting.copy = NULL;
     count_record(&journal->tally, record);
@@ -543,7 +542,7 @@ enum status journal_stop(struct journal *journal, uint64_t *kept, struct error *
     *kept = next;
     for (uint64_t i = 0; !status && i < journal->ring_size; i++) {
         struct waiting *waiting = &journal->ring[(next + i) % journal->ring_size];
-        if (!waiting->there)
+        if (!waiting->copy && !waiting->origin)
             continue;
         ++*kept;
         struct copy *copy = waiting->copy;
@@ -566,7 +565,7 @@ enum status journal_finish(struct journal *journal, const struct row_lists **lis
 {
     pthread_mutex_lock(&journal->lock);
     for (uint64_t i = 0; i < journal->ring_size; i++)
-        assert(journal->error.status || !journal->ring[i].there);
+        assert(journal->error.status || (!journal->ring[i].copy && !journal->ring[i].origin));
     enum status status = seal(journal, err);
     if (!status)
         status = row_lists_finish(&journal->lists, err);

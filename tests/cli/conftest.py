@@ -1,7 +1,6 @@
 """What the whole-program tests share: the program, a runner, and small sets of images."""
 
 import os
-import re
 import signal
 import stat
 import struct
