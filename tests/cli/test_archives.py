@@ -307,7 +307,7 @@ def test_members_are_decoded_again(clpipe, tmp_path, copies, kind, monkeypatch):
     assert thumbnails_missing("a.h5", tmp_path) == (0, [])
     # An archive that has changed, or is gone, is said once; not once a picture.
     os.utime(archive, (1, 1))
-    for why in ("has changed", "is gone"):
+    for why in ("has changed", "no longer exists"):
         missing, lines = thumbnails_missing("a.h5", tmp_path)
         assert missing == 12 and len(lines) == 1 and archive in lines[0] and why in lines[0], lines
         lines = groups_of("a.h5", archive + "/")[1]
