@@ -188,7 +188,6 @@ static void tell_untrusted(const char *path, const char *culprit, const char *in
 static struct output_directory *driver; /* this process's; NULL: none */
 static char trouble[512];               /* why */
 static pid_t driver_process;            /* its owner, not a child */
-static void fetch_kernels(void);
 
 static void remove_driver_directory(void)
 {
@@ -221,7 +220,6 @@ void ocl_cache_for_drivers(void)
         atexit(remove_driver_directory);
         if (!trusted)
             tell_untrusted(own, culprit, base);
-        fetch_kernels();
     }
     snprintf(path, sizeof path, "%.3000s/.nv/ComputeCache", home ? home : "");
     if (home && !setting("CUDA_CACHE_PATH") && !is_private(culprit, path) && driver)
@@ -388,22 +386,31 @@ static void replace_all(char *text, char from, char to)
         *text = to;
 }
 
-/* Writes the kernels that earlier processes have kept. */
-static void fetch_kernels(void)
+/* Writes the kernels of a program that earlier processes have kept to its directory, once. */
+static void fetch_program(const char *program)
 {
-    char path[2 * PATH_BYTES], *data;
-    struct error err;
+    char path[2 * PATH_BYTES], prefix[PATH_BYTES], *data;
+    const char *directory = output_directory_temporary(driver);
     size_t size;
-    unsigned count = 0;
+    struct error err;
+    snprintf(path, sizeof path, "%s/fetched", program);
+    const int mark = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (mark < 0)
+        return;
+    close(mark);
+    snprintf(prefix, sizeof prefix, KERNELS_PREFIX "%s,", program + strlen(directory) + 1);
+    replace_all(prefix, '/', ',');
     DIR *stream = entry_path(path, sizeof path, KERNELS_FOLDER, "") ? opendir(path) : NULL;
-    for (struct dirent *entry; stream && (entry = readdir(stream)); free(data)) {
+    for (struct dirent *entry; stream && (entry = readdir(stream));) {
         const char *name = entry->d_name;
-        const enum ocl_cache_state state = ocl_cache_load(&data, &size, KERNELS_FOLDER, name);
-        if (state == OCL_CACHE_DAMAGED || (state == OCL_CACHE_FOUND && ++count > KERNELS_MOST))
-            ocl_cache_remove(&(bool){false}, KERNELS_FOLDER, name, &err);
-        if (state != OCL_CACHE_FOUND || strncmp(name, KERNELS_PREFIX, strlen(KERNELS_PREFIX)) != 0)
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
             continue;
-        const int before = snprintf(path, sizeof path, "%s/", output_directory_temporary(driver));
+        const enum ocl_cache_state state = ocl_cache_load(&data, &size, KERNELS_FOLDER, name);
+        if (state == OCL_CACHE_DAMAGED)
+            ocl_cache_remove(&(bool){false}, KERNELS_FOLDER, name, &err);
+        if (state != OCL_CACHE_FOUND)
+            continue;
+        const int before = snprintf(path, sizeof path, "%s/", directory);
         strcpy(path + before, name + strlen(KERNELS_PREFIX));
         replace_all(path + before, ',', '/');
         make_parents(path);
@@ -412,9 +419,33 @@ static void fetch_kernels(void)
             unlink(path);
         if (fd >= 0)
             close(fd);
+        free(data);
     }
     if (stream)
         closedir(stream);
+}
+
+/* The driver's directory has one for each program: two letters, '/', and the rest of its digest. */
+static FTS *open_driver_tree(void)
+{
+    char *const roots[] = {(char *)(uintptr_t)output_directory_temporary(driver), NULL};
+    return fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+}
+
+void ocl_cache_fetch_kernels(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no kernel is launched half written */
+    pthread_mutex_lock(&lock);
+    FTS *tree = driver ? open_driver_tree() : NULL;
+    for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+        if (entry->fts_info != FTS_D || entry->fts_level != 2)
+            continue;
+        fts_set(tree, entry, FTS_SKIP);
+        fetch_program(entry->fts_path);
+    }
+    if (tree)
+        fts_close(tree);
+    pthread_mutex_unlock(&lock);
 }
 
 static void keep_kernel(const char *path, const char *name, size_t size)
@@ -430,24 +461,40 @@ static void keep_kernel(const char *path, const char *name, size_t size)
     free(data);
 }
 
+/* Removes entries beyond KERNELS_MOST, of any version. */
+static void drop_kernels(void)
+{
+    char path[PATH_BYTES];
+    struct error err;
+    unsigned count = 0;
+    DIR *stream = entry_path(path, sizeof path, KERNELS_FOLDER, "") ? opendir(path) : NULL;
+    for (struct dirent *entry; stream && (entry = readdir(stream));)
+        if (entry->d_name[0] != '.' && ++count > KERNELS_MOST)
+            ocl_cache_remove(&(bool){false}, KERNELS_FOLDER, entry->d_name, &err);
+    if (stream)
+        closedir(stream);
+}
+
 void ocl_cache_keep_kernels(void)
 {
     char path[PATH_BYTES], name[PATH_BYTES];
-    if (!driver)
-        return;
-    const char *directory = output_directory_temporary(driver);
-    char *const roots[] = {(char *)(uintptr_t)directory, NULL};
-    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    bool kept = false;
+    FTS *tree = driver ? open_driver_tree() : NULL;
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {
         const size_t length = entry->fts_pathlen;
         if (entry->fts_info != FTS_F || strcmp(entry->fts_path + length - 3, ".so") != 0 ||
             strstr(entry->fts_path, "/0-0-0/")) /* not for one size: in the program's binary */
             continue;
-        snprintf(name, sizeof name, KERNELS_PREFIX "%s", entry->fts_path + strlen(directory) + 1);
+        snprintf(name, sizeof name, KERNELS_PREFIX "%s",
+                 entry->fts_path + strlen(output_directory_temporary(driver)) + 1);
         replace_all(name, '/', ',');
-        if (entry_path(path, sizeof path, KERNELS_FOLDER, name) && access(path, F_OK) != 0)
-            keep_kernel(entry->fts_path, name, (size_t)entry->fts_statp->st_size);
+        if (!entry_path(path, sizeof path, KERNELS_FOLDER, name) || access(path, F_OK) == 0)
+            continue;
+        keep_kernel(entry->fts_path, name, (size_t)entry->fts_statp->st_size);
+        kept = true;
     }
     if (tree)
         fts_close(tree);
+    if (kept)
+        drop_kernels();
 }

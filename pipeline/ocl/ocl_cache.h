@@ -16,6 +16,10 @@ void ocl_cache_for_drivers(void);
  * platforms. */
 void ocl_cache_trouble(char *text, size_t size);
 
+/* Gives PoCL the kernels per work-group size that earlier processes have kept of the programs built
+ * so far. Call after each build, before the program's first launch. Any thread. */
+void ocl_cache_fetch_kernels(void);
+
 /* Saves the kernels that PoCL compiled per work-group size, for later processes. Call after the
  * last launch. Any thread. */
 void ocl_cache_keep_kernels(void);

@@ -284,6 +284,8 @@ enum status ocl_program_build_source(cl_program *out, struct ocl_context *contex
                                      const char *source, const char *options, struct error *err)
 {
     enum status status = make_program(out, context, name, source, options, err);
+    if (status == STATUS_OK && ocl_context_device(context)->pocl_major)
+        ocl_cache_fetch_kernels();
     if (status == STATUS_OK && ocl_pocl_counts_wrong(ocl_context_device(context)))
         ocl_pocl_new_program(*out);
     return status;
