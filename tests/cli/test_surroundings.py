@@ -305,7 +305,7 @@ def as_user(directory):
 
 def damaged(fresh, place, name, args):  # noqa: F811
     directory = place / "place"
-    shutil.copytree(fresh("copied"), directory)
+    shutil.copytree(fresh(name), directory)
     user = as_user(directory)
     DAMAGES[name](directory / "home")
     result = run_in(directory, args, {"TMPDIR": place / "temporary"}, user=user)
