@@ -16,7 +16,8 @@ static double add_lanes(__local double *lanes, double mine, uint lid)
 }
 
 /* A group of KMEANS_LANES moves one centroid to the mean of its cluster's rows. While any cluster
- * is empty (counts[k + 2]) all stay, since the host first gives it a row. weight_unit: unit of the
+ * is empty (counts[k + 2]) all stay, since the host first gives it a row, or with `anyway` only the
+ * empty ones. weight_unit: unit of the
  * clusters' weights; 0: rows have no weights. shifts: how far it has moved, as a length times
  * shift_scale, rounded up. facts: KMEANS_FACTS values per cluster:
  *
@@ -30,7 +31,7 @@ move_centroids(__global const long *restrict totals, __global const long *restri
                __global const double *restrict units, __global const double *restrict means,
                __global const float *restrict centre, __global float *centroids,
                __global double *facts, __global float *shifts, uint k, uint stride, uint columns,
-               uint cosine, double shift_scale)
+               uint cosine, double shift_scale, uint anyway)
 {
     __local double lanes[KMEANS_LANES];
     const uint lid = (uint)get_local_id(0), cluster = (uint)get_group_id(0);
@@ -52,7 +53,8 @@ move_centroids(__global const long *restrict totals, __global const long *restri
         length += mean * mean;
     }
     length = add_lanes(lanes, length, lid);
-    const bool stays = counts[k + 2] > 0 || (cosine && length == 0.0);
+    const bool stays =
+        count == 0.0 || (counts[k + 2] > 0 && !anyway) || (cosine && length == 0.0);
     const double factor = cosine && !stays ? 1.0 / sqrt(length) : 1.0;
 
     double shift = 0.0, square = 0.0, largest = 0.0;

@@ -248,14 +248,15 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
     return launch_sum(device, tile, err);
 }
 
-enum status device_update_centroids(struct device_update *device, struct prune *prune,
-                                    const struct device_count *unless, struct error *err)
+/* anyway: even if a cluster is empty, which then stays. */
+static enum status move_centroids(struct device_update *device, struct prune *prune, bool anyway,
+                                  const struct device_count *unless, struct error *err)
 {
     struct update *update = device->update;
     struct filter *filter = device->filter;
     const struct data *data = update->data;
     const cl_uint stride = data->stride, columns = data->dimension, k = update->k;
-    const cl_uint cosine = data->transform.metric == METRIC_COSINE;
+    const cl_uint cosine = data->transform.metric == METRIC_COSINE, move_some = anyway;
     const cl_double shift_scale = prune_shift_scale(prune);
     const cl_mem sums = device->meets ? device->all_sums : device->totals;
     const cl_mem counts = device->meets ? device->all_counts : device->counts.buffer;
@@ -267,10 +268,32 @@ enum status device_update_centroids(struct device_update *device, struct prune *
                  OCL_ARG(weight_unit), OCL_ARG(device->units), OCL_ARG(device->means),
                  OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
                  OCL_ARG(device->moves.buffer), OCL_ARG(prune->shifts), OCL_ARG(k), OCL_ARG(stride),
-                 OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale)) != STATUS_OK ||
+                 OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale), OCL_ARG(move_some)) !=
+            STATUS_OK ||
         (prune->tensor && filter->bounds_usable && k <= RANK_MOST &&
          prune_plan_ahead(prune, k, unless, err) != STATUS_OK))
         return err->status;
+    return STATUS_OK;
+}
+
+enum status device_update_centroids(struct device_update *device, struct prune *prune,
+                                    const struct device_count *unless, struct error *err)
+{
+    return move_centroids(device, prune, false, unless, err);
+}
+
+enum status device_update_again(struct device_update *device, struct prune *prune,
+                                struct error *err)
+{
+    const struct data *data = device->update->data;
+    uint64_t moved;
+    for (uint32_t i = 0; i < data->tile_count; i++)
+        if (device_update_tile(device, &data->tiles[i], NULL, err) != STATUS_OK)
+            return err->status;
+    if (move_centroids(device, prune, true, NULL, err) != STATUS_OK ||
+        mailbox_read(&device->filter->mailbox, err) != STATUS_OK)
+        return err->status;
+    device_update_count(&moved, device);
     return STATUS_OK;
 }
 

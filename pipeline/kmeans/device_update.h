@@ -61,7 +61,13 @@ enum status device_update_tile(struct device_update *device, struct tile *tile,
 enum status device_update_centroids(struct device_update *device, struct prune *prune,
                                     const struct device_count *unless, struct error *err);
 
-/* The same if ranks meet. Each rank moves all centroids, with the same bits:
+/* After the host has given rows of resident tiles to empty clusters by their labels alone: updates
+ * the sums, moves all centroids but those of clusters that are still empty, plans the next pass,
+ * and reads the mailbox. For one rank. */
+enum status device_update_again(struct device_update *device, struct prune *prune,
+                                struct error *err);
+
+/* device_update_centroids if ranks meet. Each rank moves all centroids, with the same bits:
  *
  *   device ──read──> pinned memory ──comm_visit──> the other devices write and add what is there
  *

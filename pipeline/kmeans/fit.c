@@ -338,14 +338,31 @@ static enum status update_on_host(struct fit *fit, double *inertia, double *shif
     return status;
 }
 
+/* Gives rows to empty clusters; sums and centroids follow on the device. */
+static enum status relocate_on_device(struct fit *fit, struct error *err)
+{
+    struct device_update *device = fit->device_update;
+    if (device_update_fetch(device, fit->labels, NULL, err) != STATUS_OK ||
+        relocate_rows(fit, err) != STATUS_OK)
+        return err->status;
+    fit->moving = true;
+    if (device_update_again(device, &fit->assign->prune, err) != STATUS_OK)
+        return err->status;
+    return update_add_counts(fit->update, err);
+}
+
 enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *relocated,
                        struct error *err)
 {
+    const size_t moves = fit->config->k * sizeof *fit->move;
     *relocated = relocate_count_empty(fit) > 0;
-    if (fit->host_stale && fit->device_update && !*relocated) {
-        memcpy(fit->move, fit->device_update->moves.host, fit->config->k * sizeof *fit->move);
-        *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
+    if (fit->host_stale && fit->device_update && (!*relocated || fit->comm->size == 1)) {
+        memcpy(fit->move, fit->device_update->moves.host, moves);
         *inertia = inertia_of_moves(fit);
+        if (*relocated && relocate_on_device(fit, err) != STATUS_OK)
+            return err->status;
+        memcpy(fit->move, fit->device_update->moves.host, moves);
+        *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
         fit->moving = false;
         return STATUS_OK;
     }

@@ -178,14 +178,16 @@ static enum status next_row(struct far_row *row, const float **values, struct fa
     return STATUS_OK;
 }
 
-/* Gives one row to an empty cluster. */
+/* Gives one row to an empty cluster; if only the device has the sums, it moves the centroid later. */
 static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
                             uint32_t cluster, struct error *err)
 {
     const uint32_t stride = fit->data->stride;
     float *centroid = fit->centroids + (size_t)cluster * stride;
-    fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
-    memcpy(centroid, values, stride * sizeof *values);
+    if (!fit->host_stale) {
+        fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
+        memcpy(centroid, values, stride * sizeof *values);
+    }
     const bool own = shard_has_row(fit->shard, row->row);
     update_move_row(fit->update, values, row->weight, (uint32_t)row->label, cluster, own);
     if (!own)
@@ -232,7 +234,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
         status = error_set(err, STATUS_FAILED,
                            "k is %u, but there are fewer different rows; choose a smaller k",
                            fit->config->k);
-    if (status == STATUS_OK && fit->shard->device_update.used)
+    if (status == STATUS_OK && fit->shard->device_update.used && !fit->host_stale)
         status = device_update_store(&fit->shard->device_update, fit->labels, err);
     free(far.rows);
     held_free(&held);
