@@ -202,6 +202,14 @@ static enum status give_row(struct fit *fit, const struct far_row *row, const fl
     return assign_forget_row(fit->assign, tile, at, err);
 }
 
+static bool equal_rows(const float *a, const float *b, uint32_t stride)
+{
+    for (uint32_t j = 0; j < stride; j++)
+        if (a[j] != b[j])
+            return false;
+    return true;
+}
+
 enum status relocate_rows(struct fit *fit, struct error *err)
 {
     const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
@@ -220,8 +228,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
         if (counts[row.label] == 1)
             continue;
         uint32_t same = 0; /* index of an equal row given before */
-        while (same < given &&
-               canonical_distance(value, values + (size_t)same * stride, stride) != 0)
+        while (same < given && !equal_rows(value, values + (size_t)same * stride, stride))
             same++;
         if (same < given)
             continue;
