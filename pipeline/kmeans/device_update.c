@@ -290,7 +290,7 @@ enum status device_update_again(struct device_update *device, struct prune *prun
     for (uint32_t i = 0; i < data->tile_count; i++)
         if (device_update_tile(device, &data->tiles[i], NULL, err) != STATUS_OK)
             return err->status;
-    if (move_centroids(device, prune, true, NULL, err) != STATUS_OK ||
+    if ((prune && move_centroids(device, prune, true, NULL, err) != STATUS_OK) ||
         mailbox_read(&device->filter->mailbox, err) != STATUS_OK)
         return err->status;
     device_update_count(&moved, device);

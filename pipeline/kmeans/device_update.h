@@ -62,8 +62,8 @@ enum status device_update_centroids(struct device_update *device, struct prune *
                                     const struct device_count *unless, struct error *err);
 
 /* After the host has given rows of resident tiles to empty clusters by their labels alone: updates
- * the sums, moves all centroids but those of clusters that are still empty, plans the next pass,
- * and reads the mailbox. For one rank. */
+ * the sums, moves all centroids but those of clusters that are still empty, plans the next pass
+ * (prune NULL: none of that), and reads the mailbox. For one rank. */
 enum status device_update_again(struct device_update *device, struct prune *prune,
                                 struct error *err);
 

@@ -327,7 +327,7 @@ static enum status update_on_host(struct fit *fit, double *inertia, double *shif
     if (empty) {
         workers_run(fit->lane->workers, inertia_of_cluster, fit, fit->config->k);
         *inertia = inertia_of_moves(fit);
-        status = relocate_rows(fit, err);
+        status = relocate_rows(fit, true, err);
     }
     if (status == STATUS_OK)
         status = fit_move_centroids(fit, shift, !empty, err);
@@ -338,16 +338,18 @@ static enum status update_on_host(struct fit *fit, double *inertia, double *shif
     return status;
 }
 
-/* Gives rows to empty clusters; sums and centroids follow on the device. */
-static enum status relocate_on_device(struct fit *fit, struct error *err)
+/* Gives rows to empty clusters while the device keeps sums and centroids. place: the rows become
+ * the centroids, and no others move; else all move to the means. */
+static enum status relocate_on_device(struct fit *fit, bool place, struct error *err)
 {
     struct device_update *device = fit->device_update;
     if (device_update_fetch(device, fit->labels, NULL, err) != STATUS_OK ||
-        relocate_rows(fit, err) != STATUS_OK)
+        relocate_rows(fit, place, err) != STATUS_OK ||
+        device_update_again(device, place ? NULL : &fit->assign->prune, err) != STATUS_OK)
         return err->status;
-    fit->moving = true;
-    if (device_update_again(device, &fit->assign->prune, err) != STATUS_OK)
-        return err->status;
+    fit->moving = false;
+    if (place)
+        filter_take_measures(&fit->shard->filter, fit->move, fit->config->k);
     return update_add_counts(fit->update, err);
 }
 
@@ -359,7 +361,7 @@ enum status fit_update(struct fit *fit, double *inertia, double *shift, bool *re
     if (fit->host_stale && fit->device_update && (!*relocated || fit->comm->size == 1)) {
         memcpy(fit->move, fit->device_update->moves.host, moves);
         *inertia = inertia_of_moves(fit);
-        if (*relocated && relocate_on_device(fit, err) != STATUS_OK)
+        if (*relocated && relocate_on_device(fit, false, err) != STATUS_OK)
             return err->status;
         memcpy(fit->move, fit->device_update->moves.host, moves);
         *shift = follow_moves(fit, !fit->assign->prune.plan_ready);
@@ -443,10 +445,15 @@ static enum status finish(struct fit *fit, struct cluster_outcome *out, bool lab
         labels_current = relocate_count_empty(fit) == 0;
         if (labels_current)
             break;
+        if (fit->host_stale && fit->assign->device_centroids && fit->comm->size == 1) {
+            if (relocate_on_device(fit, true, err) != STATUS_OK)
+                return err->status;
+            continue;
+        }
         if (read_device(fit, true, err) != STATUS_OK)
             return err->status;
         memcpy(fit->saved, fit->centroids, bytes_of_centroids(fit));
-        if (relocate_rows(fit, err) != STATUS_OK) {
+        if (relocate_rows(fit, true, err) != STATUS_OK) {
             memcpy(fit->centroids, fit->saved, bytes_of_centroids(fit));
             return err->status;
         }

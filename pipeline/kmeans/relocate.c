@@ -178,16 +178,39 @@ static enum status next_row(struct far_row *row, const float **values, struct fa
     return STATUS_OK;
 }
 
-/* Gives one row to an empty cluster; if only the device has the sums, it moves the centroid later. */
-static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
-                            uint32_t cluster, struct error *err)
+/* Makes a row the centroid of a cluster, on the host or, if only that has them, on the device. */
+static enum status place_centroid(struct fit *fit, const float *values, uint32_t cluster,
+                                  struct error *err)
 {
     const uint32_t stride = fit->data->stride;
+    const size_t bytes = stride * sizeof *values, at = cluster * bytes;
+    struct filter *filter = &fit->shard->filter;
+    struct centroid_move *move = &fit->move[cluster];
     float *centroid = fit->centroids + (size_t)cluster * stride;
-    if (!fit->host_stale) {
-        fit->shifts[cluster] += sqrt(canonical_distance(values, centroid, stride));
-        memcpy(centroid, values, stride * sizeof *values);
-    }
+    if (fit->host_stale &&
+        lane_read(fit->lane, "centroid", filter->centroids, at, bytes, centroid, err) != STATUS_OK)
+        return err->status;
+    const double shift = canonical_distance(values, centroid, stride);
+    fit->shifts[cluster] += sqrt(shift);
+    memcpy(centroid, values, bytes);
+    if (!fit->host_stale)
+        return STATUS_OK;
+    filter_measure(move, filter, centroid);
+    move->shift = shift;
+    const cl_mem moves = fit->device_update->moves.buffer;
+    return lane_send(fit->lane, "centroid", filter->centroids, at, bytes, centroid, err) ==
+                   STATUS_OK
+               ? lane_send(fit->lane, "move", moves, cluster * sizeof *move, sizeof *move, move, err)
+               : err->status;
+}
+
+/* Gives one row to an empty cluster. */
+static enum status give_row(struct fit *fit, const struct far_row *row, const float *values,
+                            uint32_t cluster, bool place, struct error *err)
+{
+    fit->moving = fit->host_stale;
+    if (place && place_centroid(fit, values, cluster, err) != STATUS_OK)
+        return err->status;
     const bool own = shard_has_row(fit->shard, row->row);
     update_move_row(fit->update, values, row->weight, (uint32_t)row->label, cluster, own);
     if (!own)
@@ -210,7 +233,7 @@ static bool equal_rows(const float *a, const float *b, uint32_t stride)
     return true;
 }
 
-enum status relocate_rows(struct fit *fit, struct error *err)
+enum status relocate_rows(struct fit *fit, bool place, struct error *err)
 {
     const uint32_t stride = fit->data->stride, empty = relocate_count_empty(fit);
     const uint64_t *counts = fit->update->all.counts;
@@ -235,7 +258,7 @@ enum status relocate_rows(struct fit *fit, struct error *err)
         while (counts[cluster] > 0)
             cluster++;
         memcpy(values + (size_t)given++ * stride, value, stride * sizeof *value);
-        status = give_row(fit, &row, value, cluster, err);
+        status = give_row(fit, &row, value, cluster, place, err);
     }
     if (status == STATUS_OK && given == 0)
         status = error_set(err, STATUS_FAILED,
