@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ranks/processes.h"
-#include "result/add_clusters.h"
+#include "result/clusters.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

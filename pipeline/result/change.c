@@ -2,11 +2,12 @@
 #include "result/change.h"
 #include "base/output.h"
 #include "result/checksums.h"
-#include "result/clusters.h"
 #include "result/copies.h"
 #include "result/foreign.h"
 #include "result/parts.h"
 #include "result/shown.h"
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_left_out(const void *context, const char *name)
@@ -77,6 +78,56 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
     return status;
 }
 
+/* The scales that belong to one clustering alone. */
+#define OWN_AXES 6
+static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
+                                               "column",  SWEEP_AXIS};
+
+/* The level below names the clustering. */
+static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
+                                 struct error *err)
+{
+    struct h5_names names;
+    H5_SCOPED hid_t all = H5I_INVALID_HID;
+    enum status status =
+        h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", path, err);
+    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
+        char *parent = NULL;
+        H5_SCOPED hid_t group = H5I_INVALID_HID;
+        status = h5_open_group(&group, all, names.name[i], path, err);
+        if (status == STATUS_OK)
+            status = h5_get_text(&parent, group, "parent", false, path, err);
+        if (status == STATUS_OK && parent && strcmp(parent, from) == 0)
+            status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)
+                                                    : h5_put_text(group, "parent", to, path, err);
+        free(parent);
+    }
+    h5_free_names(&names);
+    return status;
+}
+
+/* Gives a clustering another name, and the scales that are its own. References between HDF5 objects are
+ * offsets, so they hold. */
+static enum status rename_clusters(hid_t file, const char *from, const char *to, const char *path,
+                                   struct error *err)
+{
+    char old[2 * FEATURE_NAME_MAX], new[2 * FEATURE_NAME_MAX];
+    snprintf(old, sizeof old, "clusters/%s", from);
+    snprintf(new, sizeof new, "clusters/%s", to);
+    if (H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        return h5_fail(err, "H5Lmove", "write", path);
+    if (rename_parent(file, from, to, path, err))
+        return STATUS_FAILED;
+    for (int i = 0; i < OWN_AXES; i++) {
+        axis_name(old, own_axis[i], from);
+        axis_name(new, own_axis[i], to);
+        if (h5_is_object(file, old, H5O_TYPE_DATASET) &&
+            H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
+            return h5_fail(err, "H5Lmove", "write", path);
+    }
+    return STATUS_OK;
+}
+
 static enum status complete(const struct change *change, hid_t file, struct error *err)
 {
     struct result *base = change->base;
@@ -95,7 +146,7 @@ static enum status complete(const struct change *change, hid_t file, struct erro
                  foreign_copy(&copied, base->file, base->path, file, path, "/", err)))
         return STATUS_FAILED;
     if (change->renamed_from &&
-        clusters_rename(file, change->renamed_from, change->renamed_to, path, err))
+        rename_clusters(file, change->renamed_from, change->renamed_to, path, err))
         return STATUS_FAILED;
     if (checksums_write(file, path, base ? &kept : NULL, NULL, 0, err) ||
         (base && copy_runs(change, file, err)))

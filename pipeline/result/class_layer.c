@@ -1,7 +1,6 @@
 /* class_layer.c: /classes/NAME, from a model or another file, and the scores. */
 #include "result/class_layer.h"
 #include "features/kind.h"
-#include "result/class_groups.h"
 #include "result/copies.h"
 #include <math.h>
 #include <stdio.h>

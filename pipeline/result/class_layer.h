@@ -2,7 +2,7 @@
 #ifndef CLPIPE_RESULT_CLASS_LAYER_H
 #define CLPIPE_RESULT_CLASS_LAYER_H
 
-#include "result/result.h"
+#include "result/verify_report.h"
 
 struct class_layer {
     char feature[FEATURE_NAME_MAX], digest[65]; /* digest: of the model */
@@ -22,5 +22,12 @@ void class_layer_clear(struct class_layer *layer);
 /* The scores of `count` rows, count x layer->count. */
 void class_layer_scores(float *scores, const struct class_layer *layer, const float *rows,
                         uint64_t count);
+
+/* Copies /classes of `from`, which may be NULL, to a file that is written, and adds those of features whose
+ * model is open. */
+enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
+                               const char *path, struct error *err);
+/* Each layer has the shape of its feature, and the model of it. */
+enum status class_groups_verify(struct verify *verify, struct error *err);
 
 #endif

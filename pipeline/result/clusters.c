@@ -1,17 +1,15 @@
-/* clusters.c: the parts of a clustering as datasets, and their scales.
- *
- * References between HDF5 objects are offsets, so they hold in a copy of a file. */
-#include "matrix/projected.h"
+/* clusters.c: the parts of a clustering as datasets, what may be replaced, and the clusterings that go into a
+ * copy of the file. */
 #include "result/clusters.h"
-#include <hdf5_hl.h>
+#include "base/path.h"
+#include "matrix/projected.h"
+#include "result/change.h"
+#include "result/names.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The scales that belong to one clustering alone. */
-#define OWN_AXES 6
-static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
-                                               "column",  SWEEP_AXIS};
+#include <sys/stat.h>
 
 #define ATTRIBUTE(name, type)                                                                      \
     {                                                                                              \
@@ -145,8 +143,9 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
     return STATUS_OK;
 }
 
-enum status clusters_write(hid_t file, const struct result_clustering *c, const char *path,
-                           struct error *err)
+/* Its axes use the scales of the file's images and features if they exist. */
+static enum status write_clustering(hid_t file, const struct result_clustering *c,
+                                    const char *path, struct error *err)
 {
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     return h5_make_group(&all, file, "clusters", path, err) ||
@@ -160,45 +159,137 @@ enum status clusters_write(hid_t file, const struct result_clustering *c, const 
                : STATUS_OK;
 }
 
-/* The level below names the clustering. */
-static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
-                                 struct error *err)
+/* --- adding ---------------------------------------------------------------------------------- */
+
+/* Whether `output` may be written: *existing is it, if it is a clpipe file. */
+static enum status check_output(struct result **existing, const char *output, const char *input,
+                                const struct result_clustering *clustering, bool replace,
+                                struct error *err)
 {
-    struct h5_names names;
-    H5_SCOPED hid_t all = H5I_INVALID_HID;
-    enum status status =
-        h5_list_own(&names, &all, file, "clusters", H5O_TYPE_GROUP, "parent", path, err);
-    for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
-        char *parent = NULL;
-        H5_SCOPED hid_t group = H5I_INVALID_HID;
-        status = h5_open_group(&group, all, names.name[i], path, err);
-        if (status == STATUS_OK)
-            status = h5_get_text(&parent, group, "parent", false, path, err);
-        if (status == STATUS_OK && parent && strcmp(parent, from) == 0)
-            status = H5Adelete(group, "parent") < 0 ? h5_fail(err, "H5Adelete", "write", path)
-                                                    : h5_put_text(group, "parent", to, path, err);
-        free(parent);
+    char shown[256];
+    struct stat out, in;
+    path_for_message(shown, sizeof shown, output);
+    *existing = NULL;
+    if (stat(output, &out))
+        return STATUS_OK; /* change_open says what there is to say */
+    if (input && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return STATUS_OK;
+    if (!S_ISREG(out.st_mode))
+        return STATUS_OK;
+    struct error why = ERROR_INIT;
+    if (result_open(existing, output, &why))
+        return error_set(err, STATUS_FAILED,
+                         "%s exists and is not overwritten (%s): name another output", shown,
+                         why.sentence);
+    if (!input && (*existing)->has_images)
+        return error_set(err, STATUS_USAGE, "%s holds features of other data: name another output",
+                         shown);
+    if (!replace && (input || result_clusters_find(*existing, clustering->name))) {
+        error_set(err, STATUS_USAGE, "%s already exists", shown);
+        error_remedy(err, REMEDY_REPLACE_OUTPUT);
+        return STATUS_USAGE;
     }
-    h5_free_names(&names);
+    return STATUS_OK;
+}
+
+/* Whether the clustering may be added to `base`, where an old one of that name is left out: of `root`, the
+ * name of the finest level. */
+static enum status check_base(struct result *base, const struct result_clustering *clustering,
+                              const char *root, bool replace, struct error *err)
+{
+    char shown[256];
+    const struct result_clusters *old = result_clusters_find(base, clustering->name), *finest = old;
+    path_for_message(shown, sizeof shown, base->path);
+    for (const struct result_clusters *below = old; below && below->level <= finest->level;) {
+        finest = below;
+        below = below->level > 1 ? result_clusters_below(base, below) : NULL;
+    }
+    if (old && strcmp(finest->name, root) != 0) {
+        error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name, shown,
+                  finest->name);
+        return error_remedy(err, REMEDY_OTHER_NAME);
+    }
+    if (old && !replace) {
+        error_set(err, STATUS_USAGE, "%s already holds clusters '%s'", shown, clustering->name);
+        error_remedy(err, REMEDY_REPLACE);
+        return STATUS_USAGE;
+    }
+    if (base->images && clustering->rows != result_images(base))
+        return error_set(err, STATUS_FAILED, "%s has %llu images, the clusters %llu rows", shown,
+                         (unsigned long long)result_images(base),
+                         (unsigned long long)clustering->rows);
+    return STATUS_OK;
+}
+
+struct adding {
+    const struct result *base; /* NULL: there is none */
+    const struct result_clustering *clustering;
+    unsigned count;
+};
+
+/* The old levels. */
+static bool is_replaced(const void *context, const char *name)
+{
+    const struct adding *adding = context;
+    const struct result_clusters *old = result_clusters_find(adding->base, adding->clustering->name);
+    for (unsigned i = 0; old && i < RESULT_MOST_LEVELS; i++) {
+        if (strncmp(name, "/clusters/", 10) == 0 && strcmp(name + 10, old->name) == 0)
+            return true;
+        old = *old->parent ? result_clusters_find(adding->base, old->parent) : NULL;
+    }
+    return false;
+}
+
+static enum status add_all(void *context, hid_t file, const char *path, struct error *err)
+{
+    const struct adding *adding = context;
+    const struct result_names *names = adding->clustering->names;
+    enum status status = !adding->base && names ? names_write(file, names, path, err) : STATUS_OK;
+    for (unsigned i = 0; i < adding->count && status == STATUS_OK; i++)
+        status = write_clustering(file, &adding->clustering[i], path, err);
     return status;
 }
 
-enum status clusters_rename(hid_t file, const char *from, const char *to, const char *path,
-                            struct error *err)
+enum status result_write_clusters(const char *output, const char *input,
+                                  const struct result_clustering *clustering, unsigned count,
+                                  bool replace, struct error *err)
 {
-    char old[2 * FEATURE_NAME_MAX], new[2 * FEATURE_NAME_MAX];
-    snprintf(old, sizeof old, "clusters/%s", from);
-    snprintf(new, sizeof new, "clusters/%s", to);
-    if (H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
-        return h5_fail(err, "H5Lmove", "write", path);
-    if (rename_parent(file, from, to, path, err))
-        return STATUS_FAILED;
-    for (int i = 0; i < OWN_AXES; i++) {
-        axis_name(old, own_axis[i], from);
-        axis_name(new, own_axis[i], to);
-        if (h5_is_object(file, old, H5O_TYPE_DATASET) &&
-            H5Lmove(file, old, file, new, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            return h5_fail(err, "H5Lmove", "write", path);
-    }
-    return STATUS_OK;
+    struct result *existing = NULL, *base = NULL;
+    struct adding adding = {.clustering = clustering, .count = count};
+    struct change change = {.output = output,
+                            .parameters = "{}",
+                            .leave_out = is_replaced,
+                            .add = add_all,
+                            .context = &adding,
+                            .notes_run = clustering->by_run,
+                            .run_clusters = clustering->by_run ? clustering->name : NULL};
+    char shown[256];
+    /* Longer ones could not be read again. */
+    assert(strlen(clustering->feature) < sizeof((struct result_clusters *)0)->feature &&
+           strlen(clustering->metric) < sizeof((struct result_clusters *)0)->metric &&
+           strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
+    for (unsigned i = 0; i < count; i++)
+        if (!schema_name_valid(clustering[i].name))
+            return error_set(err, STATUS_USAGE,
+                             "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
+                             "'_', '.' and '-'",
+                             path_for_message(shown, sizeof shown, clustering[i].name),
+                             FEATURE_NAME_MAX - 1);
+    enum status status = check_output(&existing, output, input, clustering, replace, err);
+    /* A file of clusters alone takes further ones. */
+    if (!input && existing)
+        input = output;
+    result_close(&existing);
+    if (!status && input)
+        status = result_open(&base, input, err);
+    for (unsigned i = 0; i < count && base && !status; i++)
+        status = check_base(base, &clustering[i], clustering->name, replace, err);
+    change.base = base;
+    adding.base = base;
+    if (base && base->run_clusters && strcmp(base->run_clusters, clustering->name) == 0)
+        change.notes_run = true;
+    if (!status)
+        status = change_make(&change, err);
+    result_close(&base);
+    return status;
 }

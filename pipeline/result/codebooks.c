@@ -3,7 +3,7 @@
 
 #include "base/path.h"
 #include "result/change.h"
-#include "result/codebook_groups.h"
+#include "result/verify_report.h"
 #include "result/workdir.h"
 
 #include <assert.h>

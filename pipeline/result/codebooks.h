@@ -5,6 +5,7 @@
 
 #include "features/codebook.h"
 #include "result/result.h"
+#include <hdf5.h>
 
 /* Their owner. Features that are bound to them must not outlive it, and it must not move. */
 struct codebooks {
@@ -43,7 +44,14 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
 enum status codebooks_write_file(const char *output, const struct feature_set *features,
                                  const char *parameters, struct error *err);
 
-/* The same beside a log, in a work directory: complete or not at all, whenever the process is killed. Reading gives
+/* /codebooks of a file that is written: those of the features that have one; no group where none has. */
+enum status codebook_groups_write(hid_t file, const struct feature_set *features, const char *path,
+                                  struct error *err);
+/* Each codebook can be used and is that of its digest; each feature that names one has it. */
+struct verify;
+enum status codebook_groups_verify(struct verify *verify, struct error *err);
+
+/* A file of its own beside a log, in a work directory: complete or not at all, whenever the process is killed. Reading gives
  * none where nothing was written. */
 enum status codebooks_write_log(const struct feature_set *features, const char *directory,
                                 struct error *err);

@@ -2,8 +2,8 @@
 #include "result/objects.h"
 #include "base/path.h"
 #include "result/change.h"
-#include "result/clusters.h"
 #include "result/imported.h"
+#include "result/result_internal.h"
 #include "result/selections.h"
 #include <stdio.h>
 #include <stdlib.h>

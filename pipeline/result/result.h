@@ -4,7 +4,7 @@
  *                               ─> features, clusters, runs: what there is, checked for shape
  *
  * On top of it, each with a header of its own: rows of one or several features
- * (feature_matrix.h), identities (identity.h), further clusterings (add_clusters.h).
+ * (feature_matrix.h), identities (identity.h), further clusterings (clusters.h).
  *
  * One thread per open result; HDF5 itself is not used from two threads. A result is untrusted
  * input: types, shapes and ranges are checked when it is opened, sizes before anything is

@@ -2,7 +2,7 @@
 #ifndef TEST_CLUSTERS_COMMON_H
 #define TEST_CLUSTERS_COMMON_H
 
-#include "result/add_clusters.h"
+#include "result/clusters.h"
 #include "test_store_common.h"
 #include <math.h>
 
