@@ -79,6 +79,12 @@ size_t text_clean(char *text, bool keep_layout)
     return out;
 }
 
+void text_add_name(char *names, size_t size, const char *name)
+{
+    const size_t used = strlen(names);
+    snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
 void text_format(char *buffer, size_t size, const char *format, va_list arguments)
 {
     if (size == 0)

@@ -230,11 +230,10 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
             unlabelled -= k.sizes[i];
         const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
         char *names = unlabelled > 0 ? c->unlabelled_names : c->names;
-        const size_t used = strlen(names);
         c->continued += told && unlabelled == 0;
         c->unlabelled += told && unlabelled > 0;
         if (told)
-            snprintf(names + used, sizeof c->names - used, "%s%s", used ? ", " : "", old->name);
+            text_add_name(names, sizeof c->names, old->name);
         status = write_continued(&k, c, err);
     }
     continued_clear(&k);
@@ -249,13 +248,8 @@ static bool is_outdated(const struct carry *c, const char *what, const char *nam
     for (unsigned i = 0; c->features && i < c->features->count; i++) {
         const struct feature *now = &c->features->feature[i];
         const struct result_feature *before = result_feature_find(c->from, now->name);
-        bool named = strcmp(feature, RESULT_PRESET) == 0;
-        for (const char *at = feature; *at && !named;) {
-            const size_t length = strcspn(at, "+:");
-            named = strlen(now->name) == length && strncmp(now->name, at, length) == 0;
-            at += strcspn(at, "+");
-            at += *at == '+';
-        }
+        const bool named =
+            strcmp(feature, RESULT_PRESET) == 0 || feature_is_part(feature, now->name);
         if (!named || !before || strcmp(before->spec, now->spec) == 0)
             continue;
         if (!c->remade || strcmp(c->remade, name) != 0)

@@ -133,8 +133,7 @@ static enum status complete(const struct change *change, hid_t file, struct erro
     struct result *base = change->base;
     const char *path = change->output;
     struct foreign_copied copied;
-    const struct checksums_kept kept = {.file = base ? base->file : H5I_INVALID_HID,
-                                        .path = base ? base->path : NULL,
+    const struct checksums_kept kept = {.from = base,
                                         .leave_out = is_left_out,
                                         .context = change,
                                         .renamed_from = change->renamed_from,

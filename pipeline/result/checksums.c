@@ -23,7 +23,7 @@ struct entries {
     struct entry *entry;
     unsigned count;
     struct axes *axes; /* of the file whose datasets are digested */
-    const char *path;  /* of it, or the one that is read */
+    const char *path;  /* of it */
 };
 
 static void clear(struct entries *entries)
@@ -105,11 +105,11 @@ static enum status load_own(void *context, hid_t object, const char *name,
     return STATUS_OK;
 }
 
-static enum status load(struct entries *entries, hid_t file, struct error *err)
+static enum status load(struct entries *entries, const struct result *from, struct error *err)
 {
     const struct defined_visitor visitor = {load_own, NULL, entries};
-    return h5_is_object(file, GROUP, H5O_TYPE_GROUP)
-               ? defined_walk(file, "/" GROUP, entries->path, &visitor, err)
+    return h5_is_object(from->file, GROUP, H5O_TYPE_GROUP)
+               ? defined_walk(from->file, "/" GROUP, from->path, &visitor, err)
                : STATUS_OK;
 }
 
@@ -171,12 +171,8 @@ static enum status write_entry(hid_t file, const struct entry *entry, const char
 static enum status load_kept(struct entries *entries, const struct checksums_kept *kept,
                              struct error *err)
 {
-    const char *path = entries->path;
-    entries->path = kept->path;
-    const enum status status = load(entries, kept->file, err);
-    entries->path = path;
-    if (status != STATUS_OK)
-        return status;
+    if (load(entries, kept->from, err))
+        return STATUS_FAILED;
     for (unsigned i = 0; i < entries->count; i++) {
         struct entry *entry = &entries->entry[i];
         char from[DEFINED_NAME_MAX], above[DEFINED_NAME_MAX];
@@ -399,7 +395,7 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
         return STATUS_OK;
     }
     const uint64_t before = verify->count;
-    enum status status = load(&checking.stored, result->file, err);
+    enum status status = load(&checking.stored, result, err);
     if (status == STATUS_OK && (all || H5Lexists(result->file, name, H5P_DEFAULT) > 0))
         status = defined_walk(result->file, name, result->path, &visitor, err);
     for (unsigned i = 0; i < checking.stored.count && status == STATUS_OK; i++) {

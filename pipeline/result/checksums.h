@@ -17,8 +17,7 @@ struct checksums_known {
 
 /* The checksums of another file that stand for what was copied from it. */
 struct checksums_kept {
-    hid_t file;
-    const char *path;
+    const struct result *from;
     /* Whether an object, by its absolute name, was not copied, nor what is below it. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;

@@ -1,20 +1,12 @@
 /* choose.c: finds a feature or clustering by name, and lists those that there are. */
 #include "result/choose.h"
 #include "base/path.h"
-#include <stdio.h>
-
-/* ", NAME" behind what is there. */
-static void list_name(char *names, size_t size, size_t *used, const char *name)
-{
-    if (*used < size)
-        *used += (size_t)snprintf(names + *used, size - *used, "%s%s", *used ? ", " : "", name);
-}
+#include "base/text.h"
 
 enum status choose_feature(const struct result_feature **out, const struct result *result,
                            const char *name, struct error *err)
 {
     char shown[256], names[512] = "";
-    size_t used = 0;
     const unsigned count = result_feature_count(result);
     path_for_message(shown, sizeof shown, result_path(result));
     *out = name ? result_feature_find(result, name) : NULL;
@@ -28,7 +20,7 @@ enum status choose_feature(const struct result_feature **out, const struct resul
         return STATUS_OK;
     *out = NULL;
     for (unsigned i = 0; i < count; i++)
-        list_name(names, sizeof names, &used, result_feature_at(result, i)->name);
+        text_add_name(names, sizeof names, result_feature_at(result, i)->name);
     if (count == 0)
         return error_set(err, STATUS_FAILED, "%s holds no features", shown);
     if (name)
@@ -43,7 +35,6 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
                             const char *name, struct error *err)
 {
     char shown[256], names[512] = "";
-    size_t used = 0;
     const unsigned count = result_clusters_count(result);
     path_for_message(shown, sizeof shown, result_path(result));
     unsigned trees = 0;
@@ -59,7 +50,7 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
     if (*out)
         return STATUS_OK;
     for (unsigned i = 0; i < count; i++)
-        list_name(names, sizeof names, &used, result_clusters_at(result, i)->name);
+        text_add_name(names, sizeof names, result_clusters_at(result, i)->name);
     if (count == 0) {
         error_set(err, STATUS_FAILED, "%s holds no clusters", shown);
         error_remedy(err, REMEDY_MAKE_CLUSTERS);

@@ -105,8 +105,7 @@ enum status codebooks_choose(const struct codebooks *codebooks, struct feature *
             return feature_bind_codebook(feature, &entry->codebook, err);
         feature_codebook_digest(digests[found != NULL], &entry->codebook);
         const bool same = found && strcmp(digests[0], digests[1]) == 0;
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", entry->name);
+        text_add_name(names, sizeof names, entry->name);
         found = found ? found : entry;
         fitting += !same;
     }

@@ -166,6 +166,22 @@ static enum status describe(struct result_feature *whole, const struct parts *pa
     return STATUS_OK;
 }
 
+/* Sets the matrix of each; none is open after a failure. */
+static enum status open_parts(struct joined_part *opened, struct result *result,
+                              const struct result_feature *const *feature, unsigned count,
+                              struct error *err)
+{
+    for (unsigned i = 0; i < count; i++) {
+        enum status status = open_feature(&opened[i].matrix, result, feature[i], err);
+        if (status) {
+            while (i-- > 0)
+                matrix_close(&opened[i].matrix);
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status open_joined(struct matrix_source *out, struct result_feature *about,
                                struct result *result, const char *name, struct error *err)
 {
@@ -188,15 +204,11 @@ static enum status open_joined(struct matrix_source *out, struct result_feature 
     status = describe(about, &parts, err);
     if (status)
         return status;
-    for (unsigned i = 0; i < parts.count; i++) {
+    for (unsigned i = 0; i < parts.count; i++)
         opened[i].weight = parts.weight[i];
-        status = open_feature(&opened[i].matrix, result, parts.feature[i], err);
-        if (status) {
-            while (i-- > 0)
-                matrix_close(&opened[i].matrix);
-            return status;
-        }
-    }
+    status = open_parts(opened, result, parts.feature, parts.count, err);
+    if (status)
+        return status;
     status = joined_open(out, about->name, opened, parts.count, err);
     about->dimension = out->dimension;
     return status;
@@ -235,27 +247,22 @@ enum status feature_matrix_open_preset(struct matrix_source *out, struct result_
     char shown[256];
     *out = (struct matrix_source){0};
     enum status status = preset_join_read(&join, json, err);
-    for (unsigned i = 0; i < join.count && status == STATUS_OK; i++) {
-        features[i] = result_feature_find(result, join.name[i]);
-        if (!features[i])
+    for (unsigned i = 0; i < join.count && !status; i++)
+        if (!(features[i] = result_feature_find(result, join.name[i])))
             status = error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
                                path_for_message(shown, sizeof shown, result_path(result)),
                                join.name[i]);
-        if (status == STATUS_OK)
-            status = open_feature(&parts[i].matrix, result, features[i], err);
-        if (status != STATUS_OK)
-            break;
+    if (!status)
+        status = open_parts(parts, result, features, join.count, err);
+    if (status)
+        return status;
+    for (unsigned i = 0; i < join.count; i++) {
         parts[i].weight = 1;
         unit.columns[i] = parts[i].matrix.dimension;
         unit.weight[i] = join.weight[i];
         unit.roots[i] = strcmp(features[i]->normalize, "l1") == 0;
-        unit.parts = i + 1;
     }
-    if (status != STATUS_OK) {
-        for (unsigned i = 0; i < unit.parts; i++)
-            matrix_close(&parts[i].matrix);
-        return status;
-    }
+    unit.parts = join.count;
     describe_preset(about, features, &join);
     status = joined_open_unit(out, about->spec, parts, &unit, err);
     about->dimension = out->dimension;

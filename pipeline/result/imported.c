@@ -48,33 +48,41 @@ enum status imported_check(struct result *result, const char *name, bool replace
     return STATUS_OK;
 }
 
-enum status imported_equal(bool *equal, struct result *result,
-                           const struct imported_feature *feature, struct error *err)
+/* Reads all rows and writes them to `dataset` or, where `equal` is not NULL, compares them with its, up to the
+ * first that differs. */
+static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_feature *feature,
+                              const char *path, struct error *err)
 {
     const struct matrix_source *rows = feature->rows;
-    const struct result_feature *old = result_feature_find(result, feature->name);
     const uint64_t step = min_u64(feature->rows_at_once, rows->rows);
     const size_t values = (size_t)step * rows->dimension;
-    *equal = old && result_feature_imported(old) && old->dimension == rows->dimension &&
-             strcmp(old->imported_from, feature->from) == 0;
-    if (!*equal)
-        return STATUS_OK;
     float *block = malloc(2 * values * sizeof *block);
     enum status status = block ? STATUS_OK : error_memory(err, 2 * values * sizeof *block, "rows");
-    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK && *equal; first += step) {
+    for (uint64_t first = 0; first < rows->rows && !status && !(equal && !*equal); first += step) {
         const uint64_t count = min_u64(rows->rows - first, step);
         status = feature->progress(feature->context, first, rows->rows, err);
         if (status == STATUS_OK)
             status = matrix_read(rows, first, count, block, err);
         if (status == STATUS_OK)
-            status = h5_read_rows(result_feature_dataset(old), VALUE_F32, first, count,
-                                  block + values, result->path, err);
-        *equal =
-            status == STATUS_OK &&
-            memcmp(block, block + values, (size_t)count * rows->dimension * sizeof *block) == 0;
+            status = equal ? h5_read_rows(dataset, VALUE_F32, first, count, block + values, path, err)
+                           : h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+        if (equal)
+            *equal =
+                status == STATUS_OK &&
+                memcmp(block, block + values, (size_t)count * rows->dimension * sizeof *block) == 0;
     }
     free(block);
     return status;
+}
+
+enum status imported_equal(bool *equal, struct result *result,
+                           const struct imported_feature *feature, struct error *err)
+{
+    const struct result_feature *old = result_feature_find(result, feature->name);
+    *equal = old && result_feature_imported(old) && old->dimension == feature->rows->dimension &&
+             strcmp(old->imported_from, feature->from) == 0;
+    return *equal ? visit_rows(equal, result_feature_dataset(old), feature, result->path, err)
+                  : STATUS_OK;
 }
 
 static enum status put_attributes(hid_t dataset, const struct imported_feature *feature,
@@ -92,27 +100,6 @@ static enum status put_attributes(hid_t dataset, const struct imported_feature *
                                      &about, path, err)
                ? STATUS_FAILED
                : STATUS_OK;
-}
-
-static enum status write_rows(hid_t dataset, const struct imported_feature *feature,
-                              const char *path, struct error *err)
-{
-    const struct matrix_source *rows = feature->rows;
-    const uint64_t step =
-        feature->rows_at_once < rows->rows ? feature->rows_at_once : rows->rows;
-    const size_t bytes = (size_t)step * rows->dimension * sizeof(float);
-    float *block = malloc(bytes);
-    enum status status = block ? STATUS_OK : error_memory(err, bytes, "rows");
-    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
-        const uint64_t left = rows->rows - first, count = left < step ? left : step;
-        status = feature->progress(feature->context, first, rows->rows, err);
-        if (status == STATUS_OK)
-            status = matrix_read(rows, first, count, block, err);
-        if (status == STATUS_OK)
-            status = h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
-    }
-    free(block);
-    return status;
 }
 
 struct importing {
@@ -133,7 +120,7 @@ static enum status write_feature(void *context, hid_t file, const char *path, st
     enum status status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
                                  path, err);
     if (status == STATUS_OK)
-        status = write_rows(dataset, feature, path, err);
+        status = visit_rows(NULL, dataset, feature, path, err);
     if (status == STATUS_OK)
         status = put_attributes(dataset, feature, path, err);
     return status ? status : h5_finish_dataset(&dataset, path, err);

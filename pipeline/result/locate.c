@@ -14,41 +14,45 @@ static bool leads(const char *path)
     return stat(path, &st) == 0;
 }
 
+/* Takes a source from a directory, both texts. */
+static enum status set_source(struct locator *locator, const char *source, const char *directory,
+                              struct error *err)
+{
+    free(locator->source);
+    free(locator->base);
+    locator->source = source_path(source, directory);
+    locator->base = strdup(directory);
+    if (!locator->source || !locator->base)
+        return error_memory(err, strlen(source) + 1, "a file name");
+    path_from_utf8(locator->base);
+    return STATUS_OK;
+}
+
 /* A source's path: from where it was given, or from here if it is not there any more, but here. */
 static enum status find_source(struct locator *locator, unsigned number,
                                const struct result *result, struct error *err)
 {
     const char *source = result_source(result, number),
                *directory = result_source_directory(result, number);
+    const bool list = source_is_list(source);
     struct stat st;
     if (locator->source && locator->source_of == number)
         return STATUS_OK;
-    free(locator->source);
-    free(locator->base);
     locator->source_of = (uint16_t)number;
-    locator->source = source_path(source, directory[0] ? directory : locator->working);
-    locator->base = strdup(directory[0] ? directory : locator->working);
-    char *here = source_path(source, locator->working);
-    if (!locator->source || !locator->base || !here) {
-        free(here);
-        return error_memory(err, strlen(source) + 1, "a file name");
-    }
-    path_from_utf8(locator->base);
-    locator->is_list = source_is_list(source);
-    const bool list = locator->is_list;
-    if (!(list ? leads(locator->base) : leads(locator->source)) && (list || leads(here))) {
-        free(locator->source);
-        free(locator->base);
-        locator->source = here;
-        locator->base = strdup(locator->working);
-        if (!locator->base)
-            return error_memory(err, strlen(locator->working), "a file name");
-        path_from_utf8(locator->base);
-    } else {
+    locator->is_list = list;
+    enum status status =
+        set_source(locator, source, directory[0] ? directory : locator->working, err);
+    if (!status && !leads(list ? locator->base : locator->source)) {
+        char *here = source_path(source, locator->working);
+        if (!here)
+            status = error_memory(err, strlen(source) + 1, "a file name");
+        else if (list || leads(here))
+            status = set_source(locator, source, locator->working, err);
         free(here);
     }
-    locator->source_is_directory = stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
-    return STATUS_OK;
+    locator->source_is_directory =
+        !status && stat(locator->source, &st) == 0 && S_ISDIR(st.st_mode);
+    return status;
 }
 
 enum status locate_image(struct locator *locator, const char **path, const struct result *result,

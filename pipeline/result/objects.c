@@ -97,11 +97,8 @@ static enum status not_found(const struct objects *objects, const struct result 
                          "features/%s of %s was computed from the images and cannot be removed; "
                          "ingest without it makes a new file",
                          feature, file);
-    for (unsigned i = 0; i < objects->count; i++) {
-        const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                 objects->object[i].name);
-    }
+    for (unsigned i = 0; i < objects->count; i++)
+        text_add_name(names, sizeof names, objects->object[i].name);
     if (objects->count == 0)
         return error_set(err, STATUS_USAGE,
                          "%s holds no '%s', and neither clusterings nor imported features nor "
@@ -148,12 +145,10 @@ static enum status take_dependents(const struct result *result, const struct obj
     const struct object *feature = NULL;
     for (unsigned i = 0; i < objects->count; i++)
         for (unsigned j = 0; remove[i] && j < objects->count; j++) {
-            const size_t used = strlen(names);
             if (remove[j] || !depends(&objects->object[j], &objects->object[i]))
                 continue;
             feature = &objects->object[i];
-            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                     objects->object[j].name);
+            text_add_name(names, sizeof names, objects->object[j].name);
             remove[j] = dependents;
         }
     if (!feature || dependents)

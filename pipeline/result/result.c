@@ -25,13 +25,9 @@
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-#define TEXT(type, field)                                                                          \
+#define TEXT(type, field, optional)                                                                \
     {                                                                                              \
-#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, false, 0, 0     \
-    }
-#define OPTIONAL_TEXT(type, field)                                                                 \
-    {                                                                                              \
-#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, true, 0, 0      \
+#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, optional, 0, 0  \
     }
 #define LONG_TEXT(type, field, name)                                                               \
     {                                                                                              \
@@ -43,8 +39,8 @@
     }
 
 const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1] = {
-    TEXT(result_feature, spec), TEXT(result_feature, kind), TEXT(result_feature, bins),
-    TEXT(result_feature, grid), TEXT(result_feature, normalize),
+    TEXT(result_feature, spec, false), TEXT(result_feature, kind, false), TEXT(result_feature, bins, false),
+    TEXT(result_feature, grid, false), TEXT(result_feature, normalize, false),
     NUMBER(result_feature, decode_scale, VALUE_U32, false, 0, 64)};
 
 const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES] = {
@@ -59,10 +55,10 @@ const struct attribute result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES] = {
     {"source_sample", VALUE_TEXT, offsetof(struct result_origin, sample), 65, true, 0, 0}};
 
 static const struct attribute clusters_attribute[] = {
-    TEXT(result_clusters, feature),
-    TEXT(result_clusters, metric),
-    TEXT(result_clusters, init),
-    TEXT(result_clusters, content),
+    TEXT(result_clusters, feature, false),
+    TEXT(result_clusters, metric, false),
+    TEXT(result_clusters, init, false),
+    TEXT(result_clusters, content, false),
     NUMBER(result_clusters, k, VALUE_U32, false, 0, INT32_MAX),
     NUMBER(result_clusters, iterations, VALUE_U32, false, 0, UINT32_MAX),
     NUMBER(result_clusters, converged, VALUE_U8, false, 0, 1),
@@ -70,12 +66,12 @@ static const struct attribute clusters_attribute[] = {
     NUMBER(result_clusters, fitted_rows, VALUE_U64, true, 1, INT64_MAX),
     NUMBER(result_clusters, inertia, VALUE_F64, false, 0, 0),
     NUMBER(result_clusters, level, VALUE_U32, true, 0, RESULT_MOST_LEVELS),
-    OPTIONAL_TEXT(result_clusters, space),
-    OPTIONAL_TEXT(result_clusters, parent),
+    TEXT(result_clusters, space, true),
+    TEXT(result_clusters, parent, true),
     LONG_TEXT(result_clusters, parameters, "parameters")};
 
 const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
-    TEXT(result_sweep, measure), TEXT(result_sweep, reason),
+    TEXT(result_sweep, measure, false), TEXT(result_sweep, reason, false),
     NUMBER(result_sweep, sample, VALUE_U32, false, 0, UINT32_MAX)};
 
 #define RUN_TEXTS 5
@@ -98,7 +94,7 @@ static const struct attribute root_attribute[] = {
     }
 static const struct attribute share_attribute[] = {
     SHARE("shard_index", index), SHARE("shard_count", count),     SHARE("shard_first", first),
-    SHARE("shard_last", last),   SHARE("list_count", list_count), TEXT(list_share, list_digest)};
+    SHARE("shard_last", last),   SHARE("list_count", list_count), TEXT(list_share, list_digest, false)};
 
 #define SWEEP(name, field, type)                                                                   \
     {                                                                                              \

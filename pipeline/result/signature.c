@@ -15,17 +15,6 @@
 /* Parameters are kept to the letter, so their place must be known. */
 #define BEGINNING "{\"parameters\":"
 
-/* The text of a finished writer; free it. */
-static char *finish_json(struct json *json, struct error *err)
-{
-    const char *text = json_finish(json);
-    char *copy = text ? strdup(text) : NULL;
-    if (!copy)
-        error_memory(err, json->length, "the parameters");
-    json_clear(json);
-    return copy;
-}
-
 static void json_share(struct json *json, const struct list_share *share)
 {
     char text[48];
@@ -44,25 +33,43 @@ static void json_texts(struct json *json, const char *key, const char *const *te
     json_close_array(json);
 }
 
+/* All in front of the features. */
+static void begin_signature(struct json *json, const struct content *content)
+{
+    json_init(json, true);
+    json_open_object(json, NULL);
+    json_raw(json, "parameters", content->parameters);
+    json_texts(json, "sources", content->sources, content->source_count);
+    if (content->directories)
+        json_texts(json, "directories", content->directories, content->source_count);
+    json_open_object(json, "features");
+}
+
+/* What follows them; the text is the caller's. */
+static char *end_signature(struct json *json, const struct content *content, unsigned decode_scale,
+                           struct error *err)
+{
+    json_close_object(json);
+    json_uint(json, "decode_scale", decode_scale);
+    if (content->preset)
+        json_string(json, "preset", content->preset);
+    json_share(json, &content->share);
+    json_close_object(json);
+    const char *text = json_finish(json);
+    char *copy = text ? strdup(text) : NULL;
+    if (!copy)
+        error_memory(err, json->length, "the parameters");
+    json_clear(json);
+    return copy;
+}
+
 char *signature_of_content(const struct content *content, struct error *err)
 {
     struct json json;
-    json_init(&json, true);
-    json_open_object(&json, NULL);
-    json_raw(&json, "parameters", content->parameters);
-    json_texts(&json, "sources", content->sources, content->source_count);
-    if (content->directories)
-        json_texts(&json, "directories", content->directories, content->source_count);
-    json_open_object(&json, "features");
+    begin_signature(&json, content);
     for (unsigned i = 0; i < content->features->count; i++)
         json_string(&json, content->features->feature[i].name, content->features->feature[i].spec);
-    json_close_object(&json);
-    json_uint(&json, "decode_scale", content->decode_scale);
-    if (content->preset)
-        json_string(&json, "preset", content->preset);
-    json_share(&json, &content->share);
-    json_close_object(&json);
-    return finish_json(&json, err);
+    return end_signature(&json, content, content->decode_scale, err);
 }
 
 /* Whether a stored feature has as many values as the one of its name in `features`, if any. */
@@ -77,31 +84,25 @@ static bool same_dimension(const struct result_feature *stored, const struct fea
 char *signature_of_result(const struct result *result, const struct content *content,
                           struct error *err)
 {
+    const struct content stored = {
+        .parameters = result->parameters,
+        .sources = (const char *const *)result->sources,
+        .source_count = result->source_count,
+        .directories = content->directories ? (const char *const *)result->directories : NULL,
+        .preset = result->preset,
+        .share = result->share};
     struct json json;
     uint32_t decode_scale = content->decode_scale;
-    json_init(&json, true);
-    json_open_object(&json, NULL);
-    json_raw(&json, "parameters", result_parameters(result));
-    json_texts(&json, "sources", (const char *const *)result->sources, result->source_count);
-    if (content->directories)
-        json_texts(&json, "directories", (const char *const *)result->directories,
-                   result->source_count);
-    json_open_object(&json, "features");
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
-        const struct result_feature *feature = result_feature_at(result, i);
+    begin_signature(&json, &stored);
+    for (unsigned i = 0; i < result->feature_count; i++) {
+        const struct result_feature *feature = &result->features[i].feature;
         if (result_feature_imported(feature))
             continue;
         if (same_dimension(feature, content->features))
             json_string(&json, feature->name, feature->spec);
         decode_scale = feature->decode_scale;
     }
-    json_close_object(&json);
-    json_uint(&json, "decode_scale", decode_scale);
-    if (result_preset(result))
-        json_string(&json, "preset", result_preset(result));
-    json_share(&json, result_share(result));
-    json_close_object(&json);
-    return finish_json(&json, err);
+    return end_signature(&json, &stored, decode_scale, err);
 }
 
 /* The texts of a list, up to a NULL. */
