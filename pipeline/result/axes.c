@@ -66,8 +66,8 @@ enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset,
     enum status status = learn_scales(axes, err);
     /* Further ones are those of others. */
     for (size_t i = 1; i < list[axis].len && !status; i++) {
-        H5_SCOPED hid_t scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT,
-                                                (const hobj_ref_t *)list[axis].p + i);
+        H5_SCOPED hid_t scale =
+            H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, (const hobj_ref_t *)list[axis].p + i);
         if (scale < 0)
             status = h5_damaged(err, axes->path, "a DIMENSION_LIST leads nowhere");
     }

@@ -326,7 +326,8 @@ static enum status renumber_graph(const struct carry *c, hid_t group, const char
     H5_SCOPED hid_t rows_dataset = H5I_INVALID_HID, distances_dataset = H5I_INVALID_HID;
     hsize_t size[2], other[2];
     if (h5_open_dataset(&rows_dataset, group, "rows", VALUE_I64, 2, size, name, c->path, err) ||
-        h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, name, c->path, err))
+        h5_open_dataset(&distances_dataset, group, "distances", VALUE_F32, 2, other, name, c->path,
+                        err))
         return STATUS_FAILED;
     if (size[0] != c->map->rows || other[0] != size[0] || other[1] != size[1])
         return h5_damaged(err, c->from->path, "%s has an impossible size", name);

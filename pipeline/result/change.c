@@ -20,7 +20,8 @@ static bool is_left_out(const void *context, const char *name)
 /* Checksums and runs come in the end. */
 static bool is_not_copied_yet(const void *context, const char *name)
 {
-    return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0 || is_left_out(context, name);
+    return strcmp(name, "/checksums") == 0 || strcmp(name, "/runs") == 0 ||
+           is_left_out(context, name);
 }
 
 /* What there is before anything is added. */
@@ -80,8 +81,8 @@ static enum status copy_runs(const struct change *change, hid_t file, struct err
 
 /* The scales that belong to one clustering alone. */
 #define OWN_AXES 6
-static const char *const own_axis[OWN_AXES] = {"cluster", "iteration", "row", "dimension",
-                                               "column",  SWEEP_AXIS};
+static const char *const own_axis[OWN_AXES] = {"cluster",   "iteration", "row",
+                                               "dimension", "column",    SWEEP_AXIS};
 
 /* The level below names the clustering. */
 static enum status rename_parent(hid_t file, const char *from, const char *to, const char *path,
@@ -138,7 +139,8 @@ static enum status complete(const struct change *change, hid_t file, struct erro
                                         .context = change,
                                         .renamed_from = change->renamed_from,
                                         .renamed_to = change->renamed_to};
-    const enum status status = change->add ? change->add(change->context, file, path, err) : STATUS_OK;
+    const enum status status =
+        change->add ? change->add(change->context, file, path, err) : STATUS_OK;
     if (status)
         return status;
     if (base && (remove_empty(file, path, err) ||

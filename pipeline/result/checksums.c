@@ -136,8 +136,8 @@ static enum status entry_root(void *context, char root[65], hid_t dataset, const
     if (!entry && !(entry = add(entries, name, err)))
         return STATUS_FAILED;
     entry->there = true;
-    enum status status = identity_of_dataset(root, &entry->pieces, dataset, name, entries->axes,
-                                             entries->path, err);
+    enum status status =
+        identity_of_dataset(root, &entry->pieces, dataset, name, entries->axes, entries->path, err);
     if (status == STATUS_OK && !entry->kept)
         strcpy(entry->root, root);
     return status;

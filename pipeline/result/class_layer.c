@@ -73,7 +73,8 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
         h5_create_group(&group, all, feature->name, path, err) ||
         h5_put_text(group, MARK, feature->net.digest, path, err) ||
         h5_put_texts(file, group, "name", name, classes->count, own, path, err) ||
-        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path, err) ||
+        h5_put_values(file, group, "matrix", VALUE_I8, 2, size, axes, classes->weights, path,
+                      err) ||
         h5_put_values(file, group, "scale", VALUE_F32, 1, size, axes, scale, path, err) ||
         h5_put_values(file, group, "offset", VALUE_F32, 1, size, axes, classes->bias, path, err);
     free(name);

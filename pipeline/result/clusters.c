@@ -13,21 +13,23 @@
 
 #define ATTRIBUTE(name, type)                                                                      \
     {                                                                                              \
-#name, type, offsetof(struct result_clustering, name), 0, false, 0, 0                              \
+#name, type, offsetof(struct result_clustering, name), 0, false, 0, 0                      \
     }
 static const struct attribute attributes[] = {
-    ATTRIBUTE(feature, VALUE_TEXT),    ATTRIBUTE(init, VALUE_TEXT),
-    ATTRIBUTE(metric, VALUE_TEXT),     ATTRIBUTE(parameters, VALUE_TEXT),
-    ATTRIBUTE(content, VALUE_TEXT),    ATTRIBUTE(k, VALUE_U32),
-    ATTRIBUTE(seed, VALUE_I64),        ATTRIBUTE(iterations, VALUE_U32),
-    ATTRIBUTE(converged, VALUE_U8),    ATTRIBUTE(inertia, VALUE_F64)};
+    ATTRIBUTE(feature, VALUE_TEXT), ATTRIBUTE(init, VALUE_TEXT),
+    ATTRIBUTE(metric, VALUE_TEXT),  ATTRIBUTE(parameters, VALUE_TEXT),
+    ATTRIBUTE(content, VALUE_TEXT), ATTRIBUTE(k, VALUE_U32),
+    ATTRIBUTE(seed, VALUE_I64),     ATTRIBUTE(iterations, VALUE_U32),
+    ATTRIBUTE(converged, VALUE_U8), ATTRIBUTE(inertia, VALUE_F64)};
 
 static enum status put_attributes(hid_t group, const struct result_clustering *c, const char *path,
                                   struct error *err)
 {
-    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, path, err) ||
-        (c->origin.bytes > 0 && h5_put_attributes(group, result_origin_attribute,
-                                                  RESULT_ORIGIN_ATTRIBUTES, &c->origin, path, err)) ||
+    if (h5_put_attributes(group, attributes, sizeof attributes / sizeof *attributes, c, path,
+                          err) ||
+        (c->origin.bytes > 0 &&
+         h5_put_attributes(group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, &c->origin,
+                           path, err)) ||
         (c->fitted_rows > 0 &&
          h5_put_number(group, "fitted_rows", VALUE_U64, &c->fitted_rows, path, err)) ||
         (c->level > 0 && h5_put_number(group, "level", VALUE_U32, &c->level, path, err)) ||
@@ -144,16 +146,16 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
 }
 
 /* Its axes use the scales of the file's images and features if they exist. */
-static enum status write_clustering(hid_t file, const struct result_clustering *c,
-                                    const char *path, struct error *err)
+static enum status write_clustering(hid_t file, const struct result_clustering *c, const char *path,
+                                    struct error *err)
 {
     H5_SCOPED hid_t all = H5I_INVALID_HID, group = H5I_INVALID_HID;
     return h5_make_group(&all, file, "clusters", path, err) ||
                    h5_create_group(&group, all, c->name, path, err) ||
                    put_attributes(group, c, path, err) || write_parts(file, group, c, path, err) ||
-                   (c->agreement && h5_put_attributes(group, result_agreement_attribute,
-                                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, path,
-                                                      err)) ||
+                   (c->agreement &&
+                    h5_put_attributes(group, result_agreement_attribute,
+                                      RESULT_AGREEMENT_ATTRIBUTES, c->agreement, path, err)) ||
                    (c->sweep && write_sweep(file, group, c->name, c->sweep, path, err))
                ? STATUS_FAILED
                : STATUS_OK;
@@ -205,8 +207,8 @@ static enum status check_base(struct result *base, const struct result_clusterin
         below = below->level > 1 ? result_clusters_below(base, below) : NULL;
     }
     if (old && strcmp(finest->name, root) != 0) {
-        error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name, shown,
-                  finest->name);
+        error_set(err, STATUS_USAGE, "/clusters/%s of %s is a level of /clusters/%s", old->name,
+                  shown, finest->name);
         return error_remedy(err, REMEDY_OTHER_NAME);
     }
     if (old && !replace) {
@@ -231,7 +233,8 @@ struct adding {
 static bool is_replaced(const void *context, const char *name)
 {
     const struct adding *adding = context;
-    const struct result_clusters *old = result_clusters_find(adding->base, adding->clustering->name);
+    const struct result_clusters *old =
+        result_clusters_find(adding->base, adding->clustering->name);
     for (unsigned i = 0; old && i < RESULT_MOST_LEVELS; i++) {
         if (strncmp(name, "/clusters/", 10) == 0 && strcmp(name + 10, old->name) == 0)
             return true;
@@ -270,11 +273,11 @@ enum status result_write_clusters(const char *output, const char *input,
            strlen(clustering->init) < sizeof((struct result_clusters *)0)->init);
     for (unsigned i = 0; i < count; i++)
         if (!schema_name_valid(clustering[i].name))
-            return error_set(err, STATUS_USAGE,
-                             "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
-                             "'_', '.' and '-'",
-                             path_for_message(shown, sizeof shown, clustering[i].name),
-                             FEATURE_NAME_MAX - 1);
+            return error_set(
+                err, STATUS_USAGE,
+                "'%s' cannot be the name of a clustering: use 1 to %d letters, digits, "
+                "'_', '.' and '-'",
+                path_for_message(shown, sizeof shown, clustering[i].name), FEATURE_NAME_MAX - 1);
     enum status status = check_output(&existing, output, input, clustering, replace, err);
     /* A file of clusters alone takes further ones. */
     if (!input && existing)

@@ -242,8 +242,9 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
     const enum status status = moved ? move_values(copies, to, from, type, size[1], err)
                                : layout == H5D_VIRTUAL    ? STATUS_OK
                                : layout == H5D_CONTIGUOUS ? copy_contiguous(copies, to, from, err)
-                               : layout == H5D_CHUNKED ? copy_chunks(copies, to, from, size, chunk, err)
-                                                       : copy_values(copies, to, from, type, bytes, err);
+                               : layout == H5D_CHUNKED
+                                   ? copy_chunks(copies, to, from, size, chunk, err)
+                                   : copy_values(copies, to, from, type, bytes, err);
     return status ? status : h5_finish_dataset(&to, copies->path, err);
 }
 

@@ -13,7 +13,8 @@ static const struct defined names[] = {
      "shard_first shard_index shard_last ",
      ""},
     {"/images", GROUP, NULL, "",
-     "bytes channels cls code ctime_ns digest directories format height inode key mtime_ns orientation "
+     "bytes channels cls code ctime_ns digest directories format height inode key mtime_ns "
+     "orientation "
      "path source sources width "},
     {"/images/json", GROUP, NULL, "", "data end "},
     {"/images/txt", GROUP, NULL, "", "data end "},
@@ -174,8 +175,7 @@ static enum status visit_attributes(const struct walk *walk, hid_t object, const
     struct h5_names attributes;
     if (!walk->visitor->foreign)
         return STATUS_OK;
-    enum status status =
-        h5_list_attributes(&attributes, object, walk->path, err);
+    enum status status = h5_list_attributes(&attributes, object, walk->path, err);
     if (status != STATUS_OK)
         return status;
     for (unsigned i = 0; i < attributes.count && status == STATUS_OK; i++)

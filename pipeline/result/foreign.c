@@ -181,7 +181,7 @@ static herr_t find_reference(hid_t object, const char *name, const H5A_info_t *i
 static const char *uncopied(hid_t dataset)
 {
     H5_SCOPED hid_t list = H5Dget_create_plist(dataset), type = H5Dget_type(dataset);
-    return H5Pget_layout(list) == H5D_VIRTUAL              ? "is a virtual dataset"
+    return H5Pget_layout(list) == H5D_VIRTUAL         ? "is a virtual dataset"
            : H5Tdetect_class(type, H5T_REFERENCE) > 0 ? "holds references to other objects"
                                                       : NULL;
 }
@@ -276,8 +276,9 @@ static enum status copy_attribute(const struct copy *copy, const char *name, con
     if (!value)
         return error_memory(err, bytes, "an attribute");
     made = H5Acreate2(to, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    const bool ok = made > 0 && (bytes == 0 || (H5Aread(old, type, value) >= 0 &&
-                                                H5Awrite(made, type, value) >= 0));
+    const bool ok =
+        made > 0 &&
+        (bytes == 0 || (H5Aread(old, type, value) >= 0 && H5Awrite(made, type, value) >= 0));
     if (bytes > 0)
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, value);
     free(value);
@@ -416,7 +417,8 @@ enum status foreign_copy(struct foreign_copied *copied, hid_t from, const char *
 {
     struct copy copy = {from, to, from_path, to_path, copied, NULL, 0};
     *copied = (struct foreign_copied){0};
-    const struct defined_visitor foreign = {NULL, copy_one, &copy}, own = {attach_to_own, NULL, &copy};
+    const struct defined_visitor foreign = {NULL, copy_one, &copy},
+                                 own = {attach_to_own, NULL, &copy};
     enum status status = defined_walk(from, name, from_path, &foreign, err);
     if (status == STATUS_OK) {
         /* When all is copied: scales may be among it. */

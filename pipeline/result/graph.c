@@ -66,8 +66,10 @@ static enum status write_graph(void *context, hid_t file, const char *path, stru
         h5_put_text(group, "content", values->content, path, err) ||
         h5_put_number(group, "n", VALUE_U32, &values->n, path, err) ||
         h5_put_number(group, "squared", VALUE_U8, &is_squared, path, err) ||
-        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path, err) ||
-        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path, err) ||
+        h5_put_values(file, group, "rows", VALUE_I64, 2, size, axes, values->neighbours, path,
+                      err) ||
+        h5_create_on_scales(&dataset, file, group, "distances", VALUE_F32, 2, size, axes, path,
+                            err) ||
         write_distances(dataset, values, path, err))
         return STATUS_FAILED;
     return h5_finish_dataset(&dataset, path, err);
@@ -110,17 +112,16 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) ||
         !h5_is_object(result->file, name, H5O_TYPE_GROUP))
         return STATUS_END;
-    enum status status =
-        h5_open_group(&group, result->file, name, result->path, err) ||
-                open_dataset(&out->rows_dataset, group, result, feature, "rows", VALUE_I64, rows, err) ||
-                open_dataset(&out->distances_dataset, group, result, feature, "distances", VALUE_F32,
-                             distances, err) ||
-                h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
-                h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err)
-            ? STATUS_FAILED
-            : STATUS_OK;
-    if (!status && (rows[0] != result_images(result) || distances[0] != rows[0] ||
-                    distances[1] != rows[1] || rows[1] == 0 || rows[1] > UINT32_MAX))
+    enum status status = STATUS_OK;
+    if (h5_open_group(&group, result->file, name, result->path, err) ||
+        open_dataset(&out->rows_dataset, group, result, feature, "rows", VALUE_I64, rows, err) ||
+        open_dataset(&out->distances_dataset, group, result, feature, "distances", VALUE_F32,
+                     distances, err) ||
+        h5_get_short_text(out->metric, sizeof out->metric, group, "metric", result->path, err) ||
+        h5_get_short_text(out->content, sizeof out->content, group, "content", result->path, err))
+        status = STATUS_FAILED;
+    else if (rows[0] != result_images(result) || distances[0] != rows[0] ||
+             distances[1] != rows[1] || rows[1] == 0 || rows[1] > UINT32_MAX)
         status = h5_damaged(err, result->path, "/%s has an impossible size", name);
     if (status) {
         graph_close(out);

@@ -252,7 +252,8 @@ static enum status create_dataset(hid_t *dataset, hid_t parent, const char *name
                                   int rank, const hsize_t *dimensions, hid_t creation,
                                   const char *path, struct error *err)
 {
-    H5_SCOPED hid_t space = H5Screate_simple(rank, dimensions, NULL), type = stored, list = creation;
+    H5_SCOPED hid_t space = H5Screate_simple(rank, dimensions, NULL), type = stored,
+                    list = creation;
     H5Pset_obj_track_times(list, false);
     H5Pset_fill_time(list, H5D_FILL_TIME_NEVER);
     *dataset = H5Dcreate2(parent, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
@@ -288,7 +289,9 @@ enum status h5_create_texts(hid_t *dataset, hid_t parent, const char *name, uint
 {
     const size_t width = size->width ? (size_t)size->width : 1;
     const hsize_t dimension = rows, most = TEXT_CHUNK_BYTES / width,
-                  chunk = most < 1 ? 1 : most > rows ? rows : most;
+                  chunk = most < 1      ? 1
+                          : most > rows ? rows
+                                        : most;
     const bool deflated = rows * width >= TEXT_FROM && rows * width > 2 * size->bytes &&
                           H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0;
     return create_dataset(dataset, parent, name, make_text(width), 1, &dimension,
@@ -335,7 +338,7 @@ static enum status move_rows(hid_t dataset, enum value_type type, uint64_t first
         return raw_read(raw, first, count, to, err);
     hsize_t size[2] = {0}, start[2] = {first, 0};
     H5_SCOPED hid_t type_id = value_kinds[type].class == H5T_STRING ? text_in_memory(dataset)
-                                                                   : h5_type(type),
+                                                                    : h5_type(type),
                     file = H5Dget_space(dataset), memory = H5I_INVALID_HID;
     int rank = H5Sget_simple_extent_ndims(file);
     bool ok = rank >= 1 && rank <= 2 && H5Sget_simple_extent_dims(file, size, NULL) == rank;
@@ -383,7 +386,8 @@ enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value
                           const char *path, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
-    if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, path, err) ||
+    if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, path,
+                            err) ||
         h5_write_rows(dataset, type, 0, dimensions[0], values, path, err))
         return STATUS_FAILED;
     return h5_finish_dataset(&dataset, path, err);
@@ -452,9 +456,8 @@ enum status h5_put_attributes(hid_t object, const struct attribute *attribute, u
         const char *at = (const char *)from + a->offset, *text = at;
         if (a->type == VALUE_TEXT && a->size == 0)
             memcpy(&text, at, sizeof text);
-        status = a->type == VALUE_TEXT
-                     ? h5_put_text(object, a->name, text ? text : "", path, err)
-                     : h5_put_number(object, a->name, a->type, at, path, err);
+        status = a->type == VALUE_TEXT ? h5_put_text(object, a->name, text ? text : "", path, err)
+                                       : h5_put_number(object, a->name, a->type, at, path, err);
     }
     return status;
 }
@@ -750,8 +753,9 @@ static enum status list(struct h5_names *names, hid_t object, bool attributes, c
     hsize_t index = 0;
     *names = (struct h5_names){0};
     H5Eclear2(H5E_DEFAULT);
-    if ((attributes ? H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, names)
-                    : H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, names)) < 0) {
+    if ((attributes
+             ? H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_attribute, names)
+             : H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, &index, add_link, names)) < 0) {
         const bool many = names->count == MOST_MEMBERS;
         h5_free_names(names);
         return many ? h5_damaged(err, path, "a group has more than %u members", MOST_MEMBERS)

@@ -119,8 +119,7 @@ static enum status add_attributes(struct serial *serial, hid_t object,
                                   const struct defined *defined, struct error *err)
 {
     struct h5_names names;
-    enum status status =
-        h5_list_attributes(&names, object, serial->path, err);
+    enum status status = h5_list_attributes(&names, object, serial->path, err);
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
         if (serial->counts(defined, names.name[i]))
             status = add_attribute(serial, object, names.name[i], err);
@@ -142,11 +141,11 @@ static const char *other_form(hid_t dataset, hid_t type, hid_t space)
     else
         H5Pfill_value_defined(list, &fill);
     const int rank = H5Sget_simple_extent_dims(space, size, most);
-    return !is_usual_text(type, true, true)                               ? "has texts of another kind"
+    return !is_usual_text(type, true, true) ? "has texts of another kind"
            : axes_is_scale(dataset) && H5Dget_offset(dataset) != HADDR_UNDEF ? "has values"
-           : fill != H5D_FILL_VALUE_DEFAULT                               ? "has a value for missing rows"
-           : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size)  ? "has a maximal size"
-                                                                          : NULL;
+           : fill != H5D_FILL_VALUE_DEFAULT ? "has a value for missing rows"
+           : rank < 0 || memcmp(size, most, (size_t)rank * sizeof *size) ? "has a maximal size"
+                                                                         : NULL;
 }
 
 /* What is wrong with a dataset, or NULL. */
@@ -229,9 +228,9 @@ static bool counts(const struct defined *defined, const char *attribute)
  * something was read. */
 static bool object_counts(const char *name)
 {
-    static const char *const others[] = {"/" PARTS_GROUP, "/" THUMBNAIL_GROUP, "/images/inode",
-                                         "/images/ctime_ns", "/failures/inode",
-                                         "/failures/ctime_ns", "/images/" DIRECTORIES};
+    static const char *const others[] = {
+        "/" PARTS_GROUP,   "/" THUMBNAIL_GROUP,  "/images/inode",       "/images/ctime_ns",
+        "/failures/inode", "/failures/ctime_ns", "/images/" DIRECTORIES};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (defined_below(name, others[i]))
             return false;
@@ -281,10 +280,9 @@ static enum status add_own(void *context, hid_t object, const char *name,
                                              : STATUS_OK;
     if (!count && !whole->root)
         return STATUS_OK;
-    const enum status status =
-        whole->root
-            ? whole->root(whole->context, root, object, name, err)
-            : identity_of_dataset(root, NULL, object, name, serial->axes, serial->path, err);
+    const enum status status = whole->root ? whole->root(whole->context, root, object, name, err)
+                                           : identity_of_dataset(root, NULL, object, name,
+                                                                 serial->axes, serial->path, err);
     if (status == STATUS_OK && count)
         sha256_update(&serial->sha, root, strlen(root));
     return status;

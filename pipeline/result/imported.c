@@ -64,8 +64,9 @@ static enum status visit_rows(bool *equal, hid_t dataset, const struct imported_
         if (status == STATUS_OK)
             status = matrix_read(rows, first, count, block, err);
         if (status == STATUS_OK)
-            status = equal ? h5_read_rows(dataset, VALUE_F32, first, count, block + values, path, err)
-                           : h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
+            status = equal
+                         ? h5_read_rows(dataset, VALUE_F32, first, count, block + values, path, err)
+                         : h5_write_rows(dataset, VALUE_F32, first, count, block, path, err);
         if (equal)
             *equal =
                 status == STATUS_OK &&
@@ -92,8 +93,8 @@ static enum status put_attributes(hid_t dataset, const struct imported_feature *
         .spec = FEATURE_IMPORTED, .kind = FEATURE_IMPORTED, .decode_scale = 1};
     char digest[65];
     return feature->digest(feature->context, digest, err) ||
-                   h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, &about,
-                                     path, err) ||
+                   h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS,
+                                     &about, path, err) ||
                    h5_put_text(dataset, "imported_from", feature->from, path, err) ||
                    h5_put_text(dataset, "imported_digest", digest, path, err) ||
                    h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1,
@@ -117,8 +118,8 @@ static enum status write_feature(void *context, hid_t file, const char *path, st
     axis_name(axis, "feature", feature->name);
     if (group < 0)
         return h5_fail(err, "H5Gopen2", "write", path);
-    enum status status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2, size, axes,
-                                 path, err);
+    enum status status = h5_create_on_scales(&dataset, file, group, feature->name, VALUE_F32, 2,
+                                             size, axes, path, err);
     if (status == STATUS_OK)
         status = visit_rows(NULL, dataset, feature, path, err);
     if (status == STATUS_OK)

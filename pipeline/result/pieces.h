@@ -21,7 +21,8 @@ struct pieces {
 /* What was written to the file through HDF5 must have been flushed. STATUS_FAILED: it cannot be
  * read; of chunks that are damaged *pieces still has the digests of the pieces that can be read, zeros
  * for the others, and is to be cleared. */
-enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path, struct error *err);
+enum status pieces_digest(struct pieces *pieces, hid_t dataset, const char *path,
+                          struct error *err);
 void pieces_clear(struct pieces *pieces);
 
 /* The rows of piece `i`. */

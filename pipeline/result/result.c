@@ -27,7 +27,8 @@
 
 #define TEXT(type, field, optional)                                                                \
     {                                                                                              \
-#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field, optional, 0, 0  \
+#field, VALUE_TEXT, offsetof(struct type, field), sizeof((struct type *)0)->field,         \
+            optional, 0, 0                                                                         \
     }
 #define LONG_TEXT(type, field, name)                                                               \
     {                                                                                              \
@@ -35,12 +36,15 @@
     }
 #define NUMBER(type, field, value, optional, least, most)                                          \
     {                                                                                              \
-#field, value, offsetof(struct type, field), 0, optional, least, most                              \
+#field, value, offsetof(struct type, field), 0, optional, least, most                      \
     }
 
 const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1] = {
-    TEXT(result_feature, spec, false), TEXT(result_feature, kind, false), TEXT(result_feature, bins, false),
-    TEXT(result_feature, grid, false), TEXT(result_feature, normalize, false),
+    TEXT(result_feature, spec, false),
+    TEXT(result_feature, kind, false),
+    TEXT(result_feature, bins, false),
+    TEXT(result_feature, grid, false),
+    TEXT(result_feature, normalize, false),
     NUMBER(result_feature, decode_scale, VALUE_U32, false, 0, 64)};
 
 const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES] = {
@@ -76,15 +80,13 @@ const struct attribute result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES] = {
 
 #define RUN_TEXTS 5
 static const struct attribute run_attribute[RUN_TEXTS + 1] = {
-    LONG_TEXT(store_run, command, "command"),
-    LONG_TEXT(store_run, device, "device"),
-    LONG_TEXT(store_run, driver, "driver"),
-    LONG_TEXT(store_run, host, "host"),
-    LONG_TEXT(store_run, json, "details"),
-    NUMBER(store_run, seconds, VALUE_F64, false, 0, 0)};
+    LONG_TEXT(store_run, command, "command"), LONG_TEXT(store_run, device, "device"),
+    LONG_TEXT(store_run, driver, "driver"),   LONG_TEXT(store_run, host, "host"),
+    LONG_TEXT(store_run, json, "details"),    NUMBER(store_run, seconds, VALUE_F64, false, 0, 0)};
 
 static const struct attribute root_attribute[] = {
-    LONG_TEXT(result, version, "clpipe_version"), LONG_TEXT(result, created, "created"),
+    LONG_TEXT(result, version, "clpipe_version"),
+    LONG_TEXT(result, created, "created"),
     LONG_TEXT(result, parameters, "parameters"),
     {"preset", VALUE_TEXT, offsetof(struct result, preset), 0, true, 0, 0}};
 
@@ -93,8 +95,9 @@ static const struct attribute root_attribute[] = {
         name, VALUE_U64, offsetof(struct list_share, field), 0, false, 0, INT64_MAX                \
     }
 static const struct attribute share_attribute[] = {
-    SHARE("shard_index", index), SHARE("shard_count", count),     SHARE("shard_first", first),
-    SHARE("shard_last", last),   SHARE("list_count", list_count), TEXT(list_share, list_digest, false)};
+    SHARE("shard_index", index),     SHARE("shard_count", count),
+    SHARE("shard_first", first),     SHARE("shard_last", last),
+    SHARE("list_count", list_count), TEXT(list_share, list_digest, false)};
 
 #define SWEEP(name, field, type)                                                                   \
     {                                                                                              \
@@ -148,7 +151,8 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
                                           const char *path, struct error *err)
 {
     const uint32_t zero = stored_zero(feature->is_signed), scale = stored_scale(feature->is_signed);
-    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, path, err))
+    if (h5_put_attributes(dataset, result_feature_attribute, RESULT_FEATURE_TEXTS, feature, path,
+                          err))
         return STATUS_FAILED;
     if (feature->store == STORE_UINT8 &&
         (h5_put_number(dataset, "zero", VALUE_U32, &zero, path, err) ||
@@ -157,8 +161,8 @@ enum status result_feature_put_attributes(hid_t dataset, const struct result_fea
     if (put_spec_part(dataset, "model_digest", feature->spec, ",model=", path, err) ||
         put_spec_part(dataset, "model_runtime", feature->spec, ",runtime=", path, err))
         return STATUS_FAILED;
-    return h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1, feature, path,
-                             err);
+    return h5_put_attributes(dataset, result_feature_attribute + RESULT_FEATURE_TEXTS, 1, feature,
+                             path, err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -195,8 +199,8 @@ static enum status open_share(struct result *result, struct error *err)
     struct list_share *share = &result->share;
     if (H5Aexists(result->file, "shard_count") <= 0)
         return STATUS_OK;
-    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute), result->path,
-                          err))
+    if (h5_get_attributes(share, result->file, share_attribute, COUNT(share_attribute),
+                          result->path, err))
         return STATUS_FAILED;
     return share->index < share->count && share->first <= share->last &&
                    share->last <= share->list_count
@@ -336,18 +340,18 @@ static enum status read_clustering_attributes(struct result *result, struct resu
                                               hid_t group, struct error *err)
 {
     struct result_origin *origin = &c->origin;
-    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), result->path, err) ||
-        h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES, result->path,
-                          err))
+    if (h5_get_attributes(c, group, clusters_attribute, COUNT(clusters_attribute), result->path,
+                          err) ||
+        h5_get_attributes(origin, group, result_origin_attribute, RESULT_ORIGIN_ATTRIBUTES,
+                          result->path, err))
         return STATUS_FAILED;
     /* All of it, or it is as if there were none. */
     if (!*origin->sample || origin->bytes == 0)
         *origin = (struct result_origin){0};
     c->has_agreement = H5Aexists(group, "folders") > 0;
-    return c->has_agreement
-               ? h5_get_attributes(&c->agreement, group, result_agreement_attribute,
-                                   RESULT_AGREEMENT_ATTRIBUTES, result->path, err)
-               : STATUS_OK;
+    return c->has_agreement ? h5_get_attributes(&c->agreement, group, result_agreement_attribute,
+                                                RESULT_AGREEMENT_ATTRIBUTES, result->path, err)
+                            : STATUS_OK;
 }
 
 static struct cluster_shape shape_of(const struct result_clusters *c)
@@ -832,25 +836,25 @@ enum status result_failure_at(struct result *result, uint64_t row, struct result
     return STATUS_OK;
 }
 
+/* Does nothing where `to` is NULL. */
+static enum status read_part(struct result *result, const struct result_clusters *clusters,
+                             enum cluster_part part, uint64_t first, uint64_t count, void *to,
+                             struct error *err)
+{
+    return to ? h5_read_rows(result_cluster_entry(clusters)->part[part],
+                             cluster_part_kind[part].type, first, count, to, result->path, err)
+              : STATUS_OK;
+}
+
 enum status result_clusters_read(struct result *result, const struct result_clusters *clusters,
                                  float *centroids, int32_t *labels, float *distances,
                                  uint64_t *sizes, int64_t *nearest, struct error *err)
 {
-    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
-    void *const to[PART_COUNT] = {[PART_CENTROIDS] = centroids,
-                                  [PART_LABELS] = labels,
-                                  [PART_DISTANCES] = distances,
-                                  [PART_SIZES] = sizes,
-                                  [PART_NEAREST] = nearest};
-    const struct cluster_shape shape = shape_of(clusters);
-    for (int p = 0; p < PART_COUNT; p++) {
-        hsize_t size[2];
-        if (to[p] && cluster_part_dimensions(size, p, &shape) &&
-            h5_read_rows(entry->part[p], cluster_part_kind[p].type, 0, size[0], to[p], result->path,
-                         err))
-            return STATUS_FAILED;
-    }
-    return STATUS_OK;
+    if (result_clusters_read_rows(result, clusters, 0, clusters->rows, labels, distances, err) ||
+        read_part(result, clusters, PART_CENTROIDS, 0, clusters->k, centroids, err) ||
+        read_part(result, clusters, PART_SIZES, 0, clusters->k, sizes, err))
+        return STATUS_FAILED;
+    return read_part(result, clusters, PART_NEAREST, 0, clusters->k, nearest, err);
 }
 
 enum status result_parents_read(int32_t **parents, const struct result_clusters **above,
@@ -871,8 +875,7 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
     else if (!(read = malloc(bytes)))
         status = error_memory(err, bytes, "clusters of a level");
     else
-        status = h5_read_rows(result_cluster_entry(clusters)->part[PART_PARENTS], VALUE_I32, 0,
-                              clusters->k, read, result->path, err);
+        status = read_part(result, clusters, PART_PARENTS, 0, clusters->k, read, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
         if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
             status = h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
@@ -899,19 +902,14 @@ enum status result_clusters_read_rows(struct result *result, const struct result
                                       uint64_t first, uint64_t count, int32_t *labels,
                                       float *distances, struct error *err)
 {
-    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
-    void *const to[PART_COUNT] = {[PART_LABELS] = labels, [PART_DISTANCES] = distances};
-    for (int p = 0; p < PART_COUNT; p++)
-        if (to[p] && h5_read_rows(entry->part[p], cluster_part_kind[p].type, first, count, to[p],
-                                  result->path, err))
-            return STATUS_FAILED;
-    return STATUS_OK;
+    if (read_part(result, clusters, PART_LABELS, first, count, labels, err))
+        return STATUS_FAILED;
+    return read_part(result, clusters, PART_DISTANCES, first, count, distances, err);
 }
 
 enum status result_projection_read(struct projection *out, struct result *result,
                                    const struct result_clusters *clusters, struct error *err)
 {
-    const struct result_cluster_entry *entry = result_cluster_entry(clusters);
     const uint32_t columns = clusters->columns, dimension = clusters->dimension;
     *out = (struct projection){.columns = columns, .dimension = dimension};
     if (!projection_space(&out->space, clusters->space))
@@ -921,11 +919,9 @@ enum status result_projection_read(struct projection *out, struct result *result
         out->components = malloc((size_t)dimension * columns * sizeof *out->components);
     if (!out->mean || (clusters->components && !out->components))
         return error_memory(err, (size_t)dimension * columns * sizeof *out->mean, "a projection");
-    if (h5_read_rows(entry->part[PART_MEAN], VALUE_F32, 0, columns, out->mean, result->path, err) ||
-        (clusters->components && h5_read_rows(entry->part[PART_COMPONENTS], VALUE_F32, 0, dimension,
-                                              out->components, result->path, err)))
+    if (read_part(result, clusters, PART_MEAN, 0, columns, out->mean, err))
         return STATUS_FAILED;
-    return STATUS_OK;
+    return read_part(result, clusters, PART_COMPONENTS, 0, dimension, out->components, err);
 }
 
 static enum status read_sweep_column(struct result_sweep *sweep, struct result *result, hid_t group,
@@ -947,9 +943,10 @@ static enum status read_sweep_column(struct result_sweep *sweep, struct result *
     if (!sweep->values)
         sweep->values = calloc(length, sizeof *sweep->values);
     uint8_t *values = malloc(length * size);
-    enum status status = sweep->values && values
-                             ? h5_read_rows(dataset, column->type, 0, length, values, result->path, err)
-                             : error_memory(err, length * sizeof *sweep->values, "the values of k");
+    enum status status =
+        sweep->values && values
+            ? h5_read_rows(dataset, column->type, 0, length, values, result->path, err)
+            : error_memory(err, length * sizeof *sweep->values, "the values of k");
     for (uint32_t i = 0; i < sweep->count && !status; i++)
         memcpy((uint8_t *)&sweep->values[i] + column->offset, values + i * size, size);
     free(values);

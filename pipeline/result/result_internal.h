@@ -70,7 +70,8 @@ extern const struct attribute result_feature_attribute[RESULT_FEATURE_TEXTS + 1]
 #define RESULT_ORIGIN_ATTRIBUTES    3
 #define RESULT_SWEEP_ATTRIBUTES     3
 extern const struct attribute result_agreement_attribute[RESULT_AGREEMENT_ATTRIBUTES],
-    result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES], result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES];
+    result_origin_attribute[RESULT_ORIGIN_ATTRIBUTES],
+    result_sweep_attribute[RESULT_SWEEP_ATTRIBUTES];
 
 /* The columns of /clusters/NAME/sweep, with offsets in struct result_sweep_value; the first always
  * exist, the rest only if the images' folders are classes. */

@@ -105,8 +105,9 @@ static enum status read_column(void *values, uint64_t rows, const struct result 
     hsize_t found;
     if (open_column(&dataset, &found, from, selection, name, type, err))
         return STATUS_FAILED;
-    return found == rows ? h5_read_rows(dataset, type, 0, rows, values, from->path, err)
-                         : h5_damaged(err, from->path, "/" GROUP "/%s has an impossible size", selection);
+    return found == rows
+               ? h5_read_rows(dataset, type, 0, rows, values, from->path, err)
+               : h5_damaged(err, from->path, "/" GROUP "/%s has an impossible size", selection);
 }
 
 static enum status read_about(struct selection_about *about, const struct result *from, hid_t all,
@@ -167,14 +168,14 @@ enum status selections_read(struct result *result, const struct selection_about 
     if (read_column(rows, about->rows, result, about->name, "rows", VALUE_I64, err) ||
         open_column(&dataset, &count, result, about->name, "reason", VALUE_TEXT, err))
         return STATUS_FAILED;
-    enum status status = count == about->rows
-                             ? STATUS_OK
-                             : h5_damaged(err, result->path, "/" GROUP "/%s has an impossible size",
-                                          about->name);
+    enum status status =
+        count == about->rows
+            ? STATUS_OK
+            : h5_damaged(err, result->path, "/" GROUP "/%s has an impossible size", about->name);
     for (uint64_t i = 0; i < about->rows && status == STATUS_OK; i++) {
         if (rows[i] < 0 || (uint64_t)rows[i] >= result_images(result))
-            status = h5_damaged(err, result->path, "/" GROUP "/%s/rows names a row that is no image",
-                                about->name);
+            status = h5_damaged(err, result->path,
+                                "/" GROUP "/%s/rows names a row that is no image", about->name);
         else if (reasons)
             status = h5_read_text(&reasons[i], dataset, i, result->path, err);
     }

@@ -151,8 +151,8 @@ static enum status visit_map(void *context, hid_t object, const char *name,
     if (defined->type != H5O_TYPE_DATASET || (!maps->verify && H5Aexists(object, "root") > 0))
         return STATUS_OK;
     axes_init(&axes, maps->file, maps->path);
-    enum status status = identity_of_dataset(root, NULL, object, name, &axes, maps->path,
-                                             maps->verify ? &why : err);
+    enum status status =
+        identity_of_dataset(root, NULL, object, name, &axes, maps->path, maps->verify ? &why : err);
     if (!status && maps->verify)
         status = h5_get_text(&stored, object, "root", true, maps->path, &why);
     axes_clear(&axes);

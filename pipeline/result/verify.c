@@ -165,7 +165,8 @@ static const struct rule {
     bool of_place; /* among the others: either of two rows may be wrong */
 } rules[] = {
     {IMAGES | FAILURES, "", "does not come after the one before it", is_in_order, true},
-    {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source, false},
+    {IMAGES | FAILURES | NAMES, "/source", "names a source that is not in the list", has_source,
+     false},
     {IMAGES, "", "has no width, height or bytes", has_size, false},
     {IMAGES, "", "has an impossible orientation, number of channels or format", has_kind, false},
     {FAILURES, "/reason", "has a reason that does not exist", has_reason, false},
@@ -334,8 +335,8 @@ static enum status load(struct clustering *k, struct error *err)
     k->members = calloc(c->k, sizeof *k->members);
     if (!k->centroids || !k->sizes || !k->nearest || !k->members)
         return error_memory(err, (size_t)c->k * c->dimension * sizeof *k->centroids, "centroids");
-    return result_clusters_read(k->verify->result, c, k->centroids, NULL, NULL, k->sizes, k->nearest,
-                                err);
+    return result_clusters_read(k->verify->result, c, k->centroids, NULL, NULL, k->sizes,
+                                k->nearest, err);
 }
 
 /* Labels, distances and weights, and whether clusters have as many members as they say. */
@@ -347,7 +348,8 @@ static enum status check_labels(struct clustering *k, struct error *err)
     struct table_check check = {.of = LABELS};
     struct checked_row row = {.result = result, .clusters = c};
     int32_t *labels = malloc(BLOCK_ROWS * sizeof *labels);
-    float *distances = malloc(2 * BLOCK_ROWS * sizeof *distances), *weights = distances + BLOCK_ROWS;
+    float *distances = malloc(2 * BLOCK_ROWS * sizeof *distances),
+          *weights = distances + BLOCK_ROWS;
     enum status status = labels && distances
                              ? STATUS_OK
                              : error_memory(err, 3 * BLOCK_ROWS * sizeof *labels, "labels");
@@ -431,7 +433,8 @@ static void check_parents(struct clustering *k, struct error *err)
 {
     const struct result_clusters *above;
     int32_t *parents = NULL;
-    if (k->c->parents && result_parents_read(&parents, &above, k->verify->result, k->c, err) != STATUS_OK)
+    if (k->c->parents &&
+        result_parents_read(&parents, &above, k->verify->result, k->c, err) != STATUS_OK)
         verify_broken(k->verify, "%s/parents: %s", k->where, err->sentence);
     free(parents);
 }
@@ -630,8 +633,8 @@ enum status result_verify(struct result *result, void (*broken)(const char *line
         goto out;
     if (shown_verify(&verify, err))
         goto out;
-    if ((result->named && check_table(&verify, NAMES, err)) || codebook_groups_verify(&verify, err) ||
-        class_groups_verify(&verify, err))
+    if ((result->named && check_table(&verify, NAMES, err)) ||
+        codebook_groups_verify(&verify, err) || class_groups_verify(&verify, err))
         goto out;
     if (verify_parts(&verify, err))
         goto out;
