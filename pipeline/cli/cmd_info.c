@@ -100,26 +100,26 @@ static void json_parameters(struct json *json, const char *text)
 static void tell_head(const struct told *told, const struct overview *overview)
 {
     const struct result *result = overview->result;
-    const struct list_share *share = result_share(result);
+    const struct list_share *share = &result->share;
     struct sink *sink = told->sink;
     struct json *json = told->json;
     char size[32], count[32];
-    sink_clean(sink, result_path(result));
+    sink_clean(sink, result->path);
     sink_printf(sink, "   %s, made by clpipe ",
                 format_bytes(size, sizeof size, overview->file_bytes));
-    sink_clean(sink, result_version(result));
+    sink_clean(sink, result->version);
     sink_text(sink, " on ");
-    put_line(told, result_created(result));
-    report_bytes(json, "file", result_path(result));
+    put_line(told, result->created);
+    report_bytes(json, "file", result->path);
     json_uint(json, "bytes", overview->file_bytes);
-    report_bytes(json, "version", result_version(result));
-    report_bytes(json, "created", result_created(result));
-    json_parameters(json, result_parameters(result));
+    report_bytes(json, "version", result->version);
+    report_bytes(json, "created", result->created);
+    json_parameters(json, result->parameters);
     json_open_array(json, "sources");
-    for (unsigned i = 0; i < result_source_count(result); i++) {
+    for (unsigned i = 0; i < result->source_count; i++) {
         put_label(told, i ? "" : "sources");
-        put_line(told, result_source(result, i));
-        report_bytes(json, NULL, result_source(result, i));
+        put_line(told, result->sources[i]);
+        report_bytes(json, NULL, result->sources[i]);
     }
     json_close_array(json);
     if (result_parts(result) > 0)
@@ -171,7 +171,7 @@ static void tell_features(const struct told *told, const struct result *result)
 {
     struct json *json = told->json;
     json_open_array(json, "features");
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
+    for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         put_entry(told, i, "features", feature->name);
         sink_printf(told->sink, "%u values of %s, %s%s", feature->dimension,
@@ -198,7 +198,7 @@ static void print_compression(const struct told *told, const struct result *resu
     char of[40], in[40];
     if (!result_compressed(result))
         return;
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
+    for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         stored += result_feature_stored_bytes(feature);
         bytes += feature->rows * result_feature_row_bytes(feature);
@@ -383,7 +383,7 @@ static enum status tell_clusterings(const struct told *told, struct result *resu
 {
     enum status status = STATUS_OK;
     json_open_array(told->json, "clusters");
-    for (unsigned i = 0; status == STATUS_OK && i < result_clusters_count(result); i++)
+    for (unsigned i = 0; status == STATUS_OK && i < result->clusters_count; i++)
         status = tell_clustering(told, i, result, err);
     json_close_array(told->json);
     return status;
@@ -427,7 +427,7 @@ static enum status tell_selections(const struct told *told, struct result *resul
 static enum status tell_runs(const struct told *told, struct result *result, struct error *err)
 {
     struct json *json = told->json;
-    const uint64_t count = result_run_count(result);
+    const uint64_t count = result->run_count;
     const uint64_t first = count > RUNS_SHOWN ? count - RUNS_SHOWN : 0;
     json_open_array(json, "runs");
     for (uint64_t i = 0; i < count; i++) {
@@ -704,7 +704,7 @@ static enum status tell_contents(const struct told *told, const struct overview 
     json_flags(told->json, &overview->flags);
     tell_codebooks(told, result);
     print_flags(told, &overview->flags);
-    json_preset(told->json, result_preset(result));
+    json_preset(told->json, result->preset);
     print_failures(told, overview);
     enum status status = tell_clusterings(told, result, err);
     if (status == STATUS_OK)
@@ -733,7 +733,7 @@ static enum status tell(const struct overview *overview, bool contents,
         status = tell_digest(&said, overview->result, err);
     if (status == STATUS_OK && contents) {
         tell_unfinished(words->sink, out.json, &overview->unfinished, NULL);
-        tell_checkpoints(words->sink, out.json, result_path(overview->result));
+        tell_checkpoints(words->sink, out.json, overview->result->path);
     }
     return sink_end(&out.sink, status, err);
 }

@@ -222,7 +222,7 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
         status = error_set(err, STATUS_USAGE,
                            "%s has no classes%s%s: --class needs a feature of a network that has some, as "
                            "--preset semantic makes",
-                           path_for_message(shown, sizeof shown, result_path(result)),
+                           path_for_message(shown, sizeof shown, result->path),
                            feature ? " of the feature " : "", feature ? feature : "");
     if (status == STATUS_OK)
         status = choose_classes(&chosen, &layer, name, err);

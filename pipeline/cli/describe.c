@@ -37,7 +37,7 @@ static enum status add_feature(struct describing *d, const char *asked, const st
     const struct result_feature *feature = result_feature_find(result, name);
     const bool learned = feature && strstr(feature->spec, ",codebook=");
     if (asprintf(&d->spec[d->count], "%s%s%s", asked, learned ? ",codebook=" : "",
-                 learned ? result_path(result) : "") < 0)
+                 learned ? result->path : "") < 0)
         return error_memory(err, strlen(asked), "a specification");
     return option_set(d->options, row, d->spec[d->count++], err);
 }
@@ -71,14 +71,13 @@ static enum status configure(struct describing *d, const struct parameters *para
 static enum status check_feature(const struct result *result, const char *name, struct error *err)
 {
     char shown[256];
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
+    for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         if (result_feature_imported(feature) && feature_is_part(name, feature->name))
             return error_set(err, STATUS_USAGE,
                              "%s was imported, so it cannot be computed for a picture that is not "
                              "in %s: choose a picture that is, or another feature",
-                             feature->name,
-                             path_for_message(shown, sizeof shown, result_path(result)));
+                             feature->name, path_for_message(shown, sizeof shown, result->path));
     }
     return STATUS_OK;
 }
@@ -189,7 +188,7 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
     enum status status = check_feature(result, name, err);
     if (status != STATUS_OK)
         return status;
-    status = parameters_open(&parameters, result_parameters(result), err);
+    status = parameters_open(&parameters, result->parameters, err);
     if (status != STATUS_OK)
         return status;
     snprintf(directory, sizeof directory, "%s/clpipe-similar-XXXXXX",
@@ -207,9 +206,8 @@ enum status describe_pictures(float *values, struct error *failed, uint32_t dime
     if (status == STATUS_OK)
         status = run_ingest(describing.options, err);
     if (status == STATUS_OK || status == STATUS_PARTIAL)
-        status =
-            read_values(values, failed, dimension, pictures, count, describing.output, name,
-                        strcmp(name, RESULT_PRESET) == 0 ? result_preset(result) : NULL, err);
+        status = read_values(values, failed, dimension, pictures, count, describing.output, name,
+                             strcmp(name, RESULT_PRESET) == 0 ? result->preset : NULL, err);
     options_close(&describing.options);
     for (unsigned i = 0; i < describing.count; i++)
         free(describing.spec[i]);

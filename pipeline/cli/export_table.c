@@ -64,9 +64,8 @@ static enum status put_file(struct export *export, const char *path, const char 
 {
     const enum status status = put_path(export, path, path_raw, source, err);
     if (status == STATUS_OK)
-        table_text(&export->table, source < result_source_count(export->result)
-                                       ? result_source(export->result, source)
-                                       : "");
+        table_text(&export->table,
+                   source < export->result->source_count ? export->result->sources[source] : "");
     return status;
 }
 
@@ -150,7 +149,7 @@ static enum status export_images(struct export *export, struct error *err)
     const char *names[] = {"path",   "source", "width",    "height", "orientation",
                            "channels", "format", "bytes", "mtime_ns", "digest",
                            "key",    "cls",    "json",     "txt",    NULL};
-    bool only_paths = result_is_named(export->result);
+    bool only_paths = export->result->named;
     if (!export->sidecars)
         names[IMAGE_FIELDS] = NULL;
     return put_rows(export, only_paths ? paths : names, result_images(export->result), put_image_row,
@@ -360,7 +359,7 @@ static enum status put_folder(struct export *export, const struct cluster_summar
         return status;
     const char *slash = strrchr(image.path, '/');
     char *folder = slash ? strndup(image.path, (size_t)(slash - image.path))
-                         : strdup(result_source(export->result, image.source));
+                         : strdup(export->result->sources[image.source]);
     if (!folder)
         return error_memory(err, strlen(image.path) + 1, "a file name");
     table_text(table, folder);
@@ -768,7 +767,7 @@ static enum status export_selection(struct export *export, struct error *err)
         const size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", selections.about[i].name);
     }
-    path_for_message(shown, sizeof shown, result_path(export->result));
+    path_for_message(shown, sizeof shown, export->result->path);
     if (status == STATUS_OK && about)
         status = export_rows_chosen(export, about, err);
     else if (status == STATUS_OK && selections.count == 0)

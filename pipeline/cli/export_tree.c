@@ -283,7 +283,7 @@ static void index_line(struct tree *tree, const struct result_image *image, int3
     sink_printf(&tree->index, ",%d,%" PRIu64 ",%s,", label, rank, text);
     sink_field(&tree->index, image->path, ',');
     sink_text(&tree->index, ",");
-    sink_field(&tree->index, result_source(tree->export->result, image->source), ',');
+    sink_field(&tree->index, tree->export->result->sources[image->source], ',');
     sink_text(&tree->index, "\n");
 }
 

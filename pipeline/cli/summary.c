@@ -572,7 +572,7 @@ static void other_line(struct text *text, const struct clustering_report *result
 /* Of other presets. docs/features.md has the numbers. */
 static void semantic_line(struct text *text, const struct clustering_report *result)
 {
-    const char *json = result->images ? result_preset(result->images) : NULL;
+    const char *json = result->images ? result->images->preset : NULL;
     char name[32] = "";
     if (json)
         parameters_text(name, sizeof name, json, "name");

@@ -51,7 +51,7 @@ static enum status read_features(struct takeover *t, const struct result *result
             note_digest(added, there->spec);
         } else if (result) {
             error_set(err, STATUS_FAILED, "%s: its parameters do not list its features",
-                      path_for_message(shown, sizeof shown, result_path(result)));
+                      path_for_message(shown, sizeof shown, result->path));
             return error_remedy(err, REMEDY_START_OVER);
         }
     }
@@ -62,7 +62,7 @@ static enum status read_codebooks(struct takeover *t, struct result *result, str
 {
     char shown[256];
     struct error why = ERROR_INIT;
-    path_for_message(shown, sizeof shown, result_path(result));
+    path_for_message(shown, sizeof shown, result->path);
     if (codebooks_read(&t->codebooks, result, NULL, &why) == STATUS_OK &&
         codebooks_bind(&t->codebooks, &t->old.features, shown, &why) == STATUS_OK)
         return STATUS_OK;
@@ -77,7 +77,7 @@ static bool found_too_alike(struct result *result, const struct options *options
     const struct ingest_options *ingest = (const struct ingest_options *)options;
     char asked[32], word[32];
     struct store_run run;
-    if (ingest->preset < 0 || result_run_count(result) != 1 || result_images(result) < INGEST_FEW ||
+    if (ingest->preset < 0 || result->run_count != 1 || result_images(result) < INGEST_FEW ||
         result_run_at(result, 0, &run, NULL) != STATUS_OK)
         return false;
     snprintf(asked, sizeof asked, "%s", option_choice(word, sizeof word, options, "preset"));
@@ -89,18 +89,18 @@ static enum status read_file(struct takeover *t, struct result *result,
                              const struct options *options, struct error *err)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
-    const unsigned count = result_source_count(result);
+    const unsigned count = result->source_count;
     struct content *content = &t->old.content;
-    t->old.parameters = strdup(result_parameters(result));
+    t->old.parameters = strdup(result->parameters);
     t->old.sources = calloc(count + 1, sizeof *t->old.sources);
     t->old.directories = calloc(count + 1, sizeof *t->old.directories);
     if (!t->old.parameters || !t->old.sources || !t->old.directories)
         return error_memory(err, count * sizeof *t->old.sources, "the sources");
     for (unsigned i = 0; i < count; i++)
-        if (!(t->old.sources[i] = strdup(result_source(result, i))) ||
-            !(t->old.directories[i] = strdup(result_source_directory(result, i))))
+        if (!(t->old.sources[i] = strdup(result->sources[i])) ||
+            !(t->old.directories[i] = strdup(result->directories[i])))
             return error_memory(err, 256, "a source");
-    if (result_preset(result) && !(t->old.preset = strdup(result_preset(result))))
+    if (result->preset && !(t->old.preset = strdup(result->preset)))
         return error_memory(err, 256, "the preset");
     *content = (struct content){
         .parameters = t->old.parameters,
@@ -109,9 +109,8 @@ static enum status read_file(struct takeover *t, struct result *result,
         .sources = (const char *const *)t->old.sources,
         .directories = count > 0 ? (const char *const *)t->old.directories : NULL,
         .source_count = count,
-        .decode_scale =
-            result_feature_count(result) > 0 ? result_feature_at(result, 0)->decode_scale : 1,
-        .share = *result_share(result)};
+        .decode_scale = result->feature_count > 0 ? result_feature_at(result, 0)->decode_scale : 1,
+        .share = *&result->share};
     t->too_alike = found_too_alike(result, options);
     enum status status = parameters_open(&t->parameters, t->old.parameters, err);
     if (status == STATUS_OK)
@@ -167,7 +166,7 @@ static enum status look_at_output(struct takeover *t, const struct options *opti
     if (stat(options->output, &st) != 0) {
         t->unfinished = read_log(t, options->output);
     } else if (S_ISREG(st.st_mode) && result_open(&result, options->output, NULL) == STATUS_OK &&
-               result_source_count(result) > 0) {
+               result->source_count > 0) {
         status = read_file(t, result, options, err);
         t->file = status == STATUS_OK;
     }

@@ -68,10 +68,10 @@ static enum status find_reason(enum loss *out, struct judging *j, const struct r
         return status;
     *out = LOSS_GONE;
     if (path_stat_at(AT_FDCWD, path, &st, 0) == 0) {
-        *out = failed                                                 ? LOSS_FAILED
-               : shared                                               ? LOSSES
-               : source_is_list(result_source(j->old, image->source)) ? LOSS_UNLISTED
-                                                                      : LOSS_PASSED;
+        *out = failed                                           ? LOSS_FAILED
+               : shared                                         ? LOSSES
+               : source_is_list(j->old->sources[image->source]) ? LOSS_UNLISTED
+                                                                : LOSS_PASSED;
     } else if (archive > 0) {
         char *outer = strndup(path, strlen(path) - length + archive - 1);
         const bool there = outer && path_stat_at(AT_FDCWD, outer, &st, 0) == 0;
@@ -90,7 +90,7 @@ static void end_directory(struct judging *j)
     if (j->directory && j->kept == 0 && j->lost > 0 && !j->whole[0])
         snprintf(j->whole, sizeof j->whole, "%s in %s",
                  path_for_message(shown, sizeof shown, j->directory),
-                 path_for_message(source, sizeof source, result_source(j->old, j->source)));
+                 path_for_message(source, sizeof source, j->old->sources[j->source]));
     free(j->directory);
     j->directory = NULL;
     j->kept = j->lost = 0;
@@ -114,7 +114,7 @@ static enum status judge_row(struct judging *j, uint64_t removed[LOSSES], uint64
     j->rows[now]++;
     j->gone[now] += lost;
     const char *slash =
-        source_is_list(result_source(j->old, image.source)) ? NULL : strchr(image.path_raw, '/');
+        source_is_list(j->old->sources[image.source]) ? NULL : strchr(image.path_raw, '/');
     const size_t top = slash ? (size_t)(slash - image.path_raw) + 1 : 0;
     if (j->directory && (image.source != j->source || strlen(j->directory) != top ||
                          strncmp(j->directory, image.path_raw, top) != 0))

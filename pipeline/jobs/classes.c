@@ -22,10 +22,11 @@ enum status classes_of_folders(struct classes *out, struct result *result, struc
     if (status != STATUS_OK)
         return status;
     if (!folders.of_row) {
-        error_set(err, STATUS_FAILED,
-                  "the folders of %s are no classes: there must be at least two, with fewer folders "
-                  "than images",
-                  path_for_message(shown, sizeof shown, result_path(result)));
+        error_set(
+            err, STATUS_FAILED,
+            "the folders of %s are no classes: there must be at least two, with fewer folders "
+            "than images",
+            path_for_message(shown, sizeof shown, result->path));
         return error_remedy(err, REMEDY_GIVE_CLASSES);
     }
     *out = (struct classes){folders.of_row, folders.count, result_images(result)};
@@ -278,7 +279,7 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     const char *text[SIDECAR_COLUMNS];
     char shown[256];
     *out = (struct classes){0};
-    path_for_message(shown, sizeof shown, result_path(result));
+    path_for_message(shown, sizeof shown, result->path);
     enum status status = sidecar_reader_open(&reader, result, err);
     if (status == STATUS_OK && !reader)
         return error_set(err, STATUS_FAILED,

@@ -295,7 +295,7 @@ static enum status choose_projection(struct clustering *own, struct error *err)
         strcmp(own->job.input.about.name, RESULT_PRESET) != 0 ||
         strcmp(own->job.input.about.kind, "joined") != 0)
         return STATUS_OK;
-    const enum status status = preset_join_read(&join, result_preset(own->job.input.result), err);
+    const enum status status = preset_join_read(&join, own->job.input.result->preset, err);
     own->pca = join.pca < PCA_COMPONENTS_MAX ? join.pca : PCA_COMPONENTS_MAX;
     own->whiten = join.whiten;
     return status;

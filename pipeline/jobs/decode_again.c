@@ -88,7 +88,7 @@ static enum status read_options(struct decode_options *out, struct result *resul
                                 struct error *err)
 {
     struct parameters *parameters;
-    const enum status status = parameters_open(&parameters, result_parameters(result), err);
+    const enum status status = parameters_open(&parameters, result->parameters, err);
     if (status != STATUS_OK)
         return status;
     decode_options_again(out, parameters_member(parameters, "alpha"),

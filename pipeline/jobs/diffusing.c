@@ -44,7 +44,7 @@ enum status stored_neighbours(struct neighbours *out, const struct matrix_source
         if (out->rows[i] < -1 || out->rows[i] >= (int64_t)graph.rows)
             status =
                 error_set(err, STATUS_FAILED, "%s is damaged: /neighbours/%s has row %lld of %llu",
-                          path_for_message(shown, sizeof shown, result_path(result)), feature,
+                          path_for_message(shown, sizeof shown, result->path), feature,
                           (long long)out->rows[i], (unsigned long long)graph.rows);
     }
     if (status != STATUS_OK)

@@ -121,8 +121,8 @@ static enum status rank_feature(struct evaluation *evaluation, const char *name,
 static enum status rank_features(struct evaluation *evaluation,
                                  const struct evaluation_config *config, struct error *err)
 {
-    const unsigned own = result_feature_count(evaluation->result);
-    const unsigned all = own + (result_preset(evaluation->result) != NULL);
+    const unsigned own = evaluation->result->feature_count;
+    const unsigned all = own + (evaluation->result->preset != NULL);
     const unsigned count = config->feature_count ? config->feature_count : all;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     enum status status = STATUS_OK;
@@ -175,7 +175,7 @@ static enum status compare_clusters(struct evaluation *evaluation,
 static enum status compare_all_clusters(struct evaluation *evaluation,
                                         const struct evaluation_config *config, struct error *err)
 {
-    const unsigned all = result_clusters_count(evaluation->result);
+    const unsigned all = evaluation->result->clusters_count;
     const unsigned count = config->name_count ? config->name_count : all;
     enum status status = STATUS_OK;
     evaluation->clusters = calloc((size_t)count + 1, sizeof *evaluation->clusters);
@@ -197,7 +197,7 @@ enum status evaluation_run(struct evaluation *out, const struct evaluation_confi
     char shown[256];
     *out = (struct evaluation){0};
     enum status status = result_open(&out->result, config->file, err);
-    if (status == STATUS_OK && (result_images(out->result) == 0 || result_is_named(out->result)))
+    if (status == STATUS_OK && (result_images(out->result) == 0 || out->result->named))
         status = error_set(err, STATUS_FAILED,
                            "%s holds no images: evaluate takes a file that clpipe ingest has written",
                            path_for_message(shown, sizeof shown, config->file));

@@ -543,7 +543,7 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
     if (rows >= NONE)
         return error_set(err, STATUS_FAILED, "the file has too many images to compare: at most %u", NONE - 1);
     if (!result_has_codes(result)) {
-        error_set(err, STATUS_FAILED, "%s has no perceptual codes", result_path(result));
+        error_set(err, STATUS_FAILED, "%s has no perceptual codes", result->path);
         return error_remedy(err, REMEDY_ADD_CODES);
     }
     f.row = held_array(&f.held, rows, sizeof *f.row);

@@ -212,7 +212,7 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     if (source->dimension > FEATURE_DIMENSION_MAX)
         return error_set(err, STATUS_FAILED, "a row of %s has %u values; a feature has at most %u",
                          report->from, source->dimension, FEATURE_DIMENSION_MAX);
-    for (unsigned i = 0; i < result_clusters_count(job->result); i++)
+    for (unsigned i = 0; i < job->result->clusters_count; i++)
         report->clusterings_removed +=
             result_feature_find(job->result, config->name) &&
             feature_is_part(result_clusters_at(job->result, i)->feature, config->name);

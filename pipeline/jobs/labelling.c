@@ -41,7 +41,7 @@ static enum status match_features(const struct labelling *own, struct error *err
         snprintf(spec, sizeof spec, "%s", about.spec);
         matrix_close(&theirs);
     }
-    path_for_message(from, sizeof from, result_path(own->from));
+    path_for_message(from, sizeof from, own->from->path);
     path_for_message(to, sizeof to, own->job.input.path);
     const uint32_t columns = clusters->columns ? clusters->columns : clusters->dimension;
     if (own->job.input.source.dimension != columns)
@@ -156,7 +156,7 @@ static enum status open_labelling(struct labelling *own, struct error *err)
         return status;
     if (!projection_space(&metric, clusters->metric))
         return error_set(err, STATUS_FAILED, "%s: /clusters/%s has the unknown metric '%s'",
-                         result_path(own->from), clusters->name, clusters->metric);
+                         own->from->path, clusters->name, clusters->metric);
     clustering_config_of(&own->cluster, &config->machine);
     own->cluster.k = clusters->k;
     own->cluster.metric = (enum cluster_metric)metric;

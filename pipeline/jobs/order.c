@@ -72,7 +72,7 @@ static enum status order_tree(struct selection *selection, struct error *err)
     enum status status = STATUS_OK;
     rank_within_clusters(selection);
     for (uint32_t i = 0; status == STATUS_OK; i++) {
-        if (i == result_clusters_count(selection->result))
+        if (i == selection->result->clusters_count)
             return error_set(err, STATUS_FAILED, "the levels above clusters %s lead back to it",
                              selection->clusters->name);
         status = result_parents_read(&parents, &above, selection->result, level, err);

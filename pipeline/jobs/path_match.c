@@ -72,12 +72,11 @@ static enum status open_source(struct prefixes *out, const struct finder *finder
                                struct error *err)
 {
     const struct result *result = finder->result;
-    const char *source = result_source_name(result, number),
-               *directory = result_source_directory(result, number);
+    const char *source = result->source_names[number], *directory = result->directories[number];
     const bool list = source_is_list(source);
     struct stat st;
     if (directory[0] &&
-        !(out->text[3] = source_path(list ? "." : result_source(result, number), directory)))
+        !(out->text[3] = source_path(list ? "." : result->sources[number], directory)))
         return error_memory(err, PATH_MAX, "a file name");
     if (list) {
         /* Paths of a list are as they are, or relative to a directory. */
@@ -102,7 +101,7 @@ static enum status open_source(struct prefixes *out, const struct finder *finder
 
 static enum status open_sources(struct finder *finder, struct error *err)
 {
-    const unsigned count = result_source_count(finder->result);
+    const unsigned count = finder->result->source_count;
     finder->working = getcwd(NULL, 0);
     finder->sources = calloc(count ? count : 1, sizeof *finder->sources);
     if (!finder->working || !finder->sources)
@@ -115,7 +114,7 @@ static enum status open_sources(struct finder *finder, struct error *err)
 
 static void close_sources(struct finder *finder)
 {
-    for (unsigned i = 0; finder->sources && i < result_source_count(finder->result); i++)
+    for (unsigned i = 0; finder->sources && i < finder->result->source_count; i++)
         for (int p = 0; p < PREFIXES; p++)
             free(finder->sources[i].text[p]);
     free(finder->sources);

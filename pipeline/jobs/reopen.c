@@ -287,7 +287,7 @@ static enum status add_task(struct reopen *reopen, uint64_t row, uint64_t index,
     struct task task = {.path = strdup(path),
                         .bytes = image.bytes,
                         .mtime_ns = image.mtime_ns,
-                        .streamed = source_is_stream(result_source(result, image.source)),
+                        .streamed = source_is_stream(result->sources[image.source]),
                         .where = WHERE_FILE,
                         .blob = BLOB_NOTHING};
     if (!task.path)

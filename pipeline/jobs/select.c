@@ -126,7 +126,7 @@ enum status selection_make(struct selection *out, const struct select_config *co
     char shown[256];
     *out = (struct selection){.config = config, .radius = NAN};
     enum status status = result_open(&out->result, config->file, err);
-    if (status == STATUS_OK && (result_images(out->result) == 0 || result_is_named(out->result)))
+    if (status == STATUS_OK && (result_images(out->result) == 0 || out->result->named))
         status = error_set(err, STATUS_FAILED,
                            "%s holds no images: select takes a file that clpipe ingest has written",
                            path_for_message(shown, sizeof shown, config->file));

@@ -104,7 +104,7 @@ static enum status read_selection(struct shards *shards, struct error *err)
     const struct selection_about *about = selections_find(&selections, shards->config->selection);
     if (status == STATUS_OK && !about)
         status = error_set(err, STATUS_USAGE, "%s holds no selection %s",
-                           path_for_message(shown, sizeof shown, result_path(result)),
+                           path_for_message(shown, sizeof shown, result->path),
                            shards->config->selection);
     if (status == STATUS_OK) {
         struct held held = {0};
@@ -179,10 +179,10 @@ static enum status read_labels(struct shards *shards, struct error *err)
     struct result *result = shards->config->result;
     const uint64_t images = result_images(result);
     enum status status = STATUS_OK;
-    shards->labelled = calloc(result_clusters_count(result) + 1u, sizeof *shards->labelled);
+    shards->labelled = calloc(result->clusters_count + 1u, sizeof *shards->labelled);
     if (!shards->labelled)
         return error_memory(err, 64, "clusterings");
-    for (unsigned i = 0; i < result_clusters_count(result) && status == STATUS_OK; i++) {
+    for (unsigned i = 0; i < result->clusters_count && status == STATUS_OK; i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
         if (clusters->rows != images)
             continue;
@@ -314,8 +314,8 @@ static void write_json(struct json *json, const struct shards *shards, const str
     json_open_object(json, NULL);
     json_uint(json, "row", row);
     json_string(json, "path", image->path);
-    if (image->source < result_source_count(result))
-        json_string(json, "source", result_source(result, image->source));
+    if (image->source < result->source_count)
+        json_string(json, "source", result->sources[image->source]);
     json_uint(json, "width", image->width);
     json_uint(json, "height", image->height);
     if (shards->config->selection)

@@ -102,9 +102,8 @@ static enum status is_named(bool *named, struct locator *locator, const struct s
         free(real);
     }
     /* Behind the source as it was given, wherever that is now. */
-    const char *source = image->source < result_source_count(result)
-                             ? result_source_name(result, image->source)
-                             : "";
+    const char *source =
+        image->source < result->source_count ? result->source_names[image->source] : "";
     size_t length = strlen(source);
     while (length > 0 && source[length - 1] == '/')
         length--;

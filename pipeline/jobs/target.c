@@ -25,7 +25,7 @@ static enum status check_paths(struct result *holder, const struct path_list *pa
                                struct error *err)
 {
     char shown[256];
-    bool same = result_is_named(holder) == (paths != NULL);
+    bool same = holder->named == (paths != NULL);
     if (paths && same)
         same = result_images(holder) == paths->count;
     for (uint64_t i = 0; paths && same && i < paths->count; i++) {
@@ -40,10 +40,10 @@ static enum status check_paths(struct result *holder, const struct path_list *pa
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "%s holds clusters of rows with %s, so it is not added to; name another file",
-                     path_for_message(shown, sizeof shown, result_path(holder)),
-                     !paths                    ? "paths (a list of the same would be needed)"
-                     : result_is_named(holder) ? "other paths"
-                                               : "no paths");
+                     path_for_message(shown, sizeof shown, holder->path),
+                     !paths          ? "paths (a list of the same would be needed)"
+                     : holder->named ? "other paths"
+                                     : "no paths");
 }
 
 enum status target_open(struct target *out, const struct matrix_input *input, const char *wanted,
@@ -67,8 +67,7 @@ enum status target_open(struct target *out, const struct matrix_input *input, co
         return STATUS_OK; /* output_open tells what is wrong with it */
     if (result_open(&out->holder, wanted, err) != STATUS_OK)
         return error_remedy(err, REMEDY_OTHER_OUTPUT);
-    if (!result_is_named(out->holder) &&
-        (result_images(out->holder) > 0 || result_feature_count(out->holder) > 0))
+    if (!out->holder->named && (result_images(out->holder) > 0 || out->holder->feature_count > 0))
         return error_set(err, STATUS_USAGE,
                          "%s holds other images, so it is not overwritten; name another file",
                          shown);

@@ -141,7 +141,7 @@ static enum status copy_stored(struct thumbs *thumbs, uint64_t *missing, struct 
 enum status thumbs_open(struct thumbs **out, const struct thumbs_config *config, struct error *err)
 {
     const uint64_t rows = result_images(config->result);
-    const uint32_t stored = result_thumbnail_size(config->result);
+    const uint32_t stored = config->result->thumbnail_size;
     uint64_t missing = 0;
     enum status status = STATUS_FAILED;
     struct thumbs *thumbs = *out = calloc(1, sizeof *thumbs);

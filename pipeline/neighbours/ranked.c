@@ -97,7 +97,7 @@ static bool find_stored(struct projection *out, struct result *result,
 {
     char content[65];
     struct parameters *parameters = NULL;
-    for (unsigned i = 0; i < result_clusters_count(result) && !out->components; i++) {
+    for (unsigned i = 0; i < result->clusters_count && !out->components; i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
         double whiten = 0;
         if (strcmp(clusters->feature, RESULT_PRESET) != 0 || clusters->columns != rows->dimension ||
@@ -157,7 +157,7 @@ enum status ranked_open(struct matrix_source *out, const struct matrix_source *r
     struct projection projection = {.columns = 0};
     *out = *rows;
     if (strcmp(about->name, RESULT_PRESET) != 0 || strcmp(about->kind, "joined") != 0 ||
-        preset_join_read(&join, result_preset(result), NULL) != STATUS_OK || join.rank_pca == 0)
+        preset_join_read(&join, result->preset, NULL) != STATUS_OK || join.rank_pca == 0)
         return STATUS_OK;
     const enum status status = find_stored(&projection, result, rows, &join)
                                    ? STATUS_OK

@@ -93,7 +93,7 @@ static enum status find_prefixes(struct album *album, struct result *result, str
                                  struct error *err)
 {
     struct prefixes prefixes;
-    album->source_count = result_source_count(result);
+    album->source_count = result->source_count;
     const size_t sources = album->source_count + 1;
     struct held held = {0};
     prefixes.common = album->skip = held_array(&album->held, sources, sizeof *album->skip);
@@ -239,8 +239,7 @@ static enum status read_row(struct album *album, struct folder_numbers *numbers,
     if (status != STATUS_OK)
         return status;
     const char *shown = album_shown(album, image.path, image.source);
-    const char *source =
-        image.source < album->source_count ? result_source(result, image.source) : "";
+    const char *source = image.source < album->source_count ? result->sources[image.source] : "";
     *picture = (struct picture){.id = id_of(source, image.path_raw, strlen(image.path_raw)),
                                 .bytes = image.bytes,
                                 .width = image.width,

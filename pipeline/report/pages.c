@@ -77,7 +77,7 @@ static enum status choose(struct pages *pages, struct error *err)
             "%s has no images, and a report shows images; clpipe info and clpipe export "
             "show what it has",
             shown);
-    if (!name && result_clusters_count(result) == 0)
+    if (!name && result->clusters_count == 0)
         return STATUS_OK;
     if (!name && result_clusters_find(result, "kmeans"))
         name = "kmeans";

@@ -419,7 +419,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     json_open_array(json, "sources");
     for (unsigned i = 0; i < album->source_count; i++) {
         char name[256];
-        add_pair(json, album_source(name, sizeof name, result_source(pages->result, i)),
+        add_pair(json, album_source(name, sizeof name, pages->result->sources[i]),
                  of_source[i]);
     }
     json_close_array(json);
@@ -655,7 +655,7 @@ static enum status add_clustering(struct json *json, struct pages *pages, struct
         json_close_object(json);
     }
     json_open_array(json, "others");
-    for (unsigned i = 0; i < result_clusters_count(pages->result); i++)
+    for (unsigned i = 0; i < pages->result->clusters_count; i++)
         if (result_clusters_at(pages->result, i) != clusters)
             json_string(json, NULL, result_clusters_at(pages->result, i)->name);
     json_close_array(json);
@@ -681,7 +681,7 @@ enum status pages_make_summary(struct pages *pages, struct error *err)
     open_chunk(&json);
     add_title(&json, pages->config->file);
     json_string(&json, "version", pages->config->version);
-    json_string(&json, "created", result_created(pages->result));
+    json_string(&json, "created", pages->result->created);
     json_string(&json, "grouping", groupings[pages->grouping]);
     json_uint(&json, "chunk", PAGES_CHUNK);
     json_open_object(&json, "sheets");

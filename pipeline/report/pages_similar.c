@@ -40,16 +40,14 @@ static enum status open_feature(struct similar *similar, struct error *err)
     struct pages *pages = similar->pages;
     const struct result_clusters *clusters = pages->clusters;
     struct result_feature about;
-    const char *name = clusters                        ? clusters->feature
-                       : result_preset(pages->result) ? RESULT_PRESET
-                                                       : NULL;
+    const char *name = clusters ? clusters->feature : pages->result->preset ? RESULT_PRESET : NULL;
     const char *metric = !clusters ? "" : clusters->columns > 0 ? clusters->space : clusters->metric;
     /* Imported features may lack rows. */
-    for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
+    for (unsigned i = 0; !name && i < pages->result->feature_count; i++)
         if (!result_feature_imported(result_feature_at(pages->result, i)) &&
             !result_feature_describes(result_feature_at(pages->result, i)))
             name = result_feature_at(pages->result, i)->name;
-    for (unsigned i = 0; !name && i < result_feature_count(pages->result); i++)
+    for (unsigned i = 0; !name && i < pages->result->feature_count; i++)
         if (!result_feature_describes(result_feature_at(pages->result, i)))
             name = result_feature_at(pages->result, i)->name;
     if (!name)
@@ -221,7 +219,7 @@ enum status pages_make_similar(struct pages *pages, struct error *err)
 {
     struct similar similar = {.pages = pages};
     struct error why = ERROR_INIT;
-    if (pages->album.count < 2 || result_feature_count(pages->result) == 0)
+    if (pages->album.count < 2 || pages->result->feature_count == 0)
         return STATUS_OK;
     enum status status = open_feature(&similar, &why);
     if (status == STATUS_OK)

@@ -146,7 +146,7 @@ static bool open_rows(struct matrix_source *rows, const struct carry *c,
                       const struct result_clusters *old)
 {
     struct result_feature about;
-    const char *preset = result_preset(c->from);
+    const char *preset = c->from->preset;
     const bool joined = preset && strcmp(old->feature, RESULT_PRESET) == 0 &&
                         !result_feature_find(c->from, RESULT_PRESET);
     return (joined ? feature_matrix_open_preset(rows, &about, c->now, preset, NULL)

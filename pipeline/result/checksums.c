@@ -363,7 +363,7 @@ static enum status check_identity(struct checking *checking, struct error *err)
     if (h5_open_group(&group, result->file, GROUP, result->path, err))
         return STATUS_FAILED;
     h5_get_short_text(stored, sizeof stored, group, "identity", result->path, NULL);
-    enum status status = identity_of_file(identity, result->file, &result->axes, result->path,
+    enum status status = identity_of_file(identity, result->file, result->axes, result->path,
                                           entry_root, &checking->stored, err);
     if (status == STATUS_OK && strcmp(stored, identity) != 0)
         verify_broken(checking->verify,
@@ -386,7 +386,7 @@ enum status checksums_verify(struct verify *verify, const char *name, struct err
     struct result *result = verify->result;
     const bool all = strcmp(name, "/") == 0;
     struct checking checking = {.verify = verify,
-                                .stored = {.axes = &result->axes, .path = result->path},
+                                .stored = {.axes = result->axes, .path = result->path},
                                 .below = all ? NULL : name};
     const struct defined_visitor visitor = {check_own, NULL, &checking};
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP)) {

@@ -7,8 +7,8 @@ enum status choose_feature(const struct result_feature **out, const struct resul
                            const char *name, struct error *err)
 {
     char shown[256], names[512] = "";
-    const unsigned count = result_feature_count(result);
-    path_for_message(shown, sizeof shown, result_path(result));
+    const unsigned count = result->feature_count;
+    path_for_message(shown, sizeof shown, result->path);
     *out = name ? result_feature_find(result, name) : NULL;
     unsigned compared = 0;
     for (unsigned i = 0; i < count && !name; i++)
@@ -35,8 +35,8 @@ enum status choose_clusters(const struct result_clusters **out, const struct res
                             const char *name, struct error *err)
 {
     char shown[256], names[512] = "";
-    const unsigned count = result_clusters_count(result);
-    path_for_message(shown, sizeof shown, result_path(result));
+    const unsigned count = result->clusters_count;
+    path_for_message(shown, sizeof shown, result->path);
     unsigned trees = 0;
     *out = name ? result_clusters_find(result, name) : NULL;
     for (unsigned i = 0; i < count && !name; i++) {

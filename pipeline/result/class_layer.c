@@ -2,6 +2,7 @@
 #include "result/class_layer.h"
 #include "features/kind.h"
 #include "result/copies.h"
+#include "result/verify_report.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,7 +245,7 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
     if (h5_open_group(&all, result->file, GROUP, result->path, err))
         return STATUS_FAILED;
     enum status status = STATUS_END;
-    for (unsigned i = 0; i < result_feature_count(result) && status == STATUS_END; i++) {
+    for (unsigned i = 0; i < result->feature_count && status == STATUS_END; i++) {
         const struct result_feature *one = result_feature_at(result, i);
         if ((!feature || strcmp(feature, one->name) == 0) &&
             h5_is_object(all, one->name, H5O_TYPE_GROUP) && H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
@@ -293,7 +294,7 @@ enum status class_groups_verify(struct verify *verify, struct error *err)
 {
     struct result *result = verify->result;
     (void)err;
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
+    for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         struct class_layer layer;
         struct error why = ERROR_INIT;

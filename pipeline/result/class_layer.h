@@ -2,7 +2,8 @@
 #ifndef CLPIPE_RESULT_CLASS_LAYER_H
 #define CLPIPE_RESULT_CLASS_LAYER_H
 
-#include "result/verify_report.h"
+#include "result/result.h"
+#include <hdf5.h>
 
 struct class_layer {
     char feature[FEATURE_NAME_MAX], digest[65]; /* digest: of the model */
@@ -28,6 +29,7 @@ void class_layer_scores(float *scores, const struct class_layer *layer, const fl
 enum status class_groups_write(hid_t file, const struct feature_set *features, struct result *from,
                                const char *path, struct error *err);
 /* Each layer has the shape of its feature, and the model of it. */
+struct verify;
 enum status class_groups_verify(struct verify *verify, struct error *err);
 
 #endif

@@ -190,7 +190,7 @@ static enum status copy_axes(const struct copies *copies, hid_t to, hid_t from, 
     enum status status = STATUS_OK;
     for (int a = 0; a < rank && !status; a++) {
         char axis[AXIS_NAME_MAX];
-        status = axes_name(axis, sizeof axis, &copies->from->axes, from, (unsigned)a, err);
+        status = axes_name(axis, sizeof axis, copies->from->axes, from, (unsigned)a, err);
         if (!status && *axis)
             status = h5_create_scale(copies->to, axis, size[a], copies->path, err);
         if (!status && *axis)
@@ -214,7 +214,7 @@ static enum status copy_dataset(const struct copies *copies, hid_t from, const c
                         : layout == H5D_VIRTUAL ? NULL
                                                 : h5_bad_storage(from, bytes, element);
     char axis[AXIS_NAME_MAX] = "";
-    if (copies->rows && axes_name(axis, sizeof axis, &copies->from->axes, from, 0, err))
+    if (copies->rows && axes_name(axis, sizeof axis, copies->from->axes, from, 0, err))
         return STATUS_FAILED;
     const bool moved = copies->rows && strcmp(axis, image_table.axis) == 0;
     if (wrong)

@@ -151,7 +151,7 @@ enum status rows_are_same(bool *same, const struct earlier_rows *rows, struct re
     *same = finished && row_list_rows(rows->lists.images) == result_images(finished) &&
             row_list_rows(rows->lists.failures) == result_failures(finished) &&
             (rows->content->thumbnail_size == 0 ||
-             rows->content->thumbnail_size == result_thumbnail_size(finished)) &&
+             rows->content->thumbnail_size == finished->thumbnail_size) &&
             (!rows->codes || result_has_codes(finished));
     for (int failures = 0; failures < 2; failures++) {
         const struct row_list *list = failures ? rows->lists.failures : rows->lists.images;

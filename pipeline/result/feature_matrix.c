@@ -74,7 +74,7 @@ static enum status open_feature(struct matrix_source *out, struct result *result
     *from = (struct feature_rows){.result = result, .feature = feature};
     find_codes(from);
     const enum status status =
-        h5_open_raw(&from->raw, result_feature_dataset(feature), result_path(result), err);
+        h5_open_raw(&from->raw, result_feature_dataset(feature), result->path, err);
     if (status != STATUS_OK) {
         close_feature(from);
         return status;
@@ -111,7 +111,7 @@ static enum status add_part(struct parts *parts, const struct result *result, ch
     const struct result_feature *feature = result_feature_find(result, text);
     if (!feature)
         return error_set(err, STATUS_USAGE, "%s holds no feature '%s'",
-                         path_for_message(shown, sizeof shown, result_path(result)), text);
+                         path_for_message(shown, sizeof shown, result->path), text);
     for (unsigned i = 0; i < parts->count; i++)
         if (parts->feature[i] == feature)
             return error_set(err, STATUS_USAGE, "the feature %s is joined with itself", text);
@@ -250,8 +250,7 @@ enum status feature_matrix_open_preset(struct matrix_source *out, struct result_
     for (unsigned i = 0; i < join.count && !status; i++)
         if (!(features[i] = result_feature_find(result, join.name[i])))
             status = error_set(err, STATUS_USAGE, "%s holds no feature '%s' of its preset",
-                               path_for_message(shown, sizeof shown, result_path(result)),
-                               join.name[i]);
+                               path_for_message(shown, sizeof shown, result->path), join.name[i]);
     if (!status)
         status = open_parts(parts, result, features, join.count, err);
     if (status)
@@ -274,11 +273,11 @@ enum status feature_matrix_open(struct matrix_source *out, struct result_feature
 {
     const struct result_feature *feature;
     *out = (struct matrix_source){0};
-    if (result_preset(result) && (!name || strcmp(name, RESULT_PRESET) == 0) &&
+    if (result->preset && (!name || strcmp(name, RESULT_PRESET) == 0) &&
         !result_feature_find(result, RESULT_PRESET))
-        return feature_matrix_open_preset(out, about, result, result_preset(result), err);
+        return feature_matrix_open_preset(out, about, result, result->preset, err);
     /* Only a text that names several features, or one with a weight, has these. */
-    if (name && strpbrk(name, "+:") && result_feature_count(result) > 0)
+    if (name && strpbrk(name, "+:") && result->feature_count > 0)
         return open_joined(out, about, result, name, err);
     enum status status = choose_feature(&feature, result, name, err);
     if (status)

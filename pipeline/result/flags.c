@@ -56,7 +56,7 @@ static void quartiles(double *first, double *third, double *values, uint64_t cou
 static enum status read_values(struct flags *out, struct result *result, struct error *err)
 {
     const uint64_t images = result_images(result);
-    for (unsigned i = 0; i < result_feature_count(result) && !out->feature; i++) {
+    for (unsigned i = 0; i < result->feature_count && !out->feature; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         if (result_feature_describes(feature) && feature->dimension == QUALITY_VALUES && !feature->is_float)
             out->feature = feature;
@@ -134,7 +134,7 @@ static enum status compare_neighbours(struct flags *out, struct graph *graph, do
 static enum status read_neighbours(struct flags *out, struct result *result, double *nearest, double *sorted,
                                    struct error *err)
 {
-    const unsigned features = result_feature_count(result);
+    const unsigned features = result->feature_count;
     for (unsigned i = 0; i <= features; i++) {
         struct graph graph = {0};
         const char *name = i == 0 ? RESULT_PRESET : result_feature_at(result, i - 1)->name;
@@ -154,7 +154,7 @@ enum status flags_read(struct flags *out, struct result *result, struct error *e
 {
     const uint64_t images = result_images(result);
     *out = (struct flags){.feature = NULL};
-    if (images == 0 || result_is_named(result))
+    if (images == 0 || result->named)
         return STATUS_OK;
     double *numbers = malloc((size_t)images * 2 * sizeof *numbers);
     out->of = calloc((size_t)images, sizeof *out->of);
@@ -215,7 +215,7 @@ enum status flags_check(const struct flags *flags, uint32_t wanted, const struct
     const uint32_t unknown = wanted & ~flags->known;
     if (unknown == 0)
         return STATUS_OK;
-    path_for_message(shown, sizeof shown, result_path(result));
+    path_for_message(shown, sizeof shown, result->path);
     if (unknown == 1u << FLAG_OUTLIER)
         return error_set(err, STATUS_USAGE,
                          "%s has no neighbours to tell outliers by: clpipe similar --all stores them", shown);

@@ -301,7 +301,7 @@ enum status identity_of_file(char hex[65], hid_t file, struct axes *axes, const 
 
 enum status result_identity(struct result *result, char hex[65], struct error *err)
 {
-    return identity_of_file(hex, result->file, &result->axes, result->path, NULL, NULL, err);
+    return identity_of_file(hex, result->file, result->axes, result->path, NULL, NULL, err);
 }
 
 enum status result_feature_identity(struct result *result, const struct result_feature *feature,
@@ -309,6 +309,6 @@ enum status result_feature_identity(struct result *result, const struct result_f
 {
     char name[FEATURE_NAME_MAX + 16];
     snprintf(name, sizeof name, "/features/%s", feature->name);
-    return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, &result->axes,
+    return identity_of_dataset(hex, NULL, result_feature_dataset(feature), name, result->axes,
                                result->path, err);
 }

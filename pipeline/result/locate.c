@@ -32,8 +32,7 @@ static enum status set_source(struct locator *locator, const char *source, const
 static enum status find_source(struct locator *locator, unsigned number,
                                const struct result *result, struct error *err)
 {
-    const char *source = result_source(result, number),
-               *directory = result_source_directory(result, number);
+    const char *source = result->sources[number], *directory = result->directories[number];
     const bool list = source_is_list(source);
     struct stat st;
     if (locator->source && locator->source_of == number)
@@ -58,7 +57,7 @@ static enum status find_source(struct locator *locator, unsigned number,
 enum status locate_image(struct locator *locator, const char **path, const struct result *result,
                          unsigned source, const char *path_raw, struct error *err)
 {
-    if (source >= result_source_count(result))
+    if (source >= result->source_count)
         return error_set(err, STATUS_FAILED,
                          "an image has no valid source: the file is damaged, see clpipe verify");
     if (!locator->working && !((locator->working = path_working_directory()) && *locator->working))

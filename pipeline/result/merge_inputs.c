@@ -158,12 +158,12 @@ static enum status look_at(struct merge_input *input, struct result *result,
     input->part.path = strdup(input->path);
     input->part.identity = strdup(identity);
     input->failures = result_failures(result);
-    input->sources = result_source_count(result);
+    input->sources = result->source_count;
     input->merged = result_parts(result) > 0;
     input->sidecars = sidecars_stored(result);
     input->codes = result_has_codes(result);
     input->compressed = result_compressed(result);
-    input->thumbnail_size = result_thumbnail_size(result);
+    input->thumbnail_size = result->thumbnail_size;
     if (!input->part.path || !input->part.identity)
         return error_memory(err, strlen(input->path), "the name of a part");
     if (input->thumbnail_size > 0 && look_at_thumbnails(input, result, err))
@@ -197,10 +197,9 @@ static enum status look_at(struct merge_input *input, struct result *result,
 /* The computed features, which are what the parameters say; imported ones are left out. */
 static const struct result_feature *next_computed(const struct result *result, unsigned *i)
 {
-    while (*i < result_feature_count(result) &&
-           result_feature_imported(result_feature_at(result, *i)))
+    while (*i < result->feature_count && result_feature_imported(result_feature_at(result, *i)))
         ++*i;
-    return *i < result_feature_count(result) ? result_feature_at(result, (*i)++) : NULL;
+    return *i < result->feature_count ? result_feature_at(result, (*i)++) : NULL;
 }
 
 static enum status compare_features(const struct result *first, const struct result *result,
@@ -275,8 +274,8 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
 static bool same_source(const char *source, const char *directory, const struct result *result,
                         unsigned i)
 {
-    const char *there = result_source_directory(result, i);
-    return strcmp(source, result_source(result, i)) == 0 &&
+    const char *there = result->directories[i];
+    return strcmp(source, result->sources[i]) == 0 &&
            (source[source[0] == '@'] == '/' || !directory[0] || !there[0] ||
             strcmp(directory, there) == 0);
 }
@@ -285,12 +284,12 @@ static bool same_source(const char *source, const char *directory, const struct 
 static enum status add_sources(struct merge_inputs *inputs, struct merge_input *input,
                                const struct result *result, struct error *err)
 {
-    const unsigned more = result_source_count(result);
+    const unsigned more = result->source_count;
     char why[512], shown[256];
     if (input->share.count > 0 && inputs->source_count > 0) {
         bool same = more == inputs->source_count;
         for (unsigned i = 0; i < more && same; i++)
-            same = strcmp(inputs->source[i], result_source(result, i)) == 0;
+            same = strcmp(inputs->source[i], result->sources[i]) == 0;
         return same ? STATUS_OK
                     : refuse(err, inputs->first->path, result->path, "their sources differ");
     }
@@ -317,8 +316,8 @@ static enum status add_sources(struct merge_inputs *inputs, struct merge_input *
     inputs->directory = grown;
     for (unsigned i = 0; i < more; i++) {
         const unsigned at = inputs->source_count++;
-        inputs->source[at] = strdup(result_source(result, i));
-        inputs->directory[at] = strdup(result_source_directory(result, i));
+        inputs->source[at] = strdup(result->sources[i]);
+        inputs->directory[at] = strdup(result->directories[i]);
         if (!inputs->source[at] || !inputs->directory[at])
             return error_memory(err, 256, "sources");
     }

@@ -34,7 +34,7 @@ enum status preset_join_read(struct preset_join *out, const char *json, struct e
 const char *preset_join_title(char *text, size_t size, const struct result *result,
                               const char *feature)
 {
-    const char *json = result && strcmp(feature, RESULT_PRESET) == 0 ? result_preset(result) : NULL;
+    const char *json = result && strcmp(feature, RESULT_PRESET) == 0 ? result->preset : NULL;
     struct preset_join join;
     char name[32] = "";
     size_t used = 0;

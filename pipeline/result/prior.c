@@ -58,11 +58,11 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
     /* Also before it was relocated. */
     int last = -1;
     bool ascending = true;
-    for (unsigned i = 0; config->finished && i < result_source_count(config->finished); i++) {
+    for (unsigned i = 0; config->finished && i < config->finished->source_count; i++) {
         const int now = config->source_now ? config->source_now[i] : (int)i;
         if (now < 0)
             continue;
-        prior->ordered[now] &= source_is_sorted(result_source(config->finished, i), config->archives);
+        prior->ordered[now] &= source_is_sorted(config->finished->sources[i], config->archives);
         ascending = ascending && now > last;
         last = now;
     }
@@ -151,7 +151,7 @@ static enum status complete_image(struct prior *prior, uint64_t row, struct stor
                                   struct error *err)
 {
     struct result *finished = prior->config.finished;
-    const unsigned size = prior->config.thumbnail_size ? result_thumbnail_size(finished) : 0;
+    const unsigned size = prior->config.thumbnail_size ? finished->thumbnail_size : 0;
     const uint8_t *thumbnail;
     uint64_t length = 0;
     record->has_code = result_has_codes(finished);
@@ -188,7 +188,7 @@ static enum status read_record(struct prior *prior, struct records_cursor *curso
     else
         return h5_damaged(err, finished->path, "failure %llu has a reason that does not exist",
                           (unsigned long long)row);
-    if (!in_log(kind) && record->source >= result_source_count(finished))
+    if (!in_log(kind) && record->source >= finished->source_count)
         return h5_damaged(err, finished->path, "row %llu has a source that is not in the list",
                           (unsigned long long)row);
     if (kind == LOCATION_LOG_IMAGE)

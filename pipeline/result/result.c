@@ -225,7 +225,9 @@ static enum status open_root(struct result *result, struct error *err)
                          "%s has format %lld, this clpipe reads format %d: use the clpipe that "
                          "wrote it, or a newer one",
                          shown, (long long)format, SCHEMA_FORMAT);
-    axes_init(&result->axes, result->file, result->path);
+    if (!(result->axes = malloc(sizeof *result->axes)))
+        return error_memory(err, sizeof *result->axes, "a result");
+    axes_init(result->axes, result->file, result->path);
     if (h5_get_attributes(result, result->file, root_attribute, COUNT(root_attribute), result->path,
                           err))
         return STATUS_FAILED;
@@ -580,7 +582,9 @@ void result_close(struct result **result)
     blob_reader_close(&r->thumbnails);
     rows_close(&r->images);
     rows_close(&r->failures);
-    axes_clear(&r->axes);
+    if (r->axes)
+        axes_clear(r->axes);
+    free(r->axes);
     parts_detach(r->file);
     h5_close(&r->file);
     free(r->version);
@@ -598,11 +602,6 @@ uint64_t result_images(const struct result *result)
     return result->images ? rows_count(result->images) : 0;
 }
 
-bool result_is_named(const struct result *result)
-{
-    return result->named;
-}
-
 unsigned result_parts(const struct result *result)
 {
     return parts_count(result->file);
@@ -613,56 +612,6 @@ uint64_t result_failures(const struct result *result)
     return result->has_images ? rows_count(result->failures) : 0;
 }
 
-const char *result_path(const struct result *result)
-{
-    return result->path;
-}
-
-const char *result_parameters(const struct result *result)
-{
-    return result->parameters;
-}
-
-const char *result_preset(const struct result *result)
-{
-    return result->preset;
-}
-
-const struct list_share *result_share(const struct result *result)
-{
-    return &result->share;
-}
-
-const char *result_version(const struct result *result)
-{
-    return result->version;
-}
-
-const char *result_created(const struct result *result)
-{
-    return result->created;
-}
-
-unsigned result_source_count(const struct result *result)
-{
-    return result->source_count;
-}
-
-const char *result_source_name(const struct result *result, unsigned i)
-{
-    return result->source_names[i];
-}
-
-const char *result_source_directory(const struct result *result, unsigned i)
-{
-    return result->directories[i];
-}
-
-const char *result_source(const struct result *result, unsigned i)
-{
-    return result->sources[i];
-}
-
 bool result_feature_imported(const struct result_feature *feature)
 {
     return strcmp(feature->kind, FEATURE_IMPORTED) == 0;
@@ -671,11 +620,6 @@ bool result_feature_imported(const struct result_feature *feature)
 bool result_feature_describes(const struct result_feature *feature)
 {
     return strcmp(feature->kind, feature_quality.name) == 0;
-}
-
-unsigned result_feature_count(const struct result *result)
-{
-    return result->feature_count;
 }
 
 const struct result_feature *result_feature_at(const struct result *result, unsigned i)
@@ -689,11 +633,6 @@ const struct result_feature *result_feature_find(const struct result *result, co
         if (strcmp(result->features[i].feature.name, name) == 0)
             return &result->features[i].feature;
     return NULL;
-}
-
-unsigned result_clusters_count(const struct result *result)
-{
-    return result->clusters_count;
 }
 
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i)
@@ -712,11 +651,6 @@ const struct result_clusters *result_clusters_find(const struct result *result, 
 bool result_clusters_by_run(const struct result *result, const struct result_clusters *clusters)
 {
     return result->run_clusters && strcmp(result->run_clusters, clusters->name) == 0;
-}
-
-uint64_t result_run_count(const struct result *result)
-{
-    return result->run_count;
 }
 
 const char *result_feature_type_name(const struct result_feature *feature)
@@ -790,11 +724,6 @@ uint64_t result_feature_stored_bytes(const struct result_feature *feature)
 size_t result_feature_row_bytes(const struct result_feature *feature)
 {
     return feature->dimension * value_size(result_feature_type(feature));
-}
-
-uint32_t result_thumbnail_size(const struct result *result)
-{
-    return result->thumbnail_size;
 }
 
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,

@@ -17,7 +17,37 @@
 #include "matrix/projected.h"
 #include "result/content.h"
 
-struct result;
+struct result_feature_entry;
+struct result_cluster_entry;
+
+/* An open file. What the first part has is valid until result_close, and only read; the second part is of this
+ * folder (result_internal.h). */
+struct result {
+    char *path;
+    char *version, *created, *parameters; /* parameters: JSON */
+    char *preset;                         /* JSON (preset.h), or NULL */
+#define RESULT_PRESET "preset"            /* the name of its features, joined */
+    struct list_share share; /* of a list, that its rows are; count 0: it is no shard */
+    bool has_images;         /* false: a file of clusters alone, where */
+    bool
+        named; /* only the paths of the images may be known: other members of struct result_image are 0 */
+    char **sources;      /* texts, */
+    char **source_names; /* the bytes that they stand for, */
+    char **directories;  /* and texts of where they were looked up from; "" where that is unknown */
+    unsigned source_count, feature_count, clusters_count, run_count;
+    uint32_t thumbnail_size; /* the longest side of thumbnails, in pixels; 0: there are none */
+
+    int64_t file, sources_dataset; /* of HDF5 */
+    uint64_t failed_calls;         /* of HDF5, before it was opened */
+    struct axes *axes;
+    struct rows *images, *failures;
+    struct blob_reader *thumbnails; /* NULL: there are none */
+    struct result_feature_entry *features;
+    struct result_cluster_entry *clusters;
+    uint64_t *runs;       /* their numbers, ascending */
+    char *run_clusters;   /* the clustering that `run` made last under its usual name; or NULL */
+    struct store_run run; /* last asked for */
+};
 
 /* Opens a clpipe file read-only. STATUS_USAGE: there is no such file; STATUS_FAILED: not HDF5, not
  * clpipe's, damaged. */
@@ -28,27 +58,10 @@ void result_close(struct result **result);
 enum status result_check_current(const struct result *result, struct error *err);
 
 uint64_t result_images(const struct result *result);
-/* True if only the paths of the images are known: a file of clusters made from other data with a
- * list of paths. The other members of struct result_image are then 0, and there are no features. */
-bool result_is_named(const struct result *result);
 /* How many files it was merged from, and shows the rows of; 0: its rows are its own. Such a file can
  * get clusterings, imported features and neighbours, but no other rows. */
 unsigned result_parts(const struct result *result);
 uint64_t result_failures(const struct result *result);
-const char *result_path(const struct result *result);
-const char *result_parameters(const struct result *result); /* JSON */
-/* The share of a list that its rows are; count 0: it is no shard. */
-const struct list_share *result_share(const struct result *result);
-const char *result_preset(const struct result *result); /* JSON (preset.h), or NULL */
-#define RESULT_PRESET "preset" /* the name of its features, joined */
-const char *result_version(const struct result *result);
-const char *result_created(const struct result *result);
-unsigned result_source_count(const struct result *result);
-const char *result_source(const struct result *result, unsigned i);
-/* The bytes that the text stands for, and the text of the directory that it was looked up from; "" where
- * that is unknown. */
-const char *result_source_name(const struct result *result, unsigned i);
-const char *result_source_directory(const struct result *result, unsigned i);
 
 struct result_feature {
     char name[FEATURE_NAME_MAX];
@@ -70,7 +83,6 @@ bool result_feature_imported(const struct result_feature *feature);
 bool result_feature_describes(const struct result_feature *feature);
 /* How values are stored: "float32", "float16", "uint8" or "uint32". */
 const char *result_feature_type_name(const struct result_feature *feature);
-unsigned result_feature_count(const struct result *result);
 const struct result_feature *result_feature_at(const struct result *result, unsigned i);
 /* By name, or NULL. */
 const struct result_feature *result_feature_find(const struct result *result, const char *name);
@@ -97,8 +109,6 @@ bool result_compressed(const struct result *result);
 uint64_t result_feature_stored_bytes(const struct result_feature *feature);
 size_t result_feature_row_bytes(const struct result_feature *feature);
 
-/* The longest side that thumbnails were made for, in pixels; 0: the file has none. */
-uint32_t result_thumbnail_size(const struct result *result);
 /* The thumbnail of one image, a JPEG file; *length is 0 where it has none. Valid until the next
  * call. */
 enum status result_thumbnail_read(struct result *result, uint64_t row, const uint8_t **jpeg,
@@ -175,7 +185,6 @@ struct result_clusters {
     char parent[FEATURE_NAME_MAX];
     bool parents;
 };
-unsigned result_clusters_count(const struct result *result);
 const struct result_clusters *result_clusters_at(const struct result *result, unsigned i);
 const struct result_clusters *result_clusters_find(const struct result *result, const char *name);
 /* Whether `run` made it under its usual name, and nothing has replaced it since. */
@@ -212,7 +221,6 @@ void result_sweep_clear(struct result_sweep *sweep);
 /* How many images have the same bytes as an earlier one. */
 enum status result_duplicates(struct result *result, uint64_t *copies, struct error *err);
 
-uint64_t result_run_count(const struct result *result);
 /* One /runs/N; strings are valid until the next call. */
 enum status result_run_at(struct result *result, uint64_t i, struct store_run *run,
                           struct error *err);

@@ -20,30 +20,8 @@ struct result_cluster_entry {
     hid_t part[PART_COUNT];
 };
 
-struct result {
-    char *path;
-    hid_t file;
-    uint64_t failed_calls; /* of HDF5, before it was opened */
-    struct axes axes;
-    char *version, *created, *parameters, *preset;
-    struct list_share share;
-    bool has_images; /* false: a file of clusters alone, where */
-    bool named;      /* `images` may be the paths of the rows */
-    struct rows *images, *failures;
-    struct blob_reader *thumbnails; /* NULL: there are none */
-    uint32_t thumbnail_size;
-    hid_t sources_dataset;
-    char **sources, **source_names, **directories; /* texts, the bytes of the first, texts */
-    unsigned source_count;
-    struct result_feature_entry *features;
-    unsigned feature_count;
-    struct result_cluster_entry *clusters;
-    unsigned clusters_count;
-    uint64_t *runs; /* their numbers, ascending */
-    unsigned run_count;
-    char *run_clusters; /* the clustering that `run` made last under its usual name; or NULL */
-    struct store_run run; /* last asked for */
-};
+_Static_assert(sizeof(hid_t) == sizeof(int64_t),
+               "result.h keeps identifiers without HDF5's header");
 
 /* What is in a file that is being written: its images and features are complete, and everything else that
  * it has by now. `path` is for messages. Close it before the file. */

@@ -332,8 +332,7 @@ void result_input_init(struct row_input *out, struct file_input *input, const st
                        unsigned thumbnail_size)
 {
     file_input_init(out, input, result->file, result->path, result->source_count, features,
-                    source_now,
-                    thumbnail_size == result_thumbnail_size(result) ? thumbnail_size : 0);
+                    source_now, thumbnail_size == result->thumbnail_size ? thumbnail_size : 0);
 }
 
 void file_input_clear(struct file_input *input)

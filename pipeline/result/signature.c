@@ -219,7 +219,7 @@ enum status signature_parts_of(struct signature_parts *parts, const struct resul
     }
     parts->content.preset = result->preset;
     parts->content.share = result->share;
-    parts->content.thumbnail_size = result_thumbnail_size(result);
+    parts->content.thumbnail_size = result->thumbnail_size;
     parts->content.sources = (const char *const *)result->sources;
     parts->content.source_count = result->source_count;
     parts->content.directories = (const char *const *)result->directories;

@@ -103,7 +103,7 @@ static enum status check_output(struct store *store, struct error *err)
 static enum status number_sources(struct store *store, struct error *err)
 {
     const struct store_config *config = &store->config;
-    const unsigned count = store->replaced ? result_source_count(store->replaced) : 0;
+    const unsigned count = store->replaced ? store->replaced->source_count : 0;
     if (!config->earlier || count == 0 || config->fresh)
         return STATUS_OK;
     store->source_now = malloc(count * sizeof *store->source_now);
@@ -205,7 +205,7 @@ enum status store_begin(struct store *store, const struct content *content, stru
     struct result *finished = usable(store);
     /* Without a size the file's thumbnails stay; images that are new have none then. */
     if (thumbnail_size == 0 && finished)
-        config->content.thumbnail_size = result_thumbnail_size(finished);
+        config->content.thumbnail_size = finished->thumbnail_size;
     struct prior_config prior = {.sources = config->content.sources,
                                  .source_count = config->content.source_count,
                                  .archives = parameters_archives(config->content.parameters),
@@ -271,7 +271,7 @@ unsigned store_thumbnail_size(const struct store *store, bool *file)
 {
     const struct result *there = store->config.fresh ? NULL : store->replaced;
     *file = there != NULL;
-    return there ? result_thumbnail_size(there) : 0;
+    return there ? there->thumbnail_size : 0;
 }
 
 void store_make_thumbnails(struct store *store, unsigned size, bool all)
@@ -435,14 +435,14 @@ static enum status map_rows(struct row_map *map, struct store *store,
                             const struct earlier_rows *rows, struct error *err)
 {
     const struct content *content = &store->config.content;
-    const unsigned theirs = result_source_count(store->replaced);
+    const unsigned theirs = store->replaced->source_count;
     int *now = malloc((theirs + 1) * sizeof *now);
     uint8_t *there = calloc(result_images(store->replaced) + 1, 1);
     for (unsigned j = 0; now && j < theirs; j++) {
         now[j] = store->source_now ? store->source_now[j] : -1;
         /* A file that is begun anew may have some of the sources of before. */
         for (unsigned i = 0; !store->source_now && now[j] < 0 && i < content->source_count; i++)
-            if (strcmp(result_source(store->replaced, j), content->sources[i]) == 0)
+            if (strcmp(store->replaced->sources[j], content->sources[i]) == 0)
                 now[j] = (int)i;
     }
     enum status status =
@@ -503,7 +503,7 @@ static void tell_damage(struct result *old, bool carried)
         log_message(LOG_NOTICE,
                     "notice: %s is not as clpipe wrote it (%s); what is kept keeps the values "
                     "that it has now",
-                    path_for_message(shown, sizeof shown, result_path(old)), first);
+                    path_for_message(shown, sizeof shown, old->path), first);
 }
 
 /* Where the result does not fit beside its log, it may elsewhere. */
@@ -626,7 +626,7 @@ static enum status compare(bool *same, struct store *store, const struct earlier
     /* Sources that came or went, and options that select files, are in the file, too. */
     if (*same)
         *same = (!config->old || same_content(config->old, &config->content)) &&
-                same_share(result_share(store->replaced), &config->content.share) &&
+                same_share(&store->replaced->share, &config->content.share) &&
                 (!compress || result_compressed(store->replaced) ||
                  row_list_rows(rows->lists.images) == 0);
     if (!status && store->sidecars && store->replaced)

@@ -272,8 +272,7 @@ static void check_thumbnails(struct verify *verify)
 {
     struct table_check check = {.of = THUMBNAILS, .bad = verify->bad_images};
     struct checked_row row = {.result = verify->result};
-    const uint64_t rows =
-        result_thumbnail_size(verify->result) > 0 ? result_images(verify->result) : 0;
+    const uint64_t rows = verify->result->thumbnail_size > 0 ? result_images(verify->result) : 0;
     for (; row.number < rows; row.number++)
         check_row(&check, &row);
     report_rows(verify, &check, "/thumbnails");

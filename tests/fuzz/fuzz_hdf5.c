@@ -33,7 +33,7 @@ static void read_features(struct result *result, bool identity)
 {
     struct error err = ERROR_INIT;
     char hex[65];
-    for (unsigned i = 0; i < result_feature_count(result); i++) {
+    for (unsigned i = 0; i < result->feature_count; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
         fuzz_check(feature->rows == result_images(result));
         uint64_t rows = rows_that_fit(feature->rows, feature->dimension);
@@ -55,7 +55,7 @@ static void read_features(struct result *result, bool identity)
 static void read_clusters(struct result *result)
 {
     struct error err = ERROR_INIT;
-    for (unsigned i = 0; i < result_clusters_count(result); i++) {
+    for (unsigned i = 0; i < result->clusters_count; i++) {
         const struct result_clusters *clusters = result_clusters_at(result, i);
         uint64_t k = clusters->k, values = k * clusters->dimension;
         if (values > MOST_VALUES || k > MOST_VALUES || clusters->rows > MOST_VALUES)
@@ -90,7 +90,7 @@ static void read_rows(struct result *result)
             fuzz_check(failure.reason < REASON_COUNT && strlen(failure.path) + 1 > 0 &&
                        strlen(failure.message) + 1 > 0);
     }
-    for (uint64_t i = 0; i < rows_that_fit(result_run_count(result), 64); i++)
+    for (uint64_t i = 0; i < rows_that_fit(result->run_count, 64); i++)
         result_run_at(result, i, &run, &err);
 }
 

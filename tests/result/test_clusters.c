@@ -128,10 +128,10 @@ static void test_file_of_its_own(void **state)
     assert_ok(result_write_clusters(path, NULL, &c.clustering, 1, false, &error));
     struct result *result;
     assert_ok(result_open(&result, path, &error));
-    assert_int_equal(result_clusters_count(result), 2);
+    assert_int_equal(result->clusters_count, 2);
     assert_int_equal(result_images(result), 0);
-    assert_int_equal(result_feature_count(result), 0);
-    assert_string_equal(result_parameters(result), "{}");
+    assert_int_equal(result->feature_count, 0);
+    assert_string_equal(result->parameters, "{}");
     result_close(&result);
     /* An ingest does not take it for its output. */
     struct store *store;
@@ -348,7 +348,7 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
     store_close(&store);
     assert_false(summary.unchanged);
     assert_ok(result_open(&result, f->output, &error));
-    assert_int_equal(result_clusters_count(result), 1);
+    assert_int_equal(result->clusters_count, 1);
     const uint64_t fitted = result_clusters_at(result, 0)->fitted_rows;
     assert_true(fitted == 0 || fitted == result_clusters_at(result, 0)->rows);
     result_close(&result);

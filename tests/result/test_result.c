@@ -44,7 +44,7 @@ static int read_all(const char *path, struct error *error)
         status = result_image_at(result, i, &image, error);
     for (uint64_t i = 0; !status && i < result_failures(result); i++)
         status = result_failure_at(result, i, &failure, error);
-    for (uint64_t i = 0; !status && i < result_run_count(result); i++)
+    for (uint64_t i = 0; !status && i < result->run_count; i++)
         status = result_run_at(result, i, &run, error);
     if (!status)
         status = result_verify(result, print_broken, NULL, &broken, error);

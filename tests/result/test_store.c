@@ -12,11 +12,11 @@ static void check_rows(struct fixture *f, uint64_t count)
     struct result *result;
     uint64_t images = 0, failures = 0;
     assert_ok(result_open(&result, f->output, &error));
-    assert_int_equal(result_feature_count(result), 3);
-    assert_string_equal(result_parameters(result), f->config.content.parameters);
-    assert_int_equal(result_source_count(result), 1);
-    assert_string_equal(result_source(result, 0), "photos");
-    assert_string_equal(result_created(result), "2023-11-14T22:13:20Z");
+    assert_int_equal(result->feature_count, 3);
+    assert_string_equal(result->parameters, f->config.content.parameters);
+    assert_int_equal(result->source_count, 1);
+    assert_string_equal(result->sources[0], "photos");
+    assert_string_equal(result->created, "2023-11-14T22:13:20Z");
     for (uint64_t id = 0; id < count; id++) {
         struct made made;
         make_record(&made, id, 0);
@@ -63,7 +63,7 @@ static void check_rows(struct fixture *f, uint64_t count)
     }
     assert_int_equal(result_images(result), images);
     assert_int_equal(result_failures(result), failures);
-    assert_int_equal(result_run_count(result), 1);
+    assert_int_equal(result->run_count, 1);
     struct store_run run;
     assert_ok(result_run_at(result, 0, &run, &error));
     assert_string_equal(run.command, test_run.command);

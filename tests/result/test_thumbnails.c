@@ -59,7 +59,7 @@ static void assert_extras(struct fixture *f, const struct making *made_as, bool 
     uint64_t row = 0, broken;
     assert_ok(result_open(&result, f->output, &error));
     assert_int_equal(result_has_codes(result), codes);
-    assert_int_equal(result_thumbnail_size(result), size);
+    assert_int_equal(result->thumbnail_size, size);
     for (unsigned i = 0; i < made_as->items; i++) {
         struct made made;
         struct result_image image;

@@ -143,7 +143,7 @@ static void test_added_removed_changed(void **state)
     struct error error = ERROR_INIT;
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
-    assert_int_equal(result_run_count(result), 6);
+    assert_int_equal(result->run_count, 6);
     struct store_run last;
     assert_ok(result_run_at(result, 5, &last, &error));
     assert_string_equal(last.command, test_run.command);

@@ -775,9 +775,9 @@ static void few_images_have_other_features(void **state)
     assert_int_equal(learn(&t), STATUS_OK);
     assert_true(t.report.few);
     assert_int_equal(result_open(&result, t.out, &err), STATUS_OK);
-    assert_int_equal(result_feature_count(result), 1);
+    assert_int_equal(result->feature_count, 1);
     assert_non_null(result_feature_find(result, "gray_5"));
-    assert_string_equal(result_preset(result), few.preset);
+    assert_string_equal(result->preset, few.preset);
     result_close(&result);
     /* Without them, 20 images do. */
     t.config.few = NULL;
