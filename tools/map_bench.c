@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     }
     const unsigned threads = argc > 3 ? (unsigned)atoi(argv[3]) : 2;
     const struct layout_config config = {.threads = threads};
-    if (npy_open(&file, argv[1], &err) != STATUS_OK)
+    if (npy_open(&file, argv[1], false, &err) != STATUS_OK)
         return fail(&err);
     const struct neighbours_config search = {.metric = (enum cluster_metric)metric,
                                              .n = LAYOUT_NEIGHBOURS,

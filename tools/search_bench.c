@@ -76,7 +76,7 @@ int main(int argc, char **argv)
             return fail(&err);
         config.devices = (struct cluster_devices){&context, 1};
     }
-    if (npy_open(&file, argv[1], &err) != STATUS_OK)
+    if (npy_open(&file, argv[1], false, &err) != STATUS_OK)
         return fail(&err);
     dimension = file.dimension;
     values = malloc((size_t)file.rows * dimension * sizeof *values);

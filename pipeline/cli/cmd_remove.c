@@ -43,6 +43,7 @@ static enum status list_objects(const struct options *options, struct error *err
     struct objects objects = {0};
     struct json *json = &options->call->json;
     char size[32], shown[256];
+    options->call->wall_told = true; /* a list, one object a line */
     enum status status = result_open(&result, options->operand[0], err);
     if (status == STATUS_OK)
         status = objects_list(&objects, result, err);
