@@ -60,6 +60,7 @@ static enum status run_verify(const struct options *options, struct error *err)
         return status;
     char shown[256], checks[40];
     path_for_message(shown, sizeof shown, options->operand[0]);
+    options->call->wall_told = true; /* the verdict is one line */
     if (verdict.count == 0)
         summary_line(options, "%s: no problems found", shown);
     else

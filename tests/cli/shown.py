@@ -3,12 +3,11 @@
 import hashlib
 import re
 import sys
+from pathlib import Path
 
 import h5py
 
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tools" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "python"))
 
 from clpipe._identity import CONTAINERS, DEFINED, _attributes, _type_name  # noqa: E402
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import Any, Callable, Iterable, Iterator, List, Union
+from types import MappingProxyType
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional, Union
 
 import h5py
 import numpy
@@ -70,38 +71,39 @@ def leaves(data: Any) -> Iterator[bytes]:
         yield hashlib.sha256(values.tobytes()).digest()
 
 
-def root(name: str, data: Any, attributes: Iterable[str] = ()) -> str:
-    """The root of a dataset: `tree3-` and 58 digits. `name` is absolute; `attributes` are those that count."""
+def root(name: str, data: Any, attributes: Iterable[str] = (), found: Optional[Iterable[bytes]] = None) -> str:
+    """The root of a dataset: `tree3-` and 58 digits. `name` is absolute; `attributes` are those that count;
+    found: its leaves, where they are known."""
     axes = ",".join(axis[0].name[1:] if len(axis) else "-" for axis in data.dims)
     shape = ",".join(map(str, data.shape))
     digest = hashlib.sha256(f"dataset {name} {_type_name(data.dtype)} {shape} {axes}\n".encode())
     for part in _attributes(data, attributes):
         digest.update(part)
-    for leaf in leaves(data):
+    for leaf in leaves(data) if found is None else found:
         digest.update(leaf)
     return f"tree3-{digest.hexdigest()[:58]}"
 
 
-def _serialise(add: Callable[[bytes], Any], name: str, item: Any) -> None:
+def _serialise(add: Callable[[bytes], Any], name: str, item: Any, known: Mapping[str, str]) -> None:
     pattern, attributes = _pattern(name), attributes_that_count(name)
     if not pattern and not re.fullmatch(CONTAINERS, name):
         return
     if attributes and pattern.endswith("[^/]+") and attributes[0] not in item.attrs:
         return
     if isinstance(item, h5py.Dataset):
-        add(root(name, item, attributes).encode())
+        add((known.get(name) or root(name, item, attributes)).encode())
         return
     if attributes:
         add(f"group {name}\n".encode() + b"".join(_attributes(item, attributes)))
     for key in sorted(item, key=str.encode):
         if isinstance(item.get(key, getlink=True), h5py.HardLink):
-            _serialise(add, f"{name.rstrip('/')}/{key}", item[key])
+            _serialise(add, f"{name.rstrip('/')}/{key}", item[key], known)
 
 
-def identity_of(opened: Any) -> str:
-    """That of an open h5py.File."""
+def identity_of(opened: Any, known: Mapping[str, str] = MappingProxyType({})) -> str:
+    """That of an open h5py.File; known: roots of datasets by their absolute names."""
     digest = hashlib.sha256()
-    _serialise(digest.update, "/", opened["/"])
+    _serialise(digest.update, "/", opened["/"], known)
     return digest.hexdigest()
 
 
