@@ -93,6 +93,7 @@ def test_large_photographs(program, tmp_path, threads):
     assert peak(links, tmp_path / "out.h5", "--threads", threads, *features) < 512 * MIB
 
 
+@pytest.mark.deep
 def test_decoding_does_not_wait_for_kernels(clpipe, photos, tmp_path):
     """With an empty cache they are built while pictures are decoded."""
     cache = {"CLPIPE_CACHE_DIR": tmp_path / "cache", "POCL_CACHE_DIR": tmp_path / "pocl"}

@@ -352,6 +352,7 @@ def run_with_library(mpirun, library, ranks, *args, cwd, env=None):
     return result.returncode, [line for line in result.stderr.splitlines() if line.startswith("clpipe")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", ["cluster", pytest.param("ingest", marks=pytest.mark.slow)])
 def test_one_rank_out_of_memory(mpirun, place, photos, tmp_path, command):
     """Each allocation of rank 1 fails in a run of its own: all end, and one of them says why."""

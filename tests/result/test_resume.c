@@ -162,6 +162,7 @@ static void test_torn_tails(void **state)
     struct store *store;
     const uint64_t count = 4; /* the last is a failure, which is short */
     size_t all, size, before;
+    const size_t step = test_brief() ? 5 : 1;
     char *bytes = reference(f, count, &all);
     assert_ok(store_open(&store, &f->config, &error));
     for (uint64_t id = 0; id + 1 < count; id++)
@@ -175,9 +176,9 @@ static void test_torn_tails(void **state)
     while (log[size - 1] == 0)
         size--;
     /* Cut anywhere in the last block, and with any byte of it changed. */
-    for (size_t cut = before; cut < size; cut++)
+    for (size_t cut = before; cut < size; cut += step)
         expect_prior(f, log, cut, count - 1, count);
-    for (size_t at = before; at < size; at++) {
+    for (size_t at = before; at < size; at += step) {
         log[at] ^= 0x10;
         expect_prior(f, log, size, count - 1, count);
         log[at] ^= 0x10;
@@ -192,7 +193,7 @@ static void test_torn_tails(void **state)
     expect_prior(f, longer, size + 5000, count, count);
     free(longer);
     /* Cut anywhere from the start: in the header there is no log yet. */
-    for (size_t cut = 0; cut < before; cut += 7) {
+    for (size_t cut = 0; cut < before; cut += 7 * step) {
         put_log(f, log, cut);
         assert_ok(store_open(&store, &f->config, &error));
         store_close(&store);
