@@ -67,6 +67,7 @@ def test_structs_are_those_of_the_header(tmp_path):
         [getattr(one, field[0]).offset for one in structs for field in one._fields_]
 
 
+@pytest.mark.deep
 def test_import_is_light():
     assert python("import clpipe; print('sklearn' in sys.modules)") == "False\n"
     code = "import clpipe\nsys.modules['sklearn'] = None\ntry:\n    clpipe.KMeans\nexcept ImportError as e:\n    print(e)"

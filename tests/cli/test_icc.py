@@ -294,6 +294,7 @@ def tables(count, points=32):
     return profile("RGB ", WIDE | {"D2B0": tag}, version=0x04400000)
 
 
+@pytest.mark.deep
 def test_not_applied(tmp_path):
     """Broken, hostile, too large, of other pixels: the picture is as it would be without."""
     half = len(MATRIX) // 2

@@ -101,6 +101,7 @@ def wanted(place):
     return find
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("case, ranks, threads", [
     pytest.param(case, ranks, threads,
                  marks=[] if (case, ranks, threads) == ("k-means||", 2, 1) else pytest.mark.slow)
@@ -438,6 +439,7 @@ def look(directory):
     return {path: path.stat().st_mtime_ns for path in directory.glob("all.h5*/**/*.h5")}
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("ranks", [3] + [pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 4, 7)])
 def test_ingest_merges(mpirun, collection, tmp_path, ranks):
     """The identity and the exit status are those of one process; the same command has nothing to do then."""

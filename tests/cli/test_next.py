@@ -92,6 +92,7 @@ def datasets(f):
     return found
 
 
+@pytest.mark.deep
 def test_is_read_and_counted(clpipe, file, identity):
     verified = clpipe("verify", file)
     assert verified.returncode == 0, verified.stdout

@@ -227,6 +227,7 @@ def test_taken_over_before_the_rename(shim, base, tmp_path, locks):
         assert left == ({"new.h5"} if name == "new" else set()), name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("links", [None, pytest.param("some", marks=pytest.mark.deep),
                                    pytest.param("none", marks=pytest.mark.deep)])
 def test_changed_before_the_rename(shim, base, tmp_path, links):

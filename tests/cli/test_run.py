@@ -203,6 +203,7 @@ def draw_alike(directory, what):
         Image.new("L", size, 0 if what == "black" else 255).save(directory / f"{i}.png")
 
 
+@pytest.mark.variations
 @pytest.mark.parametrize("what", ["one", "copies", pytest.param("black", marks=pytest.mark.deep),
                                   pytest.param("white", marks=pytest.mark.deep)])
 def test_pictures_that_are_all_alike(clpipe, tmp_path, what):

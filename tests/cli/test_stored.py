@@ -113,6 +113,7 @@ def test_updates(place, kind):
     clpipe("ingest", "p", "-o", "x.h5", "--store", kind)
 
 
+@pytest.mark.deep
 def test_merged(place):
     parts = []
     for part, output in (("red", "a.h5"), ("blue", "b.h5")):

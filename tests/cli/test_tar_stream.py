@@ -79,6 +79,7 @@ def test_a_table_of_tars(clpipe, tmp_path, tree):  # noqa: F811
     assert checked > 5
 
 
+@pytest.mark.deep
 def test_ends_early(clpipe, packed, tmp_path):
     """Anywhere, also between two members: one line, no file; the whole stream gives the rest."""
     data = (packed / "t.tar").read_bytes()

@@ -99,6 +99,7 @@ def pictures(tmp_path):
     return directory
 
 
+@pytest.mark.deep
 def test_formats(tmp_path, program):
     readable = {row["name"] for row in json.loads(run_clpipe("formats", "--json", "-").stdout)
                 if row["readable"]}

@@ -169,6 +169,7 @@ def test_words_of_classes(place):
         assert '"words":[[' in file.read()
 
 
+@pytest.mark.deep
 def test_rank_by_a_class(place, monkeypatch):
     assert run_clpipe("ingest", "a", "b", "-o", "x.h5", "--feature", "net:model=small", "--feature",
                       "rgb:bins=8x8x8").returncode == 0
