@@ -105,3 +105,20 @@ def test_decoding_does_not_wait_for_kernels(clpipe, photos, tmp_path):
             first[event["name"]] = min(event["ts"], first.get(event["name"], event["ts"]))
     kernels = [at for name, at in first.items() if name.startswith("histogram_")]
     assert first["decode"] < min(kernels)
+
+
+@pytest.mark.deep
+def test_kernels_of_other_programs_are_not_read(clpipe, photos, tmp_path):
+    """Thousands may be cached; each start would copy them. What is read and damaged is removed."""
+    kernels = tmp_path / "cache" / "kernels"
+    kernels.mkdir(parents=True)
+    version = clpipe("--version").stdout.split()[1]
+    other = kernels / f"{version},ZZ,ABCDEF,k,1-1-1,k.so"
+    other.write_bytes(b"damaged")
+    for path in (kernels, kernels.parent):
+        path.chmod(0o700)
+    for output in ("first.h5", "second.h5"):
+        result = clpipe("ingest", photos, "-o", output, "-q", "--feature", "rgb:bins=256",
+                        env={"CLPIPE_CACHE_DIR": tmp_path / "cache"})
+        assert result.returncode == 0, result.stderr
+        assert other.read_bytes() == b"damaged" and len(list(kernels.iterdir())) > 1
