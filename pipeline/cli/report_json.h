@@ -33,6 +33,7 @@ void report_share(struct json *json, const struct list_share *share);
 /* Members of the object that is open. Of an ingest: output NULL: nothing was written; done: it went through. */
 void report_ingest(const struct options *options, const struct ingest_report *report,
                    const char *output, bool done);
+/* Members of the object that is open: what a clustering came to. */
 void report_cluster(struct json *json, const struct clustering_report *result);
 /* sizes: of k clusters; words, agreement: may be NULL; sweep: may have no values. */
 void report_clusters(struct json *json, const uint64_t *sizes, uint32_t k, struct words *words,

@@ -26,6 +26,7 @@ struct slot_kernel {
 enum status slot_kernel_open(void **state, struct step_needs *needs, struct ocl_context *context,
                              const struct step_node *node, uint64_t launch_bytes,
                              struct error *err);
+/* The other functions of a step (device/step.h). */
 void slot_kernel_close(void **state);
 enum status slot_kernel_build(void *state, struct error *err);
 enum status slot_kernel_prove(void *state, struct error *err);

@@ -8,6 +8,7 @@
 #include "net/host_engine.h"
 
 #include "base/avx2.h"
+#include "base/held.h"
 #include "net/host_kernels.h"
 #include "net/places.h"
 
@@ -186,31 +187,31 @@ static enum status prepare_convolution(struct plan *plan, const struct host_engi
 /* --- opening ------------------------------------------------------------------------------------- */
 
 /* Computes the layout of a scratch; tensors that are not needed at the same time share memory. */
-static bool lay_out(struct host_engine *engine)
+static enum status lay_out(struct host_engine *engine, struct error *err)
 {
     const struct net_model *model = engine->model;
     const uint32_t count = model->layer_count + 1;
-    struct net_reading *of = calloc(count, sizeof *of);
-    size_t *room = calloc(count, sizeof *room), *at = calloc(count, sizeof *at);
-    const bool is_done = of && room && at;
-    for (uint32_t i = 0; is_done && i < count; i++) {
+    struct held held = {0};
+    struct net_reading *of = held_array(&held, count, sizeof *of);
+    size_t *room = held_array(&held, count, sizeof *room);
+    size_t *at = held_array(&held, count, sizeof *at);
+    const enum status status = held_check(&held, "a network", err);
+    if (status != STATUS_OK)
+        goto out;
+    for (uint32_t i = 0; i < count; i++) {
         const struct net_tensor *t = &model->tensors[i];
-        engine->places[i].pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
-        room[i] = round_up(((size_t)t->height + t->top + t->bottom) * engine->places[i].pitch +
-                               HOST_SLACK,
-                           ALIGNMENT);
+        const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
+        engine->places[i].pitch = pitch;
+        room[i] = round_up(((size_t)t->height + t->top + t->bottom) * pitch + HOST_SLACK, ALIGNMENT);
     }
-    if (is_done) {
-        net_count_readers(of, model);
-        engine->panel = HOST_SLACK + net_find_places(at, room, of, count);
-    }
-    for (uint32_t i = 0; is_done && i < count; i++)
+    net_count_readers(of, model);
+    engine->panel = HOST_SLACK + net_find_places(at, room, of, count);
+    for (uint32_t i = 0; i < count; i++)
         engine->places[i].first = HOST_SLACK + at[i] +
                                   border_before(&model->tensors[i], engine->places[i].pitch);
-    free(at);
-    free(room);
-    free(of);
-    return is_done;
+out:
+    held_free(&held);
+    return status;
 }
 
 static size_t panel_row(const struct plan *plan, const struct host_kernels *k)
@@ -245,10 +246,9 @@ enum status host_engine_open(struct host_engine **out, const struct net_model *m
         status = error_memory(err, model->layer_count * sizeof *engine->plans, "a network");
         goto out;
     }
-    if (!lay_out(engine)) {
-        status = error_memory(err, (model->layer_count + 1) * sizeof(size_t), "a network");
+    status = lay_out(engine, err);
+    if (status != STATUS_OK)
         goto out;
-    }
     for (uint32_t i = 0; i < model->layer_count; i++) {
         struct plan *plan = &engine->plans[i];
         if (model->layers[i].f.kind != NET_CONVOLUTION)
