@@ -98,9 +98,8 @@ static void *work(void *unused)
             if (pixel_room < size)
                 pixels = realloc(pixels, pixel_room = 2 * size);
             if (pixels)
-                atomic_fetch_add(&weighted,
-                                 copy_scan(pixels, info.src->next_input_byte,
-                                           info.src->bytes_in_buffer));
+                atomic_fetch_add(&weighted, copy_scan(pixels, info.src->next_input_byte,
+                                                      info.src->bytes_in_buffer));
             jpeg_abort_decompress(&info);
             atomic_fetch_add(&images, 1);
             continue;

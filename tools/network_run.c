@@ -93,14 +93,19 @@ static double processor_seconds(void)
 }
 
 /* All pictures by the runtime, as the step gives them. */
-static int run_onnx(const char *path, const char *pictures, const char *output, unsigned threads, int repeats)
+static int run_onnx(const char *path, const char *pictures, const char *output, unsigned threads,
+                    int repeats)
 {
     struct error err = ERROR_INIT;
     struct runtime *runtime = runtime_of(path);
-    const struct runtime_job job = {.width = 224, .height = 224, .layout = RUNTIME_NCHW,
-                                    .mean = {0.5, 0.5, 0.5}, .std = {0.5, 0.5, 0.5}};
+    const struct runtime_job job = {.width = 224,
+                                    .height = 224,
+                                    .layout = RUNTIME_NCHW,
+                                    .mean = {0.5, 0.5, 0.5},
+                                    .std = {0.5, 0.5, 0.5}};
     size_t size = 0;
-    const uint8_t *bytes = slurp(pictures, &size), **at = calloc(size / (224 * 224 * 3) + 1, sizeof *at);
+    const uint8_t *bytes = slurp(pictures, &size),
+                  **at = calloc(size / (224 * 224 * 3) + 1, sizeof *at);
     const uint32_t count = (uint32_t)(size / (224 * 224 * 3));
     uint32_t values = 0;
     double wall = 1e9;
@@ -112,7 +117,8 @@ static int run_onnx(const char *path, const char *pictures, const char *output, 
     if (runtime_start(runtime, false, &err) != STATUS_OK ||
         runtime_rows(runtime, &job, &values, at, NULL, count, &err) != STATUS_OK)
         return fail(err.sentence);
-    float *made = malloc((size_t)count * values * sizeof *made), **rows = calloc(count, sizeof *rows);
+    float *made = malloc((size_t)count * values * sizeof *made),
+          **rows = calloc(count, sizeof *rows);
     FILE *out = fopen(output, "wb");
     if (!made || !rows || !out)
         return fail("the output cannot be written");
@@ -124,8 +130,8 @@ static int run_onnx(const char *path, const char *pictures, const char *output, 
             return fail(err.sentence);
         wall = clock_seconds_since(started) < wall ? clock_seconds_since(started) : wall;
     }
-    printf("{\"engine\": \"%s\", \"pictures\": %u, \"ms\": %.4f}\n", runtime_about(runtime)->made_by,
-           count, 1e3 * wall / count);
+    printf("{\"engine\": \"%s\", \"pictures\": %u, \"ms\": %.4f}\n",
+           runtime_about(runtime)->made_by, count, 1e3 * wall / count);
     fwrite(made, sizeof *made, (size_t)count * values, out);
     return fclose(out) == 0 ? 0 : fail("the output cannot be written");
 }
@@ -262,8 +268,12 @@ static enum status run_output(struct job *job, struct ocl_context *context,
     for (int turn = 0; turn < (repeats > 1 ? 4 : 1); turn++) {
         const int64_t began = clock_now();
         for (int r = 0; r < (turn ? repeats : 1); r++) {
-            struct step_io io = {.in = pixels, .table = table, .values = values, .scratch = work,
-                                 .counts = counts, .events = &event};
+            struct step_io io = {.in = pixels,
+                                 .table = table,
+                                 .values = values,
+                                 .scratch = work,
+                                 .counts = counts,
+                                 .events = &event};
             if (net_step.enqueue(state, queue, &io, err) != STATUS_OK)
                 return STATUS_FAILED;
             clReleaseEvent(event);
@@ -272,15 +282,16 @@ static enum status run_output(struct job *job, struct ocl_context *context,
         const double each = clock_seconds_since(began) / repeats;
         best = (turn || repeats == 1) && each < best ? each : best;
     }
-    if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, made,
-                         OCL_NO_WAITS, NULL, err) != STATUS_OK)
+    if (ocl_enqueue_read(queue, "read", values, true, 0, job->count * words * 4, made, OCL_NO_WAITS,
+                         NULL, err) != STATUS_OK)
         return STATUS_FAILED;
     store_words(job, made, tensor, at);
     const double bytes = moved_bytes(model) * (double)job->count;
-    printf("{\"device\": \"%s\", \"pictures\": %zu, \"open_s\": %.3f, \"batch_s\": %.6f, "
-           "\"pictures_s\": %.0f, \"floor_s\": %.6f, \"copy_bytes_s\": %.4g, \"workspace\": %llu}\n",
-           device->name, job->count, opened, best, (double)job->count / best,
-           rate > 0 ? bytes / rate : 0, rate, (unsigned long long)room);
+    printf(
+        "{\"device\": \"%s\", \"pictures\": %zu, \"open_s\": %.3f, \"batch_s\": %.6f, "
+        "\"pictures_s\": %.0f, \"floor_s\": %.6f, \"copy_bytes_s\": %.4g, \"workspace\": %llu}\n",
+        device->name, job->count, opened, best, (double)job->count / best,
+        rate > 0 ? bytes / rate : 0, rate, (unsigned long long)room);
     ocl_queue_close(&queue);
     net_step.close(&state);
     ocl_buffer_release(&pixels);

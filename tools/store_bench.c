@@ -50,7 +50,8 @@ static void *put_rows(void *context)
     struct bench *bench = context;
     struct error err = ERROR_INIT;
     uint64_t row;
-    while (!atomic_load(&bench->failed) && (row = atomic_fetch_add(&bench->next, 1)) < bench->rows) {
+    while (!atomic_load(&bench->failed) &&
+           (row = atomic_fetch_add(&bench->next, 1)) < bench->rows) {
         char path[32];
         const int length = snprintf(path, sizeof path, "%012llu.jpg", (unsigned long long)row);
         const struct store_record record = {.sequence = row,
@@ -127,8 +128,7 @@ static enum status run(const char *output, const struct feature_set *features, s
         return status;
     const double cpu = processor_seconds();
     const int64_t start = clock_now();
-    while (started < threads &&
-           pthread_create(&thread[started], NULL, put_rows, bench) == 0)
+    while (started < threads && pthread_create(&thread[started], NULL, put_rows, bench) == 0)
         started++;
     for (unsigned i = 0; i < started; i++)
         pthread_join(thread[i], NULL);

@@ -192,8 +192,7 @@ static uint64_t mount_limit(const struct limit *limit, const char *root, char *l
     if (!type || !source)
         return 0;
     bool v2 = strcmp(type, "cgroup2") == 0;
-    if (!v2 && !(strcmp(type, "cgroup") == 0 && options &&
-                lists(options, limit->controller)))
+    if (!v2 && !(strcmp(type, "cgroup") == 0 && options && lists(options, limit->controller)))
         return 0;
 
     char *shown = NULL, *mount = NULL, *word = strtok_r(line, " ", &save);

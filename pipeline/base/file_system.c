@@ -35,10 +35,10 @@ bool file_system_trusted(struct file_system_trust *trust, const struct stat *st,
     if (trust->known && trust->device == st->st_dev)
         return trust->trusted;
     const int fd = path_open_at(directory, path, O_PATH);
-    *trust = (struct file_system_trust){
-        .known = fd >= 0,
-        .trusted = fd >= 0 && fstatfs(fd, &fs) == 0 && file_system_of(&fs) != FILE_SYSTEM_UNTRUSTED,
-        .device = st->st_dev};
+    *trust = (struct file_system_trust){.known = fd >= 0,
+                                        .trusted = fd >= 0 && fstatfs(fd, &fs) == 0 &&
+                                                   file_system_of(&fs) != FILE_SYSTEM_UNTRUSTED,
+                                        .device = st->st_dev};
     if (fd >= 0)
         close(fd);
     return trust->trusted;

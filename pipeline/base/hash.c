@@ -193,7 +193,7 @@ static uint32_t crc32c_plain(uint32_t crc, const uint8_t *at, size_t size)
 
 #ifdef HASH_X86
 __attribute__((target("sse4.2,crc32"))) static uint32_t crc32c_sse(uint32_t crc, const uint8_t *at,
-                                                             size_t size)
+                                                                   size_t size)
 {
     uint64_t wide = crc;
     for (; size >= 8; size -= 8, at += 8)

@@ -11,10 +11,10 @@
 #define SHARDS_MAX 65536
 
 struct list_share {
-    uint64_t index, count;     /* index of count, from 0; count 0: everything, no share */
-    uint64_t first, last;      /* positions in the list: [first, last) */
-    uint64_t list_count;       /* items of the whole list */
-    char list_digest[33];      /* of the whole list, 32 hexadecimal digits; "": not known yet */
+    uint64_t index, count; /* index of count, from 0; count 0: everything, no share */
+    uint64_t first, last;  /* positions in the list: [first, last) */
+    uint64_t list_count;   /* items of the whole list */
+    char list_digest[33];  /* of the whole list, 32 hexadecimal digits; "": not known yet */
 };
 
 #endif

@@ -429,8 +429,8 @@ static enum status rename_to_final(const struct output *output, bool replace, st
     const size_t prefix = directory_length(output->final);
     const char *from = output->temporary + prefix, *base = output->final + prefix;
     const int at = output->directory;
-    int failed = replace ? renameat(at, from, at, base)
-                         : renameat2(at, from, at, base, RENAME_NOREPLACE);
+    int failed =
+        replace ? renameat(at, from, at, base) : renameat2(at, from, at, base, RENAME_NOREPLACE);
     if (failed && !replace && (errno == EINVAL || errno == ENOSYS)) {
         failed = linkat(at, from, at, base, 0);
         if (!failed)

@@ -165,7 +165,9 @@ size_t path_to_utf8(char *out, size_t size, const char *bytes, size_t length)
 
 static int digit_value(char digit)
 {
-    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+                                          : -1;
 }
 
 void path_from_utf8(char *text)

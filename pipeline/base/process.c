@@ -177,7 +177,8 @@ bool process_wait_for(int64_t *since, int errno_value, const char *what)
     if (!process_is_short(errno_value) || clock_seconds_since(*since) > (own ? 20 : 60))
         return false;
     if (!atomic_flag_test_and_set(&told))
-        log_message(LOG_NOTICE, "notice: waiting for %s: %s%s", what, strerror(errno_value), limits);
+        log_message(LOG_NOTICE, "notice: waiting for %s: %s%s", what, strerror(errno_value),
+                    limits);
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     return true;
 }
@@ -219,8 +220,7 @@ void process_name_crashes(void)
 {
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE};
     static char room[16 << 10]; /* for stack overflows */
-    const struct sigaction action = {.sa_handler = name_crash,
-                                     .sa_flags = (int)SA_ONSTACK};
+    const struct sigaction action = {.sa_handler = name_crash, .sa_flags = (int)SA_ONSTACK};
     const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
     if (SANITIZED || !crash_line[0])
         return;
@@ -290,7 +290,8 @@ int process_run(int (*run)(int argc, char **argv), int argc, char **argv)
     if (code == 0)
         pthread_join(thread, NULL);
     else
-        log_message(LOG_ERROR, "cannot start a thread with a larger stack than ulimit -s allows: %s%s",
+        log_message(LOG_ERROR,
+                    "cannot start a thread with a larger stack than ulimit -s allows: %s%s",
                     strerror(code), limits);
     return call.result;
 }

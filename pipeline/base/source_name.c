@@ -19,8 +19,8 @@ bool source_is_stream(const char *source)
 
 bool archive_promised(const char *path, size_t length)
 {
-    static const char *const endings[] = {".tar",    ".tar.gz",  ".tgz",     ".tar.zst", ".tzst",
-                                          ".tar.xz", ".txz",     ".tar.bz2", ".tbz2",    ".tbz",
+    static const char *const endings[] = {".tar",    ".tar.gz",  ".tgz",      ".tar.zst", ".tzst",
+                                          ".tar.xz", ".txz",     ".tar.bz2",  ".tbz2",    ".tbz",
                                           ".tar.lz", ".tar.lz4", ".tar.lzma", ".zip"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t size = strlen(endings[i]);

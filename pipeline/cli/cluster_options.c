@@ -94,11 +94,15 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     if (split) {
         if (k || text || given->resample)
             return misuse(err, options->command, "--split and %s exclude each other",
-                          k ? "-k" : text ? "--levels" : "--resample");
-        if (!take_number(&out->k[1], &split, "x") || split[-1] != 'x' || !take_number(&out->split, &split, "") ||
-            out->k[1] < 2 || out->split < 2 || (uint64_t)out->k[1] * out->split > INT32_MAX)
+                          k      ? "-k"
+                          : text ? "--levels"
+                                 : "--resample");
+        if (!take_number(&out->k[1], &split, "x") || split[-1] != 'x' ||
+            !take_number(&out->split, &split, "") || out->k[1] < 2 || out->split < 2 ||
+            (uint64_t)out->k[1] * out->split > INT32_MAX)
             return misuse(err, options->command,
-                          "--split %s: clusters, and into how many each is divided, are expected, like 100x100",
+                          "--split %s: clusters, and into how many each is divided, are expected, "
+                          "like 100x100",
                           given->split);
         out->count = 2;
         out->k[0] = out->k[1] * out->split;
@@ -107,16 +111,19 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     if (k && text)
         return misuse(err, options->command, "-k and --levels exclude each other");
     if (!k && !text)
-        return misuse(err, options->command, "the number of clusters is missing: give -k K, --levels or --split");
+        return misuse(err, options->command,
+                      "the number of clusters is missing: give -k K, --levels or --split");
     for (const char *at = text; at && (*at || out->count == 0);) {
         if (out->count == CLUSTER_LEVELS)
-            return misuse(err, options->command, "--levels takes at most %d numbers", CLUSTER_LEVELS);
+            return misuse(err, options->command, "--levels takes at most %d numbers",
+                          CLUSTER_LEVELS);
         if (!take_number(&out->k[out->count++], &at, ",") || (at[-1] == ',' && !*at))
             return misuse(err, options->command,
                           "--levels %s: numbers of clusters are expected, like 1000,100", text);
         if (out->count > 1 && out->k[out->count - 1] >= out->k[out->count - 2])
             return misuse(err, options->command,
-                          "--levels %s: each level must have fewer clusters than the one before", text);
+                          "--levels %s: each level must have fewer clusters than the one before",
+                          text);
     }
     if (!(text = given->resample))
         return STATUS_OK;
@@ -125,9 +132,11 @@ enum status options_levels(struct cluster_levels_config *out, const struct optio
     if (k)
         *out = (struct cluster_levels_config){.count = 1, .k = {(uint32_t)given->k.last}};
     const char *at = text;
-    if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' || !take_number(&out->rounds, &at, ""))
+    if (!take_number(&out->nearest, &at, ":") || at[-1] != ':' ||
+        !take_number(&out->rounds, &at, ""))
         return misuse(err, options->command,
-                      "--resample %s: rows of each cluster and rounds are expected, like 20:10", text);
+                      "--resample %s: rows of each cluster and rounds are expected, like 20:10",
+                      text);
     return STATUS_OK;
 }
 

@@ -24,6 +24,7 @@ struct clustering_given {
     int metric;
 };
 
+/* clang-format off */
 #define NAME_ROW                                                                                   \
     TEXT("name", clustering.name, "NAME", "store the result as /clusters/NAME", .initial = "kmeans")
 #define PLOT_ROW                                                                                   \
@@ -35,7 +36,8 @@ struct clustering_given {
 #define CLUSTERING_ROWS(restarts, restarts_note)                                                   \
     TEXT("init", clustering.init, "kmeans++|kmeans-parallel|random|FILE.npy",                      \
          "initial centroids; kmeans++ is the greedy variant", .initial = "kmeans++"),              \
-    NUMBER("seed", clustering.seed, "N", "seed of the random choices; the same seed gives the same result", \
+    NUMBER("seed", clustering.seed, "N",                                                           \
+           "seed of the random choices; the same seed gives the same result",                      \
            .initial = "0", .max = INT64_MAX),                                                      \
     NUMBER("n-init", clustering.n_init, "N",                                                       \
            "number of runs from different initial centroids; the best is kept",                    \
@@ -59,6 +61,7 @@ struct clustering_given {
     NUMBER("mini-batch", clustering.mini_batch, "N",                                               \
            "approximate k-means: each iteration uses N random rows",                               \
            .note = "off", .min = 1, .max = UINT32_MAX)
+/* clang-format on */
 
 /* What a job needs of the machine. The options must live as long as the job; options->call->compute is
  * opened when devices are needed, if it is not open by then. */

@@ -61,8 +61,7 @@ static enum status select_work(struct selection *out, const struct options *opti
     static const char *const usual[] = {"rgb:bins=256", "gray:bins=256", "rgb:bins=8x8x8", "hsv"};
     *out = (struct selection){
         .specs = own->features.count ? own->features.text : (const char *const *)usual,
-        .spec_count =
-            own->features.count ? own->features.count : sizeof usual / sizeof *usual,
+        .spec_count = own->features.count ? own->features.count : sizeof usual / sizeof *usual,
         .fills = 1u << BENCH_CONSTANT | 1u << BENCH_NATURAL | 1u << BENCH_RANDOM,
         .shapes = 1u << BENCH_LARGE,
         .variant = HISTOGRAM_VARIANTS,

@@ -80,14 +80,16 @@ static enum status run_cluster(const struct options *options, struct error *err)
 
 static const struct option rows[] = {
     NUMBERS("k", clustering.k, "K|A:B",
-            "number of clusters; required, or --levels or --split. A:B or A:B:STEP tries each k from A to "
+            "number of clusters; required, or --levels or --split. A:B or A:B:STEP tries each k "
+            "from A to "
             "B, keeps the best, and stores the quality measures of all",
             .letter = 'k', .min = 1, .max = INT32_MAX),
     TEXT("levels", clustering.levels, "K1,K2,...",
          "K1 clusters of the rows, K2 clusters of their centroids, and so on; stored as "
          "/clusters/NAME, NAME-2, ..."),
     TEXT("split", clustering.split, "AxB",
-         "A clusters of the rows, stored as /clusters/NAME-2, each divided into B: at most A times B "
+         "A clusters of the rows, stored as /clusters/NAME-2, each divided into B: at most A times "
+         "B "
          "clusters in /clusters/NAME"),
     TEXT("resample", clustering.resample, "N:R",
          "cluster the N rows nearest to each centroid R times in place of all rows, and assign "
@@ -114,10 +116,11 @@ const struct command command_cluster = {
     .goal = GOAL_STEPS,
     .arguments = "INPUT... -k K [OPTIONS]",
     .summary = "cluster rows with k-means",
-    .about = "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
-             "The clusters are stored in the clpipe file, which is replaced by a new copy and "
-             "never changed in place; for the other inputs, -o names the file to write. Several clpipe "
-             "files are taken as merge would join them; that requires -o, too.",
+    .about =
+        "INPUT is a clpipe file, a dataset of any HDF5 file (FILE.h5:/dataset) or FILE.npy. "
+        "The clusters are stored in the clpipe file, which is replaced by a new copy and "
+        "never changed in place; for the other inputs, -o names the file to write. Several clpipe "
+        "files are taken as merge would join them; that requires -o, too.",
     .examples = "  clpipe cluster photos.h5 -k 24\n"
                 "  clpipe cluster photos.h5 -k 2:40 --plot k.svg\n"
                 "  clpipe cluster photos.h5 -k 100 --name fine --n-init 5\n"

@@ -55,8 +55,7 @@ static enum status read_features(struct feature_set *features, const struct opti
     if (own->features.count == 0)
         return misuse(err, options->command, "the feature is missing: give --feature SPEC");
     for (unsigned i = 0; i < own->features.count; i++) {
-        enum status status =
-            feature_set_add(features, own->features.text[i], NORMALIZE_L1, err);
+        enum status status = feature_set_add(features, own->features.text[i], NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
         const struct feature *feature = &features->feature[i];
@@ -140,8 +139,8 @@ static enum status run_codebook(const struct options *options, struct error *err
         status = compute_open(options, false, err);
     }
     if (status == STATUS_OK)
-        status = ingest_learn(&codebooks, &features, &pictures, &given, (uint32_t)own->sample, options,
-                              isolate, err);
+        status = ingest_learn(&codebooks, &features, &pictures, &given, (uint32_t)own->sample,
+                              options, isolate, err);
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);

@@ -7,9 +7,9 @@
 #include "cli/compute.h"
 #include "cli/option_rows.h"
 #include "cli/report_json.h"
+#include "cli/row_table.h"
 #include "cli/signals.h"
 #include "cli/summary.h"
-#include "cli/row_table.h"
 #include "jobs/removal.h"
 #include "sources/filelist.h"
 
@@ -128,7 +128,8 @@ static void put_person(struct command_state *state, uint64_t number,
         sink_printf(sink, "\ngroup %" PRIu64 ": %s\n", number,
                     format_number_of(count, sizeof count, group->count, "image"));
     if (i < SHOWN_MEMBERS) {
-        sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ", verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
+        sink_printf(sink, "  %-4s  %-6s  %3u  %8" PRIu64 "  ",
+                    verdict == REMOVAL_KEPT && state->keeps ? "keep" : "",
                     duplicates_kind_name(member->kind), (unsigned)member->distance, member->row);
         sink_clean(sink, path);
         sink_printf(sink, "%s%s\n", member->mirrored ? "  (mirrored)" : "",
@@ -194,7 +195,8 @@ static enum status write_list(const struct command_state *state, const char *fil
     enum status status = sink_open(&list, file, err);
     for (uint64_t i = 0; i < state->found.members && status == STATUS_OK; i++) {
         const struct removal_entry *entry = &state->removal.entry[i];
-        if (entry->verdict == REMOVAL_SAFE && !entry->repeated && (entry->file.member > 0) == members)
+        if (entry->verdict == REMOVAL_SAFE && !entry->repeated &&
+            (entry->file.member > 0) == members)
             sink_write(&list, entry->file.name, strlen(entry->file.name) + 1);
     }
     return status == STATUS_OK ? sink_close(&list, true, err) : status;
@@ -251,9 +253,10 @@ static const char **find_reasons(const struct command_state *state)
     const char **why = calloc(state->listed_count + 1, sizeof *why);
     for (uint64_t i = 0; i < state->found.members && why; i++) {
         const struct removal_entry *entry = &state->removal.entry[i];
-        char **at = entry->file.name ? bsearch(&entry->file.name, state->listed, state->listed_count,
-                                               sizeof *state->listed, compare_names)
-                                     : NULL;
+        char **at = entry->file.name
+                        ? bsearch(&entry->file.name, state->listed, state->listed_count,
+                                  sizeof *state->listed, compare_names)
+                        : NULL;
         while (at && at > state->listed && strcmp(at[-1], *at) == 0)
             at--;
         if (at && (!why[at - state->listed] || entry->verdict != REMOVAL_SAFE))
@@ -269,8 +272,9 @@ static enum status print_check(struct command_state *state, struct error *err)
     char shown[256];
     uint64_t safe = 0, paths = 0;
     const char **why = find_reasons(state);
-    enum status status = why ? write_lists(state, err)
-                             : error_memory(err, state->listed_count * sizeof *why, "a list of paths");
+    enum status status =
+        why ? write_lists(state, err)
+            : error_memory(err, state->listed_count * sizeof *why, "a list of paths");
     if (status == STATUS_OK)
         status = transcript_open(&out, state->options, err);
     if (status != STATUS_OK) {
@@ -348,10 +352,11 @@ static void summarise(const struct command_state *state, double seconds)
                          removal_texts[v]);
     path_for_message(shown, sizeof shown, own->to_list ? own->to_list : "");
     if (own->to_list)
-        summary_line(options,
-                     "  their paths, each ended by NUL, are in %s; directly before they are removed: "
-                     "clpipe duplicates --check %s %s",
-                     shown, shown, path_for_message(images, sizeof images, options->operand[0]));
+        summary_line(
+            options,
+            "  their paths, each ended by NUL, are in %s; directly before they are removed: "
+            "clpipe duplicates --check %s %s",
+            shown, shown, path_for_message(images, sizeof images, options->operand[0]));
 }
 
 static void notices(const struct command_state *state, uint32_t near)
@@ -461,7 +466,7 @@ static enum status run_duplicates(const struct options *options, struct error *e
     call_start(options, 0);
     struct duplicates_config config = {
         .near = options_given(options, "near") ? (uint32_t)own->near
-                : own->no_compare          ? DUPLICATES_BLIND
+                : own->no_compare              ? DUPLICATES_BLIND
                                                : DUPLICATES_LIMIT,
         .compare = !own->no_compare,
         .threads = compute_threads(options),
@@ -477,11 +482,11 @@ static enum status run_duplicates(const struct options *options, struct error *e
         status = open_device(&config.context, &state, config.near, err);
     if (status == STATUS_OK)
         status = duplicates_find(&state.found, state.result, &config, err);
-    const struct removal_config removal = {
-        .keep = own->keep > 0 ? (enum removal_keep)own->keep : REMOVAL_BEST,
-        .prove = state.keeps || own->check,
-        .listed = state.listed,
-        .listed_count = state.listed_count};
+    const struct removal_config removal = {.keep = own->keep > 0 ? (enum removal_keep)own->keep
+                                                                 : REMOVAL_BEST,
+                                           .prove = state.keeps || own->check,
+                                           .listed = state.listed,
+                                           .listed_count = state.listed_count};
     if (status == STATUS_OK)
         status = removal_find(&state.removal, state.result, &state.found, &removal, &config, err);
     progress_end(&options->call->progress);

@@ -34,8 +34,7 @@ static enum status read_metrics(enum cluster_metric metrics[METRICS], unsigned *
     *count = 0;
     for (unsigned i = 0; i < own->metrics.count; i++) {
         unsigned metric = 0, before = 0;
-        while (metric < METRICS &&
-               strcmp(own->metrics.text[i], metric_names[metric]) != 0)
+        while (metric < METRICS && strcmp(own->metrics.text[i], metric_names[metric]) != 0)
             metric++;
         if (metric == METRICS)
             return misuse(err, options->command,
@@ -70,8 +69,8 @@ static void tell_features(const struct options *options, const struct evaluation
     for (unsigned i = 0; i < evaluation->feature_count; i++) {
         const struct evaluation_feature *one = &evaluation->features[i];
         const struct ranking *ranking = &one->ranking;
-        summary_line(options, "%-*s  %6u  %-9s  %6.4f  %6.4f  %6.4f  %6.4f  %7.4f", width, one->name,
-                     one->dimension, metric_names[one->metric], ranking->map,
+        summary_line(options, "%-*s  %6u  %-9s  %6.4f  %6.4f  %6.4f  %6.4f  %7.4f", width,
+                     one->name, one->dimension, metric_names[one->metric], ranking->map,
                      ranking->precision_at_1, ranking->precision_at_5, ranking->precision_at_10,
                      ranking->mmap_at_10);
         json_open_object(json, NULL);
@@ -147,8 +146,8 @@ static void tell(const struct options *options, const struct evaluation *evaluat
         snprintf(left_out, sizeof left_out, "; %llu without a class left out",
                  (unsigned long long)out);
     summary_line(options, "%s: %s in %u %s%s, in %.2f s", shown,
-                 format_number_of(images, sizeof images, classes->rows, "image"),
-                 classes->count, of, left_out, seconds);
+                 format_number_of(images, sizeof images, classes->rows, "image"), classes->count,
+                 of, left_out, seconds);
     report_bytes(json, "file", options->operand[0]);
     report_bytes(json, "classes_of", own->classes ? own->classes : "folders");
     json_uint(json, "classes", classes->count);

@@ -26,8 +26,7 @@ static enum status read_clusters(struct export *export, struct error *err)
 {
     const struct export_options *own = export->own;
     const int what = own->what;
-    enum status status =
-        choose_clusters(&export->clusters, export->result, own->name, err);
+    enum status status = choose_clusters(&export->clusters, export->result, own->name, err);
     if (status != STATUS_OK || (what != WHAT_CLUSTERS && what != WHAT_TREE))
         return status;
     size_t rows = (size_t) export->clusters->rows;
@@ -45,14 +44,15 @@ static enum status check_options(const struct export *export, struct error *err)
     const struct export_options *own = export->own;
     const bool shards = own->what == WHAT_SHARDS, tree = own->what == WHAT_TREE || shards;
     const char *what = shards ? "shards" : "tree";
-    static const char *const of_shards[] = {"selection", "samples", "shard-bytes", "shuffle", "seed", "shard"};
+    static const char *const of_shards[] = {"selection", "samples", "shard-bytes",
+                                            "shuffle",   "seed",    "shard"};
     if (own->what < 0)
         return misuse(err, options->command,
                       "--what is missing: give features, labels, failures, images, centroids, "
                       "clusters, sweep, tree, selection, shards or quality");
     if (tree && !own->to)
-        return misuse(err, options->command,
-                      "--what %s requires --to DIR, the directory to create", what);
+        return misuse(err, options->command, "--what %s requires --to DIR, the directory to create",
+                      what);
     if (tree && (options->output || options_given(options, "format")))
         return misuse(err, options->command, "--what %s uses --to, not -o or --format", what);
     if (!tree && own->to)
@@ -63,9 +63,10 @@ static enum status check_options(const struct export *export, struct error *err)
         if (options_given(options, of_shards[i]))
             return misuse(err, options->command, "--%s requires --what shards", of_shards[i]);
     if (tree && options->force)
-        return misuse(err, options->command, "--force is for -o; %s", shards ? "shards replace nothing" : "a tree replaces only a tree");
-    if (export->format == FORMAT_NPY && own->what != WHAT_FEATURES &&
-        own->what != WHAT_LABELS && own->what != WHAT_CENTROIDS)
+        return misuse(err, options->command, "--force is for -o; %s",
+                      shards ? "shards replace nothing" : "a tree replaces only a tree");
+    if (export->format == FORMAT_NPY && own->what != WHAT_FEATURES && own->what != WHAT_LABELS &&
+        own->what != WHAT_CENTROIDS)
         return misuse(err, options->command,
                       "--format npy is only for features, labels and centroids: choose csv, tsv or "
                       "jsonl");
@@ -137,7 +138,8 @@ static enum status make_shards(struct export *export, struct error *err)
                                    .seed = own->seed};
     struct shards_report report = {0};
     char images[40], archives[40], shown[256];
-    enum status status = options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
+    enum status status =
+        options->shard ? shard_option_read(&config.share, options->shard, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     progress_init(&options->call->progress, options);
@@ -149,10 +151,12 @@ static enum status make_shards(struct export *export, struct error *err)
     export->rows = report.samples;
     path_for_message(shown, sizeof shown, own->to);
     if (report.made > 0 || report.there == 0)
-        log_message(LOG_INFO, "%s in %s under %s", format_number_of(images, sizeof images, report.samples, "image"),
+        log_message(LOG_INFO, "%s in %s under %s",
+                    format_number_of(images, sizeof images, report.samples, "image"),
                     format_number_of(archives, sizeof archives, report.made, "archive"), shown);
     if (report.there > 0)
-        log_message(LOG_INFO, "%s there already", format_number_of(archives, sizeof archives, report.there, "archive"));
+        log_message(LOG_INFO, "%s there already",
+                    format_number_of(archives, sizeof archives, report.there, "archive"));
     if (!report.whole)
         log_message(LOG_INFO, "%s is complete when all shares are written", shown);
     if (report.left_out > 0)
@@ -186,15 +190,15 @@ static enum status run_export(const struct options *options, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (own->what == WHAT_FEATURES)
-        status = feature_matrix_open(&export.matrix, &export.feature, export.result,
-                                     own->feature, err);
+        status =
+            feature_matrix_open(&export.matrix, &export.feature, export.result, own->feature, err);
     else if (own->what != WHAT_IMAGES && own->what != WHAT_FAILURES &&
              own->what != WHAT_SELECTION && own->what != WHAT_QUALITY && own->what != WHAT_SHARDS)
         status = read_clusters(&export, err);
     if (status == STATUS_OK)
         status = own->what == WHAT_TREE     ? make_tree(&export, err)
                  : own->what == WHAT_SHARDS ? make_shards(&export, err)
-                                                : make_table(&export, err);
+                                            : make_table(&export, err);
     json_string(json, "what", option_choice(word, sizeof word, options, "what"));
     json_uint(json, "rows", export.rows);
     report_bytes(json, "output", own->to ? own->to : export.output);
@@ -211,7 +215,8 @@ static const struct option rows[] = {
     CHOICE(
         "what", what,
         "features|labels|failures|images|centroids|clusters|sweep|tree|selection|shards|quality",
-        "table to write, tree or shards; required. quality: numbers and flags of each image; centroids, clusters and sweep are of one "
+        "table to write, tree or shards; required. quality: numbers and flags of each image; "
+        "centroids, clusters and sweep are of one "
         "clustering: its centroids, a line for each cluster, and the measures of each k of -k A:B"),
     CHOICE("format", format, "csv|tsv|jsonl|npy",
            "table format; npy only for features, labels and centroids", .initial = "csv",

@@ -39,10 +39,10 @@ static void tell(const struct importing_report *report, const char *name,
                     report->unused == 1 ? "belongs" : "belong", file,
                     report->unused == 1 ? "was" : "were", report->first_unused);
     if (report->clusterings_removed > 0)
-        log_message(LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
-                    format_number_of(number, sizeof number, report->clusterings_removed,
-                                     "clustering"),
-                    name, report->clusterings_removed == 1 ? "was" : "were");
+        log_message(
+            LOG_NOTICE, "notice: %s of the earlier '%s' %s removed",
+            format_number_of(number, sizeof number, report->clusterings_removed, "clustering"),
+            name, report->clusterings_removed == 1 ? "was" : "were");
     summary_line(options, "%s: feature %s, %u values for each of %s", file, name, report->dimension,
                  format_number_of(images, sizeof images, report->images, "image"));
     summary_line(options, "  %-11s %s, %s of %s%s%s", "from", report->from,
@@ -54,8 +54,10 @@ static void tell(const struct importing_report *report, const char *name,
     summary_wall(options);
     summary_line(options, "  %-11s clpipe cluster %s --feature %s -k K", "next",
                  quote_word(quoted, sizeof quoted, options->operand[0]), name);
-    summary_line(options, "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
-                          "default is euclidean)", "");
+    summary_line(options,
+                 "  %-11s (--metric cosine suits CLIP and most other embeddings; the "
+                 "default is euclidean)",
+                 "");
     json_string(json, "feature", name);
     json_uint(json, "images", report->images);
     json_uint(json, "dimension", report->dimension);
@@ -78,7 +80,8 @@ static enum status run_import(const struct options *options, struct error *err)
     if (carried_check(options, options->operand[0], err) != STATUS_OK)
         return err->status;
     if (!equals || equals == options->operand[1] || !equals[1])
-        return misuse(err, options->command, "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
+        return misuse(err, options->command,
+                      "expected NAME=MATRIX after F.h5, as in clip=clip.npy");
     if (own->allow_missing && !options->paths)
         return misuse(err, options->command, "--allow-missing requires --paths LIST");
     char *name = strndup(options->operand[1], (size_t)(equals - options->operand[1]));
@@ -109,8 +112,9 @@ static const struct option rows[] = {
          .note = "row i is image i"),
     FLAG("allow-missing", allow_missing,
          "accept images whose path is not in LIST; their rows are NaN"),
-    FORCE_ROW("replace an imported feature of the same name; clusterings and neighbours made from it "
-         "are removed"),
+    FORCE_ROW(
+        "replace an imported feature of the same name; clusterings and neighbours made from it "
+        "are removed"),
     {.name = NULL}};
 
 const struct command command_import = {

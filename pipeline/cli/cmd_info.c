@@ -123,8 +123,8 @@ static void tell_head(const struct told *told, const struct overview *overview)
     }
     json_close_array(json);
     if (result_parts(result) > 0)
-        sink_printf(sink, "  %-9s %u files that it was merged from, and shows the rows of\n", "parts",
-                    result_parts(result));
+        sink_printf(sink, "  %-9s %u files that it was merged from, and shows the rows of\n",
+                    "parts", result_parts(result));
     json_uint(json, "parts", result_parts(result));
     if (share->count > 0)
         sink_printf(sink, "  %-9s %llu/%llu: files %llu to %llu of %llu\n", "shard",
@@ -552,18 +552,19 @@ static void print_unfinished(struct sink *sink, const struct unfinished *unfinis
                         unfinished->ranks);
         else
             sink_text(sink, unfinished->has_log ? "   not there yet: a run is unfinished\n"
-                                            : "   not there yet: a command is at work\n");
+                                                : "   not there yet: a command is at work\n");
     }
     if (unfinished->ranks > 0)
-        sink_printf(sink, "  %-9s %u of %u have done their part\n", "ranks",
-                    unfinished->ranks_done, unfinished->ranks);
+        sink_printf(sink, "  %-9s %u of %u have done their part\n", "ranks", unfinished->ranks_done,
+                    unfinished->ranks);
     if (unfinished->has_log) {
         const uint64_t skipped = unfinished->by_reason[REASON_NOT_AN_IMAGE];
         sink_printf(sink, "  %-9s ", "partial");
-        sink_printf(sink, "%s done: ",
-                    format_number_of(text, sizeof text, unfinished->records, "file"));
-        sink_printf(sink, "%s, ", format_number_of(text, sizeof text, unfinished->by_reason[REASON_NONE],
-                                                   "image"));
+        sink_printf(sink,
+                    "%s done: ", format_number_of(text, sizeof text, unfinished->records, "file"));
+        sink_printf(
+            sink, "%s, ",
+            format_number_of(text, sizeof text, unfinished->by_reason[REASON_NONE], "image"));
         sink_printf(sink, "%s, ",
                     format_number_of(text, sizeof text, failures_counted(unfinished->by_reason),
                                      "failure"));
@@ -685,8 +686,8 @@ static void json_unfinished(struct json *json, const struct unfinished *unfinish
 
 /* `file`: the output's name, for the head of what is said where the file itself is not there yet, else NULL. The
  * member "unfinished" is null where there is none. */
-static void tell_unfinished(struct sink *sink, struct json *json, const struct unfinished *unfinished,
-                     const char *file)
+static void tell_unfinished(struct sink *sink, struct json *json,
+                            const struct unfinished *unfinished, const char *file)
 {
     print_unfinished(sink, unfinished, file);
     json_unfinished(json, unfinished);
@@ -759,8 +760,7 @@ static enum status run_info(const struct options *options, struct error *err)
     if (own->failures && own->digest && !options->json)
         return misuse(err, options->command, "--failures and --digest cannot be combined");
     const bool missing = stat(options->operand[0], &st) != 0 && errno == ENOENT;
-    enum status status =
-        unfinished_look(&overview.unfinished, options->operand[0], err);
+    enum status status = unfinished_look(&overview.unfinished, options->operand[0], err);
     /* Of a file that is there, its rows can be told all the same. */
     if (status != STATUS_OK && missing && overview.unfinished.path) {
         unfinished_clear(&overview.unfinished);
@@ -814,4 +814,4 @@ const struct command command_info = {.name = "info",
                                      .max_operands = 1,
                                      .group = {{"What to print", rows}},
                                      .size = sizeof(OWN),
-    .run = run_info};
+                                     .run = run_info};

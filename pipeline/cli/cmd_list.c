@@ -40,8 +40,7 @@ static void report(const struct listfile_summary *list, const struct options *op
                  format_number_of(number, sizeof number, list->archives, "archive"));
     }
     if (list->failed > 0)
-        snprintf(failed, sizeof failed, "; %llu cannot be read",
-                 (unsigned long long)list->failed);
+        snprintf(failed, sizeof failed, "; %llu cannot be read", (unsigned long long)list->failed);
     summary_line(options, "%s%s, %s%s, in %s; digest %s",
                  format_number_of(files, sizeof files, list->count, "file"), archives,
                  format_bytes(bytes, sizeof bytes, list->bytes), failed,

@@ -37,8 +37,9 @@ static void tell(const struct merge_report *report, double seconds, const struct
                  format_number_of(failures, sizeof failures, report->failures, "failure"),
                  report->parts, report->shards ? "shards" : "files", seconds);
     if (!own->copy)
-        summary_line(options, "  %-11s with its parts, which it refers to by relative paths: keep "
-                              "them together",
+        summary_line(options,
+                     "  %-11s with its parts, which it refers to by relative paths: keep "
+                     "them together",
                      "complete");
     summary_wall(options);
     summary_line(options, "  %-11s clpipe cluster %s -k K", "next",

@@ -44,8 +44,7 @@ static enum status run_report(const struct options *options, struct error *err)
     const char *directory = options->output ? options->output : fallback;
     if (status == STATUS_OK)
         status = report_step(&counts, options->operand[0], directory, own->name, false,
-                             own->link_originals, options,
-                             err);
+                             own->link_originals, options, err);
     if (status == STATUS_OK) {
         print_counts(&counts, options, (double)(clock_now() - begun) * 1e-9);
         summary_wall(options);

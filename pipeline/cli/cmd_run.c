@@ -68,10 +68,10 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     static const struct {
         const char *option, *key;
         bool of_feature;
-    } rows[] = {{"seed", "seed", false},     {"max-iter", "max_iter", false},
-                {"tol", "tol", false},       {"mini-batch", "mini_batch", false},
-                {"init", "init", false},     {"metric", "metric", true},
-                {"pca", "pca", true},        {"whiten", "whiten", true}};
+    } rows[] = {{"seed", "seed", false}, {"max-iter", "max_iter", false},
+                {"tol", "tol", false},   {"mini-batch", "mini_batch", false},
+                {"init", "init", false}, {"metric", "metric", true},
+                {"pca", "pca", true},    {"whiten", "whiten", true}};
     struct options *options = &own->ingest.image.common;
     const bool components = options_given(options, "pca");
     struct result *result = NULL;
@@ -102,7 +102,8 @@ static void take_stored(struct run_options *own, struct parameters **parameters,
     const char *k = stored_text(text, sizeof text, *parameters, "k");
     const uint64_t rows_then = old->fitted_rows ? old->fitted_rows : old->rows;
     if (k && (strchr(k, ':') || (old->k > 1 && old->k != clustering_usual_k(rows_then))) &&
-        options_take(options, "k", k) && (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
+        options_take(options, "k", k) &&
+        (strchr(k, ':') || old->k != clustering_usual_k(old->rows)))
         log_message(LOG_NOTICE, "notice: k is %s, as in %s; -k chooses another", k,
                     path_for_message(shown, sizeof shown, options->output));
 out:
@@ -118,7 +119,8 @@ static enum status cluster_and_tell(struct clustering_report *out, const struct 
     struct parameters *parameters = NULL;
     const char *usual =
         plan->preset && own->ingest.features.count == 0 ? RESULT_PRESET : plan->first;
-    const bool named = own->ingest.features.count > 0 || (options_given(options, "preset") && plan->redo);
+    const bool named =
+        own->ingest.features.count > 0 || (options_given(options, "preset") && plan->redo);
     take_stored(&stored, &parameters, own->feature ? own->feature : named ? usual : NULL);
     options_clustering(&config, &stored.ingest.image.common, &stored.clustering);
     config.input = options->output;
@@ -260,8 +262,9 @@ static const struct option cluster_rows[] = {
     NUMBERS("k", clustering.k, "K|A:B",
             "number of clusters; A:B or A:B:STEP tries each k from A to B and keeps the best",
             .letter = 'k', .initial = "10",
-            .note = "10; for fewer than 50 images a fifth of their number; for an existing file, what "
-                    "it has",
+            .note =
+                "10; for fewer than 50 images a fifth of their number; for an existing file, what "
+                "it has",
             .min = 1, .max = INT32_MAX),
     PLOT_ROW,
     TEXT("cluster-feature", feature, "NAME",

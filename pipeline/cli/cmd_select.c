@@ -55,7 +55,8 @@ static enum status check_options(uint64_t *count, double *alike, const struct op
     return options_check_output(options, "--to-list", own->to_list, err);
 }
 
-static void summarise(const struct selection *selection, const struct options *options, double seconds)
+static void summarise(const struct selection *selection, const struct options *options,
+                      double seconds)
 {
     const struct select_config *config = selection->config;
     char chosen[40], omitted[40], radius[60] = "", hidden[40];
@@ -63,23 +64,23 @@ static void summarise(const struct selection *selection, const struct options *o
         snprintf(radius, sizeof radius, ", covering radius %.6g", selection->radius);
     summary_line(options, "%s of %s chosen (%s%s%s%s), in %.2f s",
                  format_count(chosen, sizeof chosen, selection->chosen),
-                 format_number_of(omitted, sizeof omitted, selection->candidates + selection->omitted_count,
-                                  "image"),
+                 format_number_of(omitted, sizeof omitted,
+                                  selection->candidates + selection->omitted_count, "image"),
                  select_methods[config->method].name, selection->clusters ? " by clusters " : "",
                  selection->clusters ? selection->clusters->name : "", radius, seconds);
     if (config->without)
         summary_line(options, "  %s left out by flags",
                      format_number_of(omitted, sizeof omitted, selection->flagged, "image"));
     if (!isnan(config->alike))
-        summary_line(options, "  %s left out: a kept one of the cluster has a cosine of at least %g",
+        summary_line(options,
+                     "  %s left out: a kept one of the cluster has a cosine of at least %g",
                      format_number_of(omitted, sizeof omitted, selection->omitted_count, "image"),
                      config->alike);
     if (selection->hidden_known && selection->hidden > 0)
         summary_line(options, "  %s that as much alike as one in another cluster, and stay",
                      format_number_of(hidden, sizeof hidden, selection->hidden, "image"));
     if (config->count > selection->chosen)
-        summary_line(options, "  fewer than %llu: %s",
-                     (unsigned long long)config->count,
+        summary_line(options, "  fewer than %llu: %s", (unsigned long long)config->count,
                      config->per_cluster > 0 ? "--per-cluster leaves no more"
                                              : "there are no more to choose from");
     if (selection->stored)
@@ -121,7 +122,8 @@ static void write_json(const struct selection *selection, const struct options *
 }
 
 /* Absolute paths, each ended by NUL. */
-static enum status write_list(const struct selection *selection, const char *file, struct error *err)
+static enum status write_list(const struct selection *selection, const char *file,
+                              struct error *err)
 {
     struct locator locator = {0};
     struct result_image image;
@@ -131,7 +133,8 @@ static enum status write_list(const struct selection *selection, const char *fil
     for (uint64_t i = 0; i < selection->chosen && status == STATUS_OK; i++) {
         status = result_image_at(selection->result, selection->candidate[i].row, &image, err);
         if (status == STATUS_OK)
-            status = locate_image(&locator, &path, selection->result, image.source, image.path_raw, err);
+            status =
+                locate_image(&locator, &path, selection->result, image.source, image.path_raw, err);
         if (status == STATUS_OK)
             sink_write(&list, path, strlen(path) + 1);
     }
@@ -182,14 +185,15 @@ static const struct option rows[] = {
            .initial = "balanced"),
     TEXT("name", name, "NAME", "name of the selection", .initial = "selection"),
     TEXT("clusters", clusters, "NAME", "clustering to choose by", .note = "the only one"),
-    NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster",
-           .initial = "0", .note = "any number"),
+    NUMBER("per-cluster", per_cluster, "M", "take at most M images of a cluster", .initial = "0",
+           .note = "any number"),
     REAL("semantic", semantic, "X",
          "leave out an image if one of its cluster that stays has a cosine of at least X with it",
          .note = "none are left out"),
     CHOICE("prefer", prefer, "nearest|best",
            "which image stays: nearest to the centre, or best picture (most pixels, then most "
-           "bytes); with --semantic", .initial = "nearest"),
+           "bytes); with --semantic",
+           .initial = "nearest"),
     TEXT("within", within, "LIST",
          "choose from these: a file of paths, one per line or separated by NUL",
          .note = "all images"),
@@ -214,11 +218,16 @@ const struct command command_select = {
     .arguments = "F.h5 [N] [OPTIONS]",
     .summary = "choose images: balanced, diverse, of those that are alike one",
     .about =
-        "Chooses N images and stores the choice in the file as selections/NAME, with the reason for each. "
-        "balanced takes as many from each cluster as is possible, at random within it, and gives what small "
-        "clusters leave over to the others; where clusters have levels, so at each of them. nearest takes "
-        "those nearest to the centres, from all clusters in turn. diverse takes the image that is farthest "
-        "from all before, again and again. random takes any. The choice depends on the file, the options "
+        "Chooses N images and stores the choice in the file as selections/NAME, with the reason "
+        "for each. "
+        "balanced takes as many from each cluster as is possible, at random within it, and gives "
+        "what small "
+        "clusters leave over to the others; where clusters have levels, so at each of them. "
+        "nearest takes "
+        "those nearest to the centres, from all clusters in turn. diverse takes the image that is "
+        "farthest "
+        "from all before, again and again. random takes any. The choice depends on the file, the "
+        "options "
         "and --seed alone; with balanced, nearest and random that of a smaller N is its beginning.",
     .examples = "  clpipe select photos.h5 1000\n"
                 "  clpipe select photos.h5 500 --method diverse --name varied\n"

@@ -48,13 +48,13 @@ struct similar {
     struct similarity similarity;
     const char *const *names;
     unsigned count;
-    uint64_t *rows; /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
+    uint64_t *rows;       /* of the names; SIMILARITY_OUTSIDE: a file that is not in F.h5 */
     struct error *failed; /* of each name: why it has no answer */
     /* For each name, n of them. */
     int64_t *neighbours;
     double *squared, *scores; /* scores: NULL unless by diffusion */
-    const char *output; /* NULL: standard output */
-    int format;         /* enum export_format; -1: a table for people */
+    const char *output;       /* NULL: standard output */
+    int format;               /* enum export_format; -1: a table for people */
     struct sink sink;
     struct json *json; /* of the call */
 };
@@ -77,9 +77,10 @@ static enum status check_options(struct similar *similar, struct error *err)
         return misuse(err, options->command,
                       "--class ranks by a score: leave out --metric, --diffuse and --expand");
     if (!own->all && !names && !other)
-        return misuse(err, options->command,
-                      "name a PICTURE or row:N after the file, --class NAME or --vector Q.npy, or --all to "
-                      "store the neighbours of every image");
+        return misuse(
+            err, options->command,
+            "name a PICTURE or row:N after the file, --class NAME or --vector Q.npy, or --all to "
+            "store the neighbours of every image");
     if (own->all && (options->output || options_given(options, "format")))
         return misuse(err, options->command,
                       "--all stores neighbours in the file: it takes neither -o nor --format");
@@ -112,7 +113,8 @@ static bool has_name(const char *names, const char *name)
     const size_t length = strlen(name);
     while (*names) {
         names += strspn(names, " ,/");
-        if (strncasecmp(names, name, length) == 0 && strchr(",/", names[length + strspn(names + length, " ")]))
+        if (strncasecmp(names, name, length) == 0 &&
+            strchr(",/", names[length + strspn(names + length, " ")]))
             return true;
         names += strcspn(names, ",/");
     }
@@ -125,13 +127,15 @@ static unsigned distance_of(const char *class, const char *name)
     return strcasestr(class, name) ? 0 : name_edits(name, class);
 }
 
-static enum status refuse_class(const struct class_layer *layer, const char *name, struct error *err)
+static enum status refuse_class(const struct class_layer *layer, const char *name,
+                                struct error *err)
 {
     char shown[120], names[300] = "";
     uint32_t best[NEAREST], count = 0;
     for (uint32_t c = 0; c < layer->count; c++) {
         uint32_t at = count;
-        while (at > 0 && distance_of(layer->name[c], name) < distance_of(layer->name[best[at - 1]], name))
+        while (at > 0 &&
+               distance_of(layer->name[c], name) < distance_of(layer->name[best[at - 1]], name))
             at--;
         if (at == NEAREST)
             continue;
@@ -144,12 +148,13 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
         snprintf(names + used, sizeof names - used, "%s%.80s", i ? "; " : "", layer->name[best[i]]);
     }
     return error_set(err, STATUS_USAGE, "%s has no class '%s'; the nearest of its %u are: %s",
-                     layer->feature, path_for_message(shown, sizeof shown, name), layer->count, names);
+                     layer->feature, path_for_message(shown, sizeof shown, name), layer->count,
+                     names);
 }
 
 /* The part of a layer that is meant; it has no names. */
-static enum status choose_classes(struct class_layer *out, const struct class_layer *layer, const char *name,
-                          struct error *err)
+static enum status choose_classes(struct class_layer *out, const struct class_layer *layer,
+                                  const char *name, struct error *err)
 {
     const size_t row = layer->columns * sizeof(float);
     *out = (struct class_layer){.columns = layer->columns,
@@ -176,14 +181,16 @@ static int by_score(const void *a, const void *b)
 }
 
 /* Of the rows that say something, in their order; *count of them. */
-static enum status score_rows(struct scored *scored, uint64_t *count, const struct class_layer *layer,
-                              const struct matrix_source *rows, struct error *err)
+static enum status score_rows(struct scored *scored, uint64_t *count,
+                              const struct class_layer *layer, const struct matrix_source *rows,
+                              struct error *err)
 {
     const uint64_t step = matrix_rows_at_once(rows);
     float *block = malloc((size_t)(step * rows->dimension) * sizeof *block);
     float *scores = malloc((size_t)(step * layer->count) * sizeof *scores);
-    enum status status = block && scores ? STATUS_OK
-                                         : error_memory(err, (size_t)(step * rows->dimension) * 4, "rows");
+    enum status status = block && scores
+                             ? STATUS_OK
+                             : error_memory(err, (size_t)(step * rows->dimension) * 4, "rows");
     *count = 0;
     for (uint64_t first = 0, some; first < rows->rows && status == STATUS_OK; first += some) {
         some = min_u64(step, rows->rows - first);
@@ -209,7 +216,7 @@ static enum status score_rows(struct scored *scored, uint64_t *count, const stru
  * NULL: the only one's. Where there are fewer, rows are -1 and scores NaN. STATUS_USAGE: no such class: the
  * line has the nearest names; no classes at all. */
 static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct result *result,
-                        const char *feature, const char *name, struct error *err)
+                               const char *feature, const char *name, struct error *err)
 {
     struct class_layer layer, chosen = {.count = 0};
     struct matrix_source matrix = {0};
@@ -219,11 +226,12 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
     char shown[256];
     enum status status = class_layer_read(&layer, result, feature, err);
     if (status == STATUS_END)
-        status = error_set(err, STATUS_USAGE,
-                           "%s has no classes%s%s: --class needs a feature of a network that has some, as "
-                           "--preset semantic makes",
-                           path_for_message(shown, sizeof shown, result->path),
-                           feature ? " of the feature " : "", feature ? feature : "");
+        status = error_set(
+            err, STATUS_USAGE,
+            "%s has no classes%s%s: --class needs a feature of a network that has some, as "
+            "--preset semantic makes",
+            path_for_message(shown, sizeof shown, result->path), feature ? " of the feature " : "",
+            feature ? feature : "");
     if (status == STATUS_OK)
         status = choose_classes(&chosen, &layer, name, err);
     if (status == STATUS_OK)
@@ -309,15 +317,16 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
         if (!is_open(similar, i, true))
             continue;
         if (stat(similar->names[i], &st) != 0 || !S_ISREG(st.st_mode)) {
-            error_set(&similar->failed[i], STATUS_USAGE,
-                      "%s is neither an image of %s nor a file: give a path as clpipe export --what "
-                      "images lists them, row:N, or a picture's file",
-                      path_for_message(shown, sizeof shown, similar->names[i]),
-                      path_for_message(file, sizeof file, similar->options->operand[0]));
+            error_set(
+                &similar->failed[i], STATUS_USAGE,
+                "%s is neither an image of %s nor a file: give a path as clpipe export --what "
+                "images lists them, row:N, or a picture's file",
+                path_for_message(shown, sizeof shown, similar->names[i]),
+                path_for_message(file, sizeof file, similar->options->operand[0]));
             continue;
         }
-        while (at < outside->count && (outside->file[at].st_dev != st.st_dev ||
-                                       outside->file[at].st_ino != st.st_ino))
+        while (at < outside->count &&
+               (outside->file[at].st_dev != st.st_dev || outside->file[at].st_ino != st.st_ino))
             at++;
         outside->of_name[i] = at;
         outside->path[at] = at < outside->count ? outside->path[at] : similar->names[i];
@@ -328,7 +337,8 @@ static enum status find_files(struct outside *outside, struct similar *similar, 
 }
 
 /* Searches for the pictures that have values, and these a place in the metric's space. */
-static enum status search_values(struct outside *outside, struct similar *similar, struct error *err)
+static enum status search_values(struct outside *outside, struct similar *similar,
+                                 struct error *err)
 {
     const struct matrix_source *source = &similar->similarity.input.rows;
     const uint32_t dimension = source->dimension, columns = ranked_columns(source);
@@ -411,8 +421,9 @@ static enum status search_vector(struct similar *similar, struct error *err)
     matrix_close(&row);
     path_for_message(shown, sizeof shown, file);
     if (status == STATUS_OK && count != columns)
-        status = error_set(err, STATUS_USAGE, "%s has %llu values; rows of %s have %u", shown,
-                           (unsigned long long)count, similar->similarity.input.about.name, columns);
+        status =
+            error_set(err, STATUS_USAGE, "%s has %llu values; rows of %s have %u", shown,
+                      (unsigned long long)count, similar->similarity.input.about.name, columns);
     for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
         squares += (double)values[i] * (double)values[i];
     /* As rows of a preset are. */
@@ -422,9 +433,10 @@ static enum status search_vector(struct similar *similar, struct error *err)
         values[i] = (float)((double)values[i] / sqrt(squares));
     if (status == STATUS_OK) {
         ranked_values(source, values, values, 1);
-        status = isfinite(squares) && comparable_values(source, values, similar->similarity.metric)
-                     ? similarity_of_values(&similar->similarity, values, 1, err)
-                     : error_set(err, STATUS_FAILED, "%s has no values that can be compared", shown);
+        status =
+            isfinite(squares) && comparable_values(source, values, similar->similarity.metric)
+                ? similarity_of_values(&similar->similarity, values, 1, err)
+                : error_set(err, STATUS_FAILED, "%s has no values that can be compared", shown);
     }
     if (status == STATUS_OK)
         take(similar, 0, 0);
@@ -510,8 +522,8 @@ static enum status put_places(struct similar *similar, struct table *table, unsi
 
 static enum status print_neighbours(struct similar *similar, struct error *err)
 {
-    static const char *const names[] = {"query",    "rank",             "row",   "path",
-                                        "distance", "squared_distance", "score", NULL};
+    static const char *const names[] = {
+        "query", "rank", "row", "path", "distance", "squared_distance", "score", NULL};
     const uint32_t n = similar->similarity.config->n;
     struct table table = {.sink = &similar->sink,
                           .format = similar->format,

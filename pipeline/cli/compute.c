@@ -28,8 +28,7 @@ static void take_own_device(struct compute *compute, const struct options *optio
                 compute->chosen[compute->count++] = i;
         }
     }
-    compute->chosen[0] =
-        compute->chosen[processes_local_rank(options->processes) % compute->count];
+    compute->chosen[0] = compute->chosen[processes_local_rank(options->processes) % compute->count];
     compute->count = 1;
 }
 
@@ -112,7 +111,8 @@ enum status compute_check_specs(const char *const *specs, unsigned count,
         if (status != STATUS_OK)
             return status;
         if (one.feature[0].image.blur)
-            return misuse(err, options->command, "'%s': blurred features cannot be measured", specs[i]);
+            return misuse(err, options->command, "'%s': blurred features cannot be measured",
+                          specs[i]);
     }
     return STATUS_OK;
 }

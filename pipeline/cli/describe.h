@@ -11,8 +11,8 @@
  * `options`. failed, as many: why a picture has no values; else they stay. STATUS_USAGE: the feature was
  * imported. */
 enum status describe_pictures(float *values, struct error *failed, uint32_t dimension,
-                              const char *const *pictures,
-                              unsigned count, const struct result *result, const char *name,
+                              const char *const *pictures, unsigned count,
+                              const struct result *result, const char *name,
                               const struct options *options, struct error *err);
 
 #endif

@@ -74,9 +74,8 @@ static enum status put_image(struct result_image *image, struct export *export, 
                              struct error *err)
 {
     const enum status status = result_image_at(export->result, row, image, err);
-    return status == STATUS_OK
-               ? put_file(export, image->path, image->path_raw, image->source, err)
-               : status;
+    return status == STATUS_OK ? put_file(export, image->path, image->path_raw, image->source, err)
+                               : status;
 }
 
 /* Writes a table of so many rows; `put` writes the fields of one. */
@@ -146,17 +145,18 @@ static enum status put_image_row(struct export *export, uint64_t row, void *cont
 static enum status export_images(struct export *export, struct error *err)
 {
     static const char *const paths[] = {"path", "source", NULL};
-    const char *names[] = {"path",   "source", "width",    "height", "orientation",
+    const char *names[] = {"path",     "source", "width", "height",   "orientation",
                            "channels", "format", "bytes", "mtime_ns", "digest",
-                           "key",    "cls",    "json",     "txt",    NULL};
+                           "key",      "cls",    "json",  "txt",      NULL};
     bool only_paths = export->result->named;
     if (!export->sidecars)
         names[IMAGE_FIELDS] = NULL;
-    return put_rows(export, only_paths ? paths : names, result_images(export->result), put_image_row,
-                    &only_paths, err);
+    return put_rows(export, only_paths ? paths : names, result_images(export->result),
+                    put_image_row, &only_paths, err);
 }
 
-static enum status put_failure(struct export *export, uint64_t row, void *context, struct error *err)
+static enum status put_failure(struct export *export, uint64_t row, void *context,
+                               struct error *err)
 {
     struct result_failure failure;
     (void)context;
@@ -179,7 +179,8 @@ static enum status export_failures(struct export *export, struct error *err)
     return put_rows(export, names, result_failures(export->result), put_failure, NULL, err);
 }
 
-static enum status put_quality(struct export *export, uint64_t row, void *context, struct error *err)
+static enum status put_quality(struct export *export, uint64_t row, void *context,
+                               struct error *err)
 {
     const struct flags *flags = context;
     struct table *table = &export->table;
@@ -204,7 +205,8 @@ static enum status put_quality(struct export *export, uint64_t row, void *contex
 /* What the kind quality has, then what follows from size and bytes, then the flags. */
 static enum status export_quality(struct export *export, struct error *err)
 {
-    static const char *const more[] = {"width", "height", "aspect", "bytes_per_pixel", "flags", NULL};
+    static const char *const more[] = {"width",           "height", "aspect",
+                                       "bytes_per_pixel", "flags",  NULL};
     const char *names[2 + QUALITY_VALUES + sizeof more / sizeof *more] = {"path", "source"};
     struct flags flags;
     enum status status = flags_read(&flags, export->result, err);
@@ -273,8 +275,8 @@ static enum status put_label(struct export *export, uint64_t row, void *context,
 
 static enum status export_labels(struct export *export, struct error *err)
 {
-    static const char *const names[] = {"path",     "source", "label", "distance",
-                                        "squared_distance", NULL};
+    static const char *const names[] = {"path",     "source",           "label",
+                                        "distance", "squared_distance", NULL};
     /* Clusters of a file of their own have rows but no images. */
     static const char *const numbered[] = {"row", "label", "distance", "squared_distance", NULL};
     struct label_block block = {.count = 0};
@@ -311,8 +313,8 @@ static enum status count_folders(struct cluster_summary *summary, const struct e
     }
     for (uint64_t row = rows; row-- > 0;) {
         first[folders->of_row[row]] = row;
-        if (export->labels[row] >= 0 && (uint32_t)export->labels[row] < export->clusters->k)
-            keys[used++] = (uint64_t)export->labels[row] << 32 | folders->of_row[row];
+        if (export->labels[row] >= 0 && (uint32_t) export->labels[row] < export->clusters->k)
+            keys[used++] = (uint64_t) export->labels[row] << 32 | folders->of_row[row];
     }
     qsort(keys, (size_t)used, sizeof *keys, compare_keys);
     for (uint64_t at = 0, next; at < used; at = next) {
@@ -378,7 +380,8 @@ struct cluster_rows {
     struct words *words;
 };
 
-static enum status put_cluster(struct export *export, uint64_t row, void *context, struct error *err)
+static enum status put_cluster(struct export *export, uint64_t row, void *context,
+                               struct error *err)
 {
     const struct cluster_rows *rows = context;
     struct table *table = &export->table;
@@ -445,12 +448,12 @@ static enum status read_cluster_rows(struct cluster_rows *rows, struct export *e
 
 static enum status export_clusters(struct export *export, struct error *err)
 {
-    static const char *const names[] = {"cluster",   "size",          "share",
-                                        "nearest_1", "nearest_2",     "nearest_3",
-                                        "mean_distance", "largest_distance", "folder",
-                                        "folder_size", "folders",     "word_1",
-                                        "word_2",      "word_3",      "word_share_1",
-                                        "word_share_2", "word_share_3", NULL};
+    static const char *const names[] = {
+        "cluster",      "size",        "share",         "nearest_1",
+        "nearest_2",    "nearest_3",   "mean_distance", "largest_distance",
+        "folder",       "folder_size", "folders",       "word_1",
+        "word_2",       "word_3",      "word_share_1",  "word_share_2",
+        "word_share_3", NULL};
     struct cluster_rows rows = {.order = NULL};
     enum status status = read_cluster_rows(&rows, export, err);
     if (status == STATUS_OK)
@@ -486,10 +489,19 @@ static enum status put_sweep(struct export *export, uint64_t row, void *context,
 
 static enum status export_sweep(struct export *export, struct error *err)
 {
-    static const char *const names[] = {
-        "k",          "chosen",                "iterations",     "converged",         "inertia",
-        "silhouette", "simplified_silhouette", "davies_bouldin", "calinski_harabasz", "purity",
-        "nmi",        "ari",                   NULL};
+    static const char *const names[] = {"k",
+                                        "chosen",
+                                        "iterations",
+                                        "converged",
+                                        "inertia",
+                                        "silhouette",
+                                        "simplified_silhouette",
+                                        "davies_bouldin",
+                                        "calinski_harabasz",
+                                        "purity",
+                                        "nmi",
+                                        "ari",
+                                        NULL};
     struct result_sweep sweep;
     enum status status = result_sweep_read(&sweep, export->result, export->clusters, err);
     if (status == STATUS_OK && !sweep.values)
@@ -709,7 +721,8 @@ static enum status export_labels_npy(struct export *export, struct error *err)
     if (status != STATUS_OK)
         return status;
     struct label_block block = {.count = 0};
-    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed; row += block.count) {
+    for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed;
+         row += block.count) {
         if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))
             return status;
         sink_write(&export->sink, block.labels, block.count * sizeof *block.labels);
@@ -761,21 +774,24 @@ static enum status export_selection(struct export *export, struct error *err)
     const char *name = export->own->name;
     char shown[256], names[512] = "";
     enum status status = selections_list(&selections, export->result, err);
-    const struct selection_about *about =
-        name ? selections_find(&selections, name) : selections.count == 1 ? selections.about : NULL;
+    const struct selection_about *about = name ? selections_find(&selections, name)
+                                          : selections.count == 1 ? selections.about
+                                                                  : NULL;
     for (unsigned i = 0; i < selections.count; i++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", selections.about[i].name);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                 selections.about[i].name);
     }
     path_for_message(shown, sizeof shown, export->result->path);
     if (status == STATUS_OK && about)
         status = export_rows_chosen(export, about, err);
     else if (status == STATUS_OK && selections.count == 0)
-        status = error_set(err, STATUS_USAGE, "%s holds no selections: clpipe select makes one", shown);
+        status =
+            error_set(err, STATUS_USAGE, "%s holds no selections: clpipe select makes one", shown);
     else if (status == STATUS_OK)
         status = error_set(err, STATUS_USAGE, "%s %s%s; name one with --name: %s", shown,
-                           name ? "holds no selection " : "holds several selections", name ? name : "",
-                           names);
+                           name ? "holds no selection " : "holds several selections",
+                           name ? name : "", names);
     selections_clear(&selections);
     return status;
 }

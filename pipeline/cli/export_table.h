@@ -4,8 +4,8 @@
 #define CLPIPE_CLI_EXPORT_TABLE_H
 
 #include "cli/options.h"
-#include "cli/sink.h"
 #include "cli/row_table.h"
+#include "cli/sink.h"
 #include "matrix/matrix.h"
 #include "result/locate.h"
 #include "result/result.h"
@@ -19,14 +19,15 @@ struct export_options {
     uint64_t samples, shard_bytes, seed;
 };
 
-struct export {
+struct export
+{
     const struct options *options;
     const struct export_options *own; /* the same */
-    const char *output;        /* of -o; NULL: standard output */
-    int format;                /* enum export_format */
+    const char *output;               /* of -o; NULL: standard output */
+    int format;                       /* enum export_format */
     struct result *result;
     struct sidecar_reader *sidecars; /* images; NULL: the file has none */
-    struct matrix_source matrix; /* features */
+    struct matrix_source matrix;     /* features */
     struct result_feature feature;
     const struct result_clusters *clusters; /* labels, centroids, clusters, sweep, tree */
     int32_t *labels;                        /* clusters, tree */

@@ -13,7 +13,6 @@
  *
  * .clpipe-tree is a sequence of texts, each ended by a NUL: the version, how entries were made,
  * FOLDER/ENTRY of each entry, and a digest of index.csv. */
-#include "cli/export_table.h"
 #include "base/decimal.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -23,6 +22,7 @@
 #include "base/source_name.h"
 #include "base/text.h"
 #include "cli/call.h"
+#include "cli/export_table.h"
 #include "cli/signals.h"
 #include "jobs/original.h"
 #include "result/words.h"
@@ -48,11 +48,11 @@ struct tree {
     const struct export *export;
     const char *target; /* DIR, without slashes at its end */
     char *temporary;
-    char *place;          /* absolute, without symbolic links: of a folder of the finished tree */
-    int root;             /* descriptor of `temporary`, locked */
-    size_t name_max;      /* bytes of a name there */
-    char (*folder)[96];   /* of each cluster */
-    uint64_t *size, *rank; /* of each cluster; of each row in its cluster, from 1 */
+    char *place;            /* absolute, without symbolic links: of a folder of the finished tree */
+    int root;               /* descriptor of `temporary`, locked */
+    size_t name_max;        /* bytes of a name there */
+    char (*folder)[96];     /* of each cluster */
+    uint64_t *size, *rank;  /* of each cluster; of each row in its cluster, from 1 */
     char *directory, *real; /* of the last image, as it was found and without symbolic links */
     char *link;             /* scratch: what a symbolic link holds */
     struct sink index, marker;
@@ -306,16 +306,15 @@ static enum status add_image(struct tree *tree, const struct result_image *image
         return error_set(err, STATUS_FAILED,
                          "the file system of %s has no symbolic links: use --link copy",
                          path_for_message(shown, sizeof shown, tree->target));
-    if ((unable || failed == EXDEV || failed == EMLINK) &&
-        tree->export->own->link == LINK_HARD)
-        return error_set(err, STATUS_FAILED,
-                         "%s cannot be hard-linked there (another file system, one without links, or "
-                         "not yours): use --link %scopy",
-                         path_for_message(shown, sizeof shown, path),
-                         symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
+    if ((unable || failed == EXDEV || failed == EMLINK) && tree->export->own->link == LINK_HARD)
+        return error_set(
+            err, STATUS_FAILED,
+            "%s cannot be hard-linked there (another file system, one without links, or "
+            "not yours): use --link %scopy",
+            path_for_message(shown, sizeof shown, path),
+            symlinkat(MARKER, tree->root, "symlink") == 0 ? "symlink or " : "");
     if (failed)
-        return trouble(err, failed, tree->export->own->link == LINK_COPY ? "copy" : "link",
-                       name);
+        return trouble(err, failed, tree->export->own->link == LINK_COPY ? "copy" : "link", name);
     sink_write(&tree->marker, name, strlen(name) + 1);
     index_line(tree, image, label, tree->rank[row], tree->export->distances[row], entry);
     return STATUS_OK;
@@ -368,8 +367,7 @@ static const char **marker_texts(const char *bytes, size_t size, size_t *count)
     return texts;
 }
 
-static enum status foreign(struct error *err, const char *target, const char *name,
-                           const char *why)
+static enum status foreign(struct error *err, const char *target, const char *name, const char *why)
 {
     char shown[256], entry[256];
     return error_set(err, STATUS_FAILED,
@@ -595,9 +593,10 @@ static enum status fill(struct tree *tree, struct tree_counts *counts, struct ex
         counts->made += !missing;
     }
     if (counts->made == 0 && counts->archived > 0)
-        return error_set(err, STATUS_FAILED,
-                         "the images are in archives, so there are no files to link to: unpack them, "
-                         "and ingest what was unpacked");
+        return error_set(
+            err, STATUS_FAILED,
+            "the images are in archives, so there are no files to link to: unpack them, "
+            "and ingest what was unpacked");
     if (counts->made == 0)
         return error_set(err, STATUS_FAILED,
                          "none of the images was found (%s is missing or has changed): run this in "
@@ -648,8 +647,8 @@ static enum status take_name(struct tree *tree, struct error *err)
     if (status != STATUS_OK)
         return status;
     /* What was DIR is then `temporary`, which end() removes. */
-    if (tree->replaces && renameat2(AT_FDCWD, tree->temporary, AT_FDCWD, tree->target,
-                                    RENAME_EXCHANGE) == 0)
+    if (tree->replaces &&
+        renameat2(AT_FDCWD, tree->temporary, AT_FDCWD, tree->target, RENAME_EXCHANGE) == 0)
         return STATUS_OK;
     if (tree->replaces)
         output_directory_remove(tree->target); /* the file system cannot exchange */

@@ -35,14 +35,16 @@ const struct option ingest_rows[] = {
          "grid=RxC or levels=1+2+3, scale=N, normalize=..., store=..., codebook=C.h5; KIND is "
          "rgb (bins=B: three histograms; bins=AxBxC: one joint histogram), gray, hsv, lab, lbp, "
          "oplbp, hog, gradient, coledge, quality; with words=K or fisher=K instead of bins= "
-         "dct, sift, opsift or patch; net:model=FILE: a network", .note = "those of --preset"),
+         "dct, sift, opsift or patch; net:model=FILE: a network",
+         .note = "those of --preset"),
     ONNXRUNTIME_ROW,
     CHOICE("preset", preset, "color|fast|good|best|semantic",
            "features that measurements have chosen, with weights, instead of --feature: color: "
            "hsv:bins=16x4x4; fast: frequencies, texture and shape; good: SIFT and frequencies; "
            "best: SIFT in grey and colour, and patches; semantic: what a network sees "
            "(clpipe-network lite0 makes its model); for fewer than 64 images features that "
-           "learn nothing", .note = "fast; for an existing file, what it has"),
+           "learn nothing",
+           .note = "fast; for an existing file, what it has"),
     FLAG("quality", quality,
          "beside the other features: brightness, contrast, sharpness, colour and borders of "
          "each image, from which info, export, report and select tell those that are dark, "
@@ -55,11 +57,13 @@ const struct option ingest_rows[] = {
            .initial = "l1"),
     CHOICE("blur", blur, "off|3",
            "3: blur each image with a 3x3 box first, which removes its outermost pixels; for "
-           "one feature: blur=3 in its SPEC", .initial = "off"),
+           "one feature: blur=3 in its SPEC",
+           .initial = "off"),
     CHOICE("store", store, "float32|float16|uint8",
            "type in which values are stored; float16 takes half of the space, uint8 a quarter, "
            "with an error that docs/features.md states; counts stay uint32; for one feature: "
-           "store=TYPE in its SPEC", .initial = "float32"),
+           "store=TYPE in its SPEC",
+           .initial = "float32"),
     FLAG("compress", compress,
          "store features compressed (HDF5's deflate), also in later updates; for files that "
          "would not fit otherwise: docs/guide.md has sizes and times"),
@@ -67,8 +71,9 @@ const struct option ingest_rows[] = {
           "store a thumbnail of each image, at most SIZE pixels on its longest side (without "
           "SIZE: 160 up to 10,000 images, 64 from 100,000, else 96)",
           .note = "those that the file has; run makes them for a new file", .min = 16, .max = 1024),
-    DRY_RUN_ROW("read only headers and write nothing; report how many files would be read and how many "
-         "would fail"),
+    DRY_RUN_ROW(
+        "read only headers and write nothing; report how many files would be read and how many "
+        "would fail"),
     FLAG("strict", strict, "stop at the first failure"),
     SHARE("allow-failures", allow_failures, "N|P%",
           "exit with 0 if at most this many files, or this part of them, failed", .initial = "0"),
@@ -100,7 +105,8 @@ const struct option ingest_rows[] = {
          "take share I of N (from 0) of the files, by their sizes; slurm: I is the task's "
          "number in the array; mpi: the launcher's ranks take one each, and their files are "
          "merged as the output. {shard} in the name of the output becomes I; with it mpi merges "
-         "nothing", .note = "everything"),
+         "nothing",
+         .note = "everything"),
     {.name = NULL}};
 
 const struct option tuning_rows[] = {
@@ -113,5 +119,6 @@ const struct option tuning_rows[] = {
     CHOICE("jpeg-pixels", jpeg_pixels, "auto|host|coefficients|device",
            "what decodes JPEG files: the host alone, or the device from their coefficients or "
            "their entropy code on; auto: a GPU with memory of its own from the entropy code on, "
-           "other devices from coefficients on, a CPU nothing", .initial = "auto"),
+           "other devices from coefficients on, a CPU nothing",
+           .initial = "auto"),
     {.name = NULL}};

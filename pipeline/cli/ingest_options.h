@@ -28,8 +28,8 @@ struct ingest_options {
     int store, normalize, blur; /* store: enum feature_store; blur: 0 off, 1 by 3x3 pixels */
     int preset;                 /* of presets[] (features/preset.h), -1: none */
     int jpeg_pixels;
-    bool compress, sidecar, strict, fresh, retry_failed, add, add_codes, quality, retrain, allow_removal,
-        checksum;
+    bool compress, sidecar, strict, fresh, retry_failed, add, add_codes, quality, retrain,
+        allow_removal, checksum;
     struct share allow_failures;
     const char *codebook, *onnxruntime, *relocate, *histogram_variant;
     uint64_t thumbnails; /* longest side; 0: not given, or without a number */

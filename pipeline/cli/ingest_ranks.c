@@ -101,7 +101,7 @@ enum status ingest_ranks_open(struct ingest_ranks *out, const struct options *op
 {
     char *target = NULL;
     *out = (struct ingest_ranks){.own = *(const struct ingest_options *)options,
-                                .output = options->output};
+                                 .output = options->output};
     if (!options->merges_shards)
         return STATUS_OK;
     if (!options->output)
@@ -172,8 +172,8 @@ enum status ingest_ranks_agree(struct ingest_ranks *ranks, const char *parameter
     }
     enum status status = fclose(stream) == 0 ? STATUS_OK : error_memory(err, 4096, "the sources");
     if (status == STATUS_OK)
-        status =
-            processes_agree(ranks->own.image.common.processes, text, "options or sources in their parts", err);
+        status = processes_agree(ranks->own.image.common.processes, text,
+                                 "options or sources in their parts", err);
     if (status == STATUS_USAGE)
         error_remedy(err, REMEDY_SAME_PARTS);
     free(text);

@@ -11,8 +11,9 @@
 #include "sources/place.h"
 
 struct ingest_ranks {
-    struct comm *comm;  /* NULL: this process works alone, on `own` */
-    struct ingest_options own; /* the command's, but for the output and the share; what it points to is the
+    struct comm *comm; /* NULL: this process works alone, on `own` */
+    struct ingest_options
+        own;            /* the command's, but for the output and the share; what it points to is the
                              command's or this struct's */
     const char *output; /* the merged file, as the command names it */
     char *parts;        /* directory of the parts */

@@ -101,10 +101,11 @@ static enum status walk_all(struct ingest_plan *plan, const char *option, bool o
         if (!there && optional)
             continue;
         if (list)
-            return error_set(err, STATUS_USAGE,
-                             "%s is for all sources, but the %s of source %s is not given: give %s as well, or "
-                             "remove its images with --drop-source %s",
-                             option, stream ? "stream" : "list", source, source, source);
+            return error_set(
+                err, STATUS_USAGE,
+                "%s is for all sources, but the %s of source %s is not given: give %s as well, or "
+                "remove its images with --drop-source %s",
+                option, stream ? "stream" : "list", source, source, source);
         if (!there)
             return error_set(err, STATUS_USAGE,
                              "%s is for all sources, but the source %s is not there: "
@@ -157,8 +158,9 @@ static bool lacks_quality(const struct takeover *t, const struct options *option
     return ingest->quality;
 }
 
-static enum status check_quality(const struct feature_set *features, const struct ingest_options *all,
-                                 const struct options *options, struct error *err)
+static enum status check_quality(const struct feature_set *features,
+                                 const struct ingest_options *all, const struct options *options,
+                                 struct error *err)
 {
     for (unsigned i = 0; i < features->count; i++)
         if (features->feature[i].kind == &feature_quality && all->image.decode_scale != 0)
@@ -184,9 +186,10 @@ static enum status choose_features(struct ingest_plan *plan, const struct preset
     if (!preset && count == 0 && !t->file && !t->unfinished) {
         preset = preset_find(PRESET_DEFAULT);
         if (ingest->blur)
-            return misuse(err, options->command,
-                          "--blur needs --feature: the features of the default, preset %s, take none",
-                          preset->name);
+            return misuse(
+                err, options->command,
+                "--blur needs --feature: the features of the default, preset %s, take none",
+                preset->name);
     }
     *out = preset;
     plan->keeps_few = preset && has_preset(t, preset->few) && !ingest->add;
@@ -286,15 +289,15 @@ static enum status plan_update(struct ingest_plan *plan, const struct options *o
 }
 
 /* --codebook for features that need none is a mistake. */
-static enum status check_codebook_used(const struct ingest_plan *plan, const struct options *options,
-                                       struct error *err)
+static enum status check_codebook_used(const struct ingest_plan *plan,
+                                       const struct options *options, struct error *err)
 {
     const struct ingest_options *ingest = (const struct ingest_options *)options;
     for (unsigned i = 0; i < plan->features.count; i++)
         if (plan->features.feature[i].kind->descriptor)
             return STATUS_OK;
     return ingest->codebook ? misuse(err, options->command, "--codebook: no feature needs one")
-                             : STATUS_OK;
+                            : STATUS_OK;
 }
 
 /* Shards that learned their own codebooks would have features that cannot be compared. */
@@ -312,15 +315,17 @@ static enum status check_shard_codebooks(const struct ingest_plan *plan,
         if (!feature->kind->descriptor || feature->codebook)
             continue;
         if (*preset)
-            return error_set(err, STATUS_USAGE,
-                             "--shard: all shards need the same codebooks, and the preset %s learns "
-                             "some: learn them once with clpipe codebook SOURCE... --preset %s "
-                             "-o C.h5, and give --codebook C.h5; or take --preset color",
-                             preset, preset);
-        return error_set(err, STATUS_USAGE,
-                         "--shard: all shards need the same codebook of %s: learn it once with "
-                         "clpipe codebook SOURCE... --feature %s=%s -o C.h5, and give --codebook C.h5",
-                         feature->name, feature->name, feature->spec);
+            return error_set(
+                err, STATUS_USAGE,
+                "--shard: all shards need the same codebooks, and the preset %s learns "
+                "some: learn them once with clpipe codebook SOURCE... --preset %s "
+                "-o C.h5, and give --codebook C.h5; or take --preset color",
+                preset, preset);
+        return error_set(
+            err, STATUS_USAGE,
+            "--shard: all shards need the same codebook of %s: learn it once with "
+            "clpipe codebook SOURCE... --feature %s=%s -o C.h5, and give --codebook C.h5",
+            feature->name, feature->name, feature->spec);
     }
     return STATUS_OK;
 }
@@ -416,7 +421,8 @@ enum status ingest_isolate(struct isolate **out, const struct options *options, 
     return isolate_open(out, &config, err);
 }
 
-struct walk_options ingest_walk_options(const struct options *options, const struct walk_given *given)
+struct walk_options ingest_walk_options(const struct options *options,
+                                        const struct walk_given *given)
 {
     return (struct walk_options){.sources = options->operand,
                                  .source_count = options->operand_count,
@@ -464,7 +470,8 @@ void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_
                     (unsigned long long)archives_passed,
                     archives_passed == 1 ? " in a directory was" : "s in directories were");
     if (paths_repeated > 0)
-        log_message(LOG_NOTICE, "notice: a path that is listed more than once counts once: %s left out",
+        log_message(LOG_NOTICE,
+                    "notice: a path that is listed more than once counts once: %s left out",
                     format_number_of(number, sizeof number, paths_repeated, "repetition"));
 }
 
@@ -484,8 +491,10 @@ static enum status check_count(void *context, uint64_t files, struct error *err)
     option_choice(preset, sizeof preset, &t->options.image.common, "preset");
     path_for_message(shown, sizeof shown, t->options.image.common.output);
     if (files < INGEST_FEW || t->too_alike) {
-        log_message(LOG_NOTICE, "notice: %s keeps the features of few images; --add adds those of "
-                                "preset %s", shown, preset);
+        log_message(LOG_NOTICE,
+                    "notice: %s keeps the features of few images; --add adds those of "
+                    "preset %s",
+                    shown, preset);
         return STATUS_OK;
     }
     error_set(err, STATUS_USAGE, "%s has the features of few images, not those of preset %s", shown,
@@ -604,5 +613,5 @@ enum status ingest_verdict(const struct ingest_report *report, const struct opti
                                              : failures_counted(report->summary.by_reason),
                    images = options->dry_run ? report->images_ok : report->summary.images;
     return share_covers(&ingest->allow_failures, failed, images + failed) ? STATUS_OK
-                                                                           : STATUS_PARTIAL;
+                                                                          : STATUS_PARTIAL;
 }

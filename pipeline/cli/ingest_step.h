@@ -17,13 +17,13 @@ struct ingest_plan {
     char *parameters; /* canonical JSON of the options that shape the content */
     char *preset;     /* how the features are joined, or NULL */
     bool has_few;
-    struct ingest_few few; /* of a preset that learns; it owns its texts */
+    struct ingest_few few;        /* of a preset that learns; it owns its texts */
     char first[FEATURE_NAME_MAX]; /* the first feature that the command names, or the file's */
     const char *remade;           /* a clustering that is made anew afterwards, or NULL */
-    uint64_t most_clusters; /* that are asked for; 0: none */
-    bool keeps_few;         /* a preset is asked for, and the file has the features of few images */
-    bool thumbnails;        /* of a new file, where they are not asked for */
-    bool redo; /* features are added, or learned anew: every image is decoded again */
+    uint64_t most_clusters;       /* that are asked for; 0: none */
+    bool keeps_few;  /* a preset is asked for, and the file has the features of few images */
+    bool thumbnails; /* of a new file, where they are not asked for */
+    bool redo;       /* features are added, or learned anew: every image is decoded again */
     struct takeover takeover;
 };
 

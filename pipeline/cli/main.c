@@ -142,7 +142,8 @@ static enum status refuse(const struct command *command, struct error *err)
  * that a launcher has started are refused (STATUS_USAGE), unless a script stands between or with --mpi off. In all but
  * the first the options are those of a process that prints and writes nothing but errors of its own. Threads are
  * divided among the processes of this machine unless their number was given. Before other threads start. */
-static enum status launch_open(struct options *options, int argc, char *const *argv, struct error *err)
+static enum status launch_open(struct options *options, int argc, char *const *argv,
+                               struct error *err)
 {
     static const char *const choices[] = {"auto", "openmpi", "mpich", "off"};
     const struct command *command = options->command;
@@ -283,11 +284,8 @@ static enum status joined_input_open(struct joined_input *out, struct options *o
         return status;
     snprintf(out->path, sizeof out->path, "/proc/self/fd/%d", out->fd);
     const struct store_run run = {.command = options->command_line, .json = "{}", .host = ""};
-    const struct merge_config config = {.input = file,
-                                        .count = count,
-                                        .output = out->path,
-                                        .unnamed = true,
-                                        .run = &run};
+    const struct merge_config config = {
+        .input = file, .count = count, .output = out->path, .unnamed = true, .run = &run};
     status = merge_files(&report, &config, err);
     *file = out->path;
     memmove(file + 1, file + count,
@@ -351,7 +349,7 @@ static enum status dispatch(int argc, char *const *argv, struct error *err)
     progress_stage(&call.progress, "start");
     json_init(&call.json, false);
     call.json.failed = !options->json; /* drops everything */
-    bool reports = false; /* --json names nothing that a report must not overwrite */
+    bool reports = false;              /* --json names nothing that a report must not overwrite */
     status = launch_open(options, argc, argv, err);
     if (status == STATUS_OK) {
         status = report_check(options, err);

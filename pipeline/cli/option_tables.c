@@ -6,7 +6,8 @@
 static const struct option general_rows[] = {
     CHOICE("progress", progress, "auto|always|never",
            "auto: a live line on a terminal, otherwise a plain line every few seconds; always: "
-           "even with -q, and every second without a terminal", .initial = "auto"),
+           "even with -q, and every second without a terminal",
+           .initial = "auto"),
     OUTPUT("json", json, "FILE.json",
            "write the result as JSON; - is standard output, which then holds nothing else"),
     FLAG("quiet", quiet, "print errors only", .letter = 'q'),
@@ -24,8 +25,7 @@ static const struct option compute_rows[] = {
          .note = "the best one, GPU before CPU"),
     NUMBER("threads", threads, "N", "number of decode and host threads",
            .note = "the CPUs this process may use", .min = 1, .max = 4096),
-    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers",
-         .initial = "256M",
+    SIZE("memory", memory, "SIZE", "limit on clpipe's own host buffers", .initial = "256M",
          .note = "256M; of an ingest 16M for each thread if that is more, up to 1G with a GPU that "
                  "decodes JPEG"),
     SIZE("device-memory", device_memory, "SIZE", "limit on the buffers on each device",

@@ -321,10 +321,10 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_NUMBERS:
         if (parse_range(place, text, row->min, row->max))
             return STATUS_OK;
-        return misuse(
-            err, command,
-            "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP with A below B, not '%s'",
-            typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
+        return misuse(err, command,
+                      "%s expects a number from %llu to %llu, or a range A:B or A:B:STEP with A "
+                      "below B, not '%s'",
+                      typed, (unsigned long long)row->min, (unsigned long long)row->max, shown);
     case OPTION_SIZE:
         if (parse_size(place, text))
             return STATUS_OK;
@@ -333,8 +333,9 @@ static enum status set_value(struct options *options, const struct option *row, 
     case OPTION_EVERY:
         if (parse_seconds(place, text))
             return STATUS_OK;
-        return misuse(err, command, "%s expects a time such as 90, 15m, 01:30:00 or 1-12:00:00, not '%s'",
-                      typed, shown);
+        return misuse(err, command,
+                      "%s expects a time such as 90, 15m, 01:30:00 or 1-12:00:00, not '%s'", typed,
+                      shown);
     case OPTION_REAL:
         if (parse_double(place, text))
             return STATUS_OK;
@@ -488,10 +489,11 @@ static enum status expand_name(struct expansion *expansion, const char *name, st
     for (unsigned i = name_range.first; status == STATUS_OK; i += (unsigned)step) {
         char *one;
         if (expansion->count >= expansion->most)
-            return error_set(err, STATUS_USAGE,
-                             "a range of SOURCEs stands for more than %u names: write them to a file "
-                             "and give @FILE",
-                             expansion->most);
+            return error_set(
+                err, STATUS_USAGE,
+                "a range of SOURCEs stands for more than %u names: write them to a file "
+                "and give @FILE",
+                expansion->most);
         if (asprintf(&one, "%.*s%0*u%s", (int)(name_range.open - name), name, name_range.width, i,
                      name_range.behind) < 0)
             return error_memory(err, strlen(name) + 16, "the sources");
@@ -508,7 +510,7 @@ static enum status expand_name(struct expansion *expansion, const char *name, st
  * name that exists stays as it is; of several ranges the last varies fastest. Free (*made)[i] for
  * i < *made_count, then *made. STATUS_USAGE: more than `most` names. */
 static enum status source_range_expand(const char ***names, unsigned *count, char ***made,
-                                unsigned *made_count, unsigned most, struct error *err)
+                                       unsigned *made_count, unsigned most, struct error *err)
 {
     struct expansion expansion = {.most = most};
     enum status status = STATUS_OK;
@@ -630,8 +632,8 @@ static enum status take_shard(struct options *out, struct error *err)
     if (options_given(out, "limit"))
         return misuse(err, out->command, "--shard and --limit cannot be combined");
     enum status status = shard_option_read(&out->share, out->shard, err);
-    out->merges_shards = out->command->ranks_merge && strcmp(out->shard, "mpi") == 0 && !out->dry_run &&
-                         !(out->output && strstr(out->output, SHARD_PLACE));
+    out->merges_shards = out->command->ranks_merge && strcmp(out->shard, "mpi") == 0 &&
+                         !out->dry_run && !(out->output && strstr(out->output, SHARD_PLACE));
     if (status != STATUS_OK || !out->output || out->merges_shards)
         return status;
     out->made_output = shard_option_name(out->output, &out->share);

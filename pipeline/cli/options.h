@@ -117,11 +117,11 @@ struct option_group {
 
 struct command {
     const char *name;
-    const char *goal;      /* GOAL_...: commands of one goal follow each other */
-    const char *arguments; /* "SOURCE... -o F.h5 [OPTIONS]" */
-    const char *summary;   /* one line for the list of commands */
-    const char *about;     /* paragraphs of the command's own help, a line each */
-    const char *examples;  /* lines, or NULL */
+    const char *goal;         /* GOAL_...: commands of one goal follow each other */
+    const char *arguments;    /* "SOURCE... -o F.h5 [OPTIONS]" */
+    const char *summary;      /* one line for the list of commands */
+    const char *about;        /* paragraphs of the command's own help, a line each */
+    const char *examples;     /* lines, or NULL */
     const char *operand_name; /* "SOURCE" */
     unsigned min_operands, max_operands;
     /* From this operand on (counted from 1; 0: none) several clpipe files are taken as one: all

@@ -43,10 +43,10 @@ static const char *stage_of(const char *text)
 {
     if (strncmp(text, "k-means: ", 9) == 0)
         text += 9;
-    return strcmp(text, "rows read") == 0                                     ? "reading rows"
-           : strcmp(text, "rows labelled") == 0                               ? "labelling rows"
+    return strcmp(text, "rows read") == 0                                      ? "reading rows"
+           : strcmp(text, "rows labelled") == 0                                ? "labelling rows"
            : strcmp(text, "looking for the nearest centroid of each row") == 0 ? "labelling rows"
-                                                                              : text;
+                                                                               : text;
 }
 
 void progress_stage(struct progress *progress, const char *name)
@@ -55,7 +55,8 @@ void progress_stage(struct progress *progress, const char *name)
     const int64_t now = clock_now();
     unsigned at = 0;
     if (stages->count == 0)
-        *stages = (struct stages){.stage = {{.name = "other"}}, .count = 1, .since = clock_process_start()};
+        *stages = (struct stages){
+            .stage = {{.name = "other"}}, .count = 1, .since = clock_process_start()};
     if (name) {
         name = stage_of(name);
         for (at = 1; at < stages->count && strcmp(stages->stage[at].name, name) != 0;)

@@ -17,8 +17,9 @@ void remedy_append(struct error *err)
         [REMEDY_OTHER_OUTPUT] = "name another output with -o",
         [REMEDY_REPLACE_OUTPUT] = "replace it with --force, or name another output with -o",
         [REMEDY_REPLACE_FILE] = "name another output with -o, or start over with --fresh",
-        [REMEDY_SAME_OPTIONS] = "leave these options out to update it as it is, name another output "
-                                "with -o, or start over with --fresh",
+        [REMEDY_SAME_OPTIONS] =
+            "leave these options out to update it as it is, name another output "
+            "with -o, or start over with --fresh",
         [REMEDY_REPLACE] = "replace it with --force, or store under another name with --name",
         [REMEDY_FEWER_SAMPLES] = "lower --mini-batch or --max-iter",
         [REMEDY_OTHER_METRIC] = "choose another --metric",
@@ -38,13 +39,16 @@ void remedy_append(struct error *err)
         [REMEDY_ALLOW_REMOVAL] = "if that is meant, give --allow-removal",
         [REMEDY_GIVE_CLASSES] = "name the classes with --classes FILE.csv",
         [REMEDY_RETRAIN] = "learn a new one, and compute all rows again, with --retrain",
-        [REMEDY_RETRAIN_GIVEN] = "leave out codebook= to keep it, or replace it, and compute all rows "
-                                 "again, with --retrain",
+        [REMEDY_RETRAIN_GIVEN] =
+            "leave out codebook= to keep it, or replace it, and compute all rows "
+            "again, with --retrain",
         [REMEDY_OTHER_WRITER] = "wait for it, or name another output",
-        [REMEDY_SHARE] = "several processes of this command have been started: with --shard mpi they "
-                         "share the work, else each needs an output of its own",
-        [REMEDY_OTHER_RANKS] = "name another output with -o, start as many ranks as before, or start "
-                               "over with --fresh",
+        [REMEDY_SHARE] =
+            "several processes of this command have been started: with --shard mpi they "
+            "share the work, else each needs an output of its own",
+        [REMEDY_OTHER_RANKS] =
+            "name another output with -o, start as many ranks as before, or start "
+            "over with --fresh",
         [REMEDY_SAME_PARTS] = "start over with --fresh",
         [REMEDY_ALONE] = "with --mpi off each process works by itself",
         [REMEDY_MAKE_CLUSTERS] = "make them with clpipe cluster F.h5 -k K",
@@ -75,9 +79,9 @@ const char *remedy_of_reason(enum reason reason)
             "or convert the file.",
         [REASON_CORRUPT] = "The data is inconsistent: restore the file from a good copy.",
         [REASON_TRUNCATED] = "The data ends early: copy or download the file again.",
-        [REASON_TOO_LARGE] =
-            "The image has more pixels than --max-pixels allows, or the file far more bytes than they "
-            "need: raise it if you trust the file.",
+        [REASON_TOO_LARGE] = "The image has more pixels than --max-pixels allows, or the file far "
+                             "more bytes than they "
+                             "need: raise it if you trust the file.",
         [REASON_TOO_MANY_SCANS] =
             "The progressive JPEG has more scans than --max-scans allows: raise "
             "it if the file is to be trusted.",

@@ -15,10 +15,9 @@
 bool sink_is_stdout(const char *path)
 {
     struct stat one, other;
-    return strcmp(path, "-") == 0 ||
-           (strncmp(path, "/dev/", 5) == 0 && stat(path, &one) == 0 &&
-            fstat(STDOUT_FILENO, &other) == 0 && one.st_dev == other.st_dev &&
-            one.st_ino == other.st_ino);
+    return strcmp(path, "-") == 0 || (strncmp(path, "/dev/", 5) == 0 && stat(path, &one) == 0 &&
+                                      fstat(STDOUT_FILENO, &other) == 0 &&
+                                      one.st_dev == other.st_dev && one.st_ino == other.st_ino);
 }
 
 static bool begins_as(const char *path, const char *const *beginnings)

@@ -16,16 +16,23 @@ static const struct stored_option {
     const char *name; /* its key has _ in place of - */
     enum role role;
     bool sparse; /* not stored where it is off, or the first of the words */
-} rows[] = {{"alpha", SHAPES, false},         {"icc", SHAPES, true},
-            {"max-pixels", LIMITS, false},    {"max-scans", LIMITS, false},
-            {"decode-scale", SHAPES, false},  {"max-decode-seconds", LIMITS, true},
-            {"follow-symlinks", CHOOSES, false}, {"archives", CHOOSES, true},
-            {"sidecar", CHOOSES, true},       {"hidden", CHOOSES, false},
-            {"include", CHOOSES, false},      {"exclude", CHOOSES, false}};
+} rows[] = {{"alpha", SHAPES, false},
+            {"icc", SHAPES, true},
+            {"max-pixels", LIMITS, false},
+            {"max-scans", LIMITS, false},
+            {"decode-scale", SHAPES, false},
+            {"max-decode-seconds", LIMITS, true},
+            {"follow-symlinks", CHOOSES, false},
+            {"archives", CHOOSES, true},
+            {"sidecar", CHOOSES, true},
+            {"hidden", CHOOSES, false},
+            {"include", CHOOSES, false},
+            {"exclude", CHOOSES, false}};
 
 #define ROWS (sizeof rows / sizeof *rows)
 
-static const struct option *row_of(const struct options *options, const struct stored_option *stored)
+static const struct option *row_of(const struct options *options,
+                                   const struct stored_option *stored)
 {
     return option_find(options->command, stored->name, strlen(stored->name));
 }
@@ -126,17 +133,16 @@ enum status stored_take(struct options *options, const struct parameters *parame
         /* What this program would not take stays as it is. */
         if (text)
             option_set(options, row, text, NULL);
-        for (unsigned j = 0; row->type == OPTION_LIST &&
-                             (text = parameters_entry(parameters, key, j, NULL));
-             j++)
+        for (unsigned j = 0;
+             row->type == OPTION_LIST && (text = parameters_entry(parameters, key, j, NULL)); j++)
             if (option_set(options, row, text, err) != STATUS_OK)
                 return STATUS_FAILED;
     }
     return STATUS_OK;
 }
 
-const char *stored_differences(char *buffer, size_t size, bool *raised, const struct options *options,
-                               const struct parameters *parameters)
+const char *stored_differences(char *buffer, size_t size, bool *raised,
+                               const struct options *options, const struct parameters *parameters)
 {
     *buffer = '\0';
     *raised = false;

@@ -544,14 +544,16 @@ static void dominance_line(struct text *text, const struct clustering_report *re
     const double share = 100.0 * (double)result->sizes[largest] / (double)result->rows;
     const uint32_t other = result->sweep.values ? next_best(result, &measure) : 0;
     if (other)
-        line(text, "note", "cluster %u holds %.0f %% of the %s; the next best k is %u (%s %.4f): -k %u",
-             largest, share, result->images ? "images" : "rows", other,
+        line(text, "note",
+             "cluster %u holds %.0f %% of the %s; the next best k is %u (%s %.4f): -k %u", largest,
+             share, result->images ? "images" : "rows", other,
              strcmp(result->sweep.measure, "silhouette") == 0 ? "silhouette"
                                                               : "simplified silhouette",
              measure, other);
     else
-        line(text, "note", "cluster %u holds %.0f %% of the %s: a larger k or another feature may "
-                           "tell more",
+        line(text, "note",
+             "cluster %u holds %.0f %% of the %s: a larger k or another feature may "
+             "tell more",
              largest, share, result->images ? "images" : "rows");
 }
 
@@ -577,8 +579,9 @@ static void semantic_line(struct text *text, const struct clustering_report *res
     if (json)
         parameters_text(name, sizeof name, json, "name");
     if (*name && strcmp(name, "semantic") != 0)
-        line(text, "", "--preset semantic --add (by what a network sees: mAP .74 on 12 kinds of photographs, "
-                       "where fast has .35 and best .35)");
+        line(text, "",
+             "--preset semantic --add (by what a network sees: mAP .74 on 12 kinds of photographs, "
+             "where fast has .35 and best .35)");
 }
 
 void summary_clusters(const struct clustering_report *result, const struct options *options)
@@ -605,11 +608,12 @@ void summary_clusters(const struct clustering_report *result, const struct optio
         line(&text, "labels", "from given centroids, inertia %.7g", result->inertia);
     for (unsigned i = 1; i < result->level_count; i++)
         if (result->iterations == 0)
-            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: labels of the parents",
-                 result->level[i].k, result->level[i].name);
+            line(&text, i == 1 ? "levels" : "",
+                 "%u clusters in /clusters/%s: labels of the parents", result->level[i].k,
+                 result->level[i].name);
         else
-            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s", result->level[i].k,
-                 result->level[i].name,
+            line(&text, i == 1 ? "levels" : "", "%u clusters in /clusters/%s: %s, %s",
+                 result->level[i].k, result->level[i].name,
                  format_number_of(rows, sizeof rows, result->level[i].iterations, "iteration"),
                  result->level[i].converged ? "converged" : "not converged (raise --max-iter)");
     if (result->sweep.values)

@@ -325,13 +325,12 @@ static void svg_begin(struct sink *sink, const struct result_sweep *sweep, unsig
                 "<title>Measures of k-means for k from %u to %u</title>\n",
                 SVG_WIDTH, height, SVG_WIDTH, height, sweep->values[0].k,
                 sweep->values[sweep->count - 1].k);
-    sink_text(sink,
-              "<style>text{font:14px sans-serif;fill:#222}.small{font-size:12px}"
-              ".end{text-anchor:end}.middle{text-anchor:middle}.bold{font-weight:bold}"
-              "path{stroke:#ccc;fill:none}polyline{stroke:#2166ac;stroke-width:1.5;fill:none}"
-              "circle{fill:#2166ac}.chosen{fill:#b2182b}"
-              "line{stroke:#b2182b;stroke-dasharray:4 4}"
-              "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    sink_text(sink, "<style>text{font:14px sans-serif;fill:#222}.small{font-size:12px}"
+                    ".end{text-anchor:end}.middle{text-anchor:middle}.bold{font-weight:bold}"
+                    "path{stroke:#ccc;fill:none}polyline{stroke:#2166ac;stroke-width:1.5;fill:none}"
+                    "circle{fill:#2166ac}.chosen{fill:#b2182b}"
+                    "line{stroke:#b2182b;stroke-dasharray:4 4}"
+                    "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
 }
 
 enum status sweep_plot_svg(const char *path, const struct result_sweep *sweep, uint32_t k,

@@ -218,7 +218,8 @@ static enum status take_share(struct takeover *t, const struct options *options,
     if (!t->file && !t->unfinished)
         return STATUS_OK;
     if (mine->count == 0 && theirs->count > 0 && options_given(options, "limit"))
-        return misuse(err, options->command, "the file is a shard: --limit cannot be combined with it");
+        return misuse(err, options->command,
+                      "the file is a shard: --limit cannot be combined with it");
     if (mine->count == 0)
         t->share = (struct list_share){.index = theirs->index, .count = theirs->count};
     if (mine->count == 0 || (mine->count == theirs->count && mine->index == theirs->index))
@@ -363,17 +364,17 @@ static enum status check_without_specs(const struct takeover *t, const struct op
     path_for_message(shown, sizeof shown, options->output);
     for (unsigned i = 0; i < t->old.features.count; i++) {
         const struct feature *feature = &t->old.features.feature[i];
-        const char *option =
-            options_given(options, "normalize") &&
-                    feature->normalize != (enum feature_normalize)ingest->normalize
-                ? "--normalize"
-            : options_given(options, "blur") &&
-                    feature->image.blur != (ingest->blur ? BLUR_SIZE : 0)
-                ? "--blur"
-            : options_given(options, "store") && feature->normalize != NORMALIZE_NONE &&
-                    feature->store != (enum feature_store)ingest->store
-                ? "--store"
-                : NULL;
+        const char *option = options_given(options, "normalize") &&
+                                     feature->normalize != (enum feature_normalize)ingest->normalize
+                                 ? "--normalize"
+                             : options_given(options, "blur") &&
+                                     feature->image.blur != (ingest->blur ? BLUR_SIZE : 0)
+                                 ? "--blur"
+                             : options_given(options, "store") &&
+                                     feature->normalize != NORMALIZE_NONE &&
+                                     feature->store != (enum feature_store)ingest->store
+                                 ? "--store"
+                                 : NULL;
         if (!option)
             continue;
         error_set(err, STATUS_USAGE, "%s differs from the features of %s: %s is %s", option, shown,
@@ -400,8 +401,9 @@ static enum status refuse_feature(const struct takeover *t, const struct feature
     char shown[256];
     path_for_message(shown, sizeof shown, options->output);
     if (theirs && same_asked(theirs, asked)) {
-        error_set(err, STATUS_USAGE, "the feature %s of %s has another codebook than the command gives",
-                  asked->name, shown);
+        error_set(err, STATUS_USAGE,
+                  "the feature %s of %s has another codebook than the command gives", asked->name,
+                  shown);
         return error_remedy(err, REMEDY_RETRAIN_GIVEN);
     }
     if (theirs)
@@ -487,9 +489,9 @@ static enum status place_sources(struct takeover *t, const struct options *optio
                                     t->old.content.source_count};
     if (!t->file && !t->unfinished)
         theirs.count = 0;
-    enum status status = places_update(&t->places, &theirs, options->operand,
-                                       options->operand_count, ingest->drop_source.text,
-                                       ingest->drop_source.count, ingest->relocate, err);
+    enum status status =
+        places_update(&t->places, &theirs, options->operand, options->operand_count,
+                      ingest->drop_source.text, ingest->drop_source.count, ingest->relocate, err);
     if (status == STATUS_OK && t->file) {
         if (t->places.added == 0 || !read_signature(&t->log, NULL, options->output))
             return STATUS_OK;
@@ -566,16 +568,17 @@ void takeover_tell(const struct takeover *t, const struct options *options)
     const unsigned nested = places_nested(added, kept, places);
     if (nested > 0)
         log_message(LOG_NOTICE,
-                    "notice: the source %s lies below %s%s: a file below both is an image twice", added,
-                    kept, nested > 1 ? " (and others likewise)" : "");
+                    "notice: the source %s lies below %s%s: a file below both is an image twice",
+                    added, kept, nested > 1 ? " (and others likewise)" : "");
     if (!t->file)
         return;
     path_for_message(output, sizeof output, options->output);
     list_places(added, sizeof added, places, true);
     list_places(kept, sizeof kept, places, false);
     if (places->added > 0 && places->unwalked > 0)
-        log_message(LOG_NOTICE, "notice: %s is added to %s; %s stays as it is and is not read again",
-                    added, output, kept);
+        log_message(LOG_NOTICE,
+                    "notice: %s is added to %s; %s stays as it is and is not read again", added,
+                    output, kept);
     else if (places->added > 0)
         log_message(LOG_NOTICE, "notice: %s is added to %s", added, output);
     else if (places->unwalked > 0)

@@ -10,8 +10,8 @@
 #include "sources/place.h"
 
 struct takeover {
-    bool file;       /* there is a file to update */
-    bool unfinished; /* there is no file, but a log of an unfinished run */
+    bool file;                  /* there is a file to update */
+    bool unfinished;            /* there is no file, but a log of an unfinished run */
     struct signature_parts old; /* what the file or the log was made from */
     bool too_alike; /* the file's images were, or too small, to learn the features of the preset */
     struct codebooks codebooks; /* of its features */
@@ -20,10 +20,11 @@ struct takeover {
     unsigned given_count;
     struct parameters *parameters; /* those of `old` */
 
-    struct ingest_options options; /* the command's, completed by those of the file; what it points to is
+    struct ingest_options
+        options;             /* the command's, completed by those of the file; what it points to is
                                the command's or this struct's */
     struct list_share share; /* index and count: of the command, or else of the file */
-    uint64_t limit;         /* that the file was made with; 0: none */
+    uint64_t limit;          /* that the file was made with; 0: none */
     struct places places;
     struct signature_parts log; /* of the run that is resumed; zeroed: there is none */
 };

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define TERM_COLUMN 26 /* where the explanations begin */
+#define TERM_COLUMN  26 /* where the explanations begin */
 #define LINE_COLUMNS 80
 
 static unsigned help_width(void)
@@ -138,10 +138,10 @@ enum status usage_command(const struct command *command, struct error *err)
 static void list_option(struct json *json, const struct option *row)
 {
     static const char *const types[] = {
-        [OPTION_FLAG] = "flag",       [OPTION_TEXT] = "text",       [OPTION_OUTPUT] = "text",
-        [OPTION_LIST] = "texts",      [OPTION_NUMBER] = "integer",  [OPTION_NUMBERS] = "integers",
-        [OPTION_MAYBE] = "integer?",  [OPTION_SIZE] = "size",       [OPTION_SECONDS] = "seconds",
-        [OPTION_EVERY] = "seconds",   [OPTION_REAL] = "real",       [OPTION_SHARE] = "share",
+        [OPTION_FLAG] = "flag",      [OPTION_TEXT] = "text",      [OPTION_OUTPUT] = "text",
+        [OPTION_LIST] = "texts",     [OPTION_NUMBER] = "integer", [OPTION_NUMBERS] = "integers",
+        [OPTION_MAYBE] = "integer?", [OPTION_SIZE] = "size",      [OPTION_SECONDS] = "seconds",
+        [OPTION_EVERY] = "seconds",  [OPTION_REAL] = "real",      [OPTION_SHARE] = "share",
         [OPTION_CHOICE] = "choice"};
     const char letter[2] = {row->letter, '\0'};
     json_open_object(json, NULL);

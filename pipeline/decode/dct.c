@@ -180,8 +180,8 @@ void dct_pixels(uint8_t *pixels, uint8_t *samples, const void *coefficients,
                                   (layout->height + down - 1) / down};
         for (uint32_t y = 0; y < layout->blocks_down[c]; y++) {
             for (uint32_t x = 0; x < layout->blocks_across[c]; x++, block += DCT_BLOCK)
-                block_samples(samples + 8 * y * plane[c].stride + 8 * (size_t)x,
-                                  plane[c].stride, block, tables + c * DCT_BLOCK);
+                block_samples(samples + 8 * y * plane[c].stride + 8 * (size_t)x, plane[c].stride,
+                              block, tables + c * DCT_BLOCK);
         }
         samples += DCT_BLOCK * dct_component_blocks(layout, c);
     }

@@ -54,7 +54,8 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
                                 .input = input,
                                 .arena_bytes = share(bytes, step->arena_percent)};
         if (step->work_bytes)
-            chain->node[place[i]].work_bytes = step->work_bytes(wanted, device, memory / WORK_SHARE);
+            chain->node[place[i]].work_bytes =
+                step->work_bytes(wanted, device, memory / WORK_SHARE);
         chain->work_bytes += chain->node[place[i]].work_bytes;
         chain->refuses = chain->refuses || step->refuses;
         const uint32_t arena = slots_for(share(bytes, step->arena_percent));

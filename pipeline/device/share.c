@@ -21,9 +21,9 @@
 #include "base/clock.h"
 #include "base/minmax.h"
 
-#define HORIZON     0.2
-#define PROBE_BYTES (32ull << 10)
-#define PROBE_IDLE  16
+#define HORIZON      0.2
+#define PROBE_BYTES  (32ull << 10)
+#define PROBE_IDLE   16
 #define UNKNOWN_RATE 1e9
 
 unsigned share_alive(const struct staging *staging)
@@ -55,7 +55,8 @@ static double rate_of_others(const struct staging *staging)
 {
     double rate = 0;
     for (unsigned i = 0; i < staging->lane_count; i++)
-        rate = staging->lane[i].failed || staging->lane[i].rate < rate ? rate : staging->lane[i].rate;
+        rate =
+            staging->lane[i].failed || staging->lane[i].rate < rate ? rate : staging->lane[i].rate;
     return rate;
 }
 

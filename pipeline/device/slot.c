@@ -80,8 +80,9 @@ unsigned slot_shape_choose(struct slot_shape *shape, const struct staging_config
     /* The largest arena is one buffer with 32-bit offsets. */
     most = min_u64(most, min_u64(device->max_allocation, UINT32_MAX) / chain->largest);
     if (config->device_memory)
-        most = min_u64(most, (config->device_memory - min_u64(chain->work_bytes, config->device_memory)) /
-                                 buffers);
+        most = min_u64(most,
+                       (config->device_memory - min_u64(chain->work_bytes, config->device_memory)) /
+                           buffers);
     most = min_u64(most, bytes_within(host, shape->shared ? buffers : count));
     most = min_u64(most, 1ull << 31);
     shape->over = most < slot_bytes_least(config->plan);

@@ -32,11 +32,11 @@ struct slot {
     uint32_t used_bytes, parts, outstanding;
     uint64_t cost; /* sum over its parts, as in share.c */
     struct chain_use use;
-    int64_t opened;    /* when the first part was acquired */
-    int64_t given;     /* when it was submitted to the device */
-    struct slot *next; /* in the list of ready or finished slots */
-    cl_int result;     /* of the last command */
-    bool watched;      /* `done` will be called */
+    int64_t opened;     /* when the first part was acquired */
+    int64_t given;      /* when it was submitted to the device */
+    struct slot *next;  /* in the list of ready or finished slots */
+    cl_int result;      /* of the last command */
+    bool watched;       /* `done` will be called */
     uint32_t delivered; /* number of parts; used by the lane thread only */
     uint32_t zeroed;    /* shared values: rows known to be zero; used by the lane thread only */
     void **picture;     /* [parts]; NULL: cancelled; each written by the part's owner */

@@ -299,10 +299,9 @@ static enum status open_device(struct lane *lane, struct error *err)
 static void describe_lane(const struct lane *lane)
 {
     char text[1024];
-    size_t used = (size_t)snprintf(text, sizeof text, "%s: %u slots of %.1f MiB, %s;",
-                                   lane->device->name, lane->slots_wanted,
-                                   (double)lane->shape.bytes / (1 << 20),
-                                   lane->shape.shared ? "mapped" : "copied");
+    size_t used = (size_t)snprintf(
+        text, sizeof text, "%s: %u slots of %.1f MiB, %s;", lane->device->name, lane->slots_wanted,
+        (double)lane->shape.bytes / (1 << 20), lane->shape.shared ? "mapped" : "copied");
     for (unsigned s = 0; s < lane->chain.count && used < sizeof text; s++) {
         const struct chain_node *node = &lane->chain.node[s];
         if (node->step->describe)
@@ -319,8 +318,8 @@ enum status staging_open_lane(struct lane *lane, struct error *err)
     /* If another lane already works, parts may have the size that was planned. */
     if (status == STATUS_OK && staging->part_bytes > 0 &&
         lane->shape.bytes / 2 < staging->part_bytes)
-        status = error_set(err, STATUS_FAILED, "%s is short of memory for slots",
-                           lane->device->name);
+        status =
+            error_set(err, STATUS_FAILED, "%s is short of memory for slots", lane->device->name);
     if (status != STATUS_OK)
         return status;
     describe_lane(lane);

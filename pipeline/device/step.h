@@ -22,9 +22,9 @@
 #include "decode/scale.h"
 #include "ocl/ocl.h"
 
-#define STEP_NODES_MAX  32u
-#define STEP_COUNTS_MAX 64u /* all nodes together */
-#define STEP_EVENTS_MAX 64u
+#define STEP_NODES_MAX   32u
+#define STEP_COUNTS_MAX  64u /* all nodes together */
+#define STEP_EVENTS_MAX  64u
 #define STEP_KERNELS_MAX 2u
 
 struct step;
@@ -83,7 +83,7 @@ struct step {
     size_t entry_bytes;  /* per table entry */
     const char *fault;   /* start of the error message if results are wrong */
     const char *kernels[STEP_KERNELS_MAX + 1]; /* of steps by slot_kernel.h; ends with NULL */
-    const char *upload, *unmap, *map; /* names of the table's commands in traces */
+    const char *upload, *unmap, *map;          /* names of the table's commands in traces */
     /* Fallback if the step is impossible or wrong, as worded in a notice; NULL: the device cannot
      * be used. */
     const char *otherwise;

@@ -156,8 +156,8 @@ enum status feature_codebook_from_arrays(struct feature_codebook *codebook,
         !is_between(word->rows, 1, CODEBOOK_WORDS_MAX))
         return error_set(err, STATUS_FAILED, "%s: no codebook that this version can use", subject);
     memcpy(descriptor, text->values, text->columns);
-    const enum status allocated = feature_codebook_allocate(
-        codebook, descriptor, matrix->columns, matrix->rows, word->rows, err);
+    const enum status allocated = feature_codebook_allocate(codebook, descriptor, matrix->columns,
+                                                            matrix->rows, word->rows, err);
     if (allocated != STATUS_OK)
         return allocated;
 

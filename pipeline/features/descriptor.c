@@ -36,8 +36,7 @@ void descriptor_describe(uint8_t *out, const struct descriptor *descriptor,
         const uint32_t number = grid.columns * grid.rows;
         for (; count > 0 && first < before + number; first++, count--) {
             const uint32_t index = first - before;
-            descriptor->describe(out, picture,
-                                 grid.left + index % grid.columns * descriptor->step,
+            descriptor->describe(out, picture, grid.left + index % grid.columns * descriptor->step,
                                  grid.top + index / grid.columns * descriptor->step,
                                  descriptor->side[i]);
             out += descriptor->columns;
@@ -159,10 +158,14 @@ static void sum_cells(uint32_t sums[128], const struct descriptor_picture *pictu
     for (int32_t j = 0; j < size; j++) {
         for (int32_t i = 0; i < size; i++) {
             const int32_t u = x - bin + i, v = y - bin + j;
-            value[j][i] = (int16_t)channel(
-                pixel(picture, (uint32_t)(u < 0 ? 0 : u < width ? u : width - 1),
-                      (uint32_t)(v < 0 ? 0 : v < height ? v : height - 1)),
-                c);
+            value[j][i] = (int16_t)channel(pixel(picture,
+                                                 (uint32_t)(u < 0       ? 0
+                                                            : u < width ? u
+                                                                        : width - 1),
+                                                 (uint32_t)(v < 0        ? 0
+                                                            : v < height ? v
+                                                                         : height - 1)),
+                                           c);
         }
     }
     memset(sums, 0, 128 * sizeof *sums);
@@ -211,8 +214,8 @@ static void take_roots(uint8_t out[128], const uint32_t sums[128])
         out[i] = (uint8_t)root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
 }
 
-static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
-                          uint32_t side)
+static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
+                          uint32_t y, uint32_t side)
 {
     uint32_t sums[128];
     sum_cells(sums, picture, 0, (int32_t)x, (int32_t)y, (int32_t)(side - 1) / 3);
@@ -229,8 +232,8 @@ const struct descriptor descriptor_sift = {
     .describe = describe_sift,
 };
 
-static void describe_opsift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
-                            uint32_t side)
+static void describe_opsift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
+                            uint32_t y, uint32_t side)
 {
     for (unsigned c = 0; c < 3; c++) {
         uint32_t sums[128];
@@ -251,8 +254,8 @@ const struct descriptor descriptor_opsift = {
 
 /* --- patch: the pixels themselves ------------------------------------------------------------ */
 
-static void describe_patch(uint8_t *out, const struct descriptor_picture *picture, uint32_t x, uint32_t y,
-                           uint32_t side)
+static void describe_patch(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,
+                           uint32_t y, uint32_t side)
 {
     for (uint32_t j = 0; j < side; j++)
         for (uint32_t i = 0; i < side; i++, out += 3)

@@ -48,7 +48,6 @@ uint32_t descriptor_number(const struct descriptor *descriptor, uint32_t width, 
 void descriptor_describe(uint8_t *out, const struct descriptor *descriptor,
                          const struct descriptor_picture *picture, uint32_t first, uint32_t count);
 
-extern const struct descriptor descriptor_dct, descriptor_sift, descriptor_opsift,
-    descriptor_patch;
+extern const struct descriptor descriptor_dct, descriptor_sift, descriptor_opsift, descriptor_patch;
 
 #endif

@@ -157,7 +157,8 @@ enum status eigen_symmetric(double *vectors, double *values, uint32_t n, struct 
     if (iterate(q, d, e, n))
         arrange(vectors, values, q, d, n);
     else
-        status = error_set(err, STATUS_FAILED, "computing the eigenvalues of the covariance did not converge");
+        status = error_set(err, STATUS_FAILED,
+                           "computing the eigenvalues of the covariance did not converge");
     free(q);
     return status;
 }

@@ -56,8 +56,8 @@ char *feature_grid_text(char *buffer, size_t size, const struct feature *feature
     if (feature->levels == 0)
         snprintf(buffer, size, "%ux%u", feature->grid_rows, feature->grid_columns);
     for (unsigned i = 0; i < feature->levels && used < size; i++)
-        used += (size_t)snprintf(buffer + used, size - used, "%s%u", i ? "+" : "",
-                                 feature->level[i]);
+        used +=
+            (size_t)snprintf(buffer + used, size - used, "%s%u", i ? "+" : "", feature->level[i]);
     return buffer;
 }
 
@@ -89,8 +89,8 @@ static enum status refuse_option(const char *option, const char *spec, struct er
     /* rgb:8x8x8 */
     const bool bins = *option && option[strspn(option, "0123456789x")] == '\0';
     return error_set(
-        err, STATUS_USAGE,
-        "feature '%s': '%s' is no option; %s%s%s", spec, option, bins ? "did you mean bins=" : "there are ",
+        err, STATUS_USAGE, "feature '%s': '%s' is no option; %s%s%s", spec, option,
+        bins ? "did you mean bins=" : "there are ",
         bins ? option : "bins=, scale=, grid=, levels=, normalize= and blur=", bins ? "?" : "");
 }
 
@@ -148,9 +148,10 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         feature->levels =
             parse_numbers(feature->level, FEATURE_LEVELS_MAX, value, '+', FEATURE_LEVEL_MOST);
         if (feature->levels == 0)
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': levels=%s must be A+B+..., at most %u numbers of 1 to %u",
-                             spec, value, FEATURE_LEVELS_MAX, FEATURE_LEVEL_MOST);
+            return error_set(
+                err, STATUS_USAGE,
+                "feature '%s': levels=%s must be A+B+..., at most %u numbers of 1 to %u", spec,
+                value, FEATURE_LEVELS_MAX, FEATURE_LEVEL_MOST);
         cut_levels(feature);
         return STATUS_OK;
     }
@@ -158,8 +159,8 @@ static enum status parse_option(struct feature *feature, char *option, const cha
         uint64_t side;
         if (!parse_u64(&side, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST))
             return error_set(err, STATUS_USAGE,
-                             "feature '%s': scale=%s must be a number of pixels from %u to %u", spec,
-                             value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST);
+                             "feature '%s': scale=%s must be a number of pixels from %u to %u",
+                             spec, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST);
         feature->image.scale = side;
         return STATUS_OK;
     }
@@ -295,8 +296,8 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
     feature->image.border = feature->kind->border;
     if (feature->image.scale == 0)
         feature->image.scale = feature->kind->scale;
-    if (feature->image.scale > 0 && (feature->grid_rows > FEATURE_SCALED_GRID ||
-                                     feature->grid_columns > FEATURE_SCALED_GRID))
+    if (feature->image.scale > 0 &&
+        (feature->grid_rows > FEATURE_SCALED_GRID || feature->grid_columns > FEATURE_SCALED_GRID))
         return error_set(err, STATUS_USAGE,
                          "feature '%s': the grid of a scaled picture has at most %ux%u cells", spec,
                          FEATURE_SCALED_GRID, FEATURE_SCALED_GRID);
@@ -329,7 +330,8 @@ static enum status settle(struct feature *feature, const char *kind, const char 
         feature->cells += rows * columns;
     if (feature->cell_values == 0)
         feature->cell_values = feature->cell_bins;
-    const uint64_t words = (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
+    const uint64_t words =
+        (uint64_t)feature->cell_bins * feature->grid_rows * feature->grid_columns;
     const uint64_t dimension = (uint64_t)feature->cell_values * feature->cells;
     const uint64_t most = words > dimension ? words : dimension;
     if (most > FEATURE_DIMENSION_MAX)
@@ -350,7 +352,11 @@ void feature_write_spec(struct feature *feature)
     if (feature->image.scale > 0 && !feature->kind->network)
         snprintf(scale, sizeof scale, ",scale=%u", (unsigned)feature->image.scale);
     snprintf(feature->spec, sizeof feature->spec, "%s:%s%s%s%s=%s,normalize=%s%s%s%s%s%s%s%s",
-             feature->kind->name, fixed ? "" : feature->fisher ? "fisher=" : feature->codebook_words ? "words=" : "bins=",
+             feature->kind->name,
+             fixed                     ? ""
+             : feature->fisher         ? "fisher="
+             : feature->codebook_words ? "words="
+                                       : "bins=",
              fixed ? "" : feature_bins_text(bins, sizeof bins, feature), fixed ? "" : ",",
              feature->levels ? "levels" : "grid", feature_grid_text(grid, sizeof grid, feature),
              feature_normalize_name(feature->normalize), feature->image.blur ? ",blur=3" : "",

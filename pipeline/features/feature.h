@@ -59,15 +59,15 @@ enum feature_fit { FEATURE_FIT_MODEL, FEATURE_FIT_SQUASH, FEATURE_FIT_CROP };
 
 /* A network feature: its model and output, and how pictures are fitted to its input size. */
 struct feature_net {
-    char digest[65];               /* SHA-256 of the file; "": no network */
-    char output[RUNTIME_NAME];     /* name of the output whose values are used */
+    char digest[65];           /* SHA-256 of the file; "": no network */
+    char output[RUNTIME_NAME]; /* name of the output whose values are used */
     uint32_t values;
     enum feature_fit fit;          /* FEATURE_FIT_MODEL: not set yet */
     uint16_t crop;                 /* in thousandths */
     const struct net_model *model; /* lives until the process ends; NULL: not bound */
     /* For ONNX files, for which made_by is set: */
-    struct runtime *runtime;       /* lives until the process ends */
-    char made_by[48];              /* library, version, provider */
+    struct runtime *runtime; /* lives until the process ends */
+    char made_by[48];        /* library, version, provider */
     bool cuda;
     char mean[RUNTIME_NAME], std[RUNTIME_NAME]; /* as given; "": not given */
     struct runtime_job job;
@@ -78,8 +78,8 @@ struct feature {
     char spec[640];              /* canonical: "rgb:bins=256,grid=1x1,normalize=l1" */
     const struct feature_kind *kind;
     enum feature_normalize normalize;
-    enum feature_store store; /* type of the stored values; counts stay uint32 */
-    uint32_t bins[3]; /* unused axes are 0 */
+    enum feature_store store;         /* type of the stored values; counts stay uint32 */
+    uint32_t bins[3];                 /* unused axes are 0 */
     uint32_t grid_rows, grid_columns; /* counted cells */
     /* For pyramids: level i has level[i] x level[i] cells; cut[i][0] / cut[i][1] are the boundaries
      * of the counted rows, and columns, as fractions of the picture, including its end. levels 0: a
@@ -105,9 +105,9 @@ struct feature {
 struct feature_set {
     struct feature feature[FEATURE_MAX];
     unsigned count;
-    uint32_t counters; /* words per image, all features */
-    uint32_t values;   /* size of an image's stored row, in words of 4 bytes */
-    uint32_t blur;     /* default for specs without blur= */
+    uint32_t counters;        /* words per image, all features */
+    uint32_t values;          /* size of an image's stored row, in words of 4 bytes */
+    uint32_t blur;            /* default for specs without blur= */
     enum feature_store store; /* default for specs without store= */
 };
 

@@ -41,9 +41,8 @@ static enum status settle_output(struct feature *feature, const char *spec, stru
         feature->net.fit = model->fit == NET_CROP ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
     if (feature->net.fit == FEATURE_FIT_CROP && feature->net.crop == 0)
         feature->net.crop = model->fit == NET_CROP ? model->crop : 875;
-    feature->image.scale =
-        scale_to(model->width, model->height,
-                 feature->net.fit == FEATURE_FIT_CROP ? feature->net.crop : 0);
+    feature->image.scale = scale_to(model->width, model->height,
+                                    feature->net.fit == FEATURE_FIT_CROP ? feature->net.crop : 0);
     return STATUS_OK;
 }
 
@@ -53,9 +52,10 @@ static enum status settle_model(struct feature *feature, const char *spec, struc
     if (net->runtime)
         return feature_settle_onnx(feature, spec, err);
     if (net->job.width || net->job.layout || net->job.pool || *net->mean || *net->std || net->cuda)
-        return error_set(err, STATUS_USAGE,
-                         "feature '%s': size=, layout=, mean=, std=, pool= and provider= are of ONNX files",
-                         spec);
+        return error_set(
+            err, STATUS_USAGE,
+            "feature '%s': size=, layout=, mean=, std=, pool= and provider= are of ONNX files",
+            spec);
     return settle_output(feature, spec, err);
 }
 
@@ -68,21 +68,22 @@ static enum status settle_net(struct feature *feature, const char *spec, struct 
                          spec);
     if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 ||
         feature->image.blur || feature->image.scale > 0)
-        return error_set(err, STATUS_USAGE, "feature '%s': net takes no grid=, levels=, scale= or blur=",
-                         spec);
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': net takes no grid=, levels=, scale= or blur=", spec);
     if (feature->normalize == NORMALIZE_HELLINGER)
-        return error_set(err, STATUS_USAGE, "feature '%s': normalize=hellinger must be unit or none",
-                         spec);
-    feature->normalize = feature->normalize == NORMALIZE_NONE || feature->normalize == NORMALIZE_VALUES
-                             ? NORMALIZE_VALUES
-                             : NORMALIZE_UNIT;
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': normalize=hellinger must be unit or none", spec);
+    feature->normalize =
+        feature->normalize == NORMALIZE_NONE || feature->normalize == NORMALIZE_VALUES
+            ? NORMALIZE_VALUES
+            : NORMALIZE_UNIT;
     const enum status status = bound ? settle_model(feature, spec, err) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
     if (!bound && (feature->net.values == 0 || !*feature->net.output ||
                    feature->net.fit == FEATURE_FIT_MODEL))
-        return error_set(err, STATUS_USAGE, "feature '%s': model=DIGEST takes output=, values= and fit=",
-                         spec);
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': model=DIGEST takes output=, values= and fit=", spec);
     if (feature->normalize == NORMALIZE_VALUES && feature->store == STORE_UINT8)
         return error_set(err, STATUS_USAGE, "feature '%s': store=uint8 takes normalize=unit", spec);
     feature->bins[0] = feature->cell_bins = feature->net.values;
@@ -101,12 +102,12 @@ enum status feature_bind_model(struct feature *feature, struct error *err)
     if (feature->net.model || feature->net.runtime)
         return settle_model(feature, feature->spec, err);
     net_models_directory(directory, sizeof directory);
-    return error_set(err, STATUS_USAGE,
-                     "the feature %s needs its model, of SHA-256 %s: put the file (NAME%s) into %s, "
-                     "or name it: --feature %s=net:model=FILE%s",
-                     feature->name, feature->net.digest,
-                     feature->net.made_by[0] ? RUNTIME_SUFFIX : ".net", directory, feature->name,
-                     feature->net.made_by[0] ? ",... with its options" : "");
+    return error_set(
+        err, STATUS_USAGE,
+        "the feature %s needs its model, of SHA-256 %s: put the file (NAME%s) into %s, "
+        "or name it: --feature %s=net:model=FILE%s",
+        feature->name, feature->net.digest, feature->net.made_by[0] ? RUNTIME_SUFFIX : ".net",
+        directory, feature->name, feature->net.made_by[0] ? ",... with its options" : "");
 }
 
 bool feature_parse_net(struct feature *feature, const char *option, const char *value,
@@ -129,7 +130,8 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
             strcpy(net->digest, net->model->digest);
     } else if (strcmp(option, "output") == 0) {
         if (snprintf(net->output, sizeof net->output, "%s", value) >= (int)sizeof net->output)
-            *status = error_set(err, STATUS_USAGE, "feature '%s': output=%s is too long", spec, value);
+            *status =
+                error_set(err, STATUS_USAGE, "feature '%s': output=%s is too long", spec, value);
     } else if (strcmp(option, "fit") == 0) {
         net->fit = strcmp(value, "crop") == 0 ? FEATURE_FIT_CROP : FEATURE_FIT_SQUASH;
         if (net->fit == FEATURE_FIT_SQUASH && strcmp(value, "squash") != 0)
@@ -145,8 +147,8 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
         return false;
     }
     if (wrong)
-        *status = error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option, value,
-                            wrong);
+        *status = error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option,
+                            value, wrong);
     return true;
 }
 
@@ -188,8 +190,8 @@ static bool finish_net(void *values, const struct feature *feature, const uint32
     for (uint32_t i = 0; i < feature->dimension; i++)
         length += (double)out[i] * out[i];
     length = sqrt(length);
-    for (uint32_t i = 0; feature->normalize == NORMALIZE_UNIT && length > 0 && i < feature->dimension;
-         i++)
+    for (uint32_t i = 0;
+         feature->normalize == NORMALIZE_UNIT && length > 0 && i < feature->dimension; i++)
         out[i] = (float)(out[i] / length);
     free(bytes);
     return true;

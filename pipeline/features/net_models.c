@@ -61,8 +61,8 @@ static bool ends_in(const char *path, const char *suffix)
     return length > end && strcmp(path + length - end, suffix) == 0;
 }
 
-enum status net_models_open(const struct net_model **out, struct runtime **runtime, const char *file,
-                            struct error *err)
+enum status net_models_open(const struct net_model **out, struct runtime **runtime,
+                            const char *file, struct error *err)
 {
     static const char *const suffixes[] = {SUFFIX, RUNTIME_SUFFIX};
     char path[PATH_SIZE], directory[PATH_SIZE - 256];

@@ -13,8 +13,8 @@ void net_models_directory(char *path, size_t size);
 /* Opens a model file. A name without a slash that is no file is looked up in the directory as
  * NAME.net or NAME.onnx. Sets either *model or, if the name ends in .onnx, *runtime, which is not
  * started. */
-enum status net_models_open(const struct net_model **model, struct runtime **runtime, const char *file,
-                            struct error *err);
+enum status net_models_open(const struct net_model **model, struct runtime **runtime,
+                            const char *file, struct error *err);
 
 /* The model with that digest, already open or in the directory. NULL: not found. */
 const struct net_model *net_models_find(const char *digest);

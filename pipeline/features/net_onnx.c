@@ -21,7 +21,8 @@ static bool parse_channels(double out[3], char text[RUNTIME_NAME], const char *v
         *at = *at == ',' ? '/' : *at;
     strcpy(copy, text);
     for (char *part; (part = strsep(&rest, "/")); count++)
-        if (count == 3 || !parse_double(&out[count], part) || out[count] < least || out[count] > most)
+        if (count == 3 || !parse_double(&out[count], part) || out[count] < least ||
+            out[count] > most)
             return false;
     if (count == 1)
         out[1] = out[2] = out[0];
@@ -53,7 +54,8 @@ bool feature_parse_onnx(struct feature_net *net, const char *option, const char 
                         const char **wrong)
 {
     struct runtime_job *job = &net->job;
-    const char *numbers = "R/G/B or one number, of values from 0 to 1: divide those of bytes by 255";
+    const char *numbers =
+        "R/G/B or one number, of values from 0 to 1: divide those of bytes by 255";
     if (strcmp(option, "mean") == 0) {
         *wrong = parse_channels(job->mean, net->mean, value, 0, 1) ? NULL : numbers;
     } else if (strcmp(option, "std") == 0) {
@@ -84,8 +86,8 @@ static void settle_sides(struct runtime_job *job, const int64_t dim[4])
     if (job->layout == RUNTIME_LAYOUT_UNKNOWN && (dim[1] == 3) != (dim[3] == 3))
         job->layout = dim[1] == 3 ? RUNTIME_NCHW : RUNTIME_NHWC;
     const int64_t *sides = dim + (job->layout == RUNTIME_NHWC ? 1 : 2);
-    if (job->layout && !job->width && sides[0] > 0 && sides[1] > 0 && sides[0] <= RUNTIME_SIDE_MAX &&
-        sides[1] <= RUNTIME_SIDE_MAX) {
+    if (job->layout && !job->width && sides[0] > 0 && sides[1] > 0 &&
+        sides[0] <= RUNTIME_SIDE_MAX && sides[1] <= RUNTIME_SIDE_MAX) {
         job->height = (uint32_t)sides[0];
         job->width = (uint32_t)sides[1];
     }
@@ -109,8 +111,8 @@ static enum status settle_choices(struct feature_net *net, const struct runtime_
     for (*i = 0; *i < about->outputs && strcmp(about->output[*i].name, net->output) != 0;)
         ++*i;
     if (*net->output && *i == about->outputs)
-        return error_set(err, STATUS_USAGE, "feature '%s': the model has no output %s; it has %s", spec,
-                         net->output, names);
+        return error_set(err, STATUS_USAGE, "feature '%s': the model has no output %s; it has %s",
+                         spec, net->output, names);
     const bool fits = net->fit == FEATURE_FIT_SQUASH || (net->fit == FEATURE_FIT_CROP && net->crop);
     const bool tokens = *net->output && about->output[*i].rank == 3 && !job->pool;
     snprintf(missing, sizeof missing, "%s%s%s%s%s%s%s%s%s",
@@ -118,9 +120,11 @@ static enum status settle_choices(struct feature_net *net, const struct runtime_
              bytes || *net->mean ? "" : ", mean=R/G/B", bytes || *net->std ? "" : ", std=R/G/B",
              job->layout ? "" : ", layout=nchw or nhwc", job->width ? "" : ", size=WIDTHxHEIGHT",
              *net->output ? "" : ", output=NAME of ", *net->output ? "" : names,
-             tokens ? ", pool=cls or mean of tokens, or output= without, of " : "", tokens ? names : "");
-    return *missing ? error_set(err, STATUS_USAGE, "feature '%s': the ONNX file does not say %s: give it",
-                                spec, missing + 2)
+             tokens ? ", pool=cls or mean of tokens, or output= without, of " : "",
+             tokens ? names : "");
+    return *missing ? error_set(err, STATUS_USAGE,
+                                "feature '%s': the ONNX file does not say %s: give it", spec,
+                                missing + 2)
                     : STATUS_OK;
 }
 
@@ -148,25 +152,29 @@ enum status feature_settle_onnx(struct feature *feature, const char *spec, struc
     const struct runtime_about *about = runtime_about(net->runtime);
     const int type = about->input.type;
     if (net->made_by[0] && strcmp(net->made_by, about->made_by) != 0)
-        return error_set(err, STATUS_USAGE,
-                         "the feature %s was computed by %s, here is %s, whose rows may differ: name the "
-                         "library of that version with --onnxruntime, or begin anew with --fresh",
-                         feature->name, net->made_by, about->made_by);
-    if (about->input.rank != 4 || (type != RUNTIME_FLOAT && type != RUNTIME_UINT8 && type != RUNTIME_HALF))
-        return error_set(err, STATUS_USAGE,
-                         "feature '%s': the input of the network is no batch of pictures of float32, "
-                         "float16 or uint8", spec);
+        return error_set(
+            err, STATUS_USAGE,
+            "the feature %s was computed by %s, here is %s, whose rows may differ: name the "
+            "library of that version with --onnxruntime, or begin anew with --fresh",
+            feature->name, net->made_by, about->made_by);
+    if (about->input.rank != 4 ||
+        (type != RUNTIME_FLOAT && type != RUNTIME_UINT8 && type != RUNTIME_HALF))
+        return error_set(
+            err, STATUS_USAGE,
+            "feature '%s': the input of the network is no batch of pictures of float32, "
+            "float16 or uint8",
+            spec);
     if (type == RUNTIME_UINT8 && (*net->mean || *net->std))
-        return error_set(err, STATUS_USAGE, "feature '%s': the network takes bytes, so no mean= or std=",
-                         spec);
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': the network takes bytes, so no mean= or std=", spec);
     settle_sides(&net->job, about->input.dim);
     status = settle_choices(net, about, spec, err);
     if (status == STATUS_OK)
         status = try_model(net, err);
     strcpy(net->digest, about->digest);
     strcpy(net->made_by, about->made_by);
-    feature->image.scale = scale_to(net->job.width, net->job.height,
-                                    net->fit == FEATURE_FIT_CROP ? net->crop : 0);
+    feature->image.scale =
+        scale_to(net->job.width, net->job.height, net->fit == FEATURE_FIT_CROP ? net->crop : 0);
     return status;
 }
 

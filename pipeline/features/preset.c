@@ -37,7 +37,10 @@ const struct preset presets[] = {
      .pca = 48,
      .whiten = 0.5,
      .few = &few},
-    {.name = "semantic", .feature = {{"net=net:model=lite0,store=uint8", 1}}, .pca = 24, .rank_pca = 24},
+    {.name = "semantic",
+     .feature = {{"net=net:model=lite0,store=uint8", 1}},
+     .pca = 24,
+     .rank_pca = 24},
     {.name = NULL},
 };
 

@@ -15,9 +15,9 @@
 #define EDGE_LEAST 12u
 
 const char *const quality_names[QUALITY_VALUES] = {
-    "p1",       "p5",    "p50",   "p95",   "p99",       "contrast",         "entropy", "detail", "saturation",
-    "coloured", "black", "white", "edges", "sharpness", "sharpness_coarse", "left",    "top",    "right",
-    "bottom",
+    "p1",         "p5",       "p50",    "p95",   "p99",   "contrast",  "entropy",          "detail",
+    "saturation", "coloured", "black",  "white", "edges", "sharpness", "sharpness_coarse", "left",
+    "top",        "right",    "bottom",
 };
 
 /* --- the reference ------------------------------------------------------------------------------ */
@@ -33,7 +33,8 @@ static void add_edge(uint32_t *words, const uint8_t *pixels, size_t step)
     const int span = abs(luma(pixels) - luma(pixels + 4 * step));
     uint32_t largest = 0;
     for (unsigned i = 0; i < 4; i++)
-        largest = max_u32(largest, (uint32_t)abs(luma(pixels + i * step) - luma(pixels + (i + 1) * step)));
+        largest = max_u32(largest,
+                          (uint32_t)abs(luma(pixels + i * step) - luma(pixels + (i + 1) * step)));
     words[0]++;
     for (unsigned k = 0; k < QUALITY_CLASSES && span >= (int)QUALITY_SPAN << k; k++) {
         words[1 + 3 * k]++;
@@ -64,7 +65,9 @@ static uint32_t border(const uint8_t *corner, ptrdiff_t line, ptrdiff_t step, ui
         n++;
     if (n + 3 >= lines)
         return 0;
-    return 2 * count_differing(corner + (ptrdiff_t)(n + 3) * line, step, length, corner) >= length ? n : 0;
+    return 2 * count_differing(corner + (ptrdiff_t)(n + 3) * line, step, length, corner) >= length
+               ? n
+               : 0;
 }
 
 void quality_reference(uint32_t *words, const uint8_t *pixels, size_t stride, uint32_t width,
@@ -88,7 +91,8 @@ void quality_reference(uint32_t *words, const uint8_t *pixels, size_t stride, ui
             for (uint32_t x = 0; x < width; x++)
                 add_edge(to, row - 2 * s * stride + 3 * (size_t)x, s * stride);
         }
-    const uint8_t *right = pixels + 3 * (size_t)(width - 1), *bottom = pixels + (height - 1) * stride;
+    const uint8_t *right = pixels + 3 * (size_t)(width - 1),
+                  *bottom = pixels + (height - 1) * stride;
     const ptrdiff_t down = (ptrdiff_t)stride;
     words[QUALITY_AT_BORDERS] += border(pixels, 3, down, width, height);
     words[QUALITY_AT_BORDERS + 1] += border(pixels, down, 3, height, width);
@@ -157,7 +161,7 @@ static uint32_t sharpness(const uint32_t *edge)
 {
     for (uint32_t k = QUALITY_CLASSES; k-- > 0;) {
         const uint32_t *class = edge + 1 + 3 * k;
-        if (class[0] >= EDGE_LEAST && (uint64_t)class[0] * EDGE_SHARE >= edge[0])
+        if (class[0] >= EDGE_LEAST && (uint64_t) class[0] * EDGE_SHARE >= edge[0])
             return share(class[2], class[1], 1000);
     }
     return 0;
@@ -181,7 +185,8 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
     for (unsigned i = 0; i < 5; i++)
         out[QUALITY_P1 + i] = percentile(words, pixels, hundredths[i]);
     if (pixels)
-        out[QUALITY_CONTRAST] = whole_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels));
+        out[QUALITY_CONTRAST] =
+            whole_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels));
     out[QUALITY_ENTROPY] = entropy(words, pixels, 0, 0);
     out[QUALITY_DETAIL] = entropy(words, pixels, tone < TONE ? 0 : tone - TONE, tone + TONE + 1);
     out[QUALITY_SATURATION] = share(words[QUALITY_AT_COLOUR], pixels, 100);
@@ -198,8 +203,10 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
 
 static enum status settle_quality(struct feature *feature, const char *spec, struct error *err)
 {
-    if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 || feature->image.blur)
-        return error_set(err, STATUS_USAGE, "feature '%s': quality takes no grid=, levels= or blur=", spec);
+    if (feature->grid_rows != 1 || feature->grid_columns != 1 || feature->levels > 0 ||
+        feature->image.blur)
+        return error_set(err, STATUS_USAGE,
+                         "feature '%s': quality takes no grid=, levels= or blur=", spec);
     feature->normalize = NORMALIZE_NONE;
     feature->bins[0] = QUALITY_VALUES;
     feature->cell_bins = QUALITY_WORDS;

@@ -308,7 +308,8 @@ static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
     if (row * info->out_height <= part_bytes && !wide)
         return 0;
     for (unsigned i = 0; i < strips->goals; i++)
-        bytes += scaler_bytes(info->out_width, info->out_height, info->orientation, strips->goal[i]);
+        bytes +=
+            scaler_bytes(info->out_width, info->out_height, info->orientation, strips->goal[i]);
     return bytes + row * (strips->overlap + wide);
 }
 

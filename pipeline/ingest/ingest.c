@@ -85,7 +85,7 @@ struct ingest {
      * being opened. */
     pthread_mutex_t lock;
     struct walk *walk;
-    bool counted;          /* these are all of its files: */
+    bool counted; /* these are all of its files: */
     uint64_t files, bytes;
     struct readers *readers;
     struct decoders *decoders;
@@ -287,7 +287,7 @@ static void choose_thumbnails(struct ingest *ingest)
         size = config->thumbnail_size;
     else if (size == 0 && (config->thumbnails == THUMBNAILS_WANTED ||
                            (config->thumbnails == THUMBNAILS_NEW_FILES && !file)))
-        size = thumbnail_suitable_size(share->count > 0   ? share->list_count
+        size = thumbnail_suitable_size(share->count > 0  ? share->list_count
                                        : ingest->counted ? ingest->files
                                                          : MANY);
     ingest->thumbnail_size = size;
@@ -318,8 +318,8 @@ static enum status open_walk_and_devices(struct ingest *ingest, struct error *er
     enum status status = config->find_devices(config->find_devices_context, &ingest->devices, err);
     if (status != STATUS_OK)
         return status;
-    const bool apart = !config->open_walk &&
-                       pthread_create(&thread, NULL, walk_main, &walking) == 0;
+    const bool apart =
+        !config->open_walk && pthread_create(&thread, NULL, walk_main, &walking) == 0;
     if (!open_later(ingest))
         status = open_devices(ingest, err);
     if (!apart)
@@ -355,8 +355,8 @@ static void take_few(struct ingest *ingest, uint32_t pictures)
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
                  few->features.feature[i].name);
     }
-    log_message(LOG_NOTICE,
-                "notice: %s to learn codebooks from: the features are %s instead", why, names);
+    log_message(LOG_NOTICE, "notice: %s to learn codebooks from: the features are %s instead", why,
+                names);
 }
 
 static enum status learn_from_sample(struct ingest *ingest, struct error *err)
@@ -373,8 +373,8 @@ static enum status learn_from_sample(struct ingest *ingest, struct error *err)
         take_few(ingest, pictures);
         goto out;
     }
-    status = learning_train(learning, &ingest->codebooks, &ingest->features, &ingest->devices,
-                            &why);
+    status =
+        learning_train(learning, &ingest->codebooks, &ingest->features, &ingest->devices, &why);
     if (status == STATUS_USAGE && config->few) {
         take_few(ingest, pictures);
         status = STATUS_OK;
@@ -512,11 +512,12 @@ static void tell_space(const struct ingest *ingest)
         return;
     const uint64_t available = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (needed > available || needed >= SPACE_TOLD)
-        log_message(LOG_NOTICE,
-                    "%s: until the result is complete, its log and the result need up to %s of disk; "
-                    "%s are free",
-                    needed > available ? "notice" : "disk", format_bytes(most, sizeof most, needed),
-                    format_bytes(left, sizeof left, available));
+        log_message(
+            LOG_NOTICE,
+            "%s: until the result is complete, its log and the result need up to %s of disk; "
+            "%s are free",
+            needed > available ? "notice" : "disk", format_bytes(most, sizeof most, needed),
+            format_bytes(left, sizeof left, available));
 }
 
 /* Shows progress until the decode threads have ended. */
@@ -626,7 +627,8 @@ static enum status write_file(struct ingest *ingest, struct error *err)
     struct ingest_report *report = ingest->report;
     store_set_share(ingest->store, &report->share);
     if (config->sidecars) {
-        enum status read = sidecars_open(&ingest->sidecars, store_work_directory(ingest->store), err);
+        enum status read =
+            sidecars_open(&ingest->sidecars, store_work_directory(ingest->store), err);
         if (read == STATUS_OK)
             read = beside_read(ingest->sidecars, ingest->walk, ingest->job.stop, err);
         if (read != STATUS_OK)
@@ -673,8 +675,9 @@ static enum status conclude(struct ingest *ingest, struct error *err)
         return ingest->job.error.status;
     }
     if (cause != STOP_NONE) {
-        enum status status =
-            ingest->store ? journal_stop(store_journal(ingest->store), &report->sealed, err) : STATUS_OK;
+        enum status status = ingest->store
+                                 ? journal_stop(store_journal(ingest->store), &report->sealed, err)
+                                 : STATUS_OK;
         if (status != STATUS_OK)
             return status;
         if (cause == STOP_STRICT)
@@ -716,9 +719,8 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
                             .features = config->features,
                             .lanes.memory = bounded.memory};
     report->memory = ingest.lanes.memory;
-    ingest.sink = (struct picture_sink){.finished = send_finished,
-                                        .again = send_again,
-                                        .context = &ingest};
+    ingest.sink =
+        (struct picture_sink){.finished = send_finished, .again = send_again, .context = &ingest};
     pthread_mutex_init(&ingest.lock, NULL);
     ingest_job_init(&ingest.job, &bounded, config->stop ? config->stop : &own_stop, wake_all,
                     &ingest);

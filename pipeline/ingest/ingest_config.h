@@ -82,14 +82,14 @@ struct ingest_config {
     enum status (*sum)(void *context, int64_t *values, size_t count, struct error *err);
     void *sum_context;
     const char *also_skipped[2]; /* files and directories to skip besides the output; or NULL */
-    struct trace *trace; /* may be NULL */
+    struct trace *trace;         /* may be NULL */
 
-    unsigned threads; /* decode threads, at least 1 */
-    uint64_t memory;  /* limit on host buffers in bytes; at least 16 MiB is used */
+    unsigned threads;        /* decode threads, at least 1 */
+    uint64_t memory;         /* limit on host buffers in bytes; at least 16 MiB is used */
     uint64_t memory_streams; /* used instead if a device decodes JPEG streams; not less */
     uint64_t device_memory;  /* limit on buffers of each device; 0: the device's own */
-    uint64_t slot_bytes; /* 0: chosen for the device */
-    unsigned slot_count; /* per device; 0: chosen */
+    uint64_t slot_bytes;     /* 0: chosen for the device */
+    unsigned slot_count;     /* per device; 0: chosen */
     enum histogram_variant variant;
     enum plan_jpeg jpeg; /* PLAN_JPEG_HOST is used if `isolate` or `decode.scale` is set */
 
@@ -138,7 +138,7 @@ struct ingest_report {
     uint64_t jpeg[JPEG_WAYS];  /* images */
     uint64_t jpeg_handed_back; /* files that a device refused */
     uint64_t jpeg_progressive; /* images decoded by the host */
-    double seconds; /* process start to durable file */
+    double seconds;            /* process start to durable file */
     struct stage_times stage[INGEST_STAGES];
     unsigned bottleneck; /* index into stage */
     char device[256];    /* the names, joined by " + " */

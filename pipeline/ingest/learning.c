@@ -128,8 +128,8 @@ static bool decode_pixels(struct decoding *decoding, bool *decoded, struct decod
     bool memory = true;
     *decoded = false;
     for (unsigned i = 0; i < decoding->goals && memory; i++)
-        memory = scaler_begin(&decoding->scaler[i], width, height, info->orientation,
-                              decoding->goal[i]);
+        memory =
+            scaler_begin(&decoding->scaler[i], width, height, info->orientation, decoding->goal[i]);
     uint8_t **rows = decoding->needs_whole ? &decoding->whole : &decoding->block;
     *rows = malloc(decoding->needs_whole ? stride * height : stride * BLOCK_ROWS);
     if (!memory || !*rows)
@@ -156,9 +156,9 @@ static bool make_image(struct image *out, uint8_t **made, const struct decoding 
     for (unsigned i = 0; i < decoding->goals; i++) {
         const struct scale_window *window = &decoding->scaler[i].window;
         if (decoding->goal[i] == to->scale)
-            *out = (struct image){decoding->scaler[i].pixels,
-                                  swapped ? window->height : window->width,
-                                  swapped ? window->width : window->height, 1};
+            *out =
+                (struct image){decoding->scaler[i].pixels, swapped ? window->height : window->width,
+                               swapped ? window->width : window->height, 1};
     }
     if (!to->blur)
         return true;
@@ -263,8 +263,7 @@ static void open_candidate(struct blob *out, struct failure *failure,
         *out = (struct blob)BLOB_NOTHING;
 }
 
-static uint32_t take_candidate(struct blob *out, struct failure *failure,
-                               struct learning *learning)
+static uint32_t take_candidate(struct blob *out, struct failure *failure, struct learning *learning)
 {
     pthread_mutex_lock(&learning->opening);
     const uint32_t i = next_candidate(learning);
@@ -296,8 +295,9 @@ static void take_candidates(struct learning *learning)
             break;
         const struct candidate *candidate = &learning->candidates.item[i];
         const bool open = blob_is_open(&blob);
-        going = open ? decode_image(&learning->taken[i], learning, decode, candidate, &blob, &failure)
-                     : !is_shortage(&failure);
+        going =
+            open ? decode_image(&learning->taken[i], learning, decode, candidate, &blob, &failure)
+                 : !is_shortage(&failure);
         if (!going && !open)
             error_set(&err, STATUS_FAILED, "%s: %s",
                       path_for_message(shown, sizeof shown, candidate->path), failure.message);
@@ -432,11 +432,8 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
     struct learning *learning = *out = calloc(1, sizeof *learning);
     if (!learning)
         return error_memory(err, sizeof *learning, "a sample");
-    *learning = (struct learning){.job = job,
-                                  .walk = walk,
-                                  .features = features,
-                                  .pictures = pictures,
-                                  .error = ERROR_INIT};
+    *learning = (struct learning){
+        .job = job, .walk = walk, .features = features, .pictures = pictures, .error = ERROR_INIT};
     pthread_mutex_init(&learning->opening, NULL);
     pthread_mutex_init(&learning->lock, NULL);
     cond_init_monotonic(&learning->ended);
@@ -456,7 +453,8 @@ enum status learning_sample(struct learning **out, struct ingest_job *job, struc
             continue;
         uint64_t all = (uint64_t)LEARNING_FOR_WORD * feature->codebook_words;
         all = all > LEARNING_DESCRIPTORS ? all : LEARNING_DESCRIPTORS;
-        all = all > LEARNING_OF_PICTURE * (uint64_t)most ? all : LEARNING_OF_PICTURE * (uint64_t)most;
+        all =
+            all > LEARNING_OF_PICTURE * (uint64_t)most ? all : LEARNING_OF_PICTURE * (uint64_t)most;
         learning->each[i] = most > 0 ? (uint32_t)((all + most - 1) / most) : 1;
         learning->columns[i] = feature->kind->descriptor->columns;
     }
@@ -526,11 +524,12 @@ static enum status train(struct codebooks *codebooks, struct feature *feature,
     enum status status = join_rows(&rows, &training.rows, learning, i, err);
     training.sample = rows;
     if (status == STATUS_OK && training.rows == 0)
-        status = error_set(err, STATUS_USAGE,
-                           "no codebook can be learned for feature %s: the images of the sample "
-                           "(%u) are too small to have descriptors; give a codebook in the feature's "
-                           "SPEC (codebook=C.h5)",
-                           feature->name, learning_pictures(learning));
+        status =
+            error_set(err, STATUS_USAGE,
+                      "no codebook can be learned for feature %s: the images of the sample "
+                      "(%u) are too small to have descriptors; give a codebook in the feature's "
+                      "SPEC (codebook=C.h5)",
+                      feature->name, learning_pictures(learning));
     if (status == STATUS_OK)
         status = codebook_train(&codebook, feature->kind->descriptor, feature->codebook_words,
                                 &training, err);
@@ -553,9 +552,8 @@ enum status learning_train(struct learning *learning, struct codebooks *codebook
     if (learning->decoded == 0)
         return error_set(err, STATUS_FAILED,
                          "no image could be decoded: there is nothing to learn a codebook from");
-    enum status status =
-        ocl_context_open(&context, &devices->devices->device[devices->chosen[0]],
-                         learning->job->config->trace, err);
+    enum status status = ocl_context_open(&context, &devices->devices->device[devices->chosen[0]],
+                                          learning->job->config->trace, err);
     const struct cluster_devices clustering = {&context, 1};
     for (unsigned i = 0; i < features->count && status == STATUS_OK; i++) {
         if (!feature_lacks_codebook(&features->feature[i]))

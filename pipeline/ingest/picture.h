@@ -56,7 +56,7 @@ struct picture {
     bool handed_back;     /* by a device */
     bool progressive;     /* a JPEG */
     unsigned for_people;  /* scale for decoding it again for its thumbnail; 0: do not */
-    bool only_profile; /* only if its profile changes colours */
+    bool only_profile;    /* only if its profile changes colours */
     uint64_t pixels, bytes_read;
     int64_t short_since; /* when the process first lacked resources for it; 0: never */
     atomic_uint holders;

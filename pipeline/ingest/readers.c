@@ -29,8 +29,8 @@
 #define EACH_READERS 8u
 #define MOST_READERS 64u
 /* Readahead requested per file; beyond that the system reads ahead by itself. */
-#define ADVISED_BYTES (1u << 20)
-#define HEADER_BYTES  (128u << 10)
+#define ADVISED_BYTES  (1u << 20)
+#define HEADER_BYTES   (128u << 10)
 #define COMPARED_BYTES (256u << 10) /* read at a time */
 /* Above this average, opening is slow. A sample counts for at most four times the threshold, so
  * that a reader that was not scheduled for a while does not look slow. */
@@ -48,7 +48,7 @@ struct readers {
     uint64_t limit_items, looked_at; /* items of the walk; after the limit only those in the file */
     struct picture *again;           /* to be decoded again after a device failed */
     struct picture *next;            /* of the walk; images of the file before it come first */
-    bool walked;              /* end of the walk */
+    bool walked;                     /* end of the walk */
     struct bytes unseen;      /* a directory that the walk could not read; "": the source's root */
     int unseen_source;        /* -1: none */
     uint64_t kept;            /* images kept because the walk could not read their files */
@@ -73,8 +73,8 @@ struct readers {
 /* Is the number of pictures in flight at its limit? With the walk's lock. */
 static bool window_is_full(struct readers *readers)
 {
-    return readers->store && readers->handed_out >= journal_written(store_journal(readers->store)) +
-                                                        readers->window;
+    return readers->store &&
+           readers->handed_out >= journal_written(store_journal(readers->store)) + readers->window;
 }
 
 /* Looks up images of the finished file in a source that is not read. With the walk's lock. */
@@ -112,8 +112,8 @@ static enum status look_up_picture(struct readers *readers, struct picture *pict
     const struct store_record *record = &picture->record;
     struct store_record prior;
     if (!readers->store || record->failure.reason != REASON_NONE ||
-        !prior_find(store_earlier(readers->store), record->source, picture->path, record->path_length,
-                     record->bytes, record->mtime_ns, &prior))
+        !prior_find(store_earlier(readers->store), record->source, picture->path,
+                    record->path_length, record->bytes, record->mtime_ns, &prior))
         return STATUS_OK;
     const bool other = record->inode && prior.inode &&
                        (record->inode != prior.inode || record->ctime_ns != prior.ctime_ns);
@@ -194,8 +194,8 @@ static enum status next_below(struct picture **out, struct readers *readers, str
     if (readers->unseen_source < 0)
         return STATUS_END;
     const bool same = next && next->record.source == readers->unseen_source;
-    if (prior_next_below(store_earlier(readers->store), (uint16_t)readers->unseen_source, unseen->data,
-                          same ? next->path : NULL, &record))
+    if (prior_next_below(store_earlier(readers->store), (uint16_t)readers->unseen_source,
+                         unseen->data, same ? next->path : NULL, &record))
         return keep_unseen(out, readers, &record, err);
     if (!same || strncmp(next->path, unseen->data, unseen->length) != 0)
         readers->unseen_source = -1;
@@ -231,8 +231,8 @@ static enum status look_up(struct readers *readers, struct picture *picture, str
     if (check_unseen(readers, picture, err) != STATUS_OK)
         return STATUS_FAILED;
     /* Its image stays in the file, besides the failure. */
-    return prior_find_unseen(store_earlier(readers->store), record->source, picture->path, record->path_length,
-                              &kept)
+    return prior_find_unseen(store_earlier(readers->store), record->source, picture->path,
+                             record->path_length, &kept)
                ? keep_unseen(&readers->next, readers, &kept, err)
                : STATUS_OK;
 }
@@ -331,7 +331,8 @@ static void compare_with_prior(struct picture *picture)
 static void open_picture(struct readers *readers, struct picture *picture)
 {
     struct store_record *record = &picture->record;
-    if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged || picture->once)
+    if (record->failure.reason != REASON_NONE || picture->resumed || picture->unchanged ||
+        picture->once)
         return;
     picture->once = walk_reads_once(readers->walk, record->source);
     const struct source_member member = {picture->path, picture->where, record->bytes,
@@ -356,7 +357,8 @@ static struct picture *next_picture(bool *opened, struct readers *readers,
     struct error err = ERROR_INIT;
     int64_t start = clock_now();
     pthread_mutex_lock(&readers->walk_lock);
-    while (wait && stop_requested(stop) == STOP_NONE && !readers->again && window_is_full(readers)) {
+    while (wait && stop_requested(stop) == STOP_NONE && !readers->again &&
+           window_is_full(readers)) {
         /* First make the wait visible to readers_wake, then check again. */
         atomic_fetch_add(&readers->window_waits, 1);
         if (window_is_full(readers))

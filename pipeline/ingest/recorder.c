@@ -34,8 +34,8 @@ struct recorder {
     uint32_t thumbnail_size; /* of device-made ones; 0: none */
     pthread_t thread[THREADS_MOST];
     unsigned wanted, threads; /* threads: actually started */
-    pthread_mutex_t lock; /* guards the report, and: */
-    double busy;          /* of the busiest thread */
+    pthread_mutex_t lock;     /* guards the report, and: */
+    double busy;              /* of the busiest thread */
 
     pthread_mutex_t waiting_lock; /* guards the following */
     pthread_cond_t more, room;
@@ -104,8 +104,7 @@ static void encode_thumbnail(struct picture *picture, struct thumbnail_maker *ma
     record->thumbnail = picture->thumbnail =
         thumbnail_encode(maker, &record->thumbnail_length, picture->pixels_of_thumbnail, width,
                          height, record->orientation);
-    record->thumbnail_size =
-        picture->thumbnail ? (uint16_t)picture->sink->thumbnail_size : 0;
+    record->thumbnail_size = picture->thumbnail ? (uint16_t)picture->sink->thumbnail_size : 0;
 }
 
 static enum status record_picture(struct recorder *recorder, struct picture *picture,

@@ -20,10 +20,10 @@ static double seconds_left(const struct status_file *file, const struct ingest_p
 {
     const double seconds = progress->seconds - file->phase_seconds;
     const bool bytes = progress->bytes_total > 0;
-    const uint64_t done = bytes ? progress->bytes_done - file->phase_bytes
-                                : progress->done - file->phase_done;
-    const uint64_t left = bytes ? progress->bytes_total - progress->bytes_done
-                                : progress->total - progress->done;
+    const uint64_t done =
+        bytes ? progress->bytes_done - file->phase_bytes : progress->done - file->phase_done;
+    const uint64_t left =
+        bytes ? progress->bytes_total - progress->bytes_done : progress->total - progress->done;
     return progress->total && done > 0 && seconds > 0 ? seconds / (double)done * (double)left : -1;
 }
 

@@ -12,9 +12,9 @@
 #define CROPPED       0.03 /* share of a side by which another fit is offset */
 #define UNKNOWNS      8 /* of the map: x = m0 u + m1 v + m2, y = m3 u + m4 v + m5; gain; offset */
 #define BLOCK         16
-#define BLOCK_SMALL   8   /* for planes up to */
-#define SMALL         160 /* this side */
-#define BLOCKS        400 /* at most: 8 x 8 in 160 x 160 */
+#define BLOCK_SMALL   8    /* for planes up to */
+#define SMALL         160  /* this side */
+#define BLOCKS        400  /* at most: 8 x 8 in 160 x 160 */
 #define TEXTURE       9.0f /* least mean square of a block less row and column means, levels, */
 #define FAINT         1.0f /* the same if it agrees */
 #define TEXTURE_OF    0.5f /* the same as a share of the mean over all blocks */
@@ -47,7 +47,7 @@
 #define CONTRARY_OF   32u   /* or one in this many */
 #define CONTRARY_MOST 12u   /* but no more than one in this many */
 #define HOPELESS      0.65f /* no copy, but so similar that no other start will find one */
-#define PROMISING     0.3f /* minimum correlation at a quarter, and at half size, to go on */
+#define PROMISING     0.3f  /* minimum correlation at a quarter, and at half size, to go on */
 
 #define WINDOW      8    /* pixels, of the larger planes; its maximum loss in copying, */
 #define LOST        0.1  /* as a share of the energy-weighted mean energy; */
@@ -66,8 +66,7 @@ struct level {
 };
 
 struct fit {
-    double map
-        [6]; /* from b's pixels to a's, at the current level; pixel centres are integers */
+    double map[6]; /* from b's pixels to a's, at the current level; pixel centres are integers */
     double gain, offset;
 };
 

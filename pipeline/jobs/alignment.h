@@ -16,10 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ALIGNMENT_SIDE   256u /* longest side of a plane, pixels */
+#define ALIGNMENT_SIDE   256u  /* longest side of a plane, pixels */
 #define ALIGNMENT_FINE   1024u /* the same for certain copies */
-#define ALIGNMENT_COLOUR 64u  /* the same for the colour plane */
-#define ALIGNMENT_LEAST  32u  /* smaller pictures are no copies of anything */
+#define ALIGNMENT_COLOUR 64u   /* the same for the colour plane */
+#define ALIGNMENT_LEAST  32u   /* smaller pictures are no copies of anything */
 
 struct alignment_plane {
     uint32_t width, height;                                  /* 1 to ALIGNMENT_SIDE each */

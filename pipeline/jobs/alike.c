@@ -15,7 +15,7 @@
 
 /* An image of a cluster. */
 struct member {
-    uint64_t index; /* among the rows with values */
+    uint64_t index;  /* among the rows with values */
     double order[2]; /* smaller ones come first */
     int32_t label;
     float cosine;
@@ -112,8 +112,8 @@ static void look_at_cluster(void *context, uint64_t part)
 }
 
 /* Copies the rows of members [first, last) in order, in one pass over the file. slot: per row. */
-static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64_t first, uint64_t last,
-                          struct error *err)
+static enum status gather(float *to, uint64_t *slot, struct alike *alike, uint64_t first,
+                          uint64_t last, struct error *err)
 {
     struct row_values *values = &alike->values;
     enum status status = STATUS_OK;
@@ -152,14 +152,16 @@ static enum status compare_all(struct alike *alike, struct error *err)
     for (uint32_t c = 0, next; c < k && status == STATUS_OK; c = next) {
         alike->cluster = c;
         alike->first = begin_of(alike, c);
-        for (next = c; next < k && (values->resident || alike->end[next] - alike->first <= room); next++)
+        for (next = c; next < k && (values->resident || alike->end[next] - alike->first <= room);
+             next++)
             ;
         if (next == c) {
             char bytes[32];
             format_bytes(bytes, sizeof bytes, (alike->end[c] - alike->first) * values->stride * 4);
-            status = error_set(err, STATUS_FAILED,
-                               "cluster %u of %s takes %s to compare: more --memory, or more clusters", c,
-                               alike->selection->clusters->name, bytes);
+            status =
+                error_set(err, STATUS_FAILED,
+                          "cluster %u of %s takes %s to compare: more --memory, or more clusters",
+                          c, alike->selection->clusters->name, bytes);
         } else if (!values->resident) {
             status = gather(rows, slot, alike, alike->first, alike->end[next - 1], err);
         }
@@ -234,8 +236,9 @@ static enum status count_hidden(struct alike *alike, const uint8_t *is_out, stru
             bool hides = false;
             for (uint32_t j = 0; j < graph.n && !is_out[first + i]; j++) {
                 const int64_t other = rows[i * graph.n + j];
-                hides |= other >= 0 && (uint64_t)other < graph.rows && squared[i * graph.n + j] <= alike->most &&
-                         !is_out[other] && selection->labels[other] != selection->labels[first + i];
+                hides |= other >= 0 && (uint64_t)other < graph.rows &&
+                         squared[i * graph.n + j] <= alike->most && !is_out[other] &&
+                         selection->labels[other] != selection->labels[first + i];
             }
             selection->hidden += hides;
         }

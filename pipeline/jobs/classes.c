@@ -95,7 +95,8 @@ static enum status next_field(char **field, bool *last, struct table *table, str
     }
     at += at[0] == '\r' && (at[1] == '\n' || !at[1]);
     if (*at && *at != ',' && *at != '\n')
-        return refuse(table, "has text behind a quoted field, or a carriage return in a field", err);
+        return refuse(table, "has text behind a quoted field, or a carriage return in a field",
+                      err);
     *last = *at != ',';
     table->at = (size_t)(at - table->bytes) + (*at != 0);
     *to = 0;
@@ -300,8 +301,8 @@ enum status classes_of_cls(struct classes *out, struct result *result, struct er
     for (uint64_t row = 0; row < table.count && status == STATUS_OK; row++)
         out->rows += out->of_row[row] != CLASSES_NONE;
     if (status == STATUS_OK && out->count < 2)
-        status = error_set(err, STATUS_FAILED, "%s has fewer than two classes beside its images",
-                           shown);
+        status =
+            error_set(err, STATUS_FAILED, "%s has fewer than two classes beside its images", shown);
     sidecar_reader_close(&reader);
     for (uint64_t row = 0; table.classes && row < table.count; row++)
         free(table.classes[row]);

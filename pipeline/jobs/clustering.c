@@ -36,7 +36,8 @@ struct clustering {
     struct cluster_config cluster; /* k: the largest */
     struct number_range k;
     struct cluster_levels_config levels;
-    enum cluster_metric space; /* that is asked for; where rows are projected, k-means is euclidean */
+    enum cluster_metric
+        space; /* that is asked for; where rows are projected, k-means is euclidean */
     bool center;
     uint32_t pca;
     double whiten;
@@ -211,7 +212,8 @@ static void write_levels(struct json *json, const struct cluster_levels_config *
     char text[CLUSTER_LEVELS * 12] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < levels->count; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? "," : "", levels->k[i]);
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, "%s%u", i ? "," : "", levels->k[i]);
     if (levels->split > 0)
         snprintf(text, sizeof text, "%ux%u", levels->k[1], levels->split);
     if (levels->count > 1)
@@ -383,7 +385,8 @@ static enum status open_clustering(struct clustering *own, struct error *err)
     if (status != STATUS_OK)
         return status;
     if (config->levels.count > 1 && strlen(name) > FEATURE_NAME_MAX - 4)
-        return error_set(err, STATUS_USAGE, "the name of a clustering with levels has at most %d characters",
+        return error_set(err, STATUS_USAGE,
+                         "the name of a clustering with levels has at most %d characters",
                          FEATURE_NAME_MAX - 4);
     status = cluster_job_open(&own->job, config->input, config->feature, NULL, config->paths,
                               config->output, err);
@@ -483,8 +486,9 @@ static enum status project_rows(struct clustering *own, struct error *err)
     const enum status status = pca_fit(&own->job.projection, &own->job.input.source, &pca, err);
     if (status == STATUS_OK && own->pca > 0 && !own->job.projection.components &&
         cluster_job_is_first(&own->job))
-        log_message(LOG_NOTICE, "notice: all rows are alike: they have no principal components, and are "
-                                "clustered without");
+        log_message(LOG_NOTICE,
+                    "notice: all rows are alike: they have no principal components, and are "
+                    "clustered without");
     return status == STATUS_OK ? cluster_job_project(&own->job, err) : status;
 }
 

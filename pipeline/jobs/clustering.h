@@ -12,23 +12,23 @@
 #define CLUSTERING_TOL 1e-4
 
 struct clustering_config {
-    const char *input, *feature; /* as matrix_input_open takes them */
-    const char *output;          /* a separate file, or NULL: the input */
-    const char *paths;           /* list of the rows' paths (path_list.h); NULL: none */
-    const char *name;            /* of the result: /clusters/NAME */
-    struct number_range k;       /* several: keeps the best one, and the measures of all */
+    const char *input, *feature;         /* as matrix_input_open takes them */
+    const char *output;                  /* a separate file, or NULL: the input */
+    const char *paths;                   /* list of the rows' paths (path_list.h); NULL: none */
+    const char *name;                    /* of the result: /clusters/NAME */
+    struct number_range k;               /* several: keeps the best one, and the measures of all */
     struct cluster_levels_config levels; /* count 0: of k alone; else k has that of the first */
-    bool lower_k;                /* k is a default: lower it to the number of distinct rows, and
+    bool lower_k;        /* k is a default: lower it to the number of distinct rows, and
                                   * with */
-    bool usual_k;                /* to clustering_usual_k, with a notice */
-    int metric;                  /* enum cluster_metric; -1: the default for the rows */
-    bool as_preset;              /* project as the preset defines; else: */
-    bool center;                 /* subtract the mean and scale to unit length */
-    bool usual_pca;              /* pca is a default: no components if all rows are alike */
-    uint32_t pca;                /* number of principal components; 0: no projection */
-    double whiten;               /* they are divided by their variance to the power of whiten / 2 */
-    const char *init;            /* kmeans++, kmeans-parallel, random, or a .npy file */
-    const char *weights;         /* as matrix_input_vector takes them, or NULL */
+    bool usual_k;        /* to clustering_usual_k, with a notice */
+    int metric;          /* enum cluster_metric; -1: the default for the rows */
+    bool as_preset;      /* project as the preset defines; else: */
+    bool center;         /* subtract the mean and scale to unit length */
+    bool usual_pca;      /* pca is a default: no components if all rows are alike */
+    uint32_t pca;        /* number of principal components; 0: no projection */
+    double whiten;       /* they are divided by their variance to the power of whiten / 2 */
+    const char *init;    /* kmeans++, kmeans-parallel, random, or a .npy file */
+    const char *weights; /* as matrix_input_vector takes them, or NULL */
     uint64_t seed;
     /* n_init 0: 1 or, with `restarts`, clustering_usual_restarts. tol below 0: CLUSTERING_TOL, for
      * mini-batches 0. Both: or the values of a stored clustering that is otherwise the same. */
@@ -39,7 +39,7 @@ struct clustering_config {
     double checkpoint_seconds; /* between saved states; 0: none are saved */
     bool replace;              /* replace a result of that name made with other parameters */
     bool verify_input;         /* read all rows before trusting a stored result */
-    bool by_run; /* as in struct result_clustering; such a result is replaced */
+    bool by_run;               /* as in struct result_clustering; such a result is replaced */
     struct clustering_machine machine;
 };
 

@@ -35,9 +35,8 @@ bool code_count_is_possible(enum code_count count);
 struct code_pairs_config {
     const uint8_t *codes; /* 32 bytes each */
     uint32_t count;
-    uint32_t limit; /* 0 to 128 */
-    uint32_t
-        floor; /* with more than `most` pairs, the limit is lowered, */
+    uint32_t limit;  /* 0 to 128 */
+    uint32_t floor;  /* with more than `most` pairs, the limit is lowered, */
     uint64_t most;   /* but not below floor */
     uint64_t memory; /* bytes for the pairs; exceeding it is STATUS_FAILED */
     enum code_count how;

@@ -14,7 +14,7 @@
 #define ROOM_MOST    (1u << 26)
 #define TEST_CODES   300u /* more than the rows of a work-group */
 #define TEST_LIMIT   100u
-#define TENSOR_MAJOR 8 /* mma.m16n8k32 */
+#define TENSOR_MAJOR 8     /* mma.m16n8k32 */
 #define PART_CODES   4096u /* laid out by a thread at a time */
 
 struct search {

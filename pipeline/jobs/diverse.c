@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHOSEN    (-1.0)
+#define CHOSEN (-1.0)
 /* Far more than the rounding errors of three distances. */
 #define MARGIN (1 + 1e-9)
 
@@ -131,7 +131,8 @@ static uint64_t first_index(const struct diverse *diverse)
     return first;
 }
 
-static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *taken, struct error *err)
+static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *taken,
+                          struct error *err)
 {
     struct selection *selection = diverse->selection;
     struct farthest next = {INFINITY, first_index(diverse)};
@@ -143,8 +144,9 @@ static enum status choose(struct diverse *diverse, uint32_t most, uint64_t *take
         const uint64_t row = diverse->values.row[next.index];
         selection->candidate[diverse->centres] =
             (struct candidate){.row = row, .key = sqrt(next.squared)};
-        status = row_values_copy(diverse->centre + (size_t)diverse->centres * diverse->values.stride,
-                                 &diverse->values, next.index, err);
+        status =
+            row_values_copy(diverse->centre + (size_t)diverse->centres * diverse->values.stride,
+                            &diverse->values, next.index, err);
         diverse->centres++;
         diverse->squared[next.index] = CHOSEN;
         if (taken)

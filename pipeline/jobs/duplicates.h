@@ -60,10 +60,10 @@ struct duplicates_config {
     void *progress_context;
 };
 
-#define DUPLICATES_FLOOR   24u  /* pairs of codes this close are always compared */
-#define DUPLICATES_LIMIT   104u /* default of config.near, with `compare` */
-#define DUPLICATES_BLIND   40u  /* and without it */
-#define DUPLICATES_MOST    128u
+#define DUPLICATES_FLOOR 24u  /* pairs of codes this close are always compared */
+#define DUPLICATES_LIMIT 104u /* default of config.near, with `compare` */
+#define DUPLICATES_BLIND 40u  /* and without it */
+#define DUPLICATES_MOST  128u
 
 /* STATUS_FAILED: the file has no codes, or memory. STATUS_INTERRUPTED: a stop was requested. */
 enum status duplicates_find(struct duplicates *out, struct result *result,

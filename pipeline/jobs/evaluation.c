@@ -20,11 +20,11 @@
 
 /* The rows that are ranked, and by which metric. `from` stays the caller's, who closes it later. */
 static enum status open_rows(struct matrix_source *out, enum cluster_metric *metric,
-                             const struct matrix_source *from, const struct evaluation_config *config,
-                             struct error *err)
+                             const struct matrix_source *from,
+                             const struct evaluation_config *config, struct error *err)
 {
     struct projection projection;
-    const struct pca_config pca = {.space = (enum projection_space)*metric,
+    const struct pca_config pca = {.space = (enum projection_space) * metric,
                                    .components = config->pca,
                                    .whiten = config->whiten,
                                    .threads = config->machine.threads,
@@ -42,8 +42,7 @@ static enum status open_rows(struct matrix_source *out, enum cluster_metric *met
 
 static enum status rank_rows(struct ranking *out, const struct matrix_source *rows,
                              struct matrix_input *input, const struct classes *classes,
-                             const uint32_t *of_row,
-                             const struct neighbours_config *search,
+                             const uint32_t *of_row, const struct neighbours_config *search,
                              const struct evaluation_config *config, struct error *err)
 {
     const uint32_t n = config->diffuse ? AFFINITY_NEIGHBOURS : config->expand;
@@ -59,8 +58,8 @@ static enum status rank_rows(struct ranking *out, const struct matrix_source *ro
         euclidean.metric = METRIC_EUCLIDEAN;
         status = expansion_open(&expanded, rows, &nearest, n, search, err);
         if (status == STATUS_OK)
-            status = ranking_measure(out, &expanded.source, of_row, classes->count,
-                                     &euclidean, err);
+            status =
+                ranking_measure(out, &expanded.source, of_row, classes->count, &euclidean, err);
         expansion_close(&expanded);
     }
     neighbours_clear(&nearest);
@@ -126,18 +125,18 @@ static enum status rank_features(struct evaluation *evaluation,
     const unsigned count = config->feature_count ? config->feature_count : all;
     const unsigned metrics = config->metric_count ? config->metric_count : 1;
     enum status status = STATUS_OK;
-    evaluation->features =
-        calloc((size_t)count * metrics + 1, sizeof *evaluation->features);
+    evaluation->features = calloc((size_t)count * metrics + 1, sizeof *evaluation->features);
     if (!evaluation->features)
-        return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features, "features");
+        return error_memory(err, (size_t)count * metrics * sizeof *evaluation->features,
+                            "features");
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         if (config->feature_count || i == own || own == 1 ||
             !result_feature_describes(result_feature_at(evaluation->result, i)))
             status = rank_feature(evaluation,
-                              config->feature_count ? config->features[i]
-                              : i == own            ? RESULT_PRESET
-                                                    : result_feature_at(evaluation->result, i)->name,
-                              config, err);
+                                  config->feature_count ? config->features[i]
+                                  : i == own            ? RESULT_PRESET
+                                             : result_feature_at(evaluation->result, i)->name,
+                                  config, err);
     return status;
 }
 
@@ -154,8 +153,8 @@ static enum status compare_clusters(struct evaluation *evaluation,
     enum status status = held_check(&held, "labels", err);
     *one = (struct evaluation_clusters){.clusters = clusters};
     if (status == STATUS_OK)
-        status = result_clusters_read(evaluation->result, clusters, NULL, labels, NULL, NULL, NULL,
-                                      err);
+        status =
+            result_clusters_read(evaluation->result, clusters, NULL, labels, NULL, NULL, NULL, err);
     for (uint64_t row = 0; row < images && status == STATUS_OK; row++)
         if (classes->of_row[row] != CLASSES_NONE && labels[row] >= 0) {
             labels[one->rows] = labels[row];
@@ -198,9 +197,10 @@ enum status evaluation_run(struct evaluation *out, const struct evaluation_confi
     *out = (struct evaluation){0};
     enum status status = result_open(&out->result, config->file, err);
     if (status == STATUS_OK && (result_images(out->result) == 0 || out->result->named))
-        status = error_set(err, STATUS_FAILED,
-                           "%s holds no images: evaluate takes a file that clpipe ingest has written",
-                           path_for_message(shown, sizeof shown, config->file));
+        status =
+            error_set(err, STATUS_FAILED,
+                      "%s holds no images: evaluate takes a file that clpipe ingest has written",
+                      path_for_message(shown, sizeof shown, config->file));
     if (status == STATUS_OK)
         status = !config->classes ? classes_of_folders(&out->classes, out->result, err)
                  : strcmp(config->classes, CLASSES_OF_CLS) == 0

@@ -21,7 +21,7 @@
 
 #define NONE       UINT32_MAX
 #define PAIRS_EACH 128u /* per image; the limit is lowered to keep to this */
-#define PLAIN_BITS 48u /* a code with fewer ones or zeros belongs to an image without structure */
+#define PLAIN_BITS 48u  /* a code with fewer ones or zeros belongs to an image without structure */
 
 struct row {
     uint64_t pixels, bytes, digest[2];
@@ -541,7 +541,8 @@ enum status duplicates_find(struct duplicates *out, struct result *result,
     memset(out, 0, sizeof *out);
     out->limit = config->near;
     if (rows >= NONE)
-        return error_set(err, STATUS_FAILED, "the file has too many images to compare: at most %u", NONE - 1);
+        return error_set(err, STATUS_FAILED, "the file has too many images to compare: at most %u",
+                         NONE - 1);
     if (!result_has_codes(result)) {
         error_set(err, STATUS_FAILED, "%s has no perceptual codes", result->path);
         return error_remedy(err, REMEDY_ADD_CODES);

@@ -31,7 +31,7 @@ struct job {
     struct result *result;
     struct matrix_input input;
     struct path_list list;
-    struct path_match match; /* row NULL: by order */
+    struct path_match match;   /* row NULL: by order */
     struct matrix_source rows; /* one for each image */
     struct workdir *lock;
     uint64_t rows_at_once;
@@ -140,9 +140,8 @@ static void name_origin(char *out, size_t size, const struct job *job)
 {
     const char *path = job->input.path, *slash = strrchr(path, '/');
     const char *base = slash && slash[1] ? slash + 1 : path;
-    const char *dataset = strlen(job->config->input) > strlen(path)
-                              ? job->config->input + strlen(path)
-                              : "";
+    const char *dataset =
+        strlen(job->config->input) > strlen(path) ? job->config->input + strlen(path) : "";
     char text[200];
     path_for_message(text, sizeof text, base);
     const int used = snprintf(out, size, "%s", text);
@@ -168,7 +167,8 @@ static enum status match_rows(struct job *job, struct importing_report *report, 
                          format_number_of(images, sizeof images, report->images, "image"));
     }
     path_for_message(list, sizeof list, config->paths);
-    enum status status = path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
+    enum status status =
+        path_list_open_for(&job->list, config->paths, config->input, rows, false, err);
     if (status != STATUS_OK)
         return status;
     status = path_match_make(&job->match, &job->list, job->result, err);
@@ -205,7 +205,7 @@ static enum status job_open(struct job *job, struct importing_report *report, st
     report->images = result_images(job->result);
     report->dimension = source->dimension;
     snprintf(report->type, sizeof report->type, "%s",
-             job->input.rows.type[0]            ? job->input.rows.type
+             job->input.rows.type[0]     ? job->input.rows.type
              : job->input.about.is_float ? "float32"
                                          : "uint32");
     name_origin(report->from, sizeof report->from, job);

@@ -28,7 +28,7 @@ struct importing_report {
     char type[12]; /* of the values in the input */
     char from[256];
     char digest[65];
-    bool found; /* the file already has this feature: nothing was written */
+    bool found;                   /* the file already has this feature: nothing was written */
     unsigned clusterings_removed; /* those of the replaced feature */
     double seconds;
 };

@@ -83,7 +83,8 @@ static enum status write_parameters(struct labelling *own, struct error *err)
         const struct cluster_outcome *out = &own->job.level[i].outcome;
         if (below)
             sha256_update(&state, out->labels, below->k * sizeof *out->labels);
-        sha256_update(&state, out->centroids, (size_t)out->k * out->dimension * sizeof *out->centroids);
+        sha256_update(&state, out->centroids,
+                      (size_t)out->k * out->dimension * sizeof *out->centroids);
         if (!below && own->job.projected)
             sha256_update(&state, projection->mean, projection->columns * sizeof(float));
         if (!below && projection->components)

@@ -110,7 +110,8 @@ static enum status digest_together(struct matrix_input *input, struct error *err
 enum status matrix_input_digest(struct matrix_input *input, char hex[65], struct error *err)
 {
     const struct matrix_source *source = &input->rows;
-    const uint64_t step = row_tree_piece(source->dimension * sizeof(float)), columns = source->dimension;
+    const uint64_t step = row_tree_piece(source->dimension * sizeof(float)),
+                   columns = source->dimension;
     uint64_t first, count;
     enum status status = STATUS_OK;
     input->digests = true;
@@ -405,8 +406,8 @@ static enum status refuse_missing(const struct matrix_input *input, struct error
                      path_for_message(path, sizeof path, image.path_raw));
 }
 
-enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric, bool missing,
-                                 struct stop *stop, struct error *err)
+enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
+                                 bool missing, struct stop *stop, struct error *err)
 {
     const struct neighbours_config config = {.metric = metric, .stop = stop};
     struct comparable *comparable = &input->comparable;

@@ -17,12 +17,12 @@ struct input_state {
 bool input_state_of(struct input_state *out, const char *path);
 
 struct matrix_input {
-    struct matrix_source source; /* its context is this struct */
+    struct matrix_source source;  /* its context is this struct */
     struct comparable comparable; /* if matrix_input_compare left out rows; else row is NULL */
     struct matrix_source whole;   /* with all rows; those without information begin with NaN */
-    struct result *result;       /* the clpipe file whose images the rows are, or NULL */
-    struct result_feature about; /* their feature; for foreign rows only a name to show */
-    char *path;                  /* of the file, without the dataset */
+    struct result *result;        /* the clpipe file whose images the rows are, or NULL */
+    struct result_feature about;  /* their feature; for foreign rows only a name to show */
+    char *path;                   /* of the file, without the dataset */
     /* The reading threads digest the rows, so that the digest takes no extra pass: always for
      * foreign files, or if set before anything is read. */
     bool digests;
@@ -55,8 +55,8 @@ enum status matrix_input_digest_as(struct matrix_input *input, const char *conte
 /* Leaves out, with a notice, the rows of a clpipe file that the metric cannot compare: `source` has
  * the others. STATUS_FAILED: none remain or, unless `missing`, an imported feature lacks values for
  * some images. */
-enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric, bool missing,
-                                 struct stop *stop, struct error *err);
+enum status matrix_input_compare(struct matrix_input *input, enum cluster_metric metric,
+                                 bool missing, struct stop *stop, struct error *err);
 /* Prepares rows for ranking (neighbours/ranked.h); call it before any is read. */
 enum status matrix_input_rank(struct matrix_input *input, unsigned threads, struct stop *stop,
                               struct error *err);

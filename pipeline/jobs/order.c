@@ -88,7 +88,8 @@ static void set_random_keys(struct selection *selection)
 {
     for (uint64_t i = 0; i < selection->candidates; i++) {
         struct candidate *candidate = &selection->candidate[i];
-        candidate->key = canonical_random(selection->config->seed, SELECT_ROW_STREAM, candidate->row);
+        candidate->key =
+            canonical_random(selection->config->seed, SELECT_ROW_STREAM, candidate->row);
     }
 }
 

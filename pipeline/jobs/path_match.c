@@ -165,8 +165,8 @@ static enum status find_image(uint64_t *row, bool *several, struct finder *finde
     *row = PATH_LIST_NONE;
     *several = false;
     for (unsigned i = 0; i < count; i++) {
-        *several = *several || (*row != PATH_LIST_NONE && found[i] != PATH_LIST_NONE &&
-                                found[i] != *row);
+        *several =
+            *several || (*row != PATH_LIST_NONE && found[i] != PATH_LIST_NONE && found[i] != *row);
         if (found[i] != PATH_LIST_NONE)
             *row = found[i];
     }

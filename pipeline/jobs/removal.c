@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const removal_names[REMOVAL_VERDICTS] = {
-    "kept", "safe", "same-file", "uncertain", "gone", "changed", "unproven", "alone"};
+const char *const removal_names[REMOVAL_VERDICTS] = {"kept", "safe",    "same-file", "uncertain",
+                                                     "gone", "changed", "unproven",  "alone"};
 const char *const removal_texts[REMOVAL_VERDICTS] = {
     "kept",
     "safe to remove",
@@ -96,7 +96,7 @@ static void divide(const struct finding *f, const struct duplicates_group *group
     struct removal_entry *entry = f->entry;
     const struct removal_config *config = f->config;
     const uint64_t end = group->first + group->count;
-    uint64_t best[2] = {end, end}; /* of all; of files */
+    uint64_t best[2] = {end, end};       /* of all; of files */
     uint64_t *some = f->rows, count = 0; /* certainly kept, or listed */
     for (uint64_t i = group->first; i < end; i++) {
         if (entry[i].verdict != REMOVAL_UNPROVEN)
@@ -168,8 +168,8 @@ static enum status prove_group(struct code_pairs *pairs, const struct finding *f
                 return error_memory(err, pairs->count * sizeof *grown, "pairs of images");
             pairs->pair = grown;
             for (uint16_t mirrored = 0; mirrored < 2 && !equal; mirrored++)
-                grown[pairs->count++] = (struct code_pair){
-                    (uint32_t)kept[k], (uint32_t)i, (uint16_t)f->how->near, mirrored};
+                grown[pairs->count++] = (struct code_pair){(uint32_t)kept[k], (uint32_t)i,
+                                                           (uint16_t)f->how->near, mirrored};
         }
         pairs->count = entry->verdict == REMOVAL_SAFE ? before : pairs->count;
     }

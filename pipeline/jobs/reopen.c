@@ -451,9 +451,10 @@ void reopen_close(struct reopen **out)
                     "notice: pictures in %llu archives cannot be read again, such as %s: %s",
                     (unsigned long long)reopen->lost, reopen->lost_path, reopen->lost_why);
     if (reopen->streamed)
-        log_message(LOG_NOTICE,
-                    "notice: pictures that came by tar:- are no files here: unpack the tar to a "
-                    "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
+        log_message(
+            LOG_NOTICE,
+            "notice: pictures that came by tar:- are no files here: unpack the tar to a "
+            "directory D, and let clpipe ingest D --relocate tar:- -o F.h5 find them there");
     archives_close(&reopen->known);
     pathglob_close(&reopen->globs);
     locator_clear(&reopen->locator);

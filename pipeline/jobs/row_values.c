@@ -43,7 +43,8 @@ static enum status keep_comparable(struct row_values *values, struct error *err)
         if (status == STATUS_OK)
             status = matrix_read(source, first, count, values->block, err);
         for (; at < values->count && values->row[at] < first + count && status == STATUS_OK; at++)
-            if (comparable_values(source, values->block + (values->row[at] - first) * source->dimension,
+            if (comparable_values(source,
+                                  values->block + (values->row[at] - first) * source->dimension,
                                   values->metric))
                 values->row[kept++] = values->row[at];
     }
@@ -62,8 +63,8 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
         status = workers_open(&out->workers, config->machine.threads, err);
     if (status != STATUS_OK)
         return status;
-    out->metric = metric >= 0 ? (enum cluster_metric)metric
-                              : matrix_input_usual_metric(&out->input.about);
+    out->metric =
+        metric >= 0 ? (enum cluster_metric)metric : matrix_input_usual_metric(&out->input.about);
     out->stride = (out->input.source.dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     out->block_rows = BLOCK_BYTES / (out->stride * sizeof(float) * ROW_VALUES_PART) + 1;
     out->block_rows *= ROW_VALUES_PART;
@@ -75,7 +76,8 @@ enum status row_values_open(struct row_values *out, const struct selection *sele
         out->row[out->count++] = selection->candidate[i].row;
     status = keep_comparable(out, err);
     const uint64_t bytes = out->count * out->stride * sizeof(float);
-    if (status != STATUS_OK || bytes > config->machine.memory || !(out->resident = malloc(bytes + 1)))
+    if (status != STATUS_OK || bytes > config->machine.memory ||
+        !(out->resident = malloc(bytes + 1)))
         return status;
     for (uint64_t first = 0, count; first < out->count && status == STATUS_OK; first += count) {
         count = min_u64(out->block_rows, out->count - first);
@@ -94,8 +96,8 @@ void row_values_close(struct row_values *values)
     *values = (struct row_values){0};
 }
 
-enum status row_values_at(const float **rows, struct row_values *values, uint64_t first, uint64_t count,
-                          struct error *err)
+enum status row_values_at(const float **rows, struct row_values *values, uint64_t first,
+                          uint64_t count, struct error *err)
 {
     *rows = values->resident ? values->resident + first * values->stride : values->block;
     return values->resident ? STATUS_OK : read_rows(values->block, values, first, count, err);

@@ -14,11 +14,11 @@ struct row_values {
     enum cluster_metric metric;
     struct workers *workers;
     struct stop *stop;
-    uint32_t stride;    /* values per row, zero-padded */
-    uint64_t *row;      /* ascending: those comparable under the metric */
+    uint32_t stride; /* values per row, zero-padded */
+    uint64_t *row;   /* ascending: those comparable under the metric */
     uint64_t count;
-    float *resident;    /* count x stride, or NULL */
-    float *block;       /* for rows that are read again */
+    float *resident;     /* count x stride, or NULL */
+    float *block;        /* for rows that are read again */
     uint64_t block_rows; /* a multiple of ROW_VALUES_PART */
 };
 
@@ -29,10 +29,11 @@ void row_values_close(struct row_values *values);
 
 /* Candidates [first, first + count), at most block_rows unless resident; valid until the next
  * call. */
-enum status row_values_at(const float **rows, struct row_values *values, uint64_t first, uint64_t count,
-                          struct error *err);
+enum status row_values_at(const float **rows, struct row_values *values, uint64_t first,
+                          uint64_t count, struct error *err);
 
 /* Copies the row of candidate `index`, `stride` values, to `to`. */
-enum status row_values_copy(float *to, struct row_values *values, uint64_t index, struct error *err);
+enum status row_values_copy(float *to, struct row_values *values, uint64_t index,
+                            struct error *err);
 
 #endif

@@ -32,7 +32,8 @@ static enum status read_labels(struct selection *selection, struct error *err)
                         !isnan(config->alike);
     if (!wanted && !config->clusters)
         return STATUS_OK;
-    enum status status = choose_clusters(&selection->clusters, selection->result, config->clusters, err);
+    enum status status =
+        choose_clusters(&selection->clusters, selection->result, config->clusters, err);
     if (status != STATUS_OK)
         return status;
     const uint64_t rows = selection->clusters->rows;
@@ -40,8 +41,8 @@ static enum status read_labels(struct selection *selection, struct error *err)
     selection->distances = malloc(rows * sizeof *selection->distances + 1);
     if (!selection->labels || !selection->distances)
         return error_memory(err, rows * 8, "labels");
-    return result_clusters_read_rows(selection->result, selection->clusters, 0, rows, selection->labels,
-                                     selection->distances, err);
+    return result_clusters_read_rows(selection->result, selection->clusters, 0, rows,
+                                     selection->labels, selection->distances, err);
 }
 
 /* Sets `in` for images whose paths are in the list. */
@@ -121,7 +122,8 @@ static enum status choose(struct selection *selection, struct error *err)
     return status;
 }
 
-enum status selection_make(struct selection *out, const struct select_config *config, struct error *err)
+enum status selection_make(struct selection *out, const struct select_config *config,
+                           struct error *err)
 {
     char shown[256];
     *out = (struct selection){.config = config, .radius = NAN};
@@ -172,7 +174,8 @@ static void write_parameters(struct json *json, const struct selection *selectio
         json_string(json, "keep", preference_names[config->preference]);
     }
     if (config->within)
-        json_uint(json, "within", selection->candidates + selection->omitted_count + selection->flagged);
+        json_uint(json, "within",
+                  selection->candidates + selection->omitted_count + selection->flagged);
     if (config->without)
         json_string(json, "without", flags_text(flags, config->without, ','));
     json_close_object(json);
@@ -191,8 +194,9 @@ static void find_content(char content[65], const struct selection *selection)
 }
 
 /* Whether the file already has this choice from the same rows. */
-static enum status look_for_stored(struct selection *selection, const struct selection_values *values,
-                                   bool replace, struct error *err)
+static enum status look_for_stored(struct selection *selection,
+                                   const struct selection_values *values, bool replace,
+                                   struct error *err)
 {
     struct selections stored;
     char shown[256];
@@ -200,14 +204,15 @@ static enum status look_for_stored(struct selection *selection, const struct sel
     const struct selection_about *about = selections_find(&stored, values->about.name);
     int64_t *rows = NULL;
     if (status == STATUS_OK && about) {
-        selection->stored = about->rows == values->about.rows && about->omitted == values->about.omitted &&
-                            about->seed == values->about.seed &&
-                            strcmp(about->method, values->about.method) == 0 &&
-                            strcmp(about->content, values->about.content) == 0 &&
-                            strcmp(about->parameters, values->about.parameters) == 0;
+        selection->stored =
+            about->rows == values->about.rows && about->omitted == values->about.omitted &&
+            about->seed == values->about.seed && strcmp(about->method, values->about.method) == 0 &&
+            strcmp(about->content, values->about.content) == 0 &&
+            strcmp(about->parameters, values->about.parameters) == 0;
         rows = selection->stored ? malloc(about->rows * sizeof *rows + 1) : NULL;
-        selection->stored = rows && selections_read(selection->result, about, rows, NULL, NULL) == STATUS_OK &&
-                            memcmp(rows, values->row, about->rows * sizeof *rows) == 0;
+        selection->stored =
+            rows && selections_read(selection->result, about, rows, NULL, NULL) == STATUS_OK &&
+            memcmp(rows, values->row, about->rows * sizeof *rows) == 0;
         if (!selection->stored && !replace) {
             error_set(err, STATUS_USAGE, "%s already has a selection %s",
                       path_for_message(shown, sizeof shown, selection->config->file), about->name);
@@ -234,7 +239,8 @@ enum status selection_store(struct selection *selection, bool replace, struct er
     struct workdir *lock = NULL;
     struct json json;
     int64_t *row = malloc(selection->chosen * sizeof *row + 1);
-    enum status status = row ? STATUS_OK : error_memory(err, selection->chosen * sizeof *row, "rows");
+    enum status status =
+        row ? STATUS_OK : error_memory(err, selection->chosen * sizeof *row, "rows");
     for (uint64_t i = 0; row && i < selection->chosen; i++)
         row[i] = (int64_t)selection->candidate[i].row;
     values.row = row;

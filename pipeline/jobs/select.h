@@ -22,7 +22,8 @@ extern const struct select_method select_methods[SELECT_METHODS];
 
 /* Opens the file and chooses. Close it even after a failure. STATUS_USAGE: no such clustering,
  * feature or list; STATUS_FAILED: nothing can be chosen. */
-enum status selection_make(struct selection *out, const struct select_config *config, struct error *err);
+enum status selection_make(struct selection *out, const struct select_config *config,
+                           struct error *err);
 /* Stores it, unless the file has it; without `replace`, an existing name is STATUS_USAGE. */
 enum status selection_store(struct selection *selection, bool replace, struct error *err);
 void selection_close(struct selection *selection);

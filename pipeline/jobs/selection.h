@@ -22,8 +22,8 @@ struct select_config {
     uint64_t per_cluster;    /* maximum per cluster; 0: any number */
     double alike;            /* cosine from which two images of a cluster are alike; NAN: never */
     enum select_preference preference; /* which of these is kept */
-    const char *within;      /* a list of paths to choose from, or NULL */
-    uint32_t without;        /* not from images with one of these flags (result/flags.h) */
+    const char *within;                /* a list of paths to choose from, or NULL */
+    uint32_t without; /* not from images with one of these flags (result/flags.h) */
     uint64_t seed;
     struct clustering_machine machine;
 };

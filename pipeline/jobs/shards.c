@@ -229,14 +229,16 @@ static char *describe(const struct shards *shards)
     return json_take(&json);
 }
 
-static enum status join(char **path, const struct shards *shards, const char *name, struct error *err)
+static enum status join(char **path, const struct shards *shards, const char *name,
+                        struct error *err)
 {
-    return asprintf(path, "%s/%s", shards->config->directory, name) < 0 ? error_memory(err, 256, "a file name")
-                                                                        : STATUS_OK;
+    return asprintf(path, "%s/%s", shards->config->directory, name) < 0
+               ? error_memory(err, 256, "a file name")
+               : STATUS_OK;
 }
 
-static enum status join_number(char **path, const struct shards *shards, uint64_t number, const char *suffix,
-                               struct error *err)
+static enum status join_number(char **path, const struct shards *shards, uint64_t number,
+                               const char *suffix, struct error *err)
 {
     char name[64];
     snprintf(name, sizeof name, "shard-%06" PRIu64 ".%s", number, suffix);
@@ -287,10 +289,11 @@ static enum status take_directory(const struct shards *shards, struct error *err
     }
     there = read_whole(marker);
     if (there && strcmp(there, text) != 0)
-        status = error_set(err, STATUS_FAILED,
-                           "%s has shards that were made from something else, or in another way: name a "
-                           "new directory",
-                           shown);
+        status =
+            error_set(err, STATUS_FAILED,
+                      "%s has shards that were made from something else, or in another way: name a "
+                      "new directory",
+                      shown);
     else if (!there && rmdir(directory) != 0) /* removes only an empty one */
         status = error_set(err, STATUS_FAILED, "%s is not empty: name a new directory", shown);
     else if (!there && mkdir(directory, 0777) != 0)
@@ -305,8 +308,8 @@ static enum status take_directory(const struct shards *shards, struct error *err
 
 /* --- samples ----------------------------------------------------------------------------------- */
 
-static void write_json(struct json *json, const struct shards *shards, const struct result_image *image,
-                       uint64_t i)
+static void write_json(struct json *json, const struct shards *shards,
+                       const struct result_image *image, uint64_t i)
 {
     const uint64_t row = shards->chosen[i].row;
     struct result *result = shards->config->result;
@@ -336,7 +339,8 @@ static void write_json(struct json *json, const struct shards *shards, const str
     json_close_object(json);
 }
 
-static enum status describe_sample(struct shards *shards, struct sample *sample, uint64_t i, struct error *err)
+static enum status describe_sample(struct shards *shards, struct sample *sample, uint64_t i,
+                                   struct error *err)
 {
     struct result_image image;
     struct json json;
@@ -409,8 +413,8 @@ static const char *extension(const struct sample *sample)
     return strcmp(sample->format, "jpeg") == 0 ? "jpg" : sample->format;
 }
 
-static enum status write_header(const struct shards *shards, const struct sample *sample, const char *suffix,
-                                uint64_t bytes, uint64_t at, struct error *err)
+static enum status write_header(const struct shards *shards, const struct sample *sample,
+                                const char *suffix, uint64_t bytes, uint64_t at, struct error *err)
 {
     char block[TAR_BLOCK], name[KEY_MOST + 16];
     snprintf(name, sizeof name, "%010" PRIu64 ".%s", sample->row, suffix);
@@ -419,8 +423,9 @@ static enum status write_header(const struct shards *shards, const struct sample
 }
 
 /* Writes a member from memory; advances *at. */
-static enum status write_member(const struct shards *shards, const struct sample *sample, const char *suffix,
-                                const void *data, uint64_t bytes, uint64_t *at, struct error *err)
+static enum status write_member(const struct shards *shards, const struct sample *sample,
+                                const char *suffix, const void *data, uint64_t bytes, uint64_t *at,
+                                struct error *err)
 {
     enum status status = write_header(shards, sample, suffix, bytes, *at, err);
     if (status == STATUS_OK)
@@ -429,15 +434,17 @@ static enum status write_member(const struct shards *shards, const struct sample
     return status;
 }
 
-static enum status write_row(struct shards *shards, const struct sample *sample, char *npy, uint64_t *at,
-                             struct error *err)
+static enum status write_row(struct shards *shards, const struct sample *sample, char *npy,
+                             uint64_t *at, struct error *err)
 {
     const uint32_t dimension = shards->matrix.dimension;
     size_t length;
     npy_header(npy, &length, "<f4", dimension, 0);
-    const enum status status = matrix_read(&shards->matrix, sample->row, 1, (float *)(void *)(npy + length), err);
-    return status == STATUS_OK ? write_member(shards, sample, "npy", npy, length + dimension * 4ull, at, err)
-                               : status;
+    const enum status status =
+        matrix_read(&shards->matrix, sample->row, 1, (float *)(void *)(npy + length), err);
+    return status == STATUS_OK
+               ? write_member(shards, sample, "npy", npy, length + dimension * 4ull, at, err)
+               : status;
 }
 
 /* Copies a picture to its place, and checks that its bytes are those of the result. Thread-safe. */
@@ -454,16 +461,19 @@ static void copy_picture(void *context, const struct reopened *reopened)
         return;
     murmur3_init(&state);
     while (status == STATUS_OK && at < sample->bytes) {
-        const ssize_t got = blob_read(reopened->blob, piece, min_u64(PIECE, sample->bytes - at), at);
+        const ssize_t got =
+            blob_read(reopened->blob, piece, min_u64(PIECE, sample->bytes - at), at);
         if (got <= 0)
             break;
         murmur3_update(&state, piece, (size_t)got);
-        status = write_at(shards->fd, piece, (size_t)got, sample->at + TAR_BLOCK + at, shards->name, &err);
+        status = write_at(shards->fd, piece, (size_t)got, sample->at + TAR_BLOCK + at, shards->name,
+                          &err);
         at += (uint64_t)got;
     }
     murmur3_final(&state, digest);
     free(piece);
-    if (status == STATUS_OK && at == sample->bytes && memcmp(digest, sample->digest, sizeof digest) == 0)
+    if (status == STATUS_OK && at == sample->bytes &&
+        memcmp(digest, sample->digest, sizeof digest) == 0)
         status = write_header(shards, sample, extension(sample), sample->bytes, sample->at, &err);
     else if (status == STATUS_OK)
         return;
@@ -479,9 +489,10 @@ static enum status fill(struct shards *shards, char *npy, uint64_t *missing, str
 {
     const struct reopen_use use = {.picture = copy_picture, .context = shards};
     uint64_t at = 0;
-    enum status status = ftruncate(shards->fd, 0) == 0
-                             ? STATUS_OK
-                             : error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s", shards->name);
+    enum status status =
+        ftruncate(shards->fd, 0) == 0
+            ? STATUS_OK
+            : error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s", shards->name);
     for (uint64_t i = 0; i < shards->samples && status == STATUS_OK; i++) {
         struct sample *sample = &shards->sample[i];
         sample->done = false;
@@ -491,13 +502,14 @@ static enum status fill(struct shards *shards, char *npy, uint64_t *missing, str
         at += tar_member_bytes(sample->bytes);
         for (int t = 0; t < TEXTS && status == STATUS_OK; t++)
             if (sample->text[t])
-                status = write_member(shards, sample, text_names[t], sample->text[t], strlen(sample->text[t]),
-                                      &at, err);
+                status = write_member(shards, sample, text_names[t], sample->text[t],
+                                      strlen(sample->text[t]), &at, err);
         if (status == STATUS_OK && shards->matrix.dimension > 0)
             status = write_row(shards, sample, npy, &at, err);
     }
     if (status == STATUS_OK && ftruncate(shards->fd, (off_t)(at + TAR_END)) != 0)
-        status = error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s", shards->name);
+        status =
+            error_errno(err, STATUS_FAILED, errno, "ftruncate", "cannot write %s", shards->name);
     uint64_t *rows = malloc(shards->samples * sizeof *rows + 1);
     if (status == STATUS_OK && !rows)
         status = error_memory(err, shards->samples * sizeof *rows, "rows");
@@ -519,7 +531,8 @@ static enum status fill(struct shards *shards, char *npy, uint64_t *missing, str
     return status;
 }
 
-static enum status digest_file(char hex[65], uint64_t *bytes, const struct shards *shards, struct error *err)
+static enum status digest_file(char hex[65], uint64_t *bytes, const struct shards *shards,
+                               struct error *err)
 {
     struct sha256 state;
     uint8_t digest[32];
@@ -539,8 +552,8 @@ static enum status digest_file(char hex[65], uint64_t *bytes, const struct shard
 }
 
 /* Writes the description of a complete archive. */
-static enum status write_about(const struct shards *shards, const char *path, uint64_t samples, uint64_t bytes,
-                               const char *sha, struct error *err)
+static enum status write_about(const struct shards *shards, const char *path, uint64_t samples,
+                               uint64_t bytes, const char *sha, struct error *err)
 {
     struct json json;
     json_init(&json, true);
@@ -551,13 +564,14 @@ static enum status write_about(const struct shards *shards, const char *path, ui
     json_string(&json, "sha256", sha);
     json_close_object(&json);
     const char *text = json_finish(&json);
-    const enum status status = text ? write_whole(path, text, err) : error_memory(err, 256, "a description");
+    const enum status status =
+        text ? write_whole(path, text, err) : error_memory(err, 256, "a description");
     json_clear(&json);
     return status;
 }
 
-static enum status make_archive(struct shards *shards, uint64_t number, struct shards_report *report,
-                                struct error *err)
+static enum status make_archive(struct shards *shards, uint64_t number,
+                                struct shards_report *report, struct error *err)
 {
     const uint64_t first = shards->first[number], last = shards->first[number + 1];
     char *path = NULL, *about = NULL, sha[65];
@@ -709,7 +723,8 @@ static void close_all(struct shards *shards)
     pthread_mutex_destroy(&shards->lock);
 }
 
-enum status shards_write(struct shards_report *report, const struct shards_config *config, struct error *err)
+enum status shards_write(struct shards_report *report, const struct shards_config *config,
+                         struct error *err)
 {
     struct shards shards = {.config = config, .error = ERROR_INIT};
     const struct clustering_progress *progress = &config->machine.progress;
@@ -718,7 +733,8 @@ enum status shards_write(struct shards_report *report, const struct shards_confi
     pthread_mutex_init(&shards.lock, NULL);
     enum status status = open_all(&shards, err);
     for (uint64_t i = config->share.index; i < shards.archives && status == STATUS_OK; i += count) {
-        status = stop_check(config->machine.stop, "writing shards: run the same command again to go on", err);
+        status = stop_check(config->machine.stop,
+                            "writing shards: run the same command again to go on", err);
         if (status != STATUS_OK)
             break;
         report->archives++;

@@ -37,6 +37,7 @@ struct shards_report {
 };
 
 /* STATUS_USAGE: no such selection or feature. STATUS_FAILED: the directory holds something else. */
-enum status shards_write(struct shards_report *report, const struct shards_config *config, struct error *err);
+enum status shards_write(struct shards_report *report, const struct shards_config *config,
+                         struct error *err);
 
 #endif

@@ -79,9 +79,9 @@ static const char *last_of(const char *path)
 }
 
 /* Whether a name stands for an image. */
-static enum status is_named(bool *named, struct locator *locator, const struct similarity *similarity,
-                            const struct name *name, const struct result_image *image,
-                            struct error *err)
+static enum status is_named(bool *named, struct locator *locator,
+                            const struct similarity *similarity, const struct name *name,
+                            const struct result_image *image, struct error *err)
 {
     const struct result *result = similarity->input.result;
     const char *absolute;
@@ -144,7 +144,8 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
             bool named = false;
             if (all[i].text)
                 status = is_named(&named, &locator, similarity, &all[i], &image, err);
-            if (named && all[i].real && original_check(all[i].real, &image, NULL) != ORIGINAL_THERE) {
+            if (named && all[i].real &&
+                original_check(all[i].real, &image, NULL) != ORIGINAL_THERE) {
                 named = false;
                 all[i].replaced = row + 1;
             }
@@ -160,11 +161,12 @@ enum status similarity_locate(uint64_t *rows, struct error *failed, struct simil
     locator_clear(&locator);
     for (unsigned i = 0; i < count; i++) {
         if (all[i].replaced && !all[i].matches && status == STATUS_OK)
-            log_message(LOG_NOTICE,
-                        "notice: %s is not the file that was read by this name: it is described as it "
-                        "is now; row:%llu is the image",
-                        path_for_message(shown, sizeof shown, names[i]),
-                        (unsigned long long)all[i].replaced - 1);
+            log_message(
+                LOG_NOTICE,
+                "notice: %s is not the file that was read by this name: it is described as it "
+                "is now; row:%llu is the image",
+                path_for_message(shown, sizeof shown, names[i]),
+                (unsigned long long)all[i].replaced - 1);
         free(all[i].real);
     }
     free(all);
@@ -187,7 +189,8 @@ static void configure(struct neighbours_config *out, const struct similarity *si
 }
 
 /* Takes over the first n of an order. */
-static void take_diffused(void *context, uint32_t query, const struct diffused *order, uint64_t count)
+static void take_diffused(void *context, uint32_t query, const struct diffused *order,
+                          uint64_t count)
 {
     struct similarity *similarity = context;
     const uint32_t n = similarity->found.n;
@@ -217,8 +220,8 @@ static enum status diffuse(struct similarity *similarity, const struct diffusion
     similarity->scores = malloc(places * sizeof *similarity->scores);
     if (!found->rows || !found->squared || !similarity->scores)
         return error_memory(err, places * 3 * sizeof *found->squared, "neighbours");
-    enum status status = diffusing_nearest(&nearest, source, &similarity->input, AFFINITY_NEIGHBOURS,
-                                           &config, err);
+    enum status status =
+        diffusing_nearest(&nearest, source, &similarity->input, AFFINITY_NEIGHBOURS, &config, err);
     if (status == STATUS_OK)
         status = diffusion_rank(source, &nearest, queries, &config, take_diffused, similarity, err);
     neighbours_clear(&nearest);
@@ -254,8 +257,8 @@ static enum status search_expanded(struct similarity *similarity, const uint64_t
             status = neighbours_of_values(&similarity->found, &expanded.source, queries, count,
                                           &euclidean, err);
     } else if (status == STATUS_OK) {
-        status = neighbours_of_rows(&similarity->found, &expanded.source, rows, count, &euclidean,
-                                    err);
+        status =
+            neighbours_of_rows(&similarity->found, &expanded.source, rows, count, &euclidean, err);
     }
     free(queries);
     neighbours_clear(&own);
@@ -277,8 +280,9 @@ static enum status search_graph(struct similarity *similarity, const uint64_t *r
     for (uint32_t i = 0; rows && i < count && status == STATUS_OK; i++) {
         places[i] = comparable->row ? comparable_find(comparable, rows[i]) : rows[i];
         if (places[i] == similarity->input.source.rows)
-            status = error_set(err, STATUS_FAILED, "row %llu has no values of %s that can be compared",
-                               (unsigned long long)rows[i], similarity->input.about.name);
+            status =
+                error_set(err, STATUS_FAILED, "row %llu has no values of %s that can be compared",
+                          (unsigned long long)rows[i], similarity->input.about.name);
     }
     const struct diffusion_queries queries = {rows ? places : NULL, values, count};
     if (status == STATUS_OK)
@@ -316,9 +320,8 @@ static enum status search(struct similarity *similarity, const uint64_t *rows, c
         if (status == STATUS_OK)
             return STATUS_OK;
         /* Rows that cannot be compared may be the reason. */
-        if (status == STATUS_FAILED &&
-            matrix_input_compare(&similarity->input, similarity->metric, true, config.stop, err) !=
-                STATUS_OK)
+        if (status == STATUS_FAILED && matrix_input_compare(&similarity->input, similarity->metric,
+                                                            true, config.stop, err) != STATUS_OK)
             return err->status;
         if (!comparable->row) {
             *err = why;
@@ -374,8 +377,7 @@ static enum status look_for_stored(struct similarity *similarity, char content[6
     if (graph_open(&graph, similarity->input.result, similarity->input.about.name, NULL) !=
         STATUS_OK)
         return STATUS_OK;
-    if (graph.n == config->n &&
-        strcmp(graph.metric, metric_names[similarity->metric]) == 0) {
+    if (graph.n == config->n && strcmp(graph.metric, metric_names[similarity->metric]) == 0) {
         status = matrix_input_identity(&similarity->input, content, err);
         similarity->stored = status == STATUS_OK && strcmp(graph.content, content) == 0;
     }

@@ -13,8 +13,8 @@ struct similarity_config {
     int metric;          /* enum cluster_metric; -1: hellinger for l1 histograms, else euclidean */
     uint32_t n;
     uint32_t expand; /* query by means with this many neighbours (neighbours/expansion.h) */
-    bool diffuse; /* rank by diffusion (neighbours/diffusion.h) */
-    bool replace; /* replace an earlier graph of the feature */
+    bool diffuse;    /* rank by diffusion (neighbours/diffusion.h) */
+    bool replace;    /* replace an earlier graph of the feature */
     struct clustering_machine machine;
 };
 

@@ -185,12 +185,12 @@ static enum status look_for_clusters(struct target *target, struct matrix_input 
         return STATUS_OK;
     if (claim->replace_by_run && result_clusters_by_run(holder, old)) {
         if (other)
-            log_message(LOG_NOTICE, "notice: /clusters/%s of %s is replaced (%s)", claim->name, shown,
-                        difference);
+            log_message(LOG_NOTICE, "notice: /clusters/%s of %s is replaced (%s)", claim->name,
+                        shown, difference);
         return STATUS_OK;
     }
-    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)", shown, claim->name,
-              difference);
+    error_set(err, STATUS_USAGE, "%s already holds a different /clusters/%s (%s)", shown,
+              claim->name, difference);
     error_remedy(err, claim->remedy);
     return STATUS_USAGE;
 }

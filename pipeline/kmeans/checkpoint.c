@@ -424,8 +424,9 @@ void checkpoint_untouched(const struct checkpoint_config *config, struct error *
 
 /* --- several fits ---------------------------------------------------------------------------- */
 
-enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct checkpoint_config *config,
-                                 struct comm *comm, struct error *err)
+enum status checkpoint_take_fits(struct checkpoint_fits *fits,
+                                 const struct checkpoint_config *config, struct comm *comm,
+                                 struct error *err)
 {
     struct checkpoint checkpoint = {0};
     struct checkpoint_config only;

@@ -25,8 +25,8 @@ struct checkpoint_fits {
     uint32_t *round;             /* of each, how often it was resampled */
     uint64_t resumed;            /* iterations that the file held */
     uint64_t made;               /* iterations of all that was done, restarts and rounds included */
-    bool pending;                /* the file holds a state of the next fit, which was not read yet */
-    int64_t next;                /* as in struct checkpoint */
+    bool pending; /* the file holds a state of the next fit, which was not read yet */
+    int64_t next; /* as in struct checkpoint */
 };
 
 enum checkpoint_stage {
@@ -83,8 +83,9 @@ void checkpoint_close(struct checkpoint *checkpoint);
 
 /* Takes up the fits that the file of config (NULL: none) holds, before there are ranks: the processes of
  * `comm` get what its rank 0 has read. */
-enum status checkpoint_take_fits(struct checkpoint_fits *fits, const struct checkpoint_config *config,
-                                 struct comm *comm, struct error *err);
+enum status checkpoint_take_fits(struct checkpoint_fits *fits,
+                                 const struct checkpoint_config *config, struct comm *comm,
+                                 struct error *err);
 /* Keeps a copy of `fit`, maybe in place of the last one. */
 enum status checkpoint_add_fit(struct checkpoint_fits *fits, const struct cluster_outcome *fit,
                                uint32_t round, bool replace, struct error *err);

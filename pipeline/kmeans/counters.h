@@ -8,7 +8,7 @@ enum counter {
     COUNT_ALL,       /* rows to search among all centroids */
     COUNT_MOVED,     /* rows to search among the centroids that moved */
     COUNT_UNDECIDED, /* rows that the float32 filter left undecided */
-    COUNT_RETRY, /* rows that need more than the bound on their own distance */
+    COUNT_RETRY,     /* rows that need more than the bound on their own distance */
     COUNT_FLOAT16_UNDECIDED,
     COUNT_LEFT, /* rows for which the float16 filter left too many centroids */
     COUNTERS

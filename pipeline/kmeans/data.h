@@ -23,8 +23,8 @@ struct tile {
     uint64_t offset; /* first row, counted within the share */
     uint32_t rows;
     struct lane_held *held; /* owns the buffers below, except x of data that is not resident */
-    cl_mem x;    /* rows x stride float32; while acquired, if the data is not resident */
-    float *host; /* the same on the host, if streamed to a device with its own memory */
+    cl_mem x;               /* rows x stride float32; while acquired, if the data is not resident */
+    float *host;            /* the same on the host, if streamed to a device with its own memory */
     /* One value per row, kept between passes. */
     cl_mem labels;       /* int32 */
     cl_mem upper_bounds; /* float32: on the distance to the label's centroid (prune.h) */
@@ -36,8 +36,7 @@ struct tile {
     bool has_float16;
     const float *host_weights; /* of the tile's rows; NULL: all count the same */
     cl_mem weights;            /* the same on the device */
-    cl_mem
-        summed_labels; /* int32: labels in the device's sums; NULL: the host keeps them */
+    cl_mem summed_labels;      /* int32: labels in the device's sums; NULL: the host keeps them */
 };
 
 /* A rank's share of the rows: whole chunks of column_stats_chunk rows, except at the end. */

@@ -1,6 +1,6 @@
 /* device_update.c: launches of kmeans_moves.cl and kmeans_means.cl. */
-#include "kmeans.h"
 #include "kmeans/device_update.h"
+#include "kmeans.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,8 +268,8 @@ static enum status move_centroids(struct device_update *device, struct prune *pr
                  OCL_ARG(weight_unit), OCL_ARG(device->units), OCL_ARG(device->means),
                  OCL_ARG(filter->centre_buffer), OCL_ARG(filter->centroids),
                  OCL_ARG(device->moves.buffer), OCL_ARG(prune->shifts), OCL_ARG(k), OCL_ARG(stride),
-                 OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale), OCL_ARG(move_some)) !=
-            STATUS_OK ||
+                 OCL_ARG(columns), OCL_ARG(cosine), OCL_ARG(shift_scale),
+                 OCL_ARG(move_some)) != STATUS_OK ||
         (prune->tensor && filter->bounds_usable && k <= RANK_MOST &&
          prune_plan_ahead(prune, k, unless, err) != STATUS_OK))
         return err->status;

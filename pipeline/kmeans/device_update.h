@@ -21,8 +21,8 @@ struct device_update {
     /* int64: k counts; entries of the tile, of all tiles since the last reset; empty clusters */
     struct mailbox_part counts;
     struct mailbox_part weights; /* k int64, if rows have weights; else counts again */
-    cl_mem entries;        /* moved rows by cluster, up to 2 per row of the largest tile */
-    cl_mem entry_clusters; /* the cluster of each entry */
+    cl_mem entries;              /* moved rows by cluster, up to 2 per row of the largest tile */
+    cl_mem entry_clusters;       /* the cluster of each entry */
     cl_mem scales, units, means; /* per column; scales end with that of weights */
     struct mailbox_part moves;   /* k struct centroid_move */
     uint64_t entries_before;     /* of all tiles, as of the last read */

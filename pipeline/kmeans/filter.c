@@ -3,8 +3,8 @@
  * Names follow docs/clustering.md: u is float32's unit roundoff, eta the smallest normal float32
  * (what a device that flushes subnormals may lose at each step), zeta the length of a centroid less
  * the centre, scaled by 2^-exponent. */
-#include "kmeans.h"
 #include "kmeans/filter.h"
+#include "kmeans.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -17,7 +17,8 @@ struct job {
     struct transform transform;
     int32_t *labels;
     float *distances;
-    const float *rows, *given, *centroids; /* given: k x dimension; centroids: k x stride, if wanted */
+    const float *rows, *given,
+        *centroids; /* given: k x dimension; centroids: k x stride, if wanted */
     uint64_t count;
     uint32_t k;
     float *space; /* per part: a row and a centroid */
@@ -39,8 +40,8 @@ static void label_part(void *context, uint64_t part)
             STATUS_OK)
             job->labels[i] = -1;
         else if (job->labels[i] < 0)
-            job->labels[i] = (int32_t)canonical_nearest(&distance, row, job->centroids, job->k,
-                                                        stride);
+            job->labels[i] =
+                (int32_t)canonical_nearest(&distance, row, job->centroids, job->k, stride);
         else {
             memcpy(own, job->given + (size_t)job->labels[i] * dimension, dimension * sizeof *own);
             distance = canonical_distance(row, own, stride);

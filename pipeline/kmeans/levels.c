@@ -100,8 +100,8 @@ static enum status fit(struct levels *levels, struct cluster_outcome *out, uint3
 
 /* The numbers of the rows nearest to each centroid, ascending, for all processes. */
 static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct levels *levels,
-                               const struct cluster_outcome *out, const struct cluster_config *config,
-                               uint64_t all, struct error *err)
+                               const struct cluster_outcome *out,
+                               const struct cluster_config *config, uint64_t all, struct error *err)
 {
     const uint32_t n = (uint32_t)min_u64(levels->wanted->nearest, all);
     const size_t bytes = (size_t)config->k * n * sizeof **rows;
@@ -131,8 +131,8 @@ static enum status choose_rows(uint64_t **rows, uint64_t *count, const struct le
 }
 
 /* Iterations and histories of rounds follow each other. */
-static enum status prepend_history(struct cluster_outcome *found, const struct cluster_outcome *before,
-                                   struct error *err)
+static enum status prepend_history(struct cluster_outcome *found,
+                                   const struct cluster_outcome *before, struct error *err)
 {
     const size_t all = (size_t)before->iterations + found->iterations;
     double *history = malloc((all + 1) * sizeof *history);
@@ -141,7 +141,8 @@ static enum status prepend_history(struct cluster_outcome *found, const struct c
     if (before->iterations > 0)
         memcpy(history, before->inertia_history, before->iterations * sizeof *history);
     if (found->iterations > 0)
-        memcpy(history + before->iterations, found->inertia_history, found->iterations * sizeof *history);
+        memcpy(history + before->iterations, found->inertia_history,
+               found->iterations * sizeof *history);
     free(found->inertia_history);
     found->inertia_history = history;
     found->iterations = (uint32_t)all;
@@ -217,7 +218,8 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
 struct split {
     struct levels *levels;
     const struct matrix_source *rows;
-    uint64_t *row, *begin; /* numbers of the rows of each part, ascending; where those of part i begin */
+    uint64_t *row,
+        *begin; /* numbers of the rows of each part, ascending; where those of part i begin */
     uint32_t parts;
     struct cluster_outcome *found; /* of each part; k is 0 where it has no rows */
     uint32_t first, end;           /* those in memory: */
@@ -230,7 +232,8 @@ struct split {
 };
 
 /* Lists the rows of each part, for all processes. */
-static enum status list_parts(struct split *split, const struct cluster_outcome *coarse, struct error *err)
+static enum status list_parts(struct split *split, const struct cluster_outcome *coarse,
+                              struct error *err)
 {
     const struct levels *levels = split->levels;
     const float *weights = levels->config.weights;
@@ -254,9 +257,10 @@ static enum status list_parts(struct split *split, const struct cluster_outcome 
     }
     const size_t bytes = (split->parts + 1) * sizeof *split->begin;
     const enum status status = comm_broadcast(levels->comm, split->begin, bytes, 0, err);
-    return status == STATUS_OK ? comm_broadcast(levels->comm, split->row,
-                                                split->begin[split->parts] * sizeof *split->row, 0, err)
-                               : status;
+    return status == STATUS_OK
+               ? comm_broadcast(levels->comm, split->row,
+                                split->begin[split->parts] * sizeof *split->row, 0, err)
+               : status;
 }
 
 static uint64_t rows_of_part(const struct split *split, uint32_t part)
@@ -265,8 +269,9 @@ static uint64_t rows_of_part(const struct split *split, uint32_t part)
 }
 
 /* A part with k clusters, or as many as it has different rows. */
-static enum status fit_part(struct split *split, uint32_t part, const struct cluster_devices *devices,
-                            const struct matrix_source *rows, unsigned threads, struct error *err)
+static enum status fit_part(struct split *split, uint32_t part,
+                            const struct cluster_devices *devices, const struct matrix_source *rows,
+                            unsigned threads, struct error *err)
 {
     const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
     struct cluster_config config = split->levels->config;
@@ -286,7 +291,8 @@ static enum status fit_part(struct split *split, uint32_t part, const struct clu
     config.progress = NULL;
     config.phase = NULL;
     enum status status = cluster_run(&split->found[part], devices, rows, &config, err);
-    if (status == STATUS_FAILED && !err->name[0] && err->native > 0 && (uint32_t)err->native < config.k) {
+    if (status == STATUS_FAILED && !err->name[0] && err->native > 0 &&
+        (uint32_t)err->native < config.k) {
         config.k = (uint32_t)err->native;
         *err = (struct error)ERROR_INIT;
         status = cluster_run(&split->found[part], devices, rows, &config, err);
@@ -300,7 +306,8 @@ static enum status keep_parts(struct split *split, struct error *err)
 {
     struct levels *levels = split->levels;
     enum status status = STATUS_OK;
-    for (; split->kept < split->end && split->ended[split->kept] && status == STATUS_OK; split->kept++) {
+    for (; split->kept < split->end && split->ended[split->kept] && status == STATUS_OK;
+         split->kept++) {
         if (levels->at++ < levels->fits.count)
             continue;
         levels->fits.made += split->found[split->kept].iterations;
@@ -325,10 +332,13 @@ static void divide_part(void *context, uint64_t i)
     pthread_mutex_lock(&split->lock);
     enum status status = split->error.status;
     pthread_mutex_unlock(&split->lock);
-    if (status == STATUS_OK && !split->ended[part] && rows_of_part(split, part) > 0 && is_own(split, part)) {
+    if (status == STATUS_OK && !split->ended[part] && rows_of_part(split, part) > 0 &&
+        is_own(split, part)) {
         struct matrix_memory memory = {
-            split->values + (split->begin[part] - split->begin[split->first]) * dimension, dimension};
-        const struct cluster_devices one = {levels->devices->contexts + part % levels->devices->count, 1};
+            split->values + (split->begin[part] - split->begin[split->first]) * dimension,
+            dimension};
+        const struct cluster_devices one = {
+            levels->devices->contexts + part % levels->devices->count, 1};
         struct matrix_source rows;
         matrix_memory_source(&rows, &memory, rows_of_part(split, part));
         status = fit_part(split, part, &one, &rows, 1, &err);
@@ -359,8 +369,9 @@ static enum status read_parts(struct split *split, struct error *err)
     float *read = malloc(min_u64(step, rows->rows) * each);
     free(split->values);
     split->values = malloc((size_t)count * each + 1);
-    enum status status = to && read && split->values ? STATUS_OK
-                                                     : error_memory(err, count * each, "rows of clusters");
+    enum status status = to && read && split->values
+                             ? STATUS_OK
+                             : error_memory(err, count * each, "rows of clusters");
     if (status == STATUS_OK)
         memset(to, -1, (size_t)rows->rows * sizeof *to);
     for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
@@ -389,7 +400,8 @@ static enum status share_part(struct split *split, uint32_t part, struct error *
     struct cluster_outcome *found = &split->found[part];
     const uint32_t root = part % comm->size;
     uint32_t about[3] = {found->k, found->iterations, found->converged};
-    enum status status = comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
+    enum status status =
+        comm->size > 1 ? comm_broadcast(comm, about, sizeof about, root, err) : STATUS_END;
     if (status != STATUS_OK)
         return status == STATUS_END ? STATUS_OK : status;
     const size_t values = (size_t)about[0] * split->rows->dimension;
@@ -400,8 +412,9 @@ static enum status share_part(struct split *split, uint32_t part, struct error *
         found->converged = about[2];
     }
     status = comm_broadcast(comm, found->centroids, values * sizeof(float), root, err);
-    return status == STATUS_OK ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
-                               : status;
+    return status == STATUS_OK
+               ? comm_broadcast(comm, found->inertia_history, about[1] * sizeof(double), root, err)
+               : status;
 }
 
 /* The parts from `first` on that are in memory together. */
@@ -420,7 +433,8 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     if (status == STATUS_OK && large && !all) {
         matrix_list_source(&rows, &list, rows_of_part(split, split->first));
         if (is_own(split, split->first))
-            status = fit_part(split, split->first, levels->devices, &rows, levels->config.threads, err);
+            status =
+                fit_part(split, split->first, levels->devices, &rows, levels->config.threads, err);
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
     } else if (status == STATUS_OK && !all) {
@@ -452,8 +466,8 @@ static enum status take_parts(struct split *split, struct error *err)
 }
 
 /* All parts as one outcome without labels; *parents: of its clusters. */
-static enum status join_parts(struct cluster_outcome *out, int32_t **parents, const struct split *split,
-                              struct error *err)
+static enum status join_parts(struct cluster_outcome *out, int32_t **parents,
+                              const struct split *split, struct error *err)
 {
     const uint32_t dimension = split->rows->dimension;
     uint32_t k = 0, iterations = 0, at = 0;
@@ -501,7 +515,8 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
 {
     struct cluster_config config = levels->config;
     struct cluster_outcome *coarse = &level[1].outcome, known = {0};
-    struct split split = {.levels = levels, .rows = rows, .parts = levels->wanted->k[1], .error = ERROR_INIT};
+    struct split split = {
+        .levels = levels, .rows = rows, .parts = levels->wanted->k[1], .error = ERROR_INIT};
     int32_t *parents = NULL;
     uint32_t round;
     config.k = split.parts;
@@ -564,8 +579,9 @@ static enum status label_rows_of(struct cluster_level *below, struct cluster_out
 }
 
 /* Distances from the centroids of all levels but the first: one pass over the rows. */
-static enum status measure(struct cluster_level *level, uint32_t count, const struct matrix_source *source,
-                           const struct cluster_config *config, struct error *err)
+static enum status measure(struct cluster_level *level, uint32_t count,
+                           const struct matrix_source *source, const struct cluster_config *config,
+                           struct error *err)
 {
     const char *metric = metric_names[config->metric];
     const uint64_t step = 4 * matrix_rows_at_once(source);
@@ -577,9 +593,9 @@ static enum status measure(struct cluster_level *level, uint32_t count, const st
         status = matrix_read(source, first, some, rows, err);
         for (uint32_t i = 1; i < count && status == STATUS_OK; i++) {
             struct cluster_outcome *out = &level[i].outcome;
-            status = label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
-                                out->centroids, out->k, metric, config->threads,
-                                config->stop, err);
+            status =
+                label_rows(out->labels + first, out->distances + first, rows, some, out->dimension,
+                           out->centroids, out->k, metric, config->threads, config->stop, err);
         }
         if (status == STATUS_OK && config->phase)
             config->phase(config->progress_context, "rows labelled", first + some, source->rows);
@@ -594,8 +610,8 @@ static enum status measure(struct cluster_level *level, uint32_t count, const st
 }
 
 enum status cluster_levels_spread(struct cluster_level *level, uint32_t count,
-                                  const struct matrix_source *source, const struct cluster_config *config,
-                                  struct error *err)
+                                  const struct matrix_source *source,
+                                  const struct cluster_config *config, struct error *err)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 1; i < count && status == STATUS_OK; i++)
@@ -614,7 +630,8 @@ static enum status spread(struct levels *levels, struct cluster_level *level,
     level->outcome.seconds_build = levels->seconds[1];
     level->outcome.seconds_init = levels->seconds[2];
     level->outcome.seconds_iterate = levels->seconds[3];
-    level->outcome.iterations_resumed = max_u64(level->outcome.iterations_resumed, levels->fits.resumed);
+    level->outcome.iterations_resumed =
+        max_u64(level->outcome.iterations_resumed, levels->fits.resumed);
     return status;
 }
 
@@ -628,7 +645,8 @@ void cluster_levels_clear(struct cluster_level *levels, uint32_t count)
 }
 
 enum status cluster_levels_run(struct cluster_level *level, const struct cluster_devices *devices,
-                               const struct matrix_source *source, const struct cluster_config *config,
+                               const struct matrix_source *source,
+                               const struct cluster_config *config,
                                const struct cluster_levels_config *wanted, struct error *err)
 {
     struct comm alone = {.size = 1}, *comm = processes_comm(config->processes);

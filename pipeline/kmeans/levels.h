@@ -7,10 +7,11 @@
 #define CLUSTER_LEVELS 9
 
 struct cluster_levels_config {
-    uint32_t count;              /* of levels; 1: of rows alone */
-    uint32_t k[CLUSTER_LEVELS];  /* descending */
-    uint32_t nearest, rounds;    /* how often a level is resampled: from so many rows of each cluster */
-    uint32_t split;              /* 0, or of two levels: k[1] clusters are made, and each divided into so many */
+    uint32_t count;             /* of levels; 1: of rows alone */
+    uint32_t k[CLUSTER_LEVELS]; /* descending */
+    uint32_t nearest,
+        rounds;     /* how often a level is resampled: from so many rows of each cluster */
+    uint32_t split; /* 0, or of two levels: k[1] clusters are made, and each divided into so many */
 };
 
 /* A level: labels, distances, sizes, nearest and inertia of its outcome are of all rows, iterations and
@@ -33,13 +34,14 @@ struct cluster_level {
  * Errors are those of cluster_run; levels, zeroed before, are to be cleared also after one. Processes but
  * the first get no labels. */
 enum status cluster_levels_run(struct cluster_level *levels, const struct cluster_devices *devices,
-                               const struct matrix_source *source, const struct cluster_config *config,
+                               const struct matrix_source *source,
+                               const struct cluster_config *config,
                                const struct cluster_levels_config *wanted, struct error *err);
 /* Labels rows at every level above the first, whose outcome has their labels. Each other has centroids, room
  * for sizes and nearest, and as labels the parents of the level below, which become that level's `parents`. */
 enum status cluster_levels_spread(struct cluster_level *levels, uint32_t count,
-                                  const struct matrix_source *source, const struct cluster_config *config,
-                                  struct error *err);
+                                  const struct matrix_source *source,
+                                  const struct cluster_config *config, struct error *err);
 /* Frees and resets the outcomes and parents of `count` levels. */
 void cluster_levels_clear(struct cluster_level *levels, uint32_t count);
 

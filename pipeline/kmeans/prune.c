@@ -1,6 +1,6 @@
 /* prune.c: chooses the threshold and launches the bounds kernels of kmeans_rows.cl. */
-#include "kmeans.h"
 #include "kmeans/prune.h"
+#include "kmeans.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -200,7 +200,8 @@ static enum status place_centroid(struct fit *fit, const float *values, uint32_t
     const cl_mem moves = fit->device_update->moves.buffer;
     return lane_send(fit->lane, "centroid", filter->centroids, at, bytes, centroid, err) ==
                    STATUS_OK
-               ? lane_send(fit->lane, "move", moves, cluster * sizeof *move, sizeof *move, move, err)
+               ? lane_send(fit->lane, "move", moves, cluster * sizeof *move, sizeof *move, move,
+                           err)
                : err->status;
 }
 

@@ -39,8 +39,8 @@ struct column_stats {
     double *block_sum, *block_squares; /* of the rows after whole blocks */
     float *origin;                     /* dimension: the first row */
     float *largest;                    /* dimension: the largest absolute value */
-    size_t bytes; /* in all these arrays, contiguous from `sum` on */
-    double *chunks; /* room x (sums, squares): of chunks from first_chunk on */
+    size_t bytes;                      /* in all these arrays, contiguous from `sum` on */
+    double *chunks;                    /* room x (sums, squares): of chunks from first_chunk on */
     uint64_t chunk_rows, first_chunk, room;
 };
 

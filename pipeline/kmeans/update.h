@@ -25,11 +25,9 @@ struct update {
     double *units;   /* 2^-scale, stride */
     double *inverse; /* 2^scale, stride */
     bool small;      /* no value of a row has more than 51 bits */
-    cl_mem
-        pinned; /* memory of own.values if each iteration reads them from a device; or NULL */
+    cl_mem pinned;   /* memory of own.values if each iteration reads them from a device; or NULL */
     struct sums own; /* this rank's rows; with device_update.h: as of its last read */
-    struct sums
-        all; /* all ranks' rows, as of the latest update_add_*; own if there is one rank */
+    struct sums all; /* all ranks' rows, as of the latest update_add_*; own if there is one rank */
     uint32_t *moved; /* for the largest tile: rows that changed their cluster */
 };
 

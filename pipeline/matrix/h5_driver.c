@@ -20,7 +20,7 @@ static struct file {
     int read_failed, write_failed;
     struct file *next;
     char name[];
-} *files;
+} * files;
 static int closed_failed;
 static bool copying;
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;

@@ -247,8 +247,8 @@ static enum status open_parts(struct hdf5_matrix *matrix, const char *name, bool
     if (matrix->dataset < 0) {
         struct error unreadable = ERROR_INIT;
         H5_SCOPED hid_t object = H5Lexists(matrix->file, name, H5P_DEFAULT) > 0
-                           ? H5Oopen(matrix->file, name, H5P_DEFAULT)
-                           : 0;
+                                     ? H5Oopen(matrix->file, name, H5P_DEFAULT)
+                                     : 0;
         if (object < 0)
             return h5_fail(err, "H5Oopen", "read", matrix->path);
         list_matrices(text, sizeof text, matrix->file, MOST_NAMED, matrix->path, &unreadable);

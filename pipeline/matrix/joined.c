@@ -47,13 +47,14 @@ void joined_unit_row(float *row, const struct joined_unit *unit)
     const double whole = sqrt(all);
     for (unsigned i = 0; i < unit->parts; i++)
         for (uint32_t j = 0; j < unit->columns[i]; j++, row++)
-            *row = length[i] == 0 ? 0
-                                  : (float)(place(unit, i, *row) / length[i] * unit->weight[i] / whole);
+            *row = length[i] == 0
+                       ? 0
+                       : (float)(place(unit, i, *row) / length[i] * unit->weight[i] / whole);
 }
 
 /* buffer: for `count` rows of any part. */
-static enum status read_block(const struct joined *joined, uint64_t first, uint64_t count, float *rows,
-                              float *buffer, struct error *err)
+static enum status read_block(const struct joined *joined, uint64_t first, uint64_t count,
+                              float *rows, float *buffer, struct error *err)
 {
     const size_t stride = joined->dimension;
     size_t offset = 0;

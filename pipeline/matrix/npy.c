@@ -268,8 +268,8 @@ static enum status read_columns(struct npy *npy, uint64_t first, uint64_t count,
         const uint64_t part = count - begin < most ? count - begin : most;
         float *to = rows + begin * dimension;
         for (uint32_t j = 0; j < dimension; j++) {
-            enum status status = raw_read_float(&npy->values, j * npy->rows + first + begin, part,
-                                                npy->column, err);
+            enum status status =
+                raw_read_float(&npy->values, j * npy->rows + first + begin, part, npy->column, err);
             if (status != STATUS_OK)
                 return status;
             for (uint64_t i = 0; i < part; i++)
@@ -338,7 +338,8 @@ out:
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-void npy_header(char text[NPY_HEADER], size_t *out, const char *dtype, uint64_t rows, uint64_t columns)
+void npy_header(char text[NPY_HEADER], size_t *out, const char *dtype, uint64_t rows,
+                uint64_t columns)
 {
     /* Magic, version and length take 10 bytes; space-padded to a multiple of 64, ending in
      * newline. */

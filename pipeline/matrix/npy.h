@@ -12,7 +12,8 @@ enum status npy_open(struct matrix_source *out, const char *path, bool vector, s
 /* The header of a C-order .npy, format 1.0: *length bytes, a multiple of 64, followed by the data.
  * dtype is "<f4", "<i4"...; columns 0: one-dimensional. */
 #define NPY_HEADER 192
-void npy_header(char text[NPY_HEADER], size_t *length, const char *dtype, uint64_t rows, uint64_t columns);
+void npy_header(char text[NPY_HEADER], size_t *length, const char *dtype, uint64_t rows,
+                uint64_t columns);
 /* Writes it to `fd`; the caller appends the data. */
 enum status npy_write_header(int fd, const char *dtype, uint64_t rows, uint64_t columns,
                              const char *path, struct error *err);

@@ -63,10 +63,10 @@ static enum status find_shape(struct raw *raw, hid_t dataset, struct error *err)
     raw->row_bytes = raw->element * extent[1];
     if (good)
         raw->format = format_of(type, raw->element);
-    return good && extent[1] <= UINT32_MAX ? STATUS_OK
-                                           : error_set(err, STATUS_FAILED,
-                                                       "%s has a dataset that is no table of values",
-                                                       raw->shown);
+    return good && extent[1] <= UINT32_MAX
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "%s has a dataset that is no table of values",
+                           raw->shown);
 }
 
 /* Finds the file descriptor of a dataset; HDF5 keeps it open. */
@@ -224,7 +224,8 @@ static enum status read_by_hdf5(const struct raw *raw, uint64_t at, uint64_t siz
 {
     const uint64_t skipped = at % raw->row_bytes;
     const hsize_t start[2] = {at / raw->row_bytes, 0};
-    const hsize_t extent[2] = {(skipped + size + raw->row_bytes - 1) / raw->row_bytes, raw->columns};
+    const hsize_t extent[2] = {(skipped + size + raw->row_bytes - 1) / raw->row_bytes,
+                               raw->columns};
     const hid_t memory = values ? H5T_NATIVE_FLOAT : H5I_INVALID_HID;
     if (extent[0] * raw->row_bytes == size)
         return raw_read_block(raw, memory, start, extent, out, err);
@@ -238,21 +239,22 @@ static enum status read_by_hdf5(const struct raw *raw, uint64_t at, uint64_t siz
     return status;
 }
 
-enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                            struct error *err)
+enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                            bool values, struct error *err)
 {
     const uint64_t row = raw->row_bytes, all = raw->rows * row;
     if (at > all || size > all - at)
-        return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu", raw->shown,
-                         (unsigned long long)raw->rows, (unsigned long long)(size / row),
-                         (unsigned long long)(at / row));
+        return error_set(err, STATUS_FAILED, "%s has %llu rows; asked for %llu from %llu",
+                         raw->shown, (unsigned long long)raw->rows,
+                         (unsigned long long)(size / row), (unsigned long long)(at / row));
     if (size == 0)
         return STATUS_OK;
     if (raw->layout == RAW_SEGMENTS)
         return raw_segments_read(raw, at, size, out, values, err);
     if (raw->layout < RAW_CONTIGUOUS || (values && !raw->format.kind))
         return read_by_hdf5(raw, at, size, out, values, err);
-    return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, at, size, out, values, err);
+    return (raw->layout == RAW_CHUNKS ? raw_chunks_read : read_contiguous)(raw, at, size, out,
+                                                                           values, err);
 }
 
 enum status raw_read_bytes(const struct raw *raw, uint64_t at, uint64_t size, void *bytes,

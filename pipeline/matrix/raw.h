@@ -27,8 +27,8 @@ struct raw {
     struct value_format format; /* kind 0: not a number that values.h supports */
     uint64_t rows, row_bytes;
     uint32_t columns;
-    size_t element; /* bytes of a value */
-    hid_t dataset;  /* the caller's; RAW_SEGMENTS: none */
+    size_t element;   /* bytes of a value */
+    hid_t dataset;    /* the caller's; RAW_SEGMENTS: none */
     const char *path; /* of the file; the caller's */
     char shown[256];  /* the same for messages */
     int fd;           /* HDF5's, for a file of h5_driver.h; else -1 */
@@ -50,8 +50,8 @@ struct raw_segment {
     uint64_t rows;
 };
 /* Opens the file, unless *file is positive, and its dataset; refuses data stored elsewhere. */
-typedef enum status raw_open_segment(hid_t *file, hid_t *dataset, const char *path, const char *name,
-                                     struct error *err);
+typedef enum status raw_open_segment(hid_t *file, hid_t *dataset, const char *path,
+                                     const char *name, struct error *err);
 enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
                               const struct raw_segment *segment, unsigned count,
                               raw_open_segment *open, const char *path, struct error *err);

@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_BYTES (128u << 20)
-#define BAND_BYTES (KEPT_BYTES / 2)
-#define MOST_BANDS 512
+#define KEPT_BYTES   (128u << 20)
+#define BAND_BYTES   (KEPT_BYTES / 2)
+#define MOST_BANDS   512
 #define MOST_FILTERS 3
-#define SUM_BYTES 4 /* of fletcher32 */
+#define SUM_BYTES    4 /* of fletcher32 */
 /* How many bands ahead of the needed one an otherwise waiting thread inflates. */
-#define AHEAD 64
+#define AHEAD           64
 #define CAN_READ_CHUNKS H5_VERSION_GE(1, 10, 3)
 
 struct raw_chunks {
@@ -30,7 +30,7 @@ struct raw_chunks {
     uint32_t across;        /* chunks per band */
     uint64_t band_bytes;    /* in the rows of a band */
     size_t bytes, room;     /* of a chunk's values; the largest accepted size of a stored chunk */
-    bool known;                         /* all filters are supported: */
+    bool known;             /* all filters are supported: */
     unsigned filters;
     H5Z_filter_t filter[MOST_FILTERS]; /* in the order of application, each once */
     struct buffer *spare;              /* guarded by `lock` */
@@ -46,9 +46,9 @@ static struct band {
     const struct raw *raw; /* NULL: none */
     uint64_t number;
     unsigned char *values; /* chunk by chunk */
-    uint64_t used, left; /* time of last use; bytes not yet read */
-    uint32_t next, done; /* chunks taken, and inflated */
-    unsigned users;      /* threads; data inflated by others does not change */
+    uint64_t used, left;   /* time of last use; bytes not yet read */
+    uint32_t next, done;   /* chunks taken, and inflated */
+    unsigned users;        /* threads; data inflated by others does not change */
     struct error error;
 } bands[MOST_BANDS];
 static uint64_t kept, clock_ticks; /* bytes of them */
@@ -492,8 +492,8 @@ static enum status read_band(const struct raw *raw, uint64_t number, uint64_t at
     return status;
 }
 
-enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                            struct error *err)
+enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                            bool values, struct error *err)
 {
     const uint64_t bytes = raw->chunks->band_bytes;
     unsigned char *to = out;

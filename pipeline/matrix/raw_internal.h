@@ -5,8 +5,8 @@
 
 #include "matrix/raw.h"
 
-enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                            struct error *err);
+enum status raw_read_either(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                            bool values, struct error *err);
 /* Reads a block through HDF5, as values of type `memory`, or as stored. */
 enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t start[2],
                            const hsize_t extent[2], void *values, struct error *err);
@@ -14,12 +14,12 @@ enum status raw_read_block(const struct raw *raw, hid_t memory, const hsize_t st
 /* raw->chunks stays NULL if a band takes too much memory. `list`: dataset creation properties. */
 enum status raw_chunks_open(struct raw *raw, hid_t list, struct error *err);
 void raw_chunks_close(struct raw *raw);
-enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                            struct error *err);
+enum status raw_chunks_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                            bool values, struct error *err);
 
 void raw_segments_close(struct raw *raw);
-enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                              struct error *err);
+enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                              bool values, struct error *err);
 
 /* STATUS_FAILED: the file has become shorter. */
 enum status raw_check_length(const struct raw *raw, struct error *err);

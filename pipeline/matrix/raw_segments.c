@@ -103,8 +103,9 @@ enum status raw_open_segments(struct raw **out, hid_t like, const char *name,
     raw->dataset = H5I_INVALID_HID;
     if (rows == raw->rows)
         return STATUS_OK;
-    error_set(err, STATUS_FAILED, "%s is damaged or not a clpipe file: %s has other rows than its parts",
-              raw->shown, name);
+    error_set(err, STATUS_FAILED,
+              "%s is damaged or not a clpipe file: %s has other rows than its parts", raw->shown,
+              name);
     raw_close(out);
     return STATUS_FAILED;
 }
@@ -128,8 +129,8 @@ static struct segment *find_segment(struct raw_segments *segments, uint64_t at)
     return &segments->segment[low];
 }
 
-enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out, bool values,
-                              struct error *err)
+enum status raw_segments_read(const struct raw *raw, uint64_t at, uint64_t size, void *out,
+                              bool values, struct error *err)
 {
     unsigned char *to = out;
     enum status status = STATUS_OK;

@@ -10,7 +10,7 @@
 /* a: the share of a row's score that comes from its neighbours. */
 #define DAMPING 0.9
 /* The error is below 2 q^STEPS, q = a / (1 + sqrt(1 - a a)) = 0.627: 2.2e-13. */
-#define STEPS 64
+#define STEPS       64
 #define LEAST_SCORE 0x1p-40
 
 double affinity_of(double square_x, double square_y, double squared)
@@ -58,8 +58,7 @@ static void add_edges(struct affinity *affinity, const struct neighbours *neares
             const int64_t other = nearest->rows[at];
             if (other < 0)
                 break;
-            const double weight =
-                affinity_of(squares[row], squares[other], nearest->squared[at]);
+            const double weight = affinity_of(squares[row], squares[other], nearest->squared[at]);
             if (weight <= 0)
                 continue;
             add_edge(affinity, row, (uint64_t)other, weight);

@@ -48,7 +48,8 @@ enum status code_space_open(struct code_space *space, struct block_reader *reade
         qsort(column, count, sizeof *column, compare_floats);
         const double centre = (double)column[count / 2];
         space->centre[j] = column[count / 2];
-        largest = fmax(largest, fmax(centre - (double)column[0], (double)column[count - 1] - centre));
+        largest =
+            fmax(largest, fmax(centre - (double)column[0], (double)column[count - 1] - centre));
     }
     int exponent;
     frexp(largest, &exponent);
@@ -114,8 +115,8 @@ make_body(int8_t *codes, struct code_facts *facts, const struct code_space *spac
     facts->scale = scale;
     facts->square = (float)((double)scale * (double)scale * (double)square);
     /* The second term covers the rounding of z and e in float64. */
-    const double error =
-        sqrt(canonical_lane_sum(rest)) * (1 + 0x1p-30) + sqrt(canonical_lane_sum(lengths)) * 0x1p-48;
+    const double error = sqrt(canonical_lane_sum(rest)) * (1 + 0x1p-30) +
+                         sqrt(canonical_lane_sum(lengths)) * 0x1p-48;
     facts->error = wild ? CODES_FAR : float_up(error);
 }
 

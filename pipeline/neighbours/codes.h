@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct code_space {
-    uint32_t stride;  /* columns, zero-padded */
-    int32_t largest;  /* codes range from -largest to largest */
-    double unit;      /* a power of two */
-    float *centre;    /* stride values */
+    uint32_t stride; /* columns, zero-padded */
+    int32_t largest; /* codes range from -largest to largest */
+    double unit;     /* a power of two */
+    float *centre;   /* stride values */
 };
 
 /* Facts of one row. If its values are too large or too small for codes, scale and square are 0 and

@@ -107,8 +107,8 @@ static enum status launch(struct search *search, enum kernel kernel, uint64_t it
     const size_t global = (items + group - 1) / group * group;
     cl_event event = NULL;
     if (!choice || !choice->kernel_seconds)
-        return lane_launch(&search->lane, kernel_names[kernel], search->kernel[kernel], items, group,
-                           err);
+        return lane_launch(&search->lane, kernel_names[kernel], search->kernel[kernel], items,
+                           group, err);
     if (ocl_enqueue_kernel(search->lane.compute, kernel_names[kernel], search->kernel[kernel], 1,
                            &global, &group, OCL_NO_WAITS, &event, err) != STATUS_OK)
         return err->status;
@@ -496,8 +496,9 @@ static enum status search_resident(struct search *search, struct block *block, s
             if (status == STATUS_OK)
                 status = begin(search, block, count, err);
             if (status == STATUS_OK)
-                status = all && turn == 0 ? search_all(search, block, err)
-                                          : search_block(search, block, block, count, turn == 0, err);
+                status = all && turn == 0
+                             ? search_all(search, block, err)
+                             : search_block(search, block, block, count, turn == 0, err);
             if (status == STATUS_OK)
                 status = take(search, block, &count, err);
         }
@@ -590,8 +591,8 @@ static enum status open_staging(struct search *search, struct error *err)
 {
     const size_t row = search->stride * sizeof(float);
     const uint64_t bytes = min_u64(STAGING_BYTES, search->reader->config->memory / 4);
-    search->staging_rows = (uint32_t)min_u64(bytes / row ? bytes / row : 1,
-                                             search->reader->source->rows);
+    search->staging_rows =
+        (uint32_t)min_u64(bytes / row ? bytes / row : 1, search->reader->source->rows);
     for (size_t i = 0; i < COUNT_OF(search->staging); i++) {
         struct staging *staging = &search->staging[i];
         const size_t size = search->staging_rows * row;
@@ -665,7 +666,8 @@ static uint32_t plan(struct search *search)
         memory = min_u64(memory, config->device_memory);
     uint64_t queries = min_u64(memory / 4, device->max_allocation) / of_query;
     queries = min_u64(min_u64(queries, QUERIES_MOST), rows);
-    queries = queries > SEARCH_ROWS ? queries / SEARCH_ROWS * SEARCH_ROWS : min_u64(rows, SEARCH_ROWS);
+    queries =
+        queries > SEARCH_ROWS ? queries / SEARCH_ROWS * SEARCH_ROWS : min_u64(rows, SEARCH_ROWS);
     const uint64_t left = memory > queries * of_query ? memory - queries * of_query : 0;
     const uint64_t most = device->max_allocation / (search->stride * sizeof(float));
     uint64_t size = min_u64(left / row, most);

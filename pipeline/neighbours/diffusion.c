@@ -111,8 +111,8 @@ static void start_of(struct affinity_start *start, const struct job *job, uint32
     const double *squared = job->squared + query * job->all;
     double sum = 0;
     if (is_row(job)) {
-        *start = (struct affinity_start){
-            1, {(uint32_t)job->queries->rows[job->first + query]}, {1}};
+        *start =
+            (struct affinity_start){1, {(uint32_t)job->queries->rows[job->first + query]}, {1}};
         return;
     }
     const double square =
@@ -238,8 +238,8 @@ static enum status open_job(struct job *job, struct error *err)
 
 enum status diffusion_rank(const struct matrix_source *source, const struct neighbours *nearest,
                            const struct diffusion_queries *queries,
-                           const struct neighbours_config *config, diffusion_take take, void *context,
-                           struct error *err)
+                           const struct neighbours_config *config, diffusion_take take,
+                           void *context, struct error *err)
 {
     struct block_reader reader;
     struct job job = {.queries = queries,
@@ -277,7 +277,8 @@ struct measure {
     struct measured *measured;
 };
 
-static void measure_order(void *context, uint32_t query, const struct diffused *order, uint64_t count)
+static void measure_order(void *context, uint32_t query, const struct diffused *order,
+                          uint64_t count)
 {
     const struct measure *measure = context;
     const uint32_t *classes = measure->classes->of_row;

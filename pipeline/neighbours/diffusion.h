@@ -29,8 +29,8 @@ typedef void (*diffusion_take)(void *context, uint32_t query, const struct diffu
  * neighbours_of_rows. */
 enum status diffusion_rank(const struct matrix_source *source, const struct neighbours *nearest,
                            const struct diffusion_queries *queries,
-                           const struct neighbours_config *config, diffusion_take take, void *context,
-                           struct error *err);
+                           const struct neighbours_config *config, diffusion_take take,
+                           void *context, struct error *err);
 
 /* ranking_measure for these rankings. */
 enum status diffusion_measure(struct ranking *out, const struct matrix_source *source,

@@ -15,7 +15,7 @@
 
 /* --- AVX-512: 8 lanes a pass ------------------------------------------------------------------- */
 
-#define AVX512 __attribute__((target("avx512f")))
+#define AVX512   __attribute__((target("avx512f")))
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3)
 
 /* Sums of the lanes starting at `lane`: sum[i * SIDE + j]. */
@@ -38,8 +38,8 @@ AVX512 static void lanes_avx512(__m512d sum[SIDE * SIDE], const float *const x[S
         s##i##3 = _mm512_fmadd_pd(t3, t3, s##i##3);                                                \
     }
 #define END(i)                                                                                     \
-    sum[i * SIDE] = s##i##0, sum[i * SIDE + 1] = s##i##1, sum[i * SIDE + 2] = s##i##2,            \
-                sum[i * SIDE + 3] = s##i##3;
+    sum[i * SIDE] = s##i##0, sum[i * SIDE + 1] = s##i##1, sum[i * SIDE + 2] = s##i##2,             \
+            sum[i * SIDE + 3] = s##i##3;
     EACH(BEGIN)
     for (uint32_t l = lane; l < stride; l += KMEANS_LANES) {
         EACH(LOAD)
@@ -55,7 +55,8 @@ AVX512 static void lanes_avx512(__m512d sum[SIDE * SIDE], const float *const x[S
 /* Like canonical_lane_sum after lane l has added lane l + 8. */
 AVX512 static double add_eight(__m512d eight)
 {
-    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    const __m256d four =
+        _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }

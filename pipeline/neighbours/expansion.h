@@ -24,6 +24,7 @@ void expansion_close(struct expansion *expansion);
 
 /* The same for `count` rows of values that are not among the rows. nearest: their neighbours. */
 enum status expansion_of_values(float *out, const struct expansion *expansion, const float *values,
-                                uint32_t count, const struct neighbours *nearest, struct error *err);
+                                uint32_t count, const struct neighbours *nearest,
+                                struct error *err);
 
 #endif

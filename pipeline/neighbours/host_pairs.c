@@ -30,8 +30,8 @@ _Static_assert(BLOCK_ALIGN % PART_ROWS == 0 && BLOCK_ALIGN % TILE_LANES == 0, "w
 struct block {
     uint64_t first; /* number of its first row */
     uint32_t rows, padded;
-    float *values;  /* rows x stride */
-    void *codes;    /* padded x stride, by position; lanes: the same in panels */
+    float *values; /* rows x stride */
+    void *codes;   /* padded x stride, by position; lanes: the same in panels */
     void *lanes;
     struct tile_side side; /* by position; reach is from the latest step */
     double *limits;        /* by position: squared distance beyond which rows do not matter */
@@ -109,8 +109,7 @@ static void encode_part(void *context, uint64_t part)
         struct code_facts facts = {.square = 3e38f};
         if (p < block->rows) {
             block->at[p] = (uint32_t)((uint64_t)p * block->step % block->rows);
-            codes_make(codes, &facts, &pairs->space,
-                       block->values + (size_t)block->at[p] * stride);
+            codes_make(codes, &facts, &pairs->space, block->values + (size_t)block->at[p] * stride);
             facts.square *= 1 - CODES_SLACK;
         } else {
             memset(codes, 0, stride);
@@ -242,8 +241,8 @@ static void compare_part(void *context, uint64_t number)
             if (a == b && part.from + i >= (panel + 1) * TILE_LANES)
                 break;
             pairs->ops->multiply(products,
-                                 (const char *)a->codes + (size_t)(part.from + i) * row_bytes, lanes,
-                                 pairs->stride, start + i);
+                                 (const char *)a->codes + (size_t)(part.from + i) * row_bytes,
+                                 lanes, pairs->stride, start + i);
             pairs->ops->test(found, products, &own, i, &b->side, (size_t)panel * TILE_LANES);
             for (uint32_t r = 0; r < TILE_ROWS; r++)
                 for (uint32_t bits = found[r]; bits; bits &= bits - 1)
@@ -308,8 +307,8 @@ static enum status compare(struct pairs *pairs, struct block *a, struct block *b
         workers_run(pairs->reader->workers, compare_part, pairs, (uint64_t)parts * pairs->slices);
         *done += (uint64_t)(pairs->to - from) * (a == b ? b->rows - from : b->rows);
         if (config->phase)
-            config->phase(config->progress_context, "rows compared", min_u64(*done, total) / 1000000,
-                          total / 1000000);
+            config->phase(config->progress_context, "rows compared",
+                          min_u64(*done, total) / 1000000, total / 1000000);
         if (a->rows - from <= rows)
             break;
     }

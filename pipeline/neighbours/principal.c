@@ -37,7 +37,8 @@ static void place_row(float to[2], const struct projection *projection, const fl
     for (uint32_t j = 0; j < columns; j++) {
         const double value = projection->space == SPACE_HELLINGER ? sqrt(row[j]) : row[j] / length;
         for (uint32_t a = 0; a < projection->dimension; a++)
-            sum[a] += projection->components[(size_t)a * columns + j] * (value - projection->mean[j]);
+            sum[a] +=
+                projection->components[(size_t)a * columns + j] * (value - projection->mean[j]);
     }
     to[0] = (float)sum[0];
     to[1] = (float)sum[1];
@@ -50,8 +51,8 @@ static enum status project(float *xy, const struct matrix_source *matrix,
     const uint64_t step = matrix_rows_at_once(matrix);
     const uint32_t dimension = matrix->dimension;
     float *rows = malloc((size_t)step * dimension * sizeof *rows);
-    enum status status = rows ? STATUS_OK
-                              : error_memory(err, (size_t)step * dimension * sizeof *rows, "rows");
+    enum status status =
+        rows ? STATUS_OK : error_memory(err, (size_t)step * dimension * sizeof *rows, "rows");
     for (uint64_t first = 0; first < matrix->rows && status == STATUS_OK; first += step) {
         const uint64_t count = min_u64(step, matrix->rows - first);
         status = stop_check(config->stop, "the map was made", err);

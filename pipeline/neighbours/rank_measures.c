@@ -3,10 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum status measured_classes_open(struct measured_classes *out, const uint32_t *of_row, uint64_t rows,
-                                  uint32_t count, struct error *err)
+enum status measured_classes_open(struct measured_classes *out, const uint32_t *of_row,
+                                  uint64_t rows, uint32_t count, struct error *err)
 {
-    *out = (struct measured_classes){of_row, rows, count, calloc((size_t)count + 1, sizeof *out->sizes)};
+    *out = (struct measured_classes){of_row, rows, count,
+                                     calloc((size_t)count + 1, sizeof *out->sizes)};
     if (!out->sizes)
         return error_memory(err, count * sizeof *out->sizes, "classes");
     for (uint64_t row = 0; row < rows; row++)

@@ -14,9 +14,9 @@ struct ranking {
     uint64_t rows;    /* ranked rows */
     uint64_t queries; /* those of them that are queries */
     /* NaN if there are no queries: */
-    double map;             /* mean average precision over the whole ranking */
+    double map; /* mean average precision over the whole ranking */
     double precision_at_1, precision_at_5, precision_at_10;
-    double mmap_at_10;      /* over the first 10 only; mean per class, then over classes */
+    double mmap_at_10; /* over the first 10 only; mean per class, then over classes */
     double seconds_read, seconds;
 };
 
@@ -65,8 +65,8 @@ struct measured_classes {
 };
 
 /* Counts the sizes. STATUS_FAILED: out of memory. */
-enum status measured_classes_open(struct measured_classes *out, const uint32_t *of_row, uint64_t rows,
-                                  uint32_t count, struct error *err);
+enum status measured_classes_open(struct measured_classes *out, const uint32_t *of_row,
+                                  uint64_t rows, uint32_t count, struct error *err);
 void measured_classes_close(struct measured_classes *classes);
 
 static inline bool measures_is_query(const struct measured_classes *classes, uint64_t row)

@@ -35,7 +35,8 @@ static void blank_to_nan(const struct matrix_source *source, float *rows, uint64
             rows[i * source->dimension] = NAN;
 }
 
-void ranked_values(const struct matrix_source *source, float *out, const float *rows, uint64_t count)
+void ranked_values(const struct matrix_source *source, float *out, const float *rows,
+                   uint64_t count)
 {
     const struct ranked *ranked = ranked_of(source);
     const struct matrix_source *from = ranked ? &ranked->rows : source;
@@ -150,8 +151,8 @@ static void take_first(struct projection *projection, uint32_t count)
 }
 
 enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
-                        struct result *result, const struct result_feature *about,
-                        unsigned threads, struct stop *stop, struct error *err)
+                        struct result *result, const struct result_feature *about, unsigned threads,
+                        struct stop *stop, struct error *err)
 {
     struct preset_join join;
     struct projection projection = {.columns = 0};
@@ -162,7 +163,8 @@ enum status ranked_open(struct matrix_source *out, const struct matrix_source *r
     const enum status status = find_stored(&projection, result, rows, &join)
                                    ? STATUS_OK
                                    : fit(&projection, rows, &join, threads, stop, err);
-    struct ranked *ranked = status == STATUS_OK && projection.components ? malloc(sizeof *ranked) : NULL;
+    struct ranked *ranked =
+        status == STATUS_OK && projection.components ? malloc(sizeof *ranked) : NULL;
     if (!ranked) {
         const bool short_of_memory = status == STATUS_OK && projection.components;
         projection_clear(&projection);

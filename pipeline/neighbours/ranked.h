@@ -13,8 +13,8 @@
  * clustering of the same rows, or are computed in the same way. STATUS_FAILED,
  * STATUS_INTERRUPTED. */
 enum status ranked_open(struct matrix_source *out, const struct matrix_source *rows,
-                        struct result *result, const struct result_feature *about,
-                        unsigned threads, struct stop *stop, struct error *err);
+                        struct result *result, const struct result_feature *about, unsigned threads,
+                        struct stop *stop, struct error *err);
 
 /* Converts `count` rows of the feature, with the columns of `rows`, to those of `ranked`; NaN for a
  * row without information. */

@@ -32,7 +32,7 @@
 /* Lists up to this length are searched linearly. */
 #define FEW 16
 struct step {
-    uint32_t begin; /* of its rows in the list, which end where the next step's begin */
+    uint32_t begin;  /* of its rows in the list, which end where the next step's begin */
     uint32_t others; /* rows in it, if it has none of the list */
 };
 
@@ -100,7 +100,8 @@ static void group_by_class(struct ranker *ranker)
     rows->begin[0] = 0;
 }
 
-static enum status read_rows(struct ranker *ranker, uint64_t first, uint32_t count, struct error *err)
+static enum status read_rows(struct ranker *ranker, uint64_t first, uint32_t count,
+                             struct error *err)
 {
     ranker->rows.first = first;
     ranker->rows.count = count;
@@ -172,7 +173,8 @@ static void order_list(struct ranker *ranker, struct query *query)
 }
 
 /* Finds a row's place among those of its step. */
-static void count_in_list(struct query *query, const struct step *step, double squared, uint32_t row)
+static void count_in_list(struct query *query, const struct step *step, double squared,
+                          uint32_t row)
 {
     uint32_t low = step[0].begin, high = step[1].begin;
     while (high - low > FEW) {
@@ -244,7 +246,8 @@ static void compare_rows(struct ranker *ranker, const struct part *part, uint32_
                     x[i] = queries[q + (i < some ? i : 0)].values;
                 ranker->distances(squared, x, y, ranker->stride);
                 for (uint32_t i = 0; i < some; i++)
-                    memcpy(&strip[q + i][at], squared + i * DISTANCES_SIDE, lanes * sizeof *squared);
+                    memcpy(&strip[q + i][at], squared + i * DISTANCES_SIDE,
+                           lanes * sizeof *squared);
             }
         }
         for (uint32_t q = 0; q < part->count; q++)

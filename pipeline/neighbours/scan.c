@@ -9,7 +9,7 @@
 #define QUERIES_PART 4
 /* Parts per thread, so that all finish at about the same time. */
 #define PARTS_THREAD 4
-#define BLOCK_BYTES (16u << 20)
+#define BLOCK_BYTES  (16u << 20)
 
 struct scan {
     const float *rows, *queries;
@@ -82,7 +82,8 @@ enum status scan_rows(struct nearest *lists, struct block_reader *reader, const 
             for (size_t i = 0; i < (size_t)count * config->n; i++) {
                 const struct nearest *one = &own_lists[(size_t)slice * count * config->n + i];
                 if (one->row != NEAREST_NONE)
-                    nearest_add(lists + i / config->n * config->n, config->n, one->squared, one->row);
+                    nearest_add(lists + i / config->n * config->n, config->n, one->squared,
+                                one->row);
             }
     }
     held_free(&held);

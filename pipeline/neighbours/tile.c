@@ -6,9 +6,9 @@
 
 /* --- plain C ---------------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void
-multiply_pairs(int32_t *out, const void *rows, const void *panel, uint32_t stride,
-               const int32_t *start)
+static inline __attribute__((always_inline)) void multiply_pairs(int32_t *out, const void *rows,
+                                                                 const void *panel, uint32_t stride,
+                                                                 const int32_t *start)
 {
     const int16_t *a = rows, *b = panel;
     for (uint32_t row = 0; row < TILE_ROWS; row++, a += stride) {
@@ -17,7 +17,8 @@ multiply_pairs(int32_t *out, const void *rows, const void *panel, uint32_t strid
             sum[l] = start[row];
         for (uint32_t j = 0; j < stride; j += 2)
             for (uint32_t l = 0; l < TILE_LANES; l++)
-                sum[l] += a[j] * b[j * TILE_LANES + 2 * l] + a[j + 1] * b[j * TILE_LANES + 2 * l + 1];
+                sum[l] +=
+                    a[j] * b[j * TILE_LANES + 2 * l] + a[j + 1] * b[j * TILE_LANES + 2 * l + 1];
         memcpy(out + row * TILE_LANES, sum, sizeof sum);
     }
 }
@@ -85,8 +86,7 @@ static float distance_plain(const float *x, const float *y, uint32_t stride)
     return add_sums(sum);
 }
 
-static const struct tile_ops plain = {"plain",        2,          2,             0,
-                                      multiply_plain, test_plain, distance_plain};
+static const struct tile_ops plain = {"plain", 2, 2, 0, multiply_plain, test_plain, distance_plain};
 
 #if defined(__x86_64__)
 
@@ -152,22 +152,20 @@ AVX2 static float distance_avx2(const float *x, const float *y, uint32_t stride)
     return add_sums(sum);
 }
 
-static const struct tile_ops avx2 = {"avx2",        2,         2,            0,
-                                     multiply_avx2, test_avx2, distance_avx2};
+static const struct tile_ops avx2 = {"avx2", 2, 2, 0, multiply_avx2, test_avx2, distance_avx2};
 
 /* --- AVX-512 VNNI: four products at a time, of unsigned codes in panels ------------------------ */
 
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-#define EACH_ROW(DO)                                                                               \
-    DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 
 VNNI static void multiply_vnni(int32_t *out, const void *rows, const void *panel, uint32_t stride,
                                const int32_t *start)
 {
     const int8_t *a = rows, *b = panel;
 #define BEGIN(r)                                                                                   \
-    __m512i low##r = _mm512_set1_epi32(start[r]), high##r = low##r;                               \
+    __m512i low##r = _mm512_set1_epi32(start[r]), high##r = low##r;                                \
     const int8_t *a##r = a + r * (size_t)stride;
 #define ADD(r)                                                                                     \
     {                                                                                              \
@@ -202,7 +200,8 @@ VNNI static void test_vnni(uint32_t found[TILE_ROWS], const int32_t *products,
         const __m512 e = _mm512_loadu_ps(lanes->error + at);
         const __m512 square = _mm512_loadu_ps(lanes->square + at);
         const __m512 reach = _mm512_loadu_ps(lanes->reach + at);
-        const __m512 scale = _mm512_loadu_ps(lanes->scale + at), scale2 = _mm512_add_ps(scale, scale);
+        const __m512 scale = _mm512_loadu_ps(lanes->scale + at),
+                     scale2 = _mm512_add_ps(scale, scale);
         const __m512 error = _mm512_add_ps(e, e);
         const __m512 start = _mm512_sub_ps(_mm512_mul_ps(e, e), square);
         const __m512 least = _mm512_sub_ps(_mm512_sub_ps(square, _mm512_mul_ps(reach, reach)),
@@ -210,14 +209,14 @@ VNNI static void test_vnni(uint32_t found[TILE_ROWS], const int32_t *products,
         for (uint32_t r = 0; r < TILE_ROWS; r++) {
             const float own_e = rows->error[row + r], own_square = rows->square[row + r];
             const float own = rows->reach[row + r];
-            const __m512 p =
-                _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(products + r * TILE_LANES + half)),
-                              _mm512_mul_ps(scale2, _mm512_set1_ps(rows->scale[row + r])));
+            const __m512 p = _mm512_mul_ps(
+                _mm512_cvtepi32_ps(_mm512_loadu_si512(products + r * TILE_LANES + half)),
+                _mm512_mul_ps(scale2, _mm512_set1_ps(rows->scale[row + r])));
             const __m512 here =
                 _mm512_add_ps(p, _mm512_fmadd_ps(_mm512_set1_ps(own), error, start));
-            const __m512 there = _mm512_add_ps(
-                p, _mm512_fmadd_ps(_mm512_set1_ps(2 * own_e), reach,
-                                   _mm512_set1_ps(own_e * own_e - own_square)));
+            const __m512 there =
+                _mm512_add_ps(p, _mm512_fmadd_ps(_mm512_set1_ps(2 * own_e), reach,
+                                                 _mm512_set1_ps(own_e * own_e - own_square)));
             const float own_least = own_square - own * own - CODES_SLACK_LEAST;
             const __mmask16 pass = _mm512_cmp_ps_mask(here, _mm512_set1_ps(own_least), _CMP_GE_OQ) |
                                    _mm512_cmp_ps_mask(there, least, _CMP_GE_OQ);
@@ -236,8 +235,8 @@ VNNI static float distance_avx512(const float *x, const float *y, uint32_t strid
     return _mm512_reduce_add_ps(sum);
 }
 
-static const struct tile_ops vnni = {"avx512-vnni", 4,         1,              128,
-                                     multiply_vnni, test_vnni, distance_avx512};
+static const struct tile_ops vnni = {"avx512-vnni",  4, 1, 128, multiply_vnni, test_vnni,
+                                     distance_avx512};
 
 static bool runs(const struct tile_ops *ops)
 {

@@ -202,13 +202,14 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
         const struct net_tensor *t = &model->tensors[i];
         const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
         engine->places[i].pitch = pitch;
-        room[i] = round_up(((size_t)t->height + t->top + t->bottom) * pitch + HOST_SLACK, ALIGNMENT);
+        room[i] =
+            round_up(((size_t)t->height + t->top + t->bottom) * pitch + HOST_SLACK, ALIGNMENT);
     }
     net_count_readers(of, model);
     engine->panel = HOST_SLACK + net_find_places(at, room, of, count);
     for (uint32_t i = 0; i < count; i++)
-        engine->places[i].first = HOST_SLACK + at[i] +
-                                  border_before(&model->tensors[i], engine->places[i].pitch);
+        engine->places[i].first =
+            HOST_SLACK + at[i] + border_before(&model->tensors[i], engine->places[i].pitch);
 out:
     held_free(&held);
     return status;

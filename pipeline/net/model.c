@@ -140,8 +140,8 @@ static const char *check_size(const struct net_tensor *tensor)
 /* One direction of windows: does each begin before the input's end and end after its beginning?
  * Widens the border to what they read past the edges. */
 static const char *check_direction(uint32_t *border_before, uint32_t *border_behind, uint32_t from,
-                                   uint32_t to, uint32_t kernel, uint32_t stride,
-                                   uint32_t dilation, uint32_t before)
+                                   uint32_t to, uint32_t kernel, uint32_t stride, uint32_t dilation,
+                                   uint32_t before)
 {
     if (!is_between(kernel, 1, SIDE_MAX) || !is_between(stride, 1, SIDE_MAX) ||
         !is_between(dilation, 1, SIDE_MAX))

@@ -14,6 +14,7 @@
 #define LAYERS_MOST  20u
 #define ALIGNMENT    64u
 
+/* clang-format off */
 #define CONVOLUTION(from, h, w, c, ky, kx, stride, dilation, t, l, of, z, least, most)             \
     {.kind = NET_CONVOLUTION, .a = from, .height = h, .width = w, .channels = c, .kernel_y = ky,   \
      .kernel_x = kx, .stride_y = stride, .stride_x = stride, .dilation_y = dilation,               \
@@ -72,6 +73,7 @@ static const struct net_fields networks[NET_SYNTHETICS][LAYERS_MOST] = {
         SUMS(18, 104),
     },
 };
+/* clang-format on */
 
 struct writing {
     uint8_t *bytes;
@@ -141,7 +143,8 @@ enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed,
             tables[j] = (uint8_t)(random_next(&w.random) >> 24);
     }
     const uint64_t bytes = w.at + DIGEST_BYTES;
-    const uint32_t about[] = {17, 13, 128, NET_SQUASH, 1000, count, sizeof outputs / sizeof *outputs};
+    const uint32_t about[] = {
+        17, 13, 128, NET_SQUASH, 1000, count, sizeof outputs / sizeof *outputs};
     memcpy(header, "clp-net1", 8);
     memcpy(header + 2, &bytes, sizeof bytes);
     memcpy(header + 4, about, sizeof about);

@@ -110,8 +110,9 @@ struct session {
     char *input, *output[RUNTIME_OUTPUTS_MAX]; /* names */
 };
 
-#define FAIL(s, ...) \
-    ((s)->shared->failed = true, snprintf((s)->shared->why, sizeof (s)->shared->why, __VA_ARGS__), false)
+#define FAIL(s, ...)                                                                               \
+    ((s)->shared->failed = true, snprintf((s)->shared->why, sizeof(s)->shared->why, __VA_ARGS__),  \
+     false)
 
 /* Checks a status of the library. */
 static bool done(struct session *s, void *status)
@@ -138,15 +139,19 @@ static bool open_library(struct session *s)
     if (stat(name, &st) == 0 && S_ISDIR(st.st_mode)) { /* such as that of a Python package */
         snprintf(pattern, sizeof pattern, "%s/{,capi/,lib/}libonnxruntime.so*", name);
         if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
-            return FAIL(s, "there is no libonnxruntime.so in %s (packages of Python have it from 1.20 on)",
-                        name);
+            return FAIL(
+                s, "there is no libonnxruntime.so in %s (packages of Python have it from 1.20 on)",
+                name);
         name = found.gl_pathv[0];
     }
     s->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!s->library)
-        return FAIL(s, "it takes ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and "
-                       "give --onnxruntime the directory of that package, or install libonnxruntime of "
-                       "the system", dlerror());
+        return FAIL(
+            s,
+            "it takes ONNX Runtime, which cannot be opened (%s): pip install onnxruntime, and "
+            "give --onnxruntime the directory of that package, or install libonnxruntime of "
+            "the system",
+            dlerror());
     void *const entry = dlsym(s->library, "OrtGetApiBase");
     memcpy(&base, &entry, sizeof entry);
     s->version = entry ? base()->version() : "";
@@ -166,8 +171,10 @@ static bool append_cuda(struct session *s, void *options)
     void *const entry = dlsym(s->library, "OrtSessionOptionsAppendExecutionProvider_CUDA");
     memcpy(&append, &entry, sizeof entry);
     return entry ? done(s, append(options, 0))
-                 : FAIL(s, "ONNX Runtime %s was built without CUDA: take that of the package "
-                           "onnxruntime-gpu, or leave out provider=cuda", s->version);
+                 : FAIL(s,
+                        "ONNX Runtime %s was built without CUDA: take that of the package "
+                        "onnxruntime-gpu, or leave out provider=cuda",
+                        s->version);
 }
 
 /* Reads the file once, so that the digest matches what is loaded. Threads do not spin between
@@ -202,7 +209,8 @@ static bool open_session(struct session *s, const char *path, bool cuda)
         setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
     if (config.isolate && !cuda)
         sandbox_enter(&sandbox);
-    const bool opened = done(s, s->ort.CreateSessionFromArray(env, model, size, options, &s->session));
+    const bool opened =
+        done(s, s->ort.CreateSessionFromArray(env, model, size, options, &s->session));
     free(model);
     return opened;
 }
@@ -225,10 +233,10 @@ static bool describe(struct session *s, struct runtime_tensor *out, char **name,
     const size_t i = input ? 0 : (size_t)index;
     void *info, *allocator, *shape = NULL;
     if (!done(s, s->ort.GetAllocatorWithDefaultOptions(&allocator)) ||
-        !done(s, (input ? s->ort.SessionGetInputName : s->ort.SessionGetOutputName)(s->session, i,
-                                                                                   allocator, name)) ||
-        !done(s, (input ? s->ort.SessionGetInputTypeInfo : s->ort.SessionGetOutputTypeInfo)(s->session, i,
-                                                                                           &info)) ||
+        !done(s, (input ? s->ort.SessionGetInputName
+                        : s->ort.SessionGetOutputName)(s->session, i, allocator, name)) ||
+        !done(s, (input ? s->ort.SessionGetInputTypeInfo
+                        : s->ort.SessionGetOutputTypeInfo)(s->session, i, &info)) ||
         !done(s, s->ort.CastTypeInfoToTensorInfo(info, &shape)))
         return false;
     if (strlen(*name) < sizeof out->name && !(*name)[strcspn(*name, ",= \t\n\\\"")])
@@ -263,7 +271,8 @@ static size_t type_bytes(int type)
 
 static float value_at(const void *data, int type, size_t i)
 {
-    return type == RUNTIME_HALF ? half_to_float(((const uint16_t *)data)[i]) : ((const float *)data)[i];
+    return type == RUNTIME_HALF ? half_to_float(((const uint16_t *)data)[i])
+                                : ((const float *)data)[i];
 }
 
 /* Copies the rows of an output: count x values or, with tokens, count x tokens x values. */
@@ -272,13 +281,16 @@ static bool take_rows(struct session *s, const void *data, const struct runtime_
     struct shared *shared = s->shared;
     const enum runtime_pool pool = shared->job.pool;
     const int64_t *dim = made->dim, tokens = pool ? dim[1] : 1, values = pool ? dim[2] : dim[1];
-    const bool flat = pool ? made->rank == 3 : made->rank == 2 || (made->rank == 4 && dim[2] == 1 && dim[3] == 1);
-    if (!flat || dim[0] != shared->count || values < 1 || tokens < 1 || values > RUNTIME_VALUES_MAX ||
-        (made->type != RUNTIME_FLOAT && made->type != RUNTIME_HALF))
-        return FAIL(s, "output %u has %zu dimensions, %lld x %lld x %lld x %lld (type %d), for %u pictures, "
-                       "where float32 or float16 rows, or with pool= tokens, are needed",
-                    shared->job.output, made->rank, (long long)dim[0], (long long)dim[1],
-                    (long long)dim[2], (long long)dim[3], made->type, shared->count);
+    const bool flat =
+        pool ? made->rank == 3 : made->rank == 2 || (made->rank == 4 && dim[2] == 1 && dim[3] == 1);
+    if (!flat || dim[0] != shared->count || values < 1 || tokens < 1 ||
+        values > RUNTIME_VALUES_MAX || (made->type != RUNTIME_FLOAT && made->type != RUNTIME_HALF))
+        return FAIL(
+            s,
+            "output %u has %zu dimensions, %lld x %lld x %lld x %lld (type %d), for %u pictures, "
+            "where float32 or float16 rows, or with pool= tokens, are needed",
+            shared->job.output, made->rank, (long long)dim[0], (long long)dim[1], (long long)dim[2],
+            (long long)dim[3], made->type, shared->count);
     const size_t n = (size_t)values, taken = pool == RUNTIME_POOL_MEAN ? (size_t)tokens : 1;
     shared->values = (uint32_t)values;
     for (size_t i = 0; i < shared->count * n; i++) {
@@ -411,7 +423,8 @@ static enum status take_answer(struct runtime *runtime, enum status status, stru
     return error_set(err, status, "the network %s ended the process of ONNX Runtime: %s%s", shown,
                      WIFSIGNALED(how) ? strsignal(WTERMSIG(how)) : "it left",
                      WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
-                         ? ", by a user or because memory ran out" : "");
+                         ? ", by a user or because memory ran out"
+                         : "");
 }
 
 enum status runtime_start(struct runtime *runtime, bool cuda, struct error *err)
@@ -468,7 +481,8 @@ static void make_tables(union table tables[3], const struct runtime_job *job, in
 static void put_picture(uint8_t *input, const uint8_t *rgb, const union table tables[3],
                         const struct runtime_job *job, int type)
 {
-    const size_t pixels = (size_t)job->width * job->height, step = job->layout == RUNTIME_NHWC ? 3 : 1;
+    const size_t pixels = (size_t)job->width * job->height,
+                 step = job->layout == RUNTIME_NHWC ? 3 : 1;
     for (unsigned c = 0; c < 3; c++) {
         const size_t first = step == 3 ? c : c * pixels;
         const uint8_t *from = rgb + c;
@@ -496,8 +510,9 @@ static void take_row(float *row, const float *values, const struct runtime *runt
         return;
     memset(row, 0, count * sizeof *row);
     if (!atomic_flag_test_and_set(&told))
-        log_message(LOG_NOTICE, "notice: the network %s makes values that are not finite: the rows of such "
-                                "pictures are zeros",
+        log_message(LOG_NOTICE,
+                    "notice: the network %s makes values that are not finite: the rows of such "
+                    "pictures are zeros",
                     path_for_message(shown, sizeof shown, runtime->path));
 }
 
@@ -509,7 +524,8 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     const int64_t fixed = runtime->about.input.dim[0];
     const int type = runtime->about.input.type;
     const size_t bytes = (size_t)job->width * job->height * 3 * type_bytes(type);
-    const uint32_t fit = INPUT_BYTES / bytes < BATCH_MOST ? (uint32_t)(INPUT_BYTES / bytes) : BATCH_MOST;
+    const uint32_t fit =
+        INPUT_BYTES / bytes < BATCH_MOST ? (uint32_t)(INPUT_BYTES / bytes) : BATCH_MOST;
     const uint32_t usual = PIXELS / (job->width * job->height);
     const uint32_t batch = fixed > 0 ? (uint32_t)fixed : usual < fit ? usual : fit;
     union table tables[3];
@@ -517,14 +533,16 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
     enum status status = STATUS_OK;
     path_for_message(shown, sizeof shown, runtime->path);
     if (fixed > fit)
-        return error_set(err, STATUS_USAGE, "the network %s takes %lld pictures at once, at most %u fit",
-                         shown, (long long)fixed, fit);
+        return error_set(err, STATUS_USAGE,
+                         "the network %s takes %lld pictures at once, at most %u fit", shown,
+                         (long long)fixed, fit);
     make_tables(tables, job, type);
     pthread_mutex_lock(&runtime->lock);
     for (uint32_t i = 0, here; i < count && status == STATUS_OK; i += here) {
         here = count - i < batch ? count - i : batch;
         if (runtime->process <= 0) {
-            status = error_set(err, STATUS_FAILED, "the process of the network %s has ended", shown);
+            status =
+                error_set(err, STATUS_FAILED, "the process of the network %s has ended", shown);
             break;
         }
         for (uint32_t k = 0; k < here; k++)
@@ -538,8 +556,9 @@ enum status runtime_rows(struct runtime *runtime, const struct runtime_job *job,
         const uint32_t made = shared->values;
         *values = *values ? *values : made;
         if (status == STATUS_OK && (made != *values || made > RUNTIME_VALUES_MAX))
-            status = error_set(err, STATUS_FAILED, "the network %s made rows of %u values, then of %u",
-                               shown, *values, made);
+            status =
+                error_set(err, STATUS_FAILED, "the network %s made rows of %u values, then of %u",
+                          shown, *values, made);
         for (uint32_t k = 0; rows && status == STATUS_OK && k < here; k++)
             take_row(rows[i + k], shared->rows + (size_t)k * made, runtime, made);
     }

@@ -3,8 +3,8 @@
  * The next piece is read by one of the threads that process slices, with a blocking read: NVIDIA's
  * driver reports the end of an event late. Pinning takes 0.4 ms per MiB, so the pieces are small
  * and live as long as the rows. */
-#include "kmeans.h"
 #include "ocl/fetch.h"
+#include "kmeans.h"
 #include <string.h>
 
 #define PIECE_BYTES (2u << 20)

@@ -26,10 +26,10 @@ struct lane {
     struct workers *workers;
     struct stop *stop; /* may be NULL */
     bool tiled, host_exact, zero_copy;
-    bool tensor;                   /* NVIDIA's tensor cores (inline PTX, sm_80 and later), */
-    bool plain_tensor;             /* or a kernel for any device in their place, for tests */
-    bool any_prune;                /* see lane_choice */
-    double seconds_build;          /* spent waiting for programs to build, so far */
+    bool tensor;          /* NVIDIA's tensor cores (inline PTX, sm_80 and later), */
+    bool plain_tensor;    /* or a kernel for any device in their place, for tests */
+    bool any_prune;       /* see lane_choice */
+    double seconds_build; /* spent waiting for programs to build, so far */
 };
 
 /* The threads remain the caller's. */

@@ -77,8 +77,8 @@ static bool follow_link(char whole[PATH_BYTES], size_t end, unsigned *links)
     size_t parent = end;
     while (whole[parent - 1] != '/')
         parent--;
-    const int size = snprintf(next, sizeof next, "%.*s%s%s", link[0] == '/' ? 0 : (int)parent, whole,
-                              link, whole + end);
+    const int size = snprintf(next, sizeof next, "%.*s%s%s", link[0] == '/' ? 0 : (int)parent,
+                              whole, link, whole + end);
     if (size >= PATH_BYTES)
         return false;
     strcpy(whole, next);
@@ -134,8 +134,9 @@ static int try_directory(const char *path, uint64_t bytes, bool load)
     make_parents(inside);
     const int fd = unnamed_file(path);
     int code = fd < 0 ? errno : 0;
-    if (code == 0 && (pwrite(fd, "", 1, (off_t)bytes - 1) != 1 ||
-                      (fallocate(fd, 0, 0, (off_t)bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)))
+    if (code == 0 &&
+        (pwrite(fd, "", 1, (off_t)bytes - 1) != 1 ||
+         (fallocate(fd, 0, 0, (off_t)bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS)))
         code = errno;
     if (code == 0 && load) {
         void *program = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
@@ -176,11 +177,12 @@ static int private_directory(char path[PATH_BYTES], const char *own, uint64_t by
 static void tell_untrusted(const char *path, const char *culprit, const char *instead)
 {
     char shown[256], why[256];
-    log_message(LOG_NOTICE,
-                "notice: the cache of compiled kernels %s is not used, since others can change %s (chmod "
-                "go-w, chown); instead: %s",
-                path_for_message(shown, sizeof shown, path), path_for_message(why, sizeof why, culprit),
-                instead);
+    log_message(
+        LOG_NOTICE,
+        "notice: the cache of compiled kernels %s is not used, since others can change %s (chmod "
+        "go-w, chown); instead: %s",
+        path_for_message(shown, sizeof shown, path), path_for_message(why, sizeof why, culprit),
+        instead);
 }
 
 /* --- drivers --------------------------------------------------------------------------------- */
@@ -321,9 +323,10 @@ enum ocl_cache_state ocl_cache_load(char **data, size_t *size, const char *folde
 {
     char path[PATH_BYTES];
     *data = NULL;
-    const int fd = entry_path(path, sizeof path, folder, name)
-                       ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) /* a FIFO does not block */
-                       : -1;
+    const int fd =
+        entry_path(path, sizeof path, folder, name)
+            ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) /* a FIFO does not block */
+            : -1;
     FILE *file = fd >= 0 ? fdopen(fd, "rb") : NULL;
     if (!file)
         return OCL_CACHE_ABSENT;
@@ -434,7 +437,8 @@ static FTS *open_driver_tree(void)
 
 void ocl_cache_fetch_kernels(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no kernel is launched half written */
+    static pthread_mutex_t lock =
+        PTHREAD_MUTEX_INITIALIZER; /* no kernel is launched half written */
     pthread_mutex_lock(&lock);
     FTS *tree = driver ? open_driver_tree() : NULL;
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {

@@ -36,7 +36,7 @@ struct ocl_context {
     pthread_cond_t untraced;
     unsigned traced; /* pending completion callbacks */
     bool calibrated;
-    int64_t device_to_host; /* nanoseconds to add to a device timestamp */
+    int64_t device_to_host;   /* nanoseconds to add to a device timestamp */
     pthread_mutex_t building; /* guards: */
     struct program *programs;
 };

@@ -183,8 +183,9 @@ static enum status check_surroundings(struct error *err)
 {
     const int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     if (!process_keeps_descriptor(fd, DESCRIPTORS_LEAST))
-        return error_errno(err, STATUS_FAILED, errno, "fcntl", "OpenCL drivers need %d more descriptors%s",
-                           DESCRIPTORS_LEAST, process_limits());
+        return error_errno(err, STATUS_FAILED, errno, "fcntl",
+                           "OpenCL drivers need %d more descriptors%s", DESCRIPTORS_LEAST,
+                           process_limits());
     close(fd);
     return process_limits()[0] ? ocl_trial(0, NULL, "", "the OpenCL drivers cannot be used", err)
                                : STATUS_OK;
@@ -321,9 +322,10 @@ enum status ocl_devices_select(unsigned *chosen, unsigned *count, unsigned max,
                          "no directory to compile in (%s): set POCL_CACHE_DIR to a writable one",
                          trouble);
     if (devices->count == 0 && !ocl_loader_name())
-        return error_set(err, STATUS_FAILED,
-                         "no OpenCL device: there is no OpenCL loader (libOpenCL.so.1); install the package "
-                         "ocl-icd-libopencl1, or your GPU vendor's OpenCL driver");
+        return error_set(
+            err, STATUS_FAILED,
+            "no OpenCL device: there is no OpenCL loader (libOpenCL.so.1); install the package "
+            "ocl-icd-libopencl1, or your GPU vendor's OpenCL driver");
     if (devices->count == 0)
         return error_set(err, STATUS_FAILED,
                          "no OpenCL device: no OpenCL platform is installed%s%s; install your GPU "

@@ -52,7 +52,8 @@ enum status ocl_trial(unsigned device, const char *source, const char *options, 
     pthread_mutex_lock(&lock);
     const bool tried = !enabled || compiles;
     const int file = tried ? -1 : memfd_create("clpipe-trial", MFD_CLOEXEC);
-    const int asked = tried ? 0 : dprintf(file, "%u %s%c%s", device, options, 0, source ? source : "");
+    const int asked =
+        tried ? 0 : dprintf(file, "%u %s%c%s", device, options, 0, source ? source : "");
     do
         code = tried ? 0 : asked < 0 ? errno : run(&status, file);
     while (code && asked >= 0 && process_wait_for(&since, code, "a process that compiles kernels"));
@@ -66,10 +67,11 @@ enum status ocl_trial(unsigned device, const char *source, const char *options, 
     if (code)
         return error_errno(err, STATUS_FAILED, code, "posix_spawn", "%s%s", what, process_limits());
     said[strcspn(said, "\n(")] = '\0';
-    return status == 0 ? STATUS_OK
-                       : error_set(err, STATUS_FAILED, "%s: the driver ended: %s%s%s%s", what,
-                                   WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "",
-                                   WIFSIGNALED(status) && said[0] ? ": " : "", said, process_limits());
+    return status == 0
+               ? STATUS_OK
+               : error_set(err, STATUS_FAILED, "%s: the driver ended: %s%s%s%s", what,
+                           WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "",
+                           WIFSIGNALED(status) && said[0] ? ": " : "", said, process_limits());
 }
 
 int ocl_trial_serve(void)
@@ -84,13 +86,13 @@ int ocl_trial_serve(void)
     const char *source = options + strlen(options) + 1;
     log_set_level(LOG_QUIET); /* the caller reports kernel errors */
     enum status status = ocl_devices_open(&devices, 1, &err);
-    if (status == STATUS_OK && mmap(NULL, REST_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
-                                   MAP_FAILED)
+    if (status == STATUS_OK &&
+        mmap(NULL, REST_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         status = error_memory(&err, REST_BYTES, "what comes after the drivers");
     if (status == STATUS_OK && *source && device < devices.count) {
         status = ocl_context_open(&context, &devices.device[device], NULL, &err);
-        if (status == STATUS_OK && ocl_program_build_source(&program, context, "tried", source, options,
-                                                            NULL) == STATUS_OK)
+        if (status == STATUS_OK && ocl_program_build_source(&program, context, "tried", source,
+                                                            options, NULL) == STATUS_OK)
             clReleaseProgram(program);
         ocl_context_close(&context);
     }

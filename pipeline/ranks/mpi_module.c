@@ -132,8 +132,8 @@ static int first_ranks(void *out, void *group, uint32_t count)
 {
     const struct group *from = group;
     MPI_Comm comm = MPI_COMM_NULL;
-    const int code = MPI_Comm_split(
-        from->comm, (uint32_t)from->rank < count ? 0 : MPI_UNDEFINED, from->rank, &comm);
+    const int code = MPI_Comm_split(from->comm, (uint32_t)from->rank < count ? 0 : MPI_UNDEFINED,
+                                    from->rank, &comm);
     return code == MPI_SUCCESS && out ? open_group(out, comm) : code;
 }
 

@@ -264,10 +264,11 @@ static void give_up(union sigval value)
 {
     const struct launcher *launcher = value.sival_ptr;
     struct error error = ERROR_INIT;
-    error_set(&error, STATUS_FAILED,
-              "waited %d s in vain for the other processes: all %u that %s has started must run this "
-              "command; with --mpi off each works by itself",
-              JOINING_TIME, number_of(launcher->size), launcher->name);
+    error_set(
+        &error, STATUS_FAILED,
+        "waited %d s in vain for the other processes: all %u that %s has started must run this "
+        "command; with --mpi off each works by itself",
+        JOINING_TIME, number_of(launcher->size), launcher->name);
     log_error(&error);
     _exit(STATUS_FAILED);
 }
@@ -288,10 +289,11 @@ enum status processes_open(struct processes **out, const char *choice, const cha
         return error_remedy(err, REMEDY_ALONE);
     }
     if (launcher && find_parent(launcher, true) > 0) {
-        error_set(err, STATUS_FAILED,
-                  "the program that has started this one is rank %u of MPI itself, which admits no other "
-                  "in its place",
-                  number_of(launcher->rank));
+        error_set(
+            err, STATUS_FAILED,
+            "the program that has started this one is rank %u of MPI itself, which admits no other "
+            "in its place",
+            number_of(launcher->rank));
         return error_remedy(err, REMEDY_ALONE);
     }
     struct sigevent event = {.sigev_notify = SIGEV_THREAD,
@@ -397,8 +399,8 @@ enum status processes_part(struct comm **out, struct processes *processes, uint3
     /* A rank that is out of memory has failed, which the others learn here. */
     enum status status = comm_processes_meet(processes->comm, err);
     if (status == STATUS_OK)
-        status = comm_processes_check(processes->comm,
-                                      mpi->first_ranks(group, place->world, count), err);
+        status = comm_processes_check(processes->comm, mpi->first_ranks(group, place->world, count),
+                                      err);
     if (status != STATUS_OK)
         comm_processes_close(out);
     return status;

@@ -117,14 +117,16 @@ static enum status write_assets(struct pages *pages, struct error *err)
 static enum status make(struct pages *pages, struct error *err)
 {
     static enum status (*const steps[])(struct pages *, struct error *) = {
-        pages_make_sheets,     pages_make_addresses, pages_make_images,  pages_make_similar,
-        pages_make_duplicates, pages_make_quality,   pages_make_failures,  pages_make_summary, write_assets};
+        pages_make_sheets,   pages_make_addresses,  pages_make_images,
+        pages_make_similar,  pages_make_duplicates, pages_make_quality,
+        pages_make_failures, pages_make_summary,    write_assets};
     enum status status = output_directory_add(pages->directory, "data", err);
     if (status == STATUS_OK)
         status = output_directory_add(pages->directory, "sheets", err);
     for (size_t i = 0; status == STATUS_OK && i < sizeof steps / sizeof *steps; i++) {
         if (pages->config->progress)
-            pages->config->progress(pages->config->progress_context, "pages", i, sizeof steps / sizeof *steps);
+            pages->config->progress(pages->config->progress_context, "pages", i,
+                                    sizeof steps / sizeof *steps);
         status = stop_check(pages->config->stop, "writing the report: nothing is kept of it", err);
         if (status == STATUS_OK)
             status = steps[i](pages, err);

@@ -419,8 +419,7 @@ static enum status add_taken(struct json *json, const struct pages *pages, struc
     json_open_array(json, "sources");
     for (unsigned i = 0; i < album->source_count; i++) {
         char name[256];
-        add_pair(json, album_source(name, sizeof name, pages->result->sources[i]),
-                 of_source[i]);
+        add_pair(json, album_source(name, sizeof name, pages->result->sources[i]), of_source[i]);
     }
     json_close_array(json);
     free(of_source);
@@ -583,7 +582,9 @@ enum status pages_make_quality(struct pages *pages, struct error *err)
 /* Levels above the clusters shown, from the finest on: of each what parents those below have. */
 static enum status add_levels(struct json *json, struct pages *pages, struct error *err)
 {
-    const struct result_clusters *below = pages->grouping == GROUPS_CLUSTERS ? pages->clusters : NULL, *above;
+    const struct result_clusters *below =
+                                     pages->grouping == GROUPS_CLUSTERS ? pages->clusters : NULL,
+                                 *above;
     enum status status = STATUS_OK;
     json_open_array(json, "levels");
     for (; below && below->parents && status == STATUS_OK; below = above) {

@@ -41,7 +41,9 @@ static enum status open_feature(struct similar *similar, struct error *err)
     const struct result_clusters *clusters = pages->clusters;
     struct result_feature about;
     const char *name = clusters ? clusters->feature : pages->result->preset ? RESULT_PRESET : NULL;
-    const char *metric = !clusters ? "" : clusters->columns > 0 ? clusters->space : clusters->metric;
+    const char *metric = !clusters               ? ""
+                         : clusters->columns > 0 ? clusters->space
+                                                 : clusters->metric;
     /* Imported features may lack rows. */
     for (unsigned i = 0; !name && i < pages->result->feature_count; i++)
         if (!result_feature_imported(result_feature_at(pages->result, i)) &&
@@ -51,7 +53,8 @@ static enum status open_feature(struct similar *similar, struct error *err)
         if (!result_feature_describes(result_feature_at(pages->result, i)))
             name = result_feature_at(pages->result, i)->name;
     if (!name)
-        return error_set(err, STATUS_USAGE, "only quality, by which images are not compared, is in the file");
+        return error_set(err, STATUS_USAGE,
+                         "only quality, by which images are not compared, is in the file");
     enum status status = feature_matrix_open(&similar->matrix, &about, pages->result, name, err);
     if (status != STATUS_OK)
         return status;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_AXES       8
+#define MOST_AXES 8
 
 void axes_init(struct axes *axes, hid_t file, const char *path)
 {
@@ -46,7 +46,8 @@ static bool is_list_type(hid_t type, hid_t memory)
 {
     uint8_t code[256];
     size_t size = sizeof code;
-    return H5Tequal(type, memory) > 0 && H5Tencode(type, code, &size) >= 0 && size > 3 && code[3] == 0;
+    return H5Tequal(type, memory) > 0 && H5Tencode(type, code, &size) >= 0 && size > 3 &&
+           code[3] == 0;
 }
 
 enum status axes_name(char *name, size_t size, struct axes *axes, hid_t dataset, unsigned axis,

@@ -13,7 +13,7 @@ struct axes {
     struct axes_scale {
         uint64_t address;
         char *name;
-    } *scale; /* the datasets at the root, once a name was asked for */
+    } * scale; /* the datasets at the root, once a name was asked for */
     unsigned count;
 };
 

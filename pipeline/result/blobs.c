@@ -18,8 +18,8 @@ enum status blobs_create(struct blobs **out, hid_t file, const char *group, cons
 {
     H5_SCOPED hid_t id = H5I_INVALID_HID;
     struct blobs *t = *out = calloc(1, sizeof *t);
-    enum status status = t ? h5_create_group(&id, file, group, path, err)
-                           : error_memory(err, sizeof *t, "blobs");
+    enum status status =
+        t ? h5_create_group(&id, file, group, path, err) : error_memory(err, sizeof *t, "blobs");
     if (!status)
         status = column_create(&t->data, file, id, "data", VALUE_U8, bytes, NULL, axis, path, err);
     if (!status)

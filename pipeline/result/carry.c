@@ -113,14 +113,16 @@ static enum status load_continued(struct continued *k, const struct carry *c, st
     k->nearest = malloc((size_t)old->k * NEAREST_COUNT * sizeof *k->nearest);
     if (!k->centroids || !k->labels || !k->distances || !k->sizes || !k->nearest)
         return error_memory(err, rows * 8, "labels");
-    enum status status = result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err);
+    enum status status =
+        result_clusters_read(c->from, old, k->centroids, NULL, NULL, NULL, NULL, err);
     if (!status)
         status = move_part(c, old->name, PART_LABELS, k->labels, NULL, err);
     return status ? status : move_part(c, old->name, PART_DISTANCES, k->distances, NULL, err);
 }
 
 /* New rows of a level are where the level below, which is carried before, has their clusters. */
-static enum status label_by_level_below(struct continued *k, const struct carry *c, struct error *err)
+static enum status label_by_level_below(struct continued *k, const struct carry *c,
+                                        struct error *err)
 {
     const struct result_clusters *below = result_clusters_below(c->from, k->old), *above;
     char name[FEATURE_NAME_MAX + 32];
@@ -225,7 +227,8 @@ static enum status continue_clusters(struct carry *c, const struct result_cluste
     if (!status)
         status = label_new_rows(&k, c, err);
     if (!status) {
-        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows, old->k);
+        labelled_count(k.sizes, k.nearest, NEAREST_COUNT, k.labels, k.distances, c->map->rows,
+                       old->k);
         for (uint32_t i = 0; i < old->k; i++)
             unlabelled -= k.sizes[i];
         const bool told = !c->remade || strcmp(c->remade, old->name) != 0;
@@ -480,11 +483,12 @@ void carry_tell(const struct carry *c)
                     "have the label -1",
                     c->unlabelled_names);
     if (c->imported > 0)
-        log_message(LOG_NOTICE,
-                    "notice: %u imported feature%s NaN for %s: import %s again", c->imported,
-                    c->imported == 1 ? " is" : "s are", images, c->imported == 1 ? "it" : "them");
+        log_message(LOG_NOTICE, "notice: %u imported feature%s NaN for %s: import %s again",
+                    c->imported, c->imported == 1 ? " is" : "s are", images,
+                    c->imported == 1 ? "it" : "them");
     if (c->neighbours > 0)
-        log_message(LOG_NOTICE, "notice: stored neighbours leave out %s: clpipe similar --all finds "
-                                "them again",
+        log_message(LOG_NOTICE,
+                    "notice: stored neighbours leave out %s: clpipe similar --all finds "
+                    "them again",
                     c->map->fresh > 0 ? images : "rows that are gone");
 }

@@ -13,18 +13,18 @@ typedef enum status (*carry_label_fn)(void *context, int32_t *labels, float *dis
 
 struct carry {
     struct result *from;
-    hid_t file;       /* that is written; its features and images are complete */
-    const char *path; /* of it, for messages */
+    hid_t file;         /* that is written; its features and images are complete */
+    const char *path;   /* of it, for messages */
     struct result *now; /* the same, while clusterings are carried and new rows get labels */
     const struct row_map *map;
     const struct row_list *rows; /* the same, as a list of rows of `from` */
-    carry_label_fn label; /* NULL: new rows get no labels */
+    carry_label_fn label;        /* NULL: new rows get no labels */
     void *context;
     const bool *leave_out; /* clusters of `from` that are not kept, by number; NULL: none */
     /* Of the new file: what was made from rows of a feature that has another specification now (a new
      * codebook) is left out, with a notice. May be NULL. */
     const struct feature_set *features;
-    const char *remade;    /* a clustering that notices do not name, or NULL */
+    const char *remade; /* a clustering that notices do not name, or NULL */
     /* What was done. */
     unsigned continued, unlabelled; /* clusterings whose rows all have labels; the others */
     unsigned imported, neighbours;  /* features and graphs that have rows without values now */

@@ -12,7 +12,7 @@
 
 struct change {
     const char *output;
-    struct result *base; /* may be the file of that name; NULL: there is only the root */
+    struct result *base;    /* may be the file of that name; NULL: there is only the root */
     const char *parameters; /* of the root, where base is NULL */
     const char *replaces;   /* the absolute name of an object that is left out, or NULL */
     /* Whether another one is left out with what is below it; NULL: none is. */

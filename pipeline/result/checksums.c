@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP        "checksums"
-#define BYTE_AXIS    "checksum_byte"
-#define PIECE_AXIS   "piece_" /* and the number of pieces */
+#define GROUP      "checksums"
+#define BYTE_AXIS  "checksum_byte"
+#define PIECE_AXIS "piece_" /* and the number of pieces */
 
 /* The checksums of one dataset. */
 struct entry {
@@ -250,9 +250,10 @@ struct checking {
 
 static bool is_asked_for(const struct checking *checking, const char *name)
 {
-    return checking->below ? defined_below(name, checking->below)
-                           : !defined_below(name, "/clusters") && !defined_below(name, "/neighbours") &&
-                                 !defined_below(name, "/runs");
+    return checking->below
+               ? defined_below(name, checking->below)
+               : !defined_below(name, "/clusters") && !defined_below(name, "/neighbours") &&
+                     !defined_below(name, "/runs");
 }
 
 /* Rows of images or failures: any of them may be damaged. */

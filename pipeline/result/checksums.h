@@ -21,7 +21,8 @@ struct checksums_kept {
     /* Whether an object, by its absolute name, was not copied, nor what is below it. */
     bool (*leave_out)(const void *context, const char *name);
     const void *context;
-    const char *renamed_from, *renamed_to; /* a clustering that has another name now; NULL: none has */
+    const char *renamed_from,
+        *renamed_to; /* a clustering that has another name now; NULL: none has */
 };
 
 /* Writes the checksums of a file that is written, which has none yet. Digests that are `kept` (NULL: none

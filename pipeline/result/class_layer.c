@@ -20,8 +20,9 @@
 static const struct net_classes *classes_of(const struct feature *feature)
 {
     const struct net_model *model = feature->kind->network ? feature->net.model : NULL;
-    const bool own = model && model->classes.count > 0 &&
-                     (uint32_t)net_model_output(model, feature->net.output) == model->classes.output;
+    const bool own =
+        model && model->classes.count > 0 &&
+        (uint32_t)net_model_output(model, feature->net.output) == model->classes.output;
     return own ? &model->classes : NULL;
 }
 
@@ -58,7 +59,8 @@ static enum status write_layer(hid_t file, hid_t all, const struct feature *feat
                                struct error *err)
 {
     const hsize_t size[2] = {classes->count, classes->columns};
-    const size_t room = classes->names_bytes + 1 + classes->count * (sizeof(char *) + sizeof(float));
+    const size_t room =
+        classes->names_bytes + 1 + classes->count * (sizeof(char *) + sizeof(float));
     char own[AXIS_NAME_MAX], values[AXIS_NAME_MAX];
     const char *const axes[] = {own, values};
     H5_SCOPED hid_t group = H5I_INVALID_HID;
@@ -121,9 +123,10 @@ static enum status read_names(struct class_layer *layer, hid_t group, const char
     hid_t dataset;
     if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status = size[0] == layer->count
-                             ? STATUS_OK
-                             : h5_damaged(err, path, "%s has another number of names than rows", where);
+    enum status status =
+        size[0] == layer->count
+            ? STATUS_OK
+            : h5_damaged(err, path, "%s has another number of names than rows", where);
     layer->name = calloc(layer->count, sizeof *layer->name);
     if (status == STATUS_OK && !layer->name)
         status = error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
@@ -142,9 +145,10 @@ static enum status read_column(float *out, const struct class_layer *layer, hid_
     hid_t dataset;
     if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status = size[0] == layer->count
-                             ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
-                             : h5_damaged(err, path, "%s has another number of values than rows", where);
+    enum status status =
+        size[0] == layer->count
+            ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
+            : h5_damaged(err, path, "%s has another number of values than rows", where);
     h5_close(&dataset);
     return status == STATUS_OK ? check_finite(out, layer->count, where, path, err) : status;
 }
@@ -248,7 +252,8 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
     for (unsigned i = 0; i < result->feature_count && status == STATUS_END; i++) {
         const struct result_feature *one = result_feature_at(result, i);
         if ((!feature || strcmp(feature, one->name) == 0) &&
-            h5_is_object(all, one->name, H5O_TYPE_GROUP) && H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
+            h5_is_object(all, one->name, H5O_TYPE_GROUP) &&
+            H5Aexists_by_name(all, one->name, MARK, H5P_DEFAULT) > 0)
             status = read_layer(out, result, all, one, err);
     }
     return status;
@@ -304,7 +309,8 @@ enum status class_groups_verify(struct verify *verify, struct error *err)
             verify_broken(verify, "/" GROUP "/%s: %s", feature->name, why.sentence);
         else if (status == STATUS_OK && model &&
                  strncmp(model + strlen(",model="), layer.digest, strlen(layer.digest)) != 0)
-            verify_broken(verify, "/" GROUP "/%s is of another model than the feature", feature->name);
+            verify_broken(verify, "/" GROUP "/%s is of another model than the feature",
+                          feature->name);
         class_layer_clear(&layer);
     }
     return STATUS_OK;

@@ -116,13 +116,17 @@ static enum status write_sweep(hid_t file, hid_t parent, const char *name,
 static enum status write_parts(hid_t file, hid_t group, const struct result_clustering *c,
                                const char *path, struct error *err)
 {
-    const void *const data[PART_COUNT] = {
-        [PART_CENTROIDS] = c->centroids, [PART_LABELS] = c->labels,
-        [PART_DISTANCES] = c->distances, [PART_SIZES] = c->sizes,
-        [PART_NEAREST] = c->nearest,     [PART_HISTORY] = c->inertia_history,
-        [PART_WEIGHTS] = c->weights,     [PART_PARENTS] = c->parents,
-        [PART_MEAN] = c->projection ? c->projection->mean : NULL,
-        [PART_COMPONENTS] = c->projection ? c->projection->components : NULL};
+    const void *const data[PART_COUNT] = {[PART_CENTROIDS] = c->centroids,
+                                          [PART_LABELS] = c->labels,
+                                          [PART_DISTANCES] = c->distances,
+                                          [PART_SIZES] = c->sizes,
+                                          [PART_NEAREST] = c->nearest,
+                                          [PART_HISTORY] = c->inertia_history,
+                                          [PART_WEIGHTS] = c->weights,
+                                          [PART_PARENTS] = c->parents,
+                                          [PART_MEAN] = c->projection ? c->projection->mean : NULL,
+                                          [PART_COMPONENTS] =
+                                              c->projection ? c->projection->components : NULL};
     const struct cluster_shape shape = {c->k,
                                         c->dimension,
                                         c->iterations,
@@ -138,8 +142,8 @@ static enum status write_parts(hid_t file, hid_t group, const struct result_clus
         const char *const axes[] = {axis[p][0], axis[p][1]};
         hsize_t size[2];
         if (cluster_part_dimensions(size, p, &shape) &&
-            h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p], path,
-                          err))
+            h5_put_values(file, group, kind->name, kind->type, kind->rank, size, axes, data[p],
+                          path, err))
             return STATUS_FAILED;
     }
     return STATUS_OK;

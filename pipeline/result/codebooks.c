@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GROUP      "codebooks"
-#define OPTION     ",codebook="
-#define SPEC_SIZE  sizeof((struct stored_codebook *)0)->spec
+#define GROUP     "codebooks"
+#define OPTION    ",codebook="
+#define SPEC_SIZE sizeof((struct stored_codebook *)0)->spec
 
 /* --- owning ---------------------------------------------------------------------------------- */
 
@@ -258,7 +258,8 @@ out:
 static enum status list_codebooks(struct h5_names *names, hid_t *all, struct result *result,
                                   struct error *err)
 {
-    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", result->path, err);
+    return h5_list_own(names, all, result->file, GROUP, H5O_TYPE_GROUP, "digest", result->path,
+                       err);
 }
 
 enum status codebooks_read(struct codebooks *out, struct result *result, const char *name,

@@ -10,10 +10,10 @@
 /* Their owner. Features that are bound to them must not outlive it, and it must not move. */
 struct codebooks {
     struct stored_codebook {
-        char name[FEATURE_NAME_MAX];                 /* of the feature that it was learned for */
+        char name[FEATURE_NAME_MAX];                  /* of the feature that it was learned for */
         char spec[sizeof((struct feature *)0)->spec]; /* what was asked for: without codebook= */
         struct feature_codebook codebook;
-    } *stored; /* FEATURE_MAX of them; NULL: none */
+    } * stored; /* FEATURE_MAX of them; NULL: none */
     unsigned count;
 };
 void codebooks_clear(struct codebooks *codebooks);

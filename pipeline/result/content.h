@@ -18,9 +18,9 @@ struct content {
     /* Longest side, in pixels, of the thumbnails that the file is to hold: 0 where none were asked
      * for. They are no part of a file's identity. */
     unsigned thumbnail_size;
-    const char *preset; /* JSON: how the features are joined (preset.h); NULL: they are not */
+    const char *preset;      /* JSON: how the features are joined (preset.h); NULL: they are not */
     struct list_share share; /* the rows are those of a shard; count 0: of everything */
-    const char *parameters; /* JSON of all options that shape the content, stored to the letter */
+    const char *parameters;  /* JSON of all options that shape the content, stored to the letter */
 };
 
 /* One row of /images. */

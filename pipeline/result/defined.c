@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROUP   H5O_TYPE_GROUP
-#define DATASET H5O_TYPE_DATASET
+#define GROUP     H5O_TYPE_GROUP
+#define DATASET   H5O_TYPE_DATASET
 #define CHECKSUMS "/checksums"
 
 static const struct defined names[] = {
@@ -58,13 +58,13 @@ static const struct defined of_group = {"", GROUP, NULL, "", ""},
                             of_dataset = {"", DATASET, NULL, "root ", ""};
 
 /* Scales whose name is complete, and beginnings of those that are followed by a name or a number. */
-static const char *const scales[] = {"image",      "failure",        "source",    "digest_word",
-                                     "rank",       "code_byte",      "json_byte", "txt_byte",
-                                     "thumbnail_byte", "checksum_byte",  "part"};
-static const char *const scale_beginnings[] = {"feature_", "cluster_",   "iteration_", "sweep_",
-                                               "row_",     "dimension_", "column_",    "neighbour_", "piece_",
-                                               "codebook_row_", "codebook_value_",
-                                               "class_", "selection_", "omitted_"};
+static const char *const scales[] = {"image",          "failure",       "source",    "digest_word",
+                                     "rank",           "code_byte",     "json_byte", "txt_byte",
+                                     "thumbnail_byte", "checksum_byte", "part"};
+static const char *const scale_beginnings[] = {
+    "feature_",        "cluster_", "iteration_", "sweep_",  "row_",
+    "dimension_",      "column_",  "neighbour_", "piece_",  "codebook_row_",
+    "codebook_value_", "class_",   "selection_", "omitted_"};
 static const char *const of_library[] = {
     "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
     "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict"};

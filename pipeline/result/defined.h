@@ -14,7 +14,7 @@
 struct defined {
     const char *name; /* absolute; "*" stands for any one part between slashes */
     H5O_type_t type;
-    const char *mark; /* if the name ends in "*": the attribute without which it is foreign */
+    const char *mark;       /* if the name ends in "*": the attribute without which it is foreign */
     const char *attributes; /* names in byte order, each followed by a space */
     const char *datasets;   /* the same of members of a group that have no attributes */
 };

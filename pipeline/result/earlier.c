@@ -45,8 +45,9 @@ static enum status compare_texts(bool *same, const struct move_column *column, u
     for (int i = 0; i < 2 && *same && !status; i++) {
         bytes[i] = malloc(sum + 1);
         status = !bytes[i] ? error_memory(err, sum, "texts")
-                 : sum > 0 ? input[i]->read(input[i]->context, &sized, from[i], count, bytes[i], err)
-                           : STATUS_OK;
+                 : sum > 0
+                     ? input[i]->read(input[i]->context, &sized, from[i], count, bytes[i], err)
+                     : STATUS_OK;
     }
     *same = *same && !status && memcmp(bytes[0], bytes[1], sum) == 0;
     for (int i = 0; i < 2; i++) {
@@ -69,7 +70,8 @@ static enum status compare_fixed(uint8_t *differs, const struct move_column *col
         for (run = 1; i + run < count && place[i + run] == place[i] + (int64_t)run;)
             run++;
         if (place[i] >= 0)
-            status = file->read(file->context, column, (uint64_t)place[i], run, other + i * bytes, err);
+            status =
+                file->read(file->context, column, (uint64_t)place[i], run, other + i * bytes, err);
     }
     for (uint64_t i = 0; i < count && !status; i++)
         differs[i] |= place[i] >= 0 && memcmp(rows + i * bytes, other + i * bytes, bytes) != 0;
@@ -109,7 +111,8 @@ static struct move_column table_column(const struct earlier_rows *rows, bool fai
 static struct move_column feature_column(const struct earlier_rows *rows, unsigned i)
 {
     return (struct move_column){.number = ROW_FEATURE + i,
-                                .row_bytes = feature_row_bytes(&rows->content->features->feature[i]),
+                                .row_bytes =
+                                    feature_row_bytes(&rows->content->features->feature[i]),
                                 .input = rows->input};
 }
 
@@ -131,13 +134,13 @@ static enum status compare_block(bool *same, const struct earlier_rows *rows, bo
         if (strcmp(name, "inode") == 0 || strcmp(name, "ctime_ns") == 0 ||
             (of_table && table->column[i].optional && !rows->codes))
             continue;
-        const struct move_column column =
-            of_table                       ? table_column(rows, failures, i)
-            : i - table->count < features ? feature_column(rows, i - table->count)
-                                          : (struct move_column){.kind = MOVE_BLOB,
-                                                                 .number = ROW_THUMBNAIL,
-                                                                 .row_bytes = 8,
-                                                                 .input = rows->input};
+        const struct move_column column = of_table ? table_column(rows, failures, i)
+                                          : i - table->count < features
+                                              ? feature_column(rows, i - table->count)
+                                              : (struct move_column){.kind = MOVE_BLOB,
+                                                                     .number = ROW_THUMBNAIL,
+                                                                     .row_bytes = 8,
+                                                                     .input = rows->input};
         status = compare_rows(differs, &column, first, place, count, err);
         *same = !memchr(differs, 1, count);
     }
@@ -185,7 +188,8 @@ static enum status find_places(int64_t *place, uint8_t *there, const struct earl
             struct store_record record;
             if (run.input == INPUT_LOG &&
                 ((status = prior_at(rows->prior, location_of(kind, run.first + r), &record, err)) ||
-                 (status = prior_find_row(old, record.source, record.path, record.path_length, &row, err))))
+                 (status = prior_find_row(old, record.source, record.path, record.path_length, &row,
+                                          err))))
                 break;
             /* What could not be looked at has a failure beside its row. */
             if (there && row >= 0)

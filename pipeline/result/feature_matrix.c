@@ -215,8 +215,9 @@ static enum status open_joined(struct matrix_source *out, struct result_feature 
 }
 
 /* The text that tells joins apart: a digest of specs and weights, which together may be long. */
-static void describe_preset(struct result_feature *about, const struct result_feature *const *features,
-                     const struct preset_join *join)
+static void describe_preset(struct result_feature *about,
+                            const struct result_feature *const *features,
+                            const struct preset_join *join)
 {
     struct sha256 state;
     uint8_t digest[32];
@@ -229,9 +230,8 @@ static void describe_preset(struct result_feature *about, const struct result_fe
     }
     sha256_final(&state, digest);
     sha256_hex(hex, digest);
-    *about = (struct result_feature){.rows = features[0]->rows,
-                                     .is_float = true,
-                                     .decode_scale = features[0]->decode_scale};
+    *about = (struct result_feature){
+        .rows = features[0]->rows, .is_float = true, .decode_scale = features[0]->decode_scale};
     snprintf(about->name, sizeof about->name, "%s", RESULT_PRESET);
     snprintf(about->kind, sizeof about->kind, "joined");
     snprintf(about->spec, sizeof about->spec, "%s-%.32s", RESULT_PRESET, hex);

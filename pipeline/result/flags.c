@@ -23,8 +23,9 @@ enum flag {
     FLAG_OUTLIER,
 };
 
-const char *const flag_names[FLAGS] = {"dark", "light",    "low-contrast", "low-information", "blurry",
-                                       "grey", "bordered", "odd-aspect",   "odd-size",        "outlier"};
+const char *const flag_names[FLAGS] = {"dark",     "light",  "low-contrast", "low-information",
+                                       "blurry",   "grey",   "bordered",     "odd-aspect",
+                                       "odd-size", "outlier"};
 
 #define OF_PIXELS ((1u << FLAG_ODD_ASPECT) - 1)
 #define BLOCK     4096u
@@ -35,7 +36,8 @@ static uint32_t flags_of_values(const uint32_t *v)
     const bool sides = min_u32(v[QUALITY_LEFT], v[QUALITY_RIGHT]) >= 12;
     const bool ends = min_u32(v[QUALITY_TOP], v[QUALITY_BOTTOM]) >= 12;
     const uint32_t sharpness = v[QUALITY_SHARPNESS];
-    return (uint32_t)(v[QUALITY_P99] < 84) << FLAG_DARK | (uint32_t)(v[QUALITY_P5] > 238) << FLAG_LIGHT |
+    return (uint32_t)(v[QUALITY_P99] < 84) << FLAG_DARK |
+           (uint32_t)(v[QUALITY_P5] > 238) << FLAG_LIGHT |
            (uint32_t)(v[QUALITY_P95] - v[QUALITY_P5] < 40) << FLAG_LOW_CONTRAST |
            (uint32_t)(v[QUALITY_DETAIL] < 3000) << FLAG_LOW_INFORMATION |
            (uint32_t)(sharpness > 0 && sharpness < 400) << FLAG_BLURRY |
@@ -58,14 +60,16 @@ static enum status read_values(struct flags *out, struct result *result, struct 
     const uint64_t images = result_images(result);
     for (unsigned i = 0; i < result->feature_count && !out->feature; i++) {
         const struct result_feature *feature = result_feature_at(result, i);
-        if (result_feature_describes(feature) && feature->dimension == QUALITY_VALUES && !feature->is_float)
+        if (result_feature_describes(feature) && feature->dimension == QUALITY_VALUES &&
+            !feature->is_float)
             out->feature = feature;
     }
     if (!out->feature)
         return STATUS_OK;
     out->known |= OF_PIXELS;
     uint32_t *values = malloc(BLOCK * QUALITY_VALUES * sizeof *values);
-    enum status status = values ? STATUS_OK : error_memory(err, BLOCK * QUALITY_VALUES * 4, "flags");
+    enum status status =
+        values ? STATUS_OK : error_memory(err, BLOCK * QUALITY_VALUES * 4, "flags");
     for (uint64_t at = 0; at < images && status == STATUS_OK; at += BLOCK) {
         const uint64_t block = min_u64(BLOCK, images - at);
         status = result_feature_read_counts(result, out->feature, at, block, values, err);
@@ -78,8 +82,8 @@ static enum status read_values(struct flags *out, struct result *result, struct 
 
 /* Sides: square roots of the pixels. With r the third quartile by the first, those below the first by 2 r
  * and above the third times 2 r are odd. */
-static enum status compare_sizes(struct flags *out, struct result *result, double *side, double *sorted,
-                                 struct error *err)
+static enum status compare_sizes(struct flags *out, struct result *result, double *side,
+                                 double *sorted, struct error *err)
 {
     const uint64_t images = result_images(result);
     struct result_image image;
@@ -88,28 +92,32 @@ static enum status compare_sizes(struct flags *out, struct result *result, doubl
         const enum status status = result_image_at(result, i, &image, err);
         if (status != STATUS_OK)
             return status;
-        const uint64_t most = max_u32(image.width, image.height), least = min_u32(image.width, image.height);
+        const uint64_t most = max_u32(image.width, image.height),
+                       least = min_u32(image.width, image.height);
         out->of[i] |= (uint32_t)(100 * least < 35 * most) << FLAG_ODD_ASPECT;
         side[i] = sorted[i] = sqrt((double)most * (double)least);
     }
     quartiles(&first, &third, sorted, images);
     const double times = first > 0 ? 2 * third / first : 2;
     for (uint64_t i = 0; i < images; i++)
-        out->of[i] |= (uint32_t)(side[i] * times < first || side[i] > third * times) << FLAG_ODD_SIZE;
+        out->of[i] |= (uint32_t)(side[i] * times < first || side[i] > third * times)
+                      << FLAG_ODD_SIZE;
     out->known |= 1u << FLAG_ODD_ASPECT | 1u << FLAG_ODD_SIZE;
     return STATUS_OK;
 }
 
 /* Distances to the nearest neighbour: those above the third quartile by three times the difference of both
  * are outliers. */
-static enum status compare_neighbours(struct flags *out, struct graph *graph, double *nearest, double *sorted,
-                                      struct error *err)
+static enum status compare_neighbours(struct flags *out, struct graph *graph, double *nearest,
+                                      double *sorted, struct error *err)
 {
     uint64_t count = 0;
     double first, third;
     int64_t *rows = malloc((size_t)BLOCK * graph->n * sizeof *rows);
     float *squared = malloc((size_t)BLOCK * graph->n * sizeof *squared);
-    enum status status = rows && squared ? STATUS_OK : error_memory(err, BLOCK * 12 * (size_t)graph->n, "neighbours");
+    enum status status = rows && squared
+                             ? STATUS_OK
+                             : error_memory(err, BLOCK * 12 * (size_t)graph->n, "neighbours");
     for (uint64_t at = 0; at < graph->rows && status == STATUS_OK; at += BLOCK) {
         const uint64_t block = min_u64(BLOCK, graph->rows - at);
         status = graph_read(graph, at, block, rows, squared, err);
@@ -131,8 +139,8 @@ static enum status compare_neighbours(struct flags *out, struct graph *graph, do
 }
 
 /* Of the first feature that has some. */
-static enum status read_neighbours(struct flags *out, struct result *result, double *nearest, double *sorted,
-                                   struct error *err)
+static enum status read_neighbours(struct flags *out, struct result *result, double *nearest,
+                                   double *sorted, struct error *err)
 {
     const unsigned features = result->feature_count;
     for (unsigned i = 0; i <= features; i++) {
@@ -186,7 +194,8 @@ char *flags_text(char text[FLAGS_TEXT], uint32_t flags, char sign)
     *text = '\0';
     for (unsigned k = 0; k < FLAGS; k++)
         if (flags >> k & 1)
-            used += (size_t)snprintf(text + used, FLAGS_TEXT - used, "%.*s%s", used > 0, &sign, flag_names[k]);
+            used += (size_t)snprintf(text + used, FLAGS_TEXT - used, "%.*s%s", used > 0, &sign,
+                                     flag_names[k]);
     return text;
 }
 
@@ -197,11 +206,13 @@ enum status flags_parse(uint32_t *out, const char *names, struct error *err)
     for (const char *at = names; *at || at == names; at += *at == ',') {
         const size_t length = strcspn(at, ",");
         unsigned k = 0;
-        while (k < FLAGS && (strlen(flag_names[k]) != length || strncmp(flag_names[k], at, length) != 0))
+        while (k < FLAGS &&
+               (strlen(flag_names[k]) != length || strncmp(flag_names[k], at, length) != 0))
             k++;
         if (k == FLAGS)
             return error_set(err, STATUS_USAGE, "'%s' has a flag that there is not; there are %s",
-                             path_for_message(shown, sizeof shown, names), flags_text(all, (1u << FLAGS) - 1, ','));
+                             path_for_message(shown, sizeof shown, names),
+                             flags_text(all, (1u << FLAGS) - 1, ','));
         *out |= 1u << k;
         at += length;
     }
@@ -217,10 +228,12 @@ enum status flags_check(const struct flags *flags, uint32_t wanted, const struct
         return STATUS_OK;
     path_for_message(shown, sizeof shown, result->path);
     if (unknown == 1u << FLAG_OUTLIER)
-        return error_set(err, STATUS_USAGE,
-                         "%s has no neighbours to tell outliers by: clpipe similar --all stores them", shown);
-    return error_set(err, STATUS_USAGE,
-                     "%s cannot tell what is %s: clpipe ingest SOURCE... -o FILE --add --quality adds what it "
-                     "is told by",
-                     shown, flags_text(names, unknown, ','));
+        return error_set(
+            err, STATUS_USAGE,
+            "%s has no neighbours to tell outliers by: clpipe similar --all stores them", shown);
+    return error_set(
+        err, STATUS_USAGE,
+        "%s cannot tell what is %s: clpipe ingest SOURCE... -o FILE --add --quality adds what it "
+        "is told by",
+        shown, flags_text(names, unknown, ','));
 }

@@ -162,8 +162,9 @@ void foreign_drop_references(void)
 static bool attribute_refers(hid_t object, const char *name)
 {
     H5_SCOPED hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
-    const bool scales = H5Iget_type(object) == H5I_DATASET &&
-                        (strcmp(name, "DIMENSION_LIST") == 0 || strcmp(name, "REFERENCE_LIST") == 0);
+    const bool scales =
+        H5Iget_type(object) == H5I_DATASET &&
+        (strcmp(name, "DIMENSION_LIST") == 0 || strcmp(name, "REFERENCE_LIST") == 0);
     return !scales && type > 0 && H5Tdetect_class(type, H5T_REFERENCE) > 0;
 }
 

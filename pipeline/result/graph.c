@@ -39,7 +39,8 @@ static enum status write_distances(hid_t dataset, const struct graph_values *val
     const uint64_t step = values->rows < BLOCK_ROWS ? values->rows : BLOCK_ROWS;
     float *block = malloc((size_t)step * values->n * sizeof *block + 1);
     enum status status =
-        block ? STATUS_OK : error_memory(err, (size_t)step * values->n * sizeof *block, "distances");
+        block ? STATUS_OK
+              : error_memory(err, (size_t)step * values->n * sizeof *block, "distances");
     for (uint64_t first = 0; first < values->rows && status == STATUS_OK; first += step) {
         const uint64_t left = values->rows - first, count = left < step ? left : step;
         for (uint64_t i = 0; i < count * values->n; i++)
@@ -105,9 +106,8 @@ enum status graph_open(struct graph *out, struct result *result, const char *fea
     char name[FEATURE_NAME_MAX + 16];
     hsize_t rows[2], distances[2];
     H5_SCOPED hid_t group = H5I_INVALID_HID;
-    *out = (struct graph){.result = result,
-                          .rows_dataset = H5I_INVALID_HID,
-                          .distances_dataset = H5I_INVALID_HID};
+    *out = (struct graph){
+        .result = result, .rows_dataset = H5I_INVALID_HID, .distances_dataset = H5I_INVALID_HID};
     graph_name(name, feature);
     if (!h5_is_object(result->file, GROUP, H5O_TYPE_GROUP) ||
         !h5_is_object(result->file, name, H5O_TYPE_GROUP))

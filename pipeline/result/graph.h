@@ -20,7 +20,8 @@ struct graph_values {
 
 /* Whether a graph of that feature can be stored; STATUS_USAGE: the file has one and not `replace`, or
  * the feature's name cannot be that of a group (that of joined ones). */
-enum status graph_check(struct result *result, const char *feature, bool replace, struct error *err);
+enum status graph_check(struct result *result, const char *feature, bool replace,
+                        struct error *err);
 
 /* Replaces the file of `result` by a copy with that graph. Check it first. */
 enum status graph_write(struct result *result, const struct graph_values *values,

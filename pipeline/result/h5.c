@@ -381,9 +381,9 @@ enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const 
     return status;
 }
 
-enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
-                          const hsize_t *dimensions, const char *const *axis, const void *values,
-                          const char *path, struct error *err)
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type,
+                          int rank, const hsize_t *dimensions, const char *const *axis,
+                          const void *values, const char *path, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     if (h5_create_on_scales(&dataset, file, parent, name, type, rank, dimensions, axis, path,

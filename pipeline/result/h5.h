@@ -93,9 +93,9 @@ enum status h5_create_on_scales(hid_t *dataset, hid_t file, hid_t parent, const 
                                 enum value_type type, int rank, const hsize_t *dimensions,
                                 const char *const *axis, const char *path, struct error *err);
 /* The same with all its values. */
-enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type, int rank,
-                          const hsize_t *dimensions, const char *const *axis, const void *values,
-                          const char *path, struct error *err);
+enum status h5_put_values(hid_t file, hid_t parent, const char *name, enum value_type type,
+                          int rank, const hsize_t *dimensions, const char *const *axis,
+                          const void *values, const char *path, struct error *err);
 
 /* A dataset of rows in chunks of `chunk_rows`, deflated by H5_DEFLATE_LEVEL, optionally shuffled;
  * every chunk must be written. */

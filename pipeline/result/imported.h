@@ -31,8 +31,8 @@ enum status imported_check(struct result *result, const char *name, bool replace
 
 /* Whether the file has an imported feature of that name from the same place with the same rows, bit by bit;
  * they are compared up to the first that differs. */
-enum status imported_equal(bool *equal, struct result *result, const struct imported_feature *feature,
-                           struct error *err);
+enum status imported_equal(bool *equal, struct result *result,
+                           const struct imported_feature *feature, struct error *err);
 
 /* Replaces the file of `result` by a copy with that feature. Clusterings and neighbours of an older
  * feature of that name are left out. */

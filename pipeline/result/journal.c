@@ -107,9 +107,10 @@ static enum status begin(struct journal *journal, const uint32_t *widths, unsign
         (status = workdir_check(journal->workdir, err)))
         return status;
     if (records->damaged > 0)
-        log_message(LOG_NOTICE,
-                    "%s: %llu bytes in the middle of a log are damaged; what they held is done again",
-                    path_for_message(shown, sizeof shown, path), (unsigned long long)records->damaged);
+        log_message(
+            LOG_NOTICE,
+            "%s: %llu bytes in the middle of a log are damaged; what they held is done again",
+            path_for_message(shown, sizeof shown, path), (unsigned long long)records->damaged);
     if (fresh)
         workdir_remove_logs(journal->workdir);
     journal->holds_work = records->blocks > 0;
@@ -351,8 +352,9 @@ static enum status copy_record(struct copy **out, const struct journal *journal,
                                struct error *err)
 {
     const bool image = record->failure.reason == REASON_NONE;
-    const void *text[2] = {record->path, image ? (const void *)record->thumbnail : record->failure.message};
-    const size_t length[2] = {record->path_length, !image              ? strlen(record->failure.message)
+    const void *text[2] = {record->path,
+                           image ? (const void *)record->thumbnail : record->failure.message};
+    const size_t length[2] = {record->path_length, !image ? strlen(record->failure.message)
                                                    : record->thumbnail ? record->thumbnail_length
                                                                        : 0};
     const size_t value_bytes = image ? journal->value_bytes : 0,

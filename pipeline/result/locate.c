@@ -66,8 +66,7 @@ enum status locate_image(struct locator *locator, const char **path, const struc
     enum status status = find_source(locator, source, result, err);
     if (status != STATUS_OK)
         return status;
-    const size_t size =
-        strlen(locator->base) + strlen(locator->source) + strlen(path_raw) + 3;
+    const size_t size = strlen(locator->base) + strlen(locator->source) + strlen(path_raw) + 3;
     if (size > locator->size) {
         char *grown = realloc(locator->path, size);
         if (!grown)

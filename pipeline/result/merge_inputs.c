@@ -121,15 +121,13 @@ static enum status look_at_thumbnails(struct merge_input *input, struct result *
           ends = H5Dopen2(result->file, THUMBNAIL_GROUP "/end", H5P_DEFAULT);
     uint64_t end = 0;
     input->part.thumbnail_bytes = length_of(data);
-    enum status status =
-        input->part.rows > 0
-            ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1, 1, &end, result->path, err)
-            : STATUS_OK;
+    enum status status = input->part.rows > 0 ? h5_read_rows(ends, VALUE_U64, input->part.rows - 1,
+                                                             1, &end, result->path, err)
+                                              : STATUS_OK;
     if (status == STATUS_OK && end != input->part.thumbnail_bytes)
-        status = h5_damaged(err, result->path,
-                            "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
-                            (unsigned long long)end,
-                            (unsigned long long)input->part.thumbnail_bytes);
+        status = h5_damaged(
+            err, result->path, "/thumbnails/end ends at %llu, but /thumbnails/data at %llu",
+            (unsigned long long)end, (unsigned long long)input->part.thumbnail_bytes);
     h5_close(&ends);
     h5_close(&data);
     return status;
@@ -144,8 +142,7 @@ static enum status look_at(struct merge_input *input, struct result *result,
     if (!result->has_images)
         return error_set(err, STATUS_USAGE, "%s holds no images: clusters are not merged", shown);
     if (!parts_identity(identity, result->file))
-        return error_set(err, STATUS_USAGE,
-                         "%s has no checksums: make it anew with ingest --fresh",
+        return error_set(err, STATUS_USAGE, "%s has no checksums: make it anew with ingest --fresh",
                          shown);
     if (result_parts(result) > 0 && !config->copy)
         return error_set(err, STATUS_USAGE,
@@ -241,7 +238,8 @@ static enum status compare(const struct merge_inputs *inputs, const struct merge
     }
     if (compare_features(first, result, err))
         return err->status;
-    if (parameters_difference(why, sizeof why, first->parameters, result->parameters, "the first")) {
+    if (parameters_difference(why, sizeof why, first->parameters, result->parameters,
+                              "the first")) {
         static const char asks[] = "the command asks for", has[] = "the second has";
         for (char *at; (at = strstr(why, asks));) {
             memcpy(at, has, sizeof has - 1);
@@ -356,11 +354,13 @@ static enum status order_shards(struct merge_inputs *inputs, struct error *err)
                          (unsigned long long)(count - inputs->count), (unsigned long long)count,
                          (unsigned long long)missing, (unsigned long long)count);
     for (unsigned i = 0; i < inputs->count; i++) {
-        const uint64_t next = i + 1 < inputs->count ? input[i + 1].share.first : input[i].share.list_count;
+        const uint64_t next =
+            i + 1 < inputs->count ? input[i + 1].share.first : input[i].share.list_count;
         if (input[i].share.last != next || (i == 0 && input[0].share.first != 0))
             return refuse(err, input[i].path, input[i + 1 < inputs->count ? i + 1 : 0].path,
-                          next > input[i].share.last ? "there is a gap between their shares of the list"
-                                                    : "their shares of the list overlap");
+                          next > input[i].share.last
+                              ? "there is a gap between their shares of the list"
+                              : "their shares of the list overlap");
     }
     return STATUS_OK;
 }
@@ -395,8 +395,8 @@ static bool find_object(char *name, size_t size, hid_t file)
     for (int i = 0; i < 3 && !found; i++) {
         struct h5_names names;
         hid_t group;
-        found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type, objects[i].mark,
-                            "", NULL) == STATUS_OK &&
+        found = h5_list_own(&names, &group, file, objects[i].group, objects[i].type,
+                            objects[i].mark, "", NULL) == STATUS_OK &&
                 names.count > 0;
         if (found)
             snprintf(name, size, "%s/%s", objects[i].group, names.name[0]);
@@ -414,8 +414,8 @@ static enum status check_output(const struct merge_inputs *inputs, const char *o
     struct stat out, st;
     hid_t file;
     enum status status = merge_open_output(&file, output, err);
-    const bool keep = status == STATUS_OK && file > 0 && keep_objects &&
-                      find_object(object, sizeof object, file);
+    const bool keep =
+        status == STATUS_OK && file > 0 && keep_objects && find_object(object, sizeof object, file);
     h5_close(&file);
     path_for_message(shown, sizeof shown, output);
     if (keep)
@@ -439,10 +439,11 @@ enum status merge_inputs_open(struct merge_inputs *out, struct merge_report *rep
     struct result *result = NULL;
     if (config->count > PARTS_MOST) {
         *out = (struct merge_inputs){.count = 0};
-        return error_set(err, STATUS_USAGE,
-                         "%u files are more than the %d that can be merged at once: merge some with "
-                         "--copy first",
-                         config->count, PARTS_MOST);
+        return error_set(
+            err, STATUS_USAGE,
+            "%u files are more than the %d that can be merged at once: merge some with "
+            "--copy first",
+            config->count, PARTS_MOST);
     }
     *out = (struct merge_inputs){.input = calloc(config->count, sizeof *out->input)};
     if (!out->input)

@@ -8,19 +8,19 @@
 
 struct merge_input {
     const char *path;
-    struct part part;    /* what the manifest will say; owns its texts */
+    struct part part; /* what the manifest will say; owns its texts */
     uint64_t failures;
     bool codes, compressed, sidecars;
     bool merged; /* it shows the rows of parts */
     uint32_t thumbnail_size;
     unsigned sources;
-    unsigned first_source; /* in the merged file: number of its first source */
+    unsigned first_source;   /* in the merged file: number of its first source */
     struct list_share share; /* count 0: it is no shard */
 };
 
 struct merge_inputs {
     struct merge_input *input; /* in the order of their rows */
-    struct part *part; /* of each */
+    struct part *part;         /* of each */
     unsigned count;
     struct result *first; /* the first of them, open: what all have in common */
     char **source, **directory;

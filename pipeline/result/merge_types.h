@@ -15,7 +15,8 @@ struct merge_config {
     /* An output that holds clusterings, imported features or neighbours is not replaced. */
     bool keep_objects;
     bool copy; /* rows are copied; else the output shows those of the inputs (parts.h) */
-    bool compress; /* features that are copied are deflated; those of inputs that have them so always are */
+    bool
+        compress; /* features that are copied are deflated; those of inputs that have them so always are */
     unsigned threads; /* that deflate */
     const struct store_run *run;
     struct stop *stop; /* may be NULL */
@@ -27,9 +28,9 @@ struct merge_config {
 struct merge_report {
     uint64_t images, failures;
     unsigned parts;
-    bool shards;                          /* of one ingest */
-    uint64_t left_out;                    /* clusterings, imported features and neighbours */
-    char first_left_out[320];             /* "A.h5: clusters/kmeans" */
+    bool shards;              /* of one ingest */
+    uint64_t left_out;        /* clusterings, imported features and neighbours */
+    char first_left_out[320]; /* "A.h5: clusters/kmeans" */
 };
 
 #endif

@@ -51,9 +51,8 @@ static enum status write_paths(hid_t file, hid_t images, const struct result_nam
         const char *name = names->path(names->context, i, &length);
         text_size_add(&size, path_text_length(name, length));
     }
-    enum status status =
-        column_create(&column, file, images, "path", VALUE_TEXT, names->count, &size,
-                                       image_table.axis, path, err);
+    enum status status = column_create(&column, file, images, "path", VALUE_TEXT, names->count,
+                                       &size, image_table.axis, path, err);
     /* No text is shorter than its name. */
     if (status == STATUS_OK && !(text = malloc(4 * (size_t)size.width + 1)))
         status = error_memory(err, 4 * (size_t)size.width + 1, "a path");

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_group[] = {
-    [OBJECT_CLUSTERS] = "clusters", [OBJECT_FEATURE] = "features", [OBJECT_NEIGHBOURS] = "neighbours",
-    [OBJECT_SELECTION] = "selections"};
+static const char *const kind_group[] = {[OBJECT_CLUSTERS] = "clusters",
+                                         [OBJECT_FEATURE] = "features",
+                                         [OBJECT_NEIGHBOURS] = "neighbours",
+                                         [OBJECT_SELECTION] = "selections"};
 
 /* --- listing --------------------------------------------------------------------------------- */
 
@@ -55,7 +56,8 @@ static enum status add_members(struct objects *out, struct result *result, enum 
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++) {
         const char *name = names.name[i];
         if (schema_name_valid(name))
-            status = add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
+            status =
+                add_object(out, result, kind, name, kind == OBJECT_NEIGHBOURS ? name : "", err);
     }
     h5_free_names(&names);
     return status;
@@ -135,7 +137,8 @@ enum status objects_find(const struct object **out, const struct objects *object
 
 static bool depends(const struct object *object, const struct object *on)
 {
-    return on->kind == OBJECT_FEATURE && object != on && feature_is_part(object->feature, on->feature);
+    return on->kind == OBJECT_FEATURE && object != on &&
+           feature_is_part(object->feature, on->feature);
 }
 
 static enum status take_dependents(const struct result *result, const struct objects *objects,

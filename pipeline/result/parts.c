@@ -24,7 +24,8 @@ static const struct table parts_table = {
     .column = {{"path", VALUE_TEXT, 1, offsetof(struct part, text), NULL, false},
                {"identity", VALUE_TEXT, 1, offsetof(struct part, identity), NULL, false},
                {"rows", VALUE_U64, 1, offsetof(struct part, rows), NULL, false},
-               {"thumbnail_bytes", VALUE_U64, 1, offsetof(struct part, thumbnail_bytes), NULL, false},
+               {"thumbnail_bytes", VALUE_U64, 1, offsetof(struct part, thumbnail_bytes), NULL,
+                false},
                {"bytes", VALUE_U64, 1, offsetof(struct part, bytes), NULL, false}},
 };
 
@@ -152,8 +153,9 @@ static enum status read_manifest(struct parts *parts, hid_t file, struct error *
         status = read_member(&member->part, parts, rows, i, err);
         member->first = first;
         member->first_byte = first_byte;
-        if (!status && (__builtin_add_overflow(first, member->part.rows, &first) ||
-                        __builtin_add_overflow(first_byte, member->part.thumbnail_bytes, &first_byte)))
+        if (!status &&
+            (__builtin_add_overflow(first, member->part.rows, &first) ||
+             __builtin_add_overflow(first_byte, member->part.thumbnail_bytes, &first_byte)))
             status = h5_damaged(err, parts->path, "/" PARTS_GROUP " has impossible numbers");
     }
     rows_close(&rows);
@@ -320,15 +322,16 @@ static enum status open_in_part(hid_t *file, hid_t *dataset, const char *path, c
     return h5_damaged(err, path, "its %s is not what was merged", name);
 }
 
-static enum status add_shown(struct parts *parts, hid_t dataset, const char *name, struct error *err)
+static enum status add_shown(struct parts *parts, hid_t dataset, const char *name,
+                             struct error *err)
 {
     struct shown *shown = &parts->shown[parts->shown_count];
     struct raw_segment *segments = malloc((parts->count + 1) * sizeof *segments);
     shown->name = strdup(name);
     enum status status = shown->name && segments ? STATUS_OK : error_memory(err, 0, "the parts");
     for (unsigned i = 0; i < parts->count && status == STATUS_OK; i++)
-        segments[i] = (struct raw_segment){parts->member[i].part.path,
-                                           extent(&parts->member[i].part, name)};
+        segments[i] =
+            (struct raw_segment){parts->member[i].part.path, extent(&parts->member[i].part, name)};
     if (status == STATUS_OK)
         status = raw_open_segments(&shown->raw, dataset, shown->name, segments, parts->count,
                                    open_in_part, parts->path, err);
@@ -503,9 +506,10 @@ static bool put_fill_value(hid_t list, hid_t type)
            (size <= sizeof most && H5Pset_fill_value(list, type, most) >= 0);
 }
 
-enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                                 int rank, uint64_t columns, const struct part *part,
-                                 unsigned count, const char *path, struct error *err)
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
+                                 enum value_type type, int rank, uint64_t columns,
+                                 const struct part *part, unsigned count, const char *path,
+                                 struct error *err)
 {
     hsize_t start[2] = {0, 0}, size[2] = {0, columns};
     for (unsigned i = 0; i < count; i++)

@@ -65,8 +65,9 @@ enum status parts_write(hid_t file, const struct part *part, unsigned count, con
 
 /* A dataset of this type and one or more columns, like the one of that absolute name in the parts, whose rows
  * follow each other. Unwritten and lost values are NaN, or the largest integer. */
-enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name, enum value_type type,
-                                 int rank, uint64_t columns, const struct part *part,
-                                 unsigned count, const char *path, struct error *err);
+enum status parts_create_dataset(hid_t *dataset, hid_t parent, const char *name,
+                                 enum value_type type, int rank, uint64_t columns,
+                                 const struct part *part, unsigned count, const char *path,
+                                 struct error *err);
 
 #endif

@@ -32,8 +32,8 @@ struct prior {
     bool *ordered;              /* for each source: sorted by the bytes of its paths */
     struct stream *stream; /* the finished file's first, then the log's from the latest run back */
     unsigned stream_count;
-    uint64_t records; /* of all */
-    uint64_t listed[2]; /* rows of the finished file that prior_list has passed */
+    uint64_t records;                    /* of all */
+    uint64_t listed[2];                  /* rows of the finished file that prior_list has passed */
     struct records_cursor random, given; /* given: for prior_at */
     struct slot *table;
     uint64_t slots; /* a power of two */
@@ -76,15 +76,17 @@ enum status prior_open(struct prior **out, const struct prior_config *config, st
                 (struct stream){.kind = i ? LOCATION_FAILURE : LOCATION_IMAGE, .end = rows[i]};
     /* From the last block back: those of a log are beside each other. */
     for (uint64_t end = log->blocks, first; end > 0; end = first) {
-        for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log; first--)
+        for (first = end - 1; first > 0 && log->block[first - 1].log == log->block[end - 1].log;
+             first--)
             ;
         for (int i = 0; i < 2; i++) {
             struct stream *stream = &prior->stream[prior->stream_count];
-            *stream = (struct stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
-                                      .start = log->block[first].first[i],
-                                      .at = log->block[first].first[i],
-                                      .end = log->block[end - 1].first[i] + log->block[end - 1].rows[i],
-                                      .cursor = {.records = log, .window = STREAM_ROWS}};
+            *stream =
+                (struct stream){.kind = i ? LOCATION_LOG_FAILURE : LOCATION_LOG_IMAGE,
+                                .start = log->block[first].first[i],
+                                .at = log->block[first].first[i],
+                                .end = log->block[end - 1].first[i] + log->block[end - 1].rows[i],
+                                .cursor = {.records = log, .window = STREAM_ROWS}};
             prior->stream_count += stream->start < stream->end;
         }
     }
@@ -254,7 +256,8 @@ static bool stream_load(struct prior *prior, struct stream *stream)
         return stream->loaded;
     struct error error = ERROR_INIT;
     for (; stream->at < stream->end; stream->at++) {
-        if (read_record(prior, &stream->cursor, stream->kind, stream->at, &stream->record, &error)) {
+        if (read_record(prior, &stream->cursor, stream->kind, stream->at, &stream->record,
+                        &error)) {
             char line[1024];
             log_message(LOG_NOTICE, "notice: earlier work is not used: %s",
                         error_line(line, sizeof line, &error));
@@ -385,8 +388,8 @@ static bool find_in_table(struct prior *prior, uint16_t source, const char *path
         stream->loaded = false;
         struct error error = ERROR_INIT;
         if (read_record(prior, &prior->random, kind, row, record, &error) == STATUS_OK &&
-            renumber(prior, kind, record) && record->source == source && compare_paths(record, path, length) == 0 &&
-            still_holds(prior, record, look)) {
+            renumber(prior, kind, record) && record->source == source &&
+            compare_paths(record, path, length) == 0 && still_holds(prior, record, look)) {
             stream->at = row + 1;
             return true;
         }

@@ -16,12 +16,12 @@ struct prior;
 struct prior_config {
     const char *const *sources;
     unsigned source_count;
-    bool archives; /* in directories */
+    bool archives;                    /* in directories */
     bool retry_failed, retry_limited; /* as in struct store_config */
-    bool codes;              /* images without a code do not count */
-    unsigned thumbnail_size; /* nor those without a thumbnail made for this size; 0: all do */
-    struct result *finished; /* NULL: none */
-    const int *source_now;   /* per source of `finished`: its number in `sources`, -1: missing;
+    bool codes;                       /* images without a code do not count */
+    unsigned thumbnail_size;   /* nor those without a thumbnail made for this size; 0: all do */
+    struct result *finished;   /* NULL: none */
+    const int *source_now;     /* per source of `finished`: its number in `sources`, -1: missing;
                               * NULL: the same */
     const struct records *log; /* as it was before this run; NULL: none */
     const char *directory;     /* for the index */
@@ -63,7 +63,7 @@ void prior_require_thumbnails(struct prior *prior, unsigned size);
  * source that has the order of its paths; the row of one (-1: there is none). STATUS_FAILED: there is no space
  * for the index. */
 void prior_seek(struct prior *prior, uint64_t row);
-enum status prior_find_row(struct prior *prior, uint16_t source, const char *path, uint32_t path_length,
-                           int64_t *row, struct error *err);
+enum status prior_find_row(struct prior *prior, uint16_t source, const char *path,
+                           uint32_t path_length, int64_t *row, struct error *err);
 
 #endif

@@ -181,10 +181,11 @@ static enum status refuse_old(const struct records *records, struct error *err)
     struct stat st;
     for (size_t i = 0; i < sizeof old / sizeof *old; i++)
         if (fstatat(records->directory, old[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0) {
-            error_set(err, STATUS_USAGE,
-                      "%s/%s was left by clpipe 0.2 or an earlier version: finish the run with that "
-                      "version",
-                      path_for_message(shown, sizeof shown, records->path), old[i]);
+            error_set(
+                err, STATUS_USAGE,
+                "%s/%s was left by clpipe 0.2 or an earlier version: finish the run with that "
+                "version",
+                path_for_message(shown, sizeof shown, records->path), old[i]);
             error_remedy(err, REMEDY_START_OVER);
             return STATUS_USAGE;
         }
@@ -552,11 +553,15 @@ static enum status read_rows(struct reader *reader, unsigned column, size_t offs
     return status;
 }
 
-enum status records_read(const struct records *records, unsigned column, size_t offset, size_t bytes,
-                         uint64_t first, uint64_t count, void *rows, struct error *err)
+enum status records_read(const struct records *records, unsigned column, size_t offset,
+                         size_t bytes, uint64_t first, uint64_t count, void *rows,
+                         struct error *err)
 {
-    struct reader reader = {
-        .records = records, .table = table_of(column), .checked = true, .row = first, .left = count};
+    struct reader reader = {.records = records,
+                            .table = table_of(column),
+                            .checked = true,
+                            .row = first,
+                            .left = count};
     return read_rows(&reader, column, offset, bytes, rows, err);
 }
 
@@ -567,9 +572,9 @@ static enum status read_ends(struct reader *reader, unsigned text, uint64_t *sta
     const uint64_t before = reader->first > 0;
     const size_t width = sizeof(struct log_row);
     uint8_t *rows;
-    enum status status = read_column(reader, reader->table == RECORDS_IMAGES ? LOG_IMAGES : LOG_FAILURES,
-                                     (reader->first - before) * width, (reader->here + before) * width,
-                                     NULL, &rows, err);
+    enum status status = read_column(
+        reader, reader->table == RECORDS_IMAGES ? LOG_IMAGES : LOG_FAILURES,
+        (reader->first - before) * width, (reader->here + before) * width, NULL, &rows, err);
     uint64_t last = *start = 0;
     for (uint64_t i = 0; i < reader->here + before && !status; i++) {
         struct log_row row;
@@ -619,8 +624,11 @@ enum status records_read_texts(const struct records *records, enum records_colum
                                uint64_t first, uint64_t count, uint64_t *ends, uint8_t **bytes,
                                size_t *room, struct error *err)
 {
-    struct reader reader = {
-        .records = records, .table = table_of(column), .checked = true, .row = first, .left = count};
+    struct reader reader = {.records = records,
+                            .table = table_of(column),
+                            .checked = true,
+                            .row = first,
+                            .left = count};
     return read_texts(&reader, column, ends, bytes, room, err);
 }
 
@@ -638,13 +646,15 @@ void records_cursor_clear(struct records_cursor *cursor)
 static enum status load_texts(struct records_cursor *cursor, unsigned column, size_t offset,
                               struct error *err)
 {
-    struct reader reader = {
-        .records = cursor->records, .table = cursor->table, .row = cursor->first, .left = cursor->count};
+    struct reader reader = {.records = cursor->records,
+                            .table = cursor->table,
+                            .row = cursor->first,
+                            .left = cursor->count};
     const unsigned text = column % 2;
     uint64_t *ends = malloc(cursor->count * sizeof *ends);
-    enum status status = ends ? read_texts(&reader, column, ends, &cursor->text[text],
-                                           &cursor->room[text], err)
-                              : error_memory(err, cursor->count * sizeof *ends, "texts of the log");
+    enum status status =
+        ends ? read_texts(&reader, column, ends, &cursor->text[text], &cursor->room[text], err)
+             : error_memory(err, cursor->count * sizeof *ends, "texts of the log");
     const uint64_t size = status ? 0 : ends[cursor->count - 1] + cursor->count;
     uint8_t *bytes = status ? NULL : realloc(cursor->text[text], size);
     if (!status && !bytes)
@@ -668,9 +678,10 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
     const bool image = table == RECORDS_IMAGES;
     enum reason reason;
     if (table != cursor->table || row < cursor->first || row - cursor->first >= cursor->count) {
-        struct reader reader = {
-            .records = records, .table = table, .row = row,
-            .left = min_u64(cursor->window, records->rows[table] - row)};
+        struct reader reader = {.records = records,
+                                .table = table,
+                                .row = row,
+                                .left = min_u64(cursor->window, records->rows[table] - row)};
         cursor->table = table;
         cursor->first = row;
         cursor->count = reader.left;
@@ -685,7 +696,8 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
             status = load_texts(cursor, LOG_FAILURE_MESSAGE,
                                 offsetof(struct log_row, failure.message), err);
         for (uint64_t i = 0; i < cursor->count && image; i++) {
-            uint8_t *is = (uint8_t *)&cursor->rows[i].image.has_code; /* what it is not yet: a bool */
+            uint8_t *is =
+                (uint8_t *)&cursor->rows[i].image.has_code; /* what it is not yet: a bool */
             *is = *is != 0;
         }
         if (status) {
@@ -696,7 +708,8 @@ enum status records_at(struct records_cursor *cursor, enum records_table table, 
     *found = &cursor->rows[row - cursor->first];
     return image || failure_row_reason(&reason, &(*found)->failure)
                ? STATUS_OK
-               : error_set(err, STATUS_FAILED, "%s: a record of the log makes no sense", records->path);
+               : error_set(err, STATUS_FAILED, "%s: a record of the log makes no sense",
+                           records->path);
 }
 
 /* --- writing --------------------------------------------------------------------------------- */

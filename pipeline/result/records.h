@@ -43,7 +43,8 @@ struct log_row {
         struct failure_row failure;
     };
     uint64_t sequence;
-    uint32_t end[2]; /* of its texts in the columns of the block: the path, and thumbnail or message */
+    uint32_t
+        end[2]; /* of its texts in the columns of the block: the path, and thumbnail or message */
     uint16_t thumbnail_size;
 };
 
@@ -75,7 +76,7 @@ struct records {
         int fd; /* -1: opened for each read */
         uint32_t run;
         uint64_t random, start, size, blocks;
-    } *log;
+    } * log;
     unsigned logs;
     struct records_block *block;
     uint64_t blocks, rows[2];
@@ -100,8 +101,9 @@ enum status records_scan(struct records *records, const uint32_t *widths, unsign
 
 /* Reads rows [first, first + count) of a column that is not of texts: of each, `bytes` bytes from `offset`
  * on. */
-enum status records_read(const struct records *records, unsigned column, size_t offset, size_t bytes,
-                         uint64_t first, uint64_t count, void *rows, struct error *err);
+enum status records_read(const struct records *records, unsigned column, size_t offset,
+                         size_t bytes, uint64_t first, uint64_t count, void *rows,
+                         struct error *err);
 
 /* Reads the texts of these rows, contiguous, to *bytes, which is enlarged as needed (*room; free
  * it); ends[i]: end of the text of row first + i. */

@@ -45,9 +45,9 @@ struct repair {
     struct signature_parts parts; /* what the file to be is made of */
     struct records log;
     struct row_lists lists;
-    uint64_t codes; /* images that have one */
+    uint64_t codes;            /* images that have one */
     struct sidecars *sidecars; /* NULL: there are none, or they cannot be read */
-    bool *leave_out; /* of the result's clusterings */
+    bool *leave_out;           /* of the result's clusterings */
 };
 
 /* --- a finished file ------------------------------------------------------------------------- */
@@ -86,8 +86,9 @@ static enum status mark_order(struct repair *r, struct rows *rows, uint8_t *bad,
         const bool list = source_is_list(result->sources[source]);
         bool after[2];
         for (unsigned p = 0; p < 2; p++)
-            after[p] = p >= known || source > last[p].source ||
-                       (source == last[p].source && (list || source_row_follows(last[p].path, path)));
+            after[p] =
+                p >= known || source > last[p].source ||
+                (source == last[p].source && (list || source_row_follows(last[p].path, path)));
         if (!after[0] && !after[1]) {
             bad[i] = 1;
             continue;
@@ -296,9 +297,8 @@ static enum status read_saved(const struct records *log, struct saved *saved, ui
                 if ((status = records_at(&cursor, table, row, &found, err)))
                     break;
                 saved[*count] = (struct saved){
-                    .location = location_of(table == RECORDS_IMAGES ? LOCATION_LOG_IMAGE
-                                                                    : LOCATION_LOG_FAILURE,
-                                            row),
+                    .location = location_of(
+                        table == RECORDS_IMAGES ? LOCATION_LOG_IMAGE : LOCATION_LOG_FAILURE, row),
                     .sequence = found->sequence,
                     .log = log->block[b].log,
                     .source = table ? found->failure.source : found->image.source,
@@ -332,7 +332,8 @@ static enum status look_at_log(struct repair *r, struct error *err)
     if (status)
         return status;
     if (codebooks_read_log(&r->codebooks, workdir_path(r->work), &why) != STATUS_OK ||
-        codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) != STATUS_OK) {
+        codebooks_bind(&r->codebooks, &r->parts.features, "the unfinished run", &why) !=
+            STATUS_OK) {
         r->config->broken(error_line(line, sizeof line, &why), r->config->context);
         report->codebooks_lost++;
     }
@@ -419,9 +420,10 @@ static enum status write_output(struct repair *r, struct error *err)
     log_input_init(&rows.input[INPUT_LOG], &log, &r->log, content->thumbnail_size);
     if (r->result) {
         result_input_init(&rows.input[INPUT_FILE], &file, r->result, content->features, NULL,
-                        content->thumbnail_size);
+                          content->thumbnail_size);
         if (!status)
-            status = row_map_make(&map, &rows, r->result, NULL, process_temporary_directory(), NULL, err);
+            status = row_map_make(&map, &rows, r->result, NULL, process_temporary_directory(), NULL,
+                                  err);
         rewrite.map = &map;
         rewrite.carry = &carry;
     }
@@ -499,7 +501,8 @@ enum status store_repair(struct repair_report *report, const struct repair_confi
         goto out;
     if ((status = row_lists_open(&r.lists, process_temporary_directory(), err)))
         goto out;
-    if (r.work && (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
+    if (r.work &&
+        (status = records_open(&r.log, workdir_descriptor(r.work), workdir_path(r.work), err)))
         goto out;
     if ((status = look(&r, err)))
         goto out;

@@ -9,7 +9,8 @@ struct repair_config {
     const char *input;
     const char *output; /* NULL: in place; what was there is kept as INPUT.damaged */
     bool dry_run;       /* only look */
-    const char *unreadable; /* the signal by which reading INPUT ended a process, which is not tried; or NULL */
+    const char *
+        unreadable; /* the signal by which reading INPUT ended a process, which is not tried; or NULL */
     const struct store_run *run;
     /* Gets a line for each thing that is wrong. */
     void (*broken)(const char *line, void *context);
@@ -26,7 +27,7 @@ struct repair_report {
     uint64_t images_lost, failures_lost; /* rows that had to be dropped */
     uint64_t clusters, clusters_lost;
     uint64_t codebooks_lost; /* of features whose rows are saved */
-    uint64_t damaged_bytes; /* of the log */
+    uint64_t damaged_bytes;  /* of the log */
 };
 
 /* Looks at INPUT and INPUT.partial and writes what is right. Rows that are dropped are made again

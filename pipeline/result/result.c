@@ -216,10 +216,11 @@ static enum status open_root(struct result *result, struct error *err)
     if (!h5_get_integer(result->file, "clpipe_format", &format))
         return error_set(err, STATUS_FAILED, "%s is an HDF5 file, but not a clpipe file", shown);
     if (format < SCHEMA_FORMAT)
-        return error_set(err, STATUS_FAILED,
-                         "%s has format %lld, of an older clpipe: tools/convert %s -o NEW.h5 writes it in "
-                         "format %d",
-                         shown, (long long)format, shown, SCHEMA_FORMAT);
+        return error_set(
+            err, STATUS_FAILED,
+            "%s has format %lld, of an older clpipe: tools/convert %s -o NEW.h5 writes it in "
+            "format %d",
+            shown, (long long)format, shown, SCHEMA_FORMAT);
     if (format != SCHEMA_FORMAT)
         return error_set(err, STATUS_FAILED,
                          "%s has format %lld, this clpipe reads format %d: use the clpipe that "
@@ -244,7 +245,8 @@ static enum status read_sources(char ***out, hid_t *dataset, hsize_t *count, str
                         err))
         return STATUS_FAILED;
     if (*count > UINT16_MAX + 1 || h5_text_width(*dataset) > MOST_SOURCE_BYTES)
-        return h5_damaged(err, result->path, "it has more than 65,536 sources, or an impossible one");
+        return h5_damaged(err, result->path,
+                          "it has more than 65,536 sources, or an impossible one");
     *out = calloc(*count + 1, sizeof **out);
     if (!*out)
         return error_memory(err, *count * sizeof **out, "sources");
@@ -258,8 +260,8 @@ static enum status open_sources(struct result *result, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count, places;
-    enum status status = read_sources(&result->sources, &result->sources_dataset, &count, result,
-                                      "sources", err);
+    enum status status =
+        read_sources(&result->sources, &result->sources_dataset, &count, result, "sources", err);
     if (!status)
         status = read_sources(&result->directories, &dataset, &places, result, DIRECTORIES, err);
     if (status)
@@ -320,7 +322,8 @@ static enum status open_feature(struct result *result, hid_t group, const char *
         return STATUS_FAILED;
     /* The normalisation says which of the two types it must be. */
     /* Counts as they are; what a network gives is no count. */
-    feature->is_float = strcmp(feature->normalize, "none") != 0 || strcmp(feature->kind, "net") == 0;
+    feature->is_float =
+        strcmp(feature->normalize, "none") != 0 || strcmp(feature->kind, "net") == 0;
     feature->is_signed = strcmp(feature->normalize, "unit") == 0;
     feature->blank = feature_zeros_say_nothing(feature->kind, feature->normalize);
     feature->store = feature->is_float ? feature_store_of_spec(feature->spec) : STORE_FLOAT32;
@@ -671,8 +674,8 @@ enum status result_feature_read_counts(struct result *result, const struct resul
                                        struct error *err)
 {
     assert(!feature->is_float && first <= feature->rows && count <= feature->rows - first);
-    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows, result->path,
-                        err);
+    return h5_read_rows(result_feature_dataset(feature), VALUE_U32, first, count, rows,
+                        result->path, err);
 }
 
 enum status result_image_at(struct result *result, uint64_t row, struct result_image *image,
@@ -731,9 +734,8 @@ enum status result_thumbnail_read(struct result *result, uint64_t row, const uin
 {
     *jpeg = NULL;
     *length = 0;
-    return result->thumbnails
-               ? blob_reader_read(result->thumbnails, row, jpeg, length, err)
-               : STATUS_OK;
+    return result->thumbnails ? blob_reader_read(result->thumbnails, row, jpeg, length, err)
+                              : STATUS_OK;
 }
 
 enum status result_failure_at(struct result *result, uint64_t row, struct result_failure *failure,
@@ -807,8 +809,9 @@ enum status result_parents_read(int32_t **parents, const struct result_clusters 
         status = read_part(result, clusters, PART_PARENTS, 0, clusters->k, read, err);
     for (uint32_t i = 0; status == STATUS_OK && i < clusters->k; i++)
         if (read[i] < 0 || (uint32_t)read[i] >= coarser->k)
-            status = h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
-                                clusters->name);
+            status =
+                h5_damaged(err, result->path, "/clusters/%s/parents names a cluster that is none",
+                           clusters->name);
     if (status == STATUS_OK)
         *parents = read;
     else

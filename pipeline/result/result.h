@@ -68,10 +68,10 @@ struct result_feature {
     char spec[1024], kind[16], bins[32], grid[24], normalize[16]; /* spec: of joined ones, all */
     uint64_t rows;
     uint32_t dimension;
-    bool is_float; /* else uint32 */
+    bool is_float;            /* else uint32 */
     enum feature_store store; /* where it is */
-    bool is_signed; /* normalize=unit */
-    bool blank;     /* a row of zeros says nothing (features/kind.h) */
+    bool is_signed;           /* normalize=unit */
+    bool blank;               /* a row of zeros says nothing (features/kind.h) */
     uint32_t decode_scale;
     char imported_from[256]; /* of an imported feature; else "" */
 };

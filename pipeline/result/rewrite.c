@@ -116,8 +116,7 @@ static enum status complete_column(struct writing *w, struct move_column *column
         status = open_rows(w, &column->to, &column->tree, dataset, err);
     if (!status)
         status = h5_attach_scale(w->file, dataset, 0, rows, w->path, err);
-    return status || !values ? status
-                             : h5_attach_scale(w->file, dataset, 1, values, w->path, err);
+    return status || !values ? status : h5_attach_scale(w->file, dataset, 1, values, w->path, err);
 }
 
 static bool chunk_rows(uint64_t *rows, const struct writing *w, size_t row_bytes)
@@ -154,7 +153,8 @@ static enum status create_feature(struct writing *w, hid_t group, struct move_co
     const bool shares = type == VALUE_F32 && strcmp(described.kind, feature_hog.name) != 0 &&
                         strcmp(described.normalize, feature_normalize_name(NORMALIZE_UNIT)) != 0;
     if (h5_create_scale(w->file, axis, feature->dimension, w->path, err) ||
-        (w->rewrite->refer ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
+        (w->rewrite->refer
+             ? refer(w, &dataset, group, w->name[column - w->column], type, 2, size[1], err)
          : chunk_rows(&chunk, w, column->row_bytes)
              ? h5_create_chunked(&dataset, group, feature->name, type, size, chunk,
                                  !shares && value_size(type) > 1, w->path, err)
@@ -187,7 +187,8 @@ static enum status create_column(struct writing *w, hid_t group, const struct ta
              : h5_create_dataset(&dataset, group, kind->name, kind->type, wide ? 2 : 1, size,
                                  w->path, err)))
         return STATUS_FAILED;
-    return complete_column(w, column, dataset, table->axis, wide ? kind->axis : NULL, referred, err);
+    return complete_column(w, column, dataset, table->axis, wide ? kind->axis : NULL, referred,
+                           err);
 }
 
 static enum status create_thumbnails(struct writing *w, struct move_column *column,

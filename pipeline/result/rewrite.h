@@ -42,8 +42,8 @@ struct rewrite {
     /* other objects kept from `replaced` (this sets its file and path); NULL: none */
     struct carry *carry;
     struct result *classes_of; /* without `carry`: result whose classes are copied; NULL: none */
-    struct result *runs_of; /* the result whose runs precede this one; NULL: none */
-    struct stop *stop;      /* may be NULL */
+    struct result *runs_of;    /* the result whose runs precede this one; NULL: none */
+    struct stop *stop;         /* may be NULL */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 };

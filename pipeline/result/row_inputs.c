@@ -94,7 +94,8 @@ static enum status read_log(void *context, const struct move_column *column, uin
                ? records_read(input->log, LOG_FEATURE + number - ROW_FEATURE, 0, column->row_bytes,
                               first, count, rows, err)
                : records_read(input->log, number >= ROW_FAILURE ? LOG_FAILURES : LOG_IMAGES,
-                              column_of(number)->offset, column->row_bytes, first, count, rows, err);
+                              column_of(number)->offset, column->row_bytes, first, count, rows,
+                              err);
 }
 
 static enum status log_lengths(void *context, const struct move_column *column, uint64_t first,

@@ -39,7 +39,7 @@ struct file_input {
     const char *path;                   /* of it, for messages */
     const struct feature_set *features; /* by their names; of the same width there */
     unsigned sources, thumbnail_size;
-    const int *source_now; /* the number that each of its sources gets; NULL: its own */
+    const int *source_now;       /* the number that each of its sources gets; NULL: its own */
     const struct row_stat *stat; /* in row order: replaces its own */
     size_t stats;
     pthread_mutex_t lock; /* guards what is opened */

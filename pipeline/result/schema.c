@@ -54,7 +54,8 @@ const struct table name_table = {
     {                                                                                              \
         .group = "images", .axis = "image", .row_size = sizeof(struct sidecar_row), .count = 2,    \
         .column = {                                                                                \
-            {"key", VALUE_TEXT, 1, offsetof(struct sidecar_row, key), NULL, false}, cls            \
+            {"key", VALUE_TEXT, 1, offsetof(struct sidecar_row, key), NULL, false},                \
+            cls                                                                                    \
         }                                                                                          \
     }
 #define SIDECAR_CLASS(type, member)                                                                \

@@ -133,8 +133,8 @@ enum status selections_list(struct selections *out, struct result *result, struc
     struct h5_names names;
     H5_SCOPED hid_t all = H5I_INVALID_HID;
     *out = (struct selections){0};
-    enum status status = h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method",
-                                     result->path, err);
+    enum status status =
+        h5_list_own(&names, &all, result->file, GROUP, H5O_TYPE_GROUP, "method", result->path, err);
     if (status == STATUS_OK && !(out->about = calloc(names.count + 1u, sizeof *out->about)))
         status = error_memory(err, names.count * sizeof *out->about, "a list of selections");
     for (unsigned i = 0; i < names.count && status == STATUS_OK; i++)
@@ -160,8 +160,8 @@ const struct selection_about *selections_find(const struct selections *selection
     return NULL;
 }
 
-enum status selections_read(struct result *result, const struct selection_about *about, int64_t *rows,
-                            char **reasons, struct error *err)
+enum status selections_read(struct result *result, const struct selection_about *about,
+                            int64_t *rows, char **reasons, struct error *err)
 {
     H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t count;
@@ -212,9 +212,10 @@ static enum status move_selection(hid_t file, const char *path, struct result *f
                        .reasons = calloc(about->rows + 1, sizeof *m.reasons)};
     struct selection_values values = {.about = *about, .reason = reason_as_stored, .context = &m};
     uint64_t rows = 0, omitted = 0;
-    enum status status = m.rows && m.omitted && m.kept && m.cosine && m.reasons
-                             ? selections_read(from, about, m.rows, m.reasons, err)
-                             : error_memory(err, about->rows * 16 + about->omitted * 20, "a selection");
+    enum status status =
+        m.rows && m.omitted && m.kept && m.cosine && m.reasons
+            ? selections_read(from, about, m.rows, m.reasons, err)
+            : error_memory(err, about->rows * 16 + about->omitted * 20, "a selection");
     void *const column[] = {m.omitted, m.kept, m.cosine};
     for (int i = 0; i < 3 && status == STATUS_OK && about->omitted > 0; i++)
         status = read_column(column[i], about->omitted, from, about->name, omitted_column[i].name,

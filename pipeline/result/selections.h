@@ -40,12 +40,13 @@ struct selections {
 };
 enum status selections_list(struct selections *out, struct result *result, struct error *err);
 void selections_clear(struct selections *selections);
-const struct selection_about *selections_find(const struct selections *selections, const char *name);
+const struct selection_about *selections_find(const struct selections *selections,
+                                              const char *name);
 
 /* The rows of a selection, about->rows of them, and their reasons (texts from malloc; NULL: not asked
  * for). STATUS_FAILED: a row is no image. */
-enum status selections_read(struct result *result, const struct selection_about *about, int64_t *rows,
-                            char **reasons, struct error *err);
+enum status selections_read(struct result *result, const struct selection_about *about,
+                            int64_t *rows, char **reasons, struct error *err);
 
 /* Copies all selections of `from` to a file that is written, with the row numbers of `now` (of each row of
  * `from`; -1: it is gone, and left out; *gone counts such rows). */

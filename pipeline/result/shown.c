@@ -99,9 +99,10 @@ static enum status add_referrers(struct shown *shown, hid_t scale, struct error 
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     struct referrer *list =
         count > 0 && count < MOST_REFERRERS ? malloc((size_t)count * sizeof *list) : NULL;
-    enum status status = list && H5Tequal(stored, type) > 0 && H5Aread(attribute, type, list) >= 0
-                             ? STATUS_OK
-                             : h5_damaged(err, shown->serial.path, "a REFERENCE_LIST cannot be read");
+    enum status status =
+        list && H5Tequal(stored, type) > 0 && H5Aread(attribute, type, list) >= 0
+            ? STATUS_OK
+            : h5_damaged(err, shown->serial.path, "a REFERENCE_LIST cannot be read");
     uint64_t sum = 0;
     for (hssize_t i = 0; i < count && !status; i++) {
         const char *name = find_place(shown, list[i].address);
@@ -166,7 +167,8 @@ static enum status visit_map(void *context, hid_t object, const char *name,
     return STATUS_OK;
 }
 
-static enum status visit_maps(hid_t file, const char *path, struct verify *verify, struct error *err)
+static enum status visit_maps(hid_t file, const char *path, struct verify *verify,
+                              struct error *err)
 {
     struct maps maps = {file, path, verify};
     const struct defined_visitor visitor = {visit_map, NULL, &maps};
@@ -237,9 +239,10 @@ static enum status verify_group(struct verify *verify, const char *name, bool ru
         digest(hex, result->file, result->path, runs, true, &why))
         verify_broken(verify, "%s", why.sentence);
     else if (strcmp(hex, stored) != 0)
-        verify_broken(verify,
-                      "%s: names, types, attributes or scales have changed since the file was written",
-                      runs ? RUNS : "/");
+        verify_broken(
+            verify,
+            "%s: names, types, attributes or scales have changed since the file was written",
+            runs ? RUNS : "/");
     free(stored);
     return STATUS_OK;
 }

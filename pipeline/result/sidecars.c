@@ -28,13 +28,13 @@ const struct sidecar_blob sidecar_blob[SIDECAR_BLOBS] = {{"images/json", "json_b
                                                          {"images/txt", "txt_byte"}};
 
 struct sidecars {
-    FILE *walked, *rows; /* records; see put_record */
-    uint64_t count;      /* rows */
-    bool reading;        /* `walked` is being read */
-    bool text;           /* some cls is no integer */
+    FILE *walked, *rows;                    /* records; see put_record */
+    uint64_t count;                         /* rows */
+    bool reading;                           /* `walked` is being read */
+    bool text;                              /* some cls is no integer */
     struct text_size size[SIDECAR_COLUMNS]; /* of the rows */
-    bool noted;          /* a row had no record: */
-    uint64_t *ahead;     /* hashes of the records that were to come then, sorted */
+    bool noted;                             /* a row had no record: */
+    uint64_t *ahead; /* hashes of the records that were to come then, sorted */
     size_t ahead_count, ahead_room;
     char *path;      /* of the record last read, */
     uint16_t source; /* and its source */
@@ -283,8 +283,9 @@ enum status sidecars_write(struct sidecars *s, hid_t file, const char *path, str
         return STATUS_FAILED;
     for (unsigned i = 0; i < SIDECAR_COLUMNS - SIDECAR_BLOBS; i++) {
         const bool number = i == COLUMN_CLS && !s->text;
-        if (column_create(&column[i], file, images, sidecar_names[i], number ? VALUE_I64 : VALUE_TEXT,
-                          s->count, number ? NULL : &s->size[i], image_table.axis, path, err))
+        if (column_create(&column[i], file, images, sidecar_names[i],
+                          number ? VALUE_I64 : VALUE_TEXT, s->count, number ? NULL : &s->size[i],
+                          image_table.axis, path, err))
             goto out;
     }
     for (unsigned i = 0; i < SIDECAR_BLOBS; i++)

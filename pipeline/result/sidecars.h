@@ -20,7 +20,7 @@
 #define SIDECAR_NO_ROW     UINT64_MAX
 #define SIDECAR_MOST_BYTES (1u << 20) /* longer ones count as missing */
 
-#define SIDECAR_MOST_CLASS 1024u      /* likewise of cls */
+#define SIDECAR_MOST_CLASS 1024u /* likewise of cls */
 
 /* Columns: the key, then by enum sidecar. The last ones are blobs (blobs.h). */
 #define SIDECAR_COLUMNS (1 + SIDECARS)

@@ -29,9 +29,9 @@ bool sidecars_stored(const struct result *result)
     for (unsigned i = 0; stored && i < SIDECAR_COLUMNS; i++) {
         char name[32];
         snprintf(name, sizeof name, "images/%s", sidecar_names[i]);
-        stored = h5_is_object(result->file, name,
-                              i < SIDECAR_COLUMNS - SIDECAR_BLOBS ? H5O_TYPE_DATASET
-                                                                  : H5O_TYPE_GROUP);
+        stored =
+            h5_is_object(result->file, name,
+                         i < SIDECAR_COLUMNS - SIDECAR_BLOBS ? H5O_TYPE_DATASET : H5O_TYPE_GROUP);
     }
     return stored;
 }

@@ -31,7 +31,7 @@ struct store {
     struct journal *journal;
     struct result *replaced; /* the file under the final name, or NULL */
     struct prior *prior;
-    int *source_now; /* of the sources of `replaced`, as in prior.h; NULL: the same */
+    int *source_now;          /* of the sources of `replaced`, as in prior.h; NULL: the same */
     struct codebooks learned; /* by an earlier run */
     bool has_learned;         /* codebooks are beside the log */
     struct sidecars *sidecars;
@@ -121,10 +121,9 @@ static enum status number_sources(struct store *store, struct error *err)
 static enum status read_signature(char **signature, const struct store *store, struct error *err)
 {
     struct records log = {.directory = -1};
-    enum status status = store->config.fresh
-                             ? STATUS_OK
-                             : records_open(&log, workdir_descriptor(store->work),
-                                            workdir_path(store->work), err);
+    enum status status = store->config.fresh ? STATUS_OK
+                                             : records_open(&log, workdir_descriptor(store->work),
+                                                            workdir_path(store->work), err);
     *signature = status ? NULL : log.signature;
     if (!status)
         log.signature = NULL;
@@ -445,9 +444,9 @@ static enum status map_rows(struct row_map *map, struct store *store,
             if (strcmp(store->replaced->sources[j], content->sources[i]) == 0)
                 now[j] = (int)i;
     }
-    enum status status =
-        now && there ? row_map_make(map, rows, store->replaced, now, workdir_path(store->work), there, err)
-                     : error_memory(err, theirs * sizeof *now, "the sources");
+    enum status status = now && there ? row_map_make(map, rows, store->replaced, now,
+                                                     workdir_path(store->work), there, err)
+                                      : error_memory(err, theirs * sizeof *now, "the sources");
     if (!status)
         status = ask_may_go(store, there, err);
     free(now);
@@ -519,7 +518,8 @@ static void tell_other_disk(const struct store *store, struct error *err)
                   path_for_message(shown, sizeof shown, workdir_path(store->work)));
 }
 
-static enum status add_sidecars(struct store *store, const struct row_list *images, struct error *err)
+static enum status add_sidecars(struct store *store, const struct row_list *images,
+                                struct error *err)
 {
     enum status status = STATUS_OK;
     for (uint64_t i = 0; i < row_list_runs(images) && !status; i++) {
@@ -528,11 +528,11 @@ static enum status add_sidecars(struct store *store, const struct row_list *imag
         for (uint64_t row = run.first; row < run.first + run.count && !status; row++) {
             struct store_record record;
             status = prior_at(store->prior,
-                              location_of(in_file ? LOCATION_IMAGE : LOCATION_LOG_IMAGE, row), &record,
-                              err);
+                              location_of(in_file ? LOCATION_IMAGE : LOCATION_LOG_IMAGE, row),
+                              &record, err);
             if (!status)
-                status = sidecars_row(store->sidecars, record.source, record.path, record.path_length,
-                                      in_file ? row : SIDECAR_NO_ROW, err);
+                status = sidecars_row(store->sidecars, record.source, record.path,
+                                      record.path_length, in_file ? row : SIDECAR_NO_ROW, err);
         }
     }
     return status;
@@ -648,8 +648,8 @@ enum status store_finish(struct store *store, const struct store_run *run,
     struct file_input file;
     struct result *finished = usable(store);
     const unsigned size = config->content.thumbnail_size;
-    const bool compress = config->compress || (store->replaced && !config->fresh &&
-                                               result_compressed(store->replaced));
+    const bool compress = config->compress ||
+                          (store->replaced && !config->fresh && result_compressed(store->replaced));
     const struct row_lists *lists;
     enum status status = journal_finish(store->journal, &lists, &tally, err);
     if (status)

@@ -38,9 +38,9 @@ struct store_config {
     /* The number that each source of `content` has in the existing file, ascending but for sources
      * that it does not have (-1). NULL: the same numbers. */
     const int *earlier;
-    bool redo;  /* features are added: the images are done again */
-    bool fresh;        /* ignore earlier work; an existing clpipe file is replaced at the end */
-    bool retry_failed; /* do not offer earlier failures as earlier work */
+    bool redo;          /* features are added: the images are done again */
+    bool fresh;         /* ignore earlier work; an existing clpipe file is replaced at the end */
+    bool retry_failed;  /* do not offer earlier failures as earlier work */
     bool retry_limited; /* nor those for too many pixels, scans or seconds: a limit was raised */
     /* Do not offer earlier images without a code (--add-codes). A file of which only some rows would
      * have a code gets no /images/code. */

@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 struct unfinished {
-    bool exists;       /* a work directory with records, or in use */
-    char *path;        /* of the directory */
-    bool has_log;      /* it has a log: a run is unfinished */
-    bool in_use;       /* by a process on this machine */
-    bool may_be_used;  /* by a process on another machine */
-    char holder[128];  /* "process 123 on HOST", if one of the two is set */
+    bool exists;                      /* a work directory with records, or in use */
+    char *path;                       /* of the directory */
+    bool has_log;                     /* it has a log: a run is unfinished */
+    bool in_use;                      /* by a process on this machine */
+    bool may_be_used;                 /* by a process on another machine */
+    char holder[128];                 /* "process 123 on HOST", if one of the two is set */
     uint64_t by_reason[REASON_COUNT]; /* finished items; REASON_NONE: images */
     uint64_t records;                 /* their sum */
     uint64_t runs;                    /* number of runs that have written to the logs */

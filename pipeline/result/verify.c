@@ -264,7 +264,8 @@ static bool attributes_agree(const struct result_feature *stored)
 static void check_feature(struct verify *verify, const struct result_feature *stored)
 {
     if (!result_feature_imported(stored) && !attributes_agree(stored))
-        verify_broken(verify, "/features/%s: its attributes and its dimension contradict each other",
+        verify_broken(verify,
+                      "/features/%s: its attributes and its dimension contradict each other",
                       stored->name);
 }
 

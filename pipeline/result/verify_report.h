@@ -17,7 +17,7 @@ struct verify {
         bool failures;
         bool unreadable; /* some cannot be read at all */
         uint64_t first, last;
-    } *range;
+    } * range;
     unsigned ranges;
 };
 

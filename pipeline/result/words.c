@@ -286,7 +286,8 @@ static enum status open_clusters(struct words *w, struct result *result,
             w->rows_labelled++;
         }
     if (status == STATUS_OK)
-        status = w->layer.count ? find_means(w, labels, err) : count_folders(w, result, labels, err);
+        status =
+            w->layer.count ? find_means(w, labels, err) : count_folders(w, result, labels, err);
     free(labels);
     return status;
 }

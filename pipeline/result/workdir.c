@@ -94,7 +94,8 @@ void workdir_holder(char *name, size_t size, bool *elsewhere, int lock)
         snprintf(name, size, "process %ld on %s", pid, host);
     else
         snprintf(name, size, "another process");
-    *elsewhere = strcmp(line, "-") != 0 && (fields < 3 || strcmp(theirs, boot) != 0 || *boot == '?');
+    *elsewhere =
+        strcmp(line, "-") != 0 && (fields < 3 || strcmp(theirs, boot) != 0 || *boot == '?');
 }
 
 /* Is the lock file still this process's? Opening it makes a network file system query its
@@ -112,7 +113,7 @@ static bool keeps(const struct workdir *workdir)
     close(lock);
     /* Empty if the disk was full. */
     return same && (!*line || (strncmp(line, workdir->who, strlen(line)) == 0 &&
-                              workdir->who[strlen(line)] == '\n'));
+                               workdir->who[strlen(line)] == '\n'));
 }
 
 static enum status refuse(const struct workdir *workdir, const char *output, struct error *err)
@@ -269,10 +270,11 @@ enum status workdir_check(const struct workdir *workdir, struct error *err)
     workdir_holder(holder, sizeof holder, &elsewhere, lock);
     if (lock >= 0)
         close(lock);
-    return error_set(err, STATUS_FAILED,
-                     "%s has taken over %s from this one, which was paused or holds a lock that does "
-                     "not reach it: run the command again when it has ended",
-                     holder, path_for_message(shown, sizeof shown, workdir->path));
+    return error_set(
+        err, STATUS_FAILED,
+        "%s has taken over %s from this one, which was paused or holds a lock that does "
+        "not reach it: run the command again when it has ended",
+        holder, path_for_message(shown, sizeof shown, workdir->path));
 }
 
 const char *workdir_path(const struct workdir *workdir)
@@ -301,8 +303,7 @@ void workdir_note_command(const struct workdir *workdir, const char *command)
 
 enum status workdir_sync(const struct workdir *workdir, struct error *err)
 {
-    return output_sync(workdir->directory) ? STATUS_OK
-                                           : fail(err, "fsync", workdir->path, errno);
+    return output_sync(workdir->directory) ? STATUS_OK : fail(err, "fsync", workdir->path, errno);
 }
 
 void workdir_close(struct workdir **workdir, bool keep)

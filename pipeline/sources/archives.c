@@ -203,7 +203,8 @@ static la_ssize_t read_input(struct archive *reader, void *context, const void *
     struct input *input = context;
     ssize_t got = -1;
     struct pollfd more = {.fd = input->fd, .events = POLLIN};
-    while (input->stream && stop_requested(input->stop) == STOP_NONE && poll(&more, 1, POLL_MS) <= 0)
+    while (input->stream && stop_requested(input->stop) == STOP_NONE &&
+           poll(&more, 1, POLL_MS) <= 0)
         ;
     if ((input->stop && stop_requested(input->stop) != STOP_NONE) ||
         (input->cancelled && atomic_load(input->cancelled))) {
@@ -514,8 +515,8 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         failure_set(failure, REASON_CORRUPT, "the archive says a size below 0");
     } else if (!members->one || is_compressed(reader)) {
         if (out->bytes > ARCHIVE_MEMBER_MAX) {
-            failure_set(failure, REASON_TOO_LARGE,
-                        "%llu bytes: members of %s may have %llu MiB", (unsigned long long)out->bytes,
+            failure_set(failure, REASON_TOO_LARGE, "%llu bytes: members of %s may have %llu MiB",
+                        (unsigned long long)out->bytes,
                         members->one ? "compressed archives" : "streams", ARCHIVE_MEMBER_MAX >> 20);
             return;
         }
@@ -983,24 +984,27 @@ struct archive_stream {
     struct archive *reader;
     struct archive_file nothing;
     struct member_listing members;
-    uint64_t number; /* of the next header */
+    uint64_t number;  /* of the next header */
     struct item item; /* the last member, until it is opened */
 };
 
-static enum status ended_early(const struct archive_stream *stream, const char *why, struct error *err)
+static enum status ended_early(const struct archive_stream *stream, const char *why,
+                               struct error *err)
 {
     char members[48];
     if (stream->number == 0)
         return error_set(err, STATUS_FAILED, "standard input is no tar that can be read: %s",
                          stream->input.some ? why : "it is empty");
-    return error_set(err, STATUS_FAILED,
-                     "the tar on standard input ends early or is damaged, after %s (%s): the same command with "
-                     "the whole stream goes on from here",
-                     format_number_of(members, sizeof members, stream->number, "member"), why);
+    return error_set(
+        err, STATUS_FAILED,
+        "the tar on standard input ends early or is damaged, after %s (%s): the same command with "
+        "the whole stream goes on from here",
+        format_number_of(members, sizeof members, stream->number, "member"), why);
 }
 
 /* Reads the next member completely; STATUS_END: end of the tar. */
-static enum status read_next(struct archive_stream *stream, struct archive_entry **entry, struct error *err)
+static enum status read_next(struct archive_stream *stream, struct archive_entry **entry,
+                             struct error *err)
 {
     struct failure failure = {.reason = REASON_NONE};
     struct item item = {.number = stream->number};
@@ -1018,7 +1022,8 @@ static enum status read_next(struct archive_stream *stream, struct archive_entry
         headers_failure(&failure, stream->reader, &stream->input);
     else if (failure.reason == REASON_NONE && archive_entry_filetype(*entry) == AE_IFREG &&
              !archive_entry_hardlink(*entry) && archive_entry_sparse_count(*entry) == 0 &&
-             archive_entry_size(*entry) >= 0 && archive_entry_size(*entry) <= (la_int64_t)ARCHIVE_MEMBER_MAX)
+             archive_entry_size(*entry) >= 0 &&
+             archive_entry_size(*entry) <= (la_int64_t)ARCHIVE_MEMBER_MAX)
         read_member(&item, stream->reader, *entry);
     if (failure.reason == REASON_NONE)
         failure = item.failure;
@@ -1038,8 +1043,11 @@ enum status archive_stream_next(struct archive_stream **opened, struct source_li
     if (!stream) {
         if (!(stream = *opened = calloc(1, sizeof *stream)))
             return error_memory(err, sizeof *stream, "a stream");
-        stream->input = (struct input){.fd = STDIN_FILENO, .bytes = UINT64_MAX, .block = STREAM_BLOCK,
-                                       .stream = true, .stop = listing->stop};
+        stream->input = (struct input){.fd = STDIN_FILENO,
+                                       .bytes = UINT64_MAX,
+                                       .block = STREAM_BLOCK,
+                                       .stream = true,
+                                       .stop = listing->stop};
         stream->members = (struct member_listing){.listing = listing, .file = &stream->nothing};
     }
     free(stream->item.memory);

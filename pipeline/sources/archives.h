@@ -30,11 +30,11 @@ const char *archives_library(void);
 
 /* A file with an archive. */
 struct archive_file {
-    int directory;      /* base of `name`; stays open as long as the archives */
-    const char *name;   /* to open it by */
-    const char *path;   /* as an item; members' paths begin with it */
-    size_t length;      /* of the path */
-    uint64_t bytes;     /* from stat() */
+    int directory;    /* base of `name`; stays open as long as the archives */
+    const char *name; /* to open it by */
+    const char *path; /* as an item; members' paths begin with it */
+    size_t length;    /* of the path */
+    uint64_t bytes;   /* from stat() */
     int64_t mtime_ns;
     uint64_t inode; /* this and ctime_ns: as in struct entry */
     int64_t ctime_ns;

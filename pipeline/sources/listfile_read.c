@@ -198,8 +198,9 @@ static enum status read_blocks(struct listfile *list, const struct block *end, u
         list->blocks++;
     }
     last = list->blocks > 0 ? &list->block[list->blocks - 1] : NULL;
-    if (last ? end->offset <= last->offset || end->count <= last->count || end->weight < last->weight
-             : end->offset != sizeof LISTFILE_BEGINNING || end->count || end->weight)
+    if (last
+            ? end->offset <= last->offset || end->count <= last->count || end->weight < last->weight
+            : end->offset != sizeof LISTFILE_BEGINNING || end->count || end->weight)
         return damaged(list, "does not agree with the ones before", err);
     list->has_end = true;
     return STATUS_OK;
@@ -219,10 +220,11 @@ static enum status find_end(struct listfile *list, uint64_t size, struct error *
         return STATUS_OK;
     list->offset = size - length + (uint64_t)(before + 1 - tail);
     if (!take_end(list, &end, before + 3))
-        return damaged(list,
-                       "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe has "
-                       "written the list, make it anew with clpipe list",
-                       err);
+        return damaged(
+            list,
+            "is not \"e COUNT DIGEST WEIGHT OFFSET\": if an earlier version of clpipe has "
+            "written the list, make it anew with clpipe list",
+            err);
     return read_blocks(list, &end, list->offset, err);
 }
 
@@ -257,10 +259,11 @@ enum status listfile_open(struct listfile **out, const char *path, struct error 
     enum status status = list->name && list->text ? find_end(list, (uint64_t)st.st_size, err)
                                                   : error_memory(err, RECORD_SIZE, "a list");
     if (status == STATUS_OK && !list->has_end && strcmp(beginning, LISTFILE_BEGINNING) == 0)
-        status = error_set(err, STATUS_FAILED,
-                           "the list %s is cut off: its end is missing; copy it again, or make it anew "
-                           "with clpipe list",
-                           path_for_message(shown, sizeof shown, path));
+        status =
+            error_set(err, STATUS_FAILED,
+                      "the list %s is cut off: its end is missing; copy it again, or make it anew "
+                      "with clpipe list",
+                      path_for_message(shown, sizeof shown, path));
     *out = list;
     if (status != STATUS_OK)
         listfile_close(out);
@@ -350,8 +353,8 @@ static enum status read_archive(struct reading *reading, char kind, const char *
                                 struct error *err)
 {
     const struct source *source = reading->source;
-    struct archive_file file = {
-        .directory = source->fd >= 0 ? source->fd : source->shared->working_directory};
+    struct archive_file file = {.directory = source->fd >= 0 ? source->fd
+                                                             : source->shared->working_directory};
     if (!take_number(&file.bytes, &at) || !take_time(&file.mtime_ns, &at) || !*at)
         return damaged(reading->list, "is not \"a BYTES TIME PATH\"", err);
     file.name = file.path = at;
@@ -377,11 +380,10 @@ static enum status read_member(struct reading *reading, char kind, const char *a
         return damaged(reading->list, "is a member before any archive", err);
     if (!take_number(&entry.bytes, &at) || !take_number(&place, &at) || !*at)
         return damaged(reading->list, "is not \"m BYTES OFFSET NAME\"", err);
-    entry.where = archives_where(reading->source->shared->archives, reading->archive, place,
-                                 kind == 'c');
-    if (!entry.where ||
-        (kind == 'm' && (place > reading->archive_bytes ||
-                         entry.bytes > reading->archive_bytes - place)))
+    entry.where =
+        archives_where(reading->source->shared->archives, reading->archive, place, kind == 'c');
+    if (!entry.where || (kind == 'm' && (place > reading->archive_bytes ||
+                                         entry.bytes > reading->archive_bytes - place)))
         return damaged(reading->list, "is a member outside of its archive", err);
     set_share(&entry, reading);
     bytes_cut(&reading->path, reading->prefix);
@@ -433,7 +435,8 @@ static enum status end_block(struct reading *reading, struct error *err)
     if (reading->total.count != block[1].count - block->count ||
         reading->total.weight != block[1].weight - block->weight ||
         strcmp(digest, block->digest) != 0)
-        return damaged(reading->list, "ends a block that has been changed: make the list anew", err);
+        return damaged(reading->list, "ends a block that has been changed: make the list anew",
+                       err);
     portion_begin(&reading->total);
     reading->prefix = 0;
     return STATUS_OK;
@@ -500,12 +503,12 @@ enum status listfile_list(struct listfile *list, struct source *source,
         reading.block = (size_t)listing->start->place;
         start = list->block[reading.block].offset;
     } else if (!list->has_end) {
-        status = once_open(&reading.once, listing->spool_directory, listing->memory, listing->stop,
-                           err);
+        status =
+            once_open(&reading.once, listing->spool_directory, listing->memory, listing->stop, err);
     }
     if (status == STATUS_OK && !go_to(list, start))
-        status = error_errno(err, STATUS_FAILED, errno, "fseeko", "cannot read the list %s",
-                             list->name);
+        status =
+            error_errno(err, STATUS_FAILED, errno, "fseeko", "cannot read the list %s", list->name);
     if (status == STATUS_OK)
         status = read_records(&reading, err);
     if (status == STATUS_OK && reading.once)

@@ -108,9 +108,8 @@ static enum status end_block(struct writing *writing, struct error *err)
     const uint64_t count = writing->total.count - writing->block.count,
                    weight = writing->total.weight - writing->block.weight;
     portion_digest(digest, &writing->block);
-    const int length =
-        snprintf(record, sizeof record, "p %" PRIu64 " %" PRIu64 " %" PRIu64 " %s",
-                 writing->offset, count, weight, digest);
+    const int length = snprintf(record, sizeof record, "p %" PRIu64 " %" PRIu64 " %" PRIu64 " %s",
+                                writing->offset, count, weight, digest);
     portion_begin(&writing->block);
     writing->begun = false;
     writing->offset = (uint64_t)ftello(writing->file);
@@ -177,11 +176,11 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
         if (status == STATUS_OK)
             status = make_path(path, source, &item, out.in_archive, err);
         if (status == STATUS_OK)
-            status = once ? once_add(once, path->data, path->length, &out,
-                                     (uint32_t)offsetof(struct item, entry) + entry_size(&out.entry),
-                                     err)
-                          : put_item(writing, path->data, path->length, out.in_archive, &out.entry,
-                                     err);
+            status =
+                once
+                    ? once_add(once, path->data, path->length, &out,
+                               (uint32_t)offsetof(struct item, entry) + entry_size(&out.entry), err)
+                    : put_item(writing, path->data, path->length, out.in_archive, &out.entry, err);
         if (status != STATUS_OK)
             return status;
     }

@@ -233,10 +233,10 @@ static enum status find_named(unsigned *at, const struct merge *m, const struct 
             *at = i;
     if (*at < none)
         return STATUS_OK;
-    return error_set(err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
-                     same > 1 ? "single " : "",
-                     path_for_message(shown, sizeof shown, named->text[number]), option,
-                     none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
+    return error_set(
+        err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
+        same > 1 ? "single " : "", path_for_message(shown, sizeof shown, named->text[number]),
+        option, none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
 }
 
 static enum status mark_dropped(struct merge *m, struct error *err)
@@ -303,7 +303,8 @@ static enum status find_given(struct merge *m, struct places *out, struct error 
     if (fresh != 1)
         return error_set(err, STATUS_USAGE,
                          "--relocate: give the SOURCE that %s is now, and no other that the file "
-                         "lacks", m->moved_place.text[0]);
+                         "lacks",
+                         m->moved_place.text[0]);
     m->found[last] = true;
     m->taker[m->moved] = last;
     return STATUS_OK;
@@ -332,8 +333,7 @@ static enum status take_theirs(struct places *out, struct merge *m, struct error
         out->unwalked += !m->taken[i];
         if (!(out->path[n] = source_path(out->stored[n], out->directory[n])))
             return error_memory(err, strlen(out->stored[n]), "a source");
-        if (i == m->moved &&
-            copy_text(out, n, m->given_place.text[m->taker[i]], err) != STATUS_OK)
+        if (i == m->moved && copy_text(out, n, m->given_place.text[m->taker[i]], err) != STATUS_OK)
             return err->status;
     }
     return STATUS_OK;
@@ -394,12 +394,11 @@ enum status places_update(struct places *out, const struct stored_sources *their
                       .taker = calloc(theirs->count + 1, sizeof(unsigned))};
     *out = (struct places){.working = path_working_directory()};
     const char *here = out->working;
-    const bool opened =
-        m.dropped && m.taken && m.repeated && m.found && m.taker && here &&
-        index_open(&m.their_place, theirs->source, theirs->count, theirs, here) &&
-        index_open(&m.given_place, given, given_count, NULL, here) &&
-        index_open(&m.drop_place, drop, drop_count, NULL, here) &&
-        index_open(&m.moved_place, &moved, moved != NULL, NULL, here);
+    const bool opened = m.dropped && m.taken && m.repeated && m.found && m.taker && here &&
+                        index_open(&m.their_place, theirs->source, theirs->count, theirs, here) &&
+                        index_open(&m.given_place, given, given_count, NULL, here) &&
+                        index_open(&m.drop_place, drop, drop_count, NULL, here) &&
+                        index_open(&m.moved_place, &moved, moved != NULL, NULL, here);
     enum status status = opened ? merge_all(out, &m, &own)
                                 : error_memory(&own, theirs->count + given_count, "the sources");
     if (status && err)
@@ -416,8 +415,7 @@ enum status places_update(struct places *out, const struct stored_sources *their
     return status;
 }
 
-enum status places_spell(struct places *places, const struct stored_sources *log,
-                         struct error *err)
+enum status places_spell(struct places *places, const struct stored_sources *log, struct error *err)
 {
     bool same = places->added > 0 && log->count == places->count;
     enum status status = STATUS_OK;

@@ -339,7 +339,7 @@ static bool is_list(const char *name, const struct stat *st)
 static enum status open_directory_of_list(struct source *source, struct error *err)
 {
     char shown[256], list[256], *here = path_working_directory(),
-         *name = source->directory ? strdup(source->directory) : NULL;
+                                *name = source->directory ? strdup(source->directory) : NULL;
     if (here && name && strcmp(here, name) != 0 && name[0]) {
         path_from_utf8(name);
         source->fd = path_open_at(AT_FDCWD, name, O_PATH | O_DIRECTORY);
@@ -348,10 +348,11 @@ static enum status open_directory_of_list(struct source *source, struct error *e
     const int number = errno;
     free(here);
     free(name);
-    return missing ? error_errno(err, STATUS_USAGE, number, "open",
-                                 "the paths of %s are relative to %s; if that has moved, add --relocate %s",
-                                 path_for_message(list, sizeof list, source->name),
-                                 path_for_message(shown, sizeof shown, source->directory), list)
+    return missing ? error_errno(
+                         err, STATUS_USAGE, number, "open",
+                         "the paths of %s are relative to %s; if that has moved, add --relocate %s",
+                         path_for_message(list, sizeof list, source->name),
+                         path_for_message(shown, sizeof shown, source->directory), list)
                    : STATUS_OK;
 }
 
@@ -429,7 +430,8 @@ static bool is_stream(const char *name, const struct stat *st)
     return source_is_stream(name);
 }
 
-static enum status next_of_stream(struct source *source, struct source_listing *listing, struct error *err)
+static enum status next_of_stream(struct source *source, struct source_listing *listing,
+                                  struct error *err)
 {
     struct archive_stream *stream = source->state;
     const enum status status = archive_stream_next(&stream, listing, err);

@@ -2,9 +2,5 @@
 #include "sources/source_files.h"
 
 const struct source_kind *const source_kinds[] = {
-    &source_stream,
-    &source_list,
-    &source_directory,
-    &source_file,
-    NULL,
+    &source_stream, &source_list, &source_directory, &source_file, NULL,
 };

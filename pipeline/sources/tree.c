@@ -235,8 +235,9 @@ static unsigned own_name(const struct tree *tree, const char *name)
     static const struct {
         const char *name;
         unsigned bit;
-    } known[] = {{".clpipe-report", OWN_MARK}, {".clpipe-tree", OWN_MARK}, {".clpipe-shards", OWN_MARK},
-                 {"index.html", 1 << 1},       {"app.js", 1 << 2},         {"data", 1 << 3},
+    } known[] = {{".clpipe-report", OWN_MARK}, {".clpipe-tree", OWN_MARK},
+                 {".clpipe-shards", OWN_MARK}, {"index.html", 1 << 1},
+                 {"app.js", 1 << 2},           {"data", 1 << 3},
                  {"sheets", 1 << 4},           {"index.csv", 1 << 5}};
     static const char work[] = ".partial";
     const size_t length = tree->path.length, tail = sizeof work - 1;

@@ -63,10 +63,10 @@ struct walk {
     struct range own;        /* returned by this walk */
     struct range given;      /* the last share passed on; initially its own */
     struct walking *walking; /* NULL: all sources are listed */
-    bool divides;       /* all shares are in the spool: */
-    uint64_t weight;    /* total weight of its items */
-    uint64_t sequence; /* of the next item */
-    size_t taken;      /* bytes of the last returned item, not consumed yet */
+    bool divides;            /* all shares are in the spool: */
+    uint64_t weight;         /* total weight of its items */
+    uint64_t sequence;       /* of the next item */
+    size_t taken;            /* bytes of the last returned item, not consumed yet */
 };
 
 /* State needed only while listing. */
@@ -108,9 +108,9 @@ static enum status weigh_item(uint64_t *weight, struct walking *walking, const c
                               size_t length, const struct entry *entry, struct error *err)
 {
     struct bytes *last = &walking->last;
-    const bool tied = entry->share == ENTRY_SHARE_REST ||
-                      (walking->total.count > 0 &&
-                       sample_tied(last->data, last->length, path, length));
+    const bool tied =
+        entry->share == ENTRY_SHARE_REST ||
+        (walking->total.count > 0 && sample_tied(last->data, last->length, path, length));
     *weight = portion_add(&walking->total, path, length, entry) | (tied ? PACKED_TIED : 0);
     bytes_cut(last, 0);
     return bytes_append(last, path, length, err);
@@ -155,8 +155,9 @@ static enum status write_item(struct source_listing *listing, const char *path, 
     const bool known = !walk->sources[walking->source].name;
     char shown[256];
     if (entry->failure.reason != REASON_NONE && process_is_short(entry->failure.error_number))
-        return error_set(err, STATUS_FAILED, "%s: %s%s", path_for_message(shown, sizeof shown, path),
-                         entry->failure.message, process_limits());
+        return error_set(err, STATUS_FAILED, "%s: %s%s",
+                         path_for_message(shown, sizeof shown, path), entry->failure.message,
+                         process_limits());
     if (!known && walk->looked_at >= walk->limit)
         return STATUS_END;
     if (walk->own.share.count > 0 &&
@@ -249,8 +250,9 @@ static enum status begin_share(struct walking *walking, struct error *err)
     struct source *source = &walk->sources[0];
     struct source_start *start = &walking->start;
     struct list_share *share = &walk->own.share;
-    if (share->count == 0 || walk->source_count > 1 || !source->name || !source->kind->begin_share ||
-        options->include_count > 0 || options->exclude_count > 0 || options->limit > 0)
+    if (share->count == 0 || walk->source_count > 1 || !source->name ||
+        !source->kind->begin_share || options->include_count > 0 || options->exclude_count > 0 ||
+        options->limit > 0)
         return STATUS_OK;
     const enum status status =
         source->kind->begin_share(start, source, share->index, share->count, err);
@@ -294,16 +296,16 @@ static enum status list_sources(struct walk *walk, const struct walk_config *con
         status = skip_open(&walking->skip, config->skip_paths, config->skip_count, err);
     if (status != STATUS_OK)
         return status;
-    walking->listing = (struct source_listing){
-        .options = &walking->config.options,
-        .globs = walking->globs,
-        .skip = walking->skip,
-        .spool_directory = config->spool_directory,
-        .promises_image = config->promises_image,
-        .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
-        .stop = config->stop,
-        .found = count_found,
-        .add = write_item};
+    walking->listing =
+        (struct source_listing){.options = &walking->config.options,
+                                .globs = walking->globs,
+                                .skip = walking->skip,
+                                .spool_directory = config->spool_directory,
+                                .promises_image = config->promises_image,
+                                .memory = config->memory < MEMORY_MIN ? MEMORY_MIN : config->memory,
+                                .stop = config->stop,
+                                .found = count_found,
+                                .add = write_item};
     portion_begin(&walking->total);
     status = begin_share(walking, err);
     if (status == STATUS_OK)
@@ -387,11 +389,14 @@ static enum status check_stream(const char *name, const struct walk_config *conf
                                 struct error *err)
 {
     if (config->options.shard_count > 0)
-        return error_set(err, STATUS_USAGE,
-                         "%s is one stream, which processes cannot share: give each its own, and merge "
-                         "their files", name);
-    return config->again ? error_set(err, STATUS_USAGE, "%s can be read only once: %s", name, config->again)
-                         : STATUS_OK;
+        return error_set(
+            err, STATUS_USAGE,
+            "%s is one stream, which processes cannot share: give each its own, and merge "
+            "their files",
+            name);
+    return config->again
+               ? error_set(err, STATUS_USAGE, "%s can be read only once: %s", name, config->again)
+               : STATUS_OK;
 }
 
 /* Checks every source before listing the first, to report misspelt ones at once. */
@@ -440,7 +445,8 @@ static enum status open_unlisted(struct walk **out, const struct walk_config *co
         return error_memory(err, sizeof *walk, "the walk");
     walk->limit = options->limit ? options->limit : UINT64_MAX;
     walk->own.to = SPOOL_END;
-    walk->own.share = (struct list_share){.index = options->shard_index, .count = options->shard_count};
+    walk->own.share =
+        (struct list_share){.index = options->shard_index, .count = options->shard_count};
     walk->shared.working_directory = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     enum status status =
         walk->shared.working_directory < 0
@@ -714,7 +720,8 @@ enum status walk_rewind(struct walk *walk, struct error *err)
     spool_reader_clear(&walk->reader);
     walk->sequence = 0;
     walk->taken = 0;
-    return spool_reader_init(&walk->reader, walk->spool, walk->own.from, walk->own.to, READ_BUFFER, err);
+    return spool_reader_init(&walk->reader, walk->spool, walk->own.from, walk->own.to, READ_BUFFER,
+                             err);
 }
 
 enum reason walk_open_member(struct blob *out, const struct walk *walk, uint16_t source,

@@ -231,7 +231,8 @@ static void variants_agree(void **state)
 #ifdef HASH_X86
     if (!__builtin_cpu_supports("sse4.2"))
 #endif
-        print_message("plain C was compared with itself: this CPU has no instruction for CRC-32C\n");
+        print_message(
+            "plain C was compared with itself: this CPU has no instruction for CRC-32C\n");
 }
 
 static const struct CMUnitTest tests[] = {

@@ -216,13 +216,8 @@ static void remembers_failure(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(layout),
-    cmocka_unit_test(strings),
-    cmocka_unit_test(integers),
-    cmocka_unit_test(doubles),
-    cmocka_unit_test(doubles_read_back),
-    cmocka_unit_test(comma_locale),
-    cmocka_unit_test(grows),
-    cmocka_unit_test(remembers_failure),
+    cmocka_unit_test(layout),  cmocka_unit_test(strings),           cmocka_unit_test(integers),
+    cmocka_unit_test(doubles), cmocka_unit_test(doubles_read_back), cmocka_unit_test(comma_locale),
+    cmocka_unit_test(grows),   cmocka_unit_test(remembers_failure),
 };
 TEST_GROUP(json, NULL, NULL)

@@ -195,8 +195,8 @@ static void refuses_what_cannot_be(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(keeps_order_and_wraps),   cmocka_unit_test(many_threads_lose_nothing),
-    cmocka_unit_test(abort_leaves_items_to_drop),
-    cmocka_unit_test(ending_wakes_everyone),   cmocka_unit_test(refuses_what_cannot_be),
+    cmocka_unit_test(keeps_order_and_wraps),      cmocka_unit_test(many_threads_lose_nothing),
+    cmocka_unit_test(abort_leaves_items_to_drop), cmocka_unit_test(ending_wakes_everyone),
+    cmocka_unit_test(refuses_what_cannot_be),
 };
 TEST_GROUP(queue, NULL, NULL)

@@ -18,7 +18,7 @@ static enum status parse(struct options **options, struct error *err, const char
 
 /* Of an option of that type. */
 #define VALUE(type, options, name) (*(type const *)option_at(options, name))
-#define PARSE(options, err, ...) parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
+#define PARSE(options, err, ...)   parse(options, err, (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_defaults(void **state)
 {
@@ -57,7 +57,8 @@ static void test_values(void **state)
                            "r.h5", "--json", "-", "--max-time", "2m", "--tol", "1e-4"),
                      STATUS_OK);
     assert_int_equal(VALUE(struct number_range, options, "k").first, 2);
-    assert_int_equal(VALUE(struct number_range, options, "k").last, 8); /* the last that the steps come to */
+    assert_int_equal(VALUE(struct number_range, options, "k").last,
+                     8); /* the last that the steps come to */
     assert_int_equal(VALUE(struct number_range, options, "k").step, 3);
     assert_int_equal(VALUE(int, options, "metric"), 1);
     assert_string_equal(option_choice(word, sizeof word, options, "metric"), "cosine");
@@ -145,9 +146,9 @@ static void test_ranges(void **state)
     (void)state;
     struct options *options;
     struct error err = ERROR_INIT;
-    assert_int_equal(PARSE(&options, &err, "ingest", "s-{08..11}.tar", "{x}", "a{2..1}/{7..8}", "-o",
-                           "F"),
-                     STATUS_OK);
+    assert_int_equal(
+        PARSE(&options, &err, "ingest", "s-{08..11}.tar", "{x}", "a{2..1}/{7..8}", "-o", "F"),
+        STATUS_OK);
     static const char *const names[] = {"s-08.tar", "s-09.tar", "s-10.tar", "s-11.tar", "{x}",
                                         "a2/7",     "a2/8",     "a1/7",     "a1/8"};
     assert_int_equal(options->operand_count, 9);
@@ -160,11 +161,8 @@ static void test_ranges(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_defaults),
-    cmocka_unit_test(test_values),
-    cmocka_unit_test(test_own_default),
-    cmocka_unit_test(test_misuse),
-    cmocka_unit_test(test_commands),
-    cmocka_unit_test(test_ranges),
+    cmocka_unit_test(test_defaults),    cmocka_unit_test(test_values),
+    cmocka_unit_test(test_own_default), cmocka_unit_test(test_misuse),
+    cmocka_unit_test(test_commands),    cmocka_unit_test(test_ranges),
 };
 TEST_GROUP(options, NULL, NULL)

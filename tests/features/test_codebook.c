@@ -14,8 +14,8 @@ static void make(struct feature_codebook *codebook)
 {
     struct error err = ERROR_INIT;
     uint32_t random = RANDOM_START;
-    assert_int_equal(
-        feature_codebook_allocate(codebook, "test-1", COLUMNS, PROJECTED, WORDS, &err), STATUS_OK);
+    assert_int_equal(feature_codebook_allocate(codebook, "test-1", COLUMNS, PROJECTED, WORDS, &err),
+                     STATUS_OK);
     codebook->shift = 11;
     for (uint32_t i = 0; i < PROJECTED * COLUMNS; i++)
         codebook->matrix[i] = (int16_t)(random_next(&random) >> 21) - 1024;
@@ -44,8 +44,8 @@ static void arrays_give_the_same_codebook(void **state)
     feature_codebook_arrays(arrays, &codebook);
     for (unsigned i = 0; i < CODEBOOK_ARRAYS; i++)
         turned[i] = arrays[CODEBOOK_ARRAYS - 1 - i];
-    assert_int_equal(
-        feature_codebook_from_arrays(&copy, turned, CODEBOOK_ARRAYS, "a file", &err), STATUS_OK);
+    assert_int_equal(feature_codebook_from_arrays(&copy, turned, CODEBOOK_ARRAYS, "a file", &err),
+                     STATUS_OK);
     feature_codebook_digest(again, &copy);
     assert_string_equal(again, digest);
     assert_string_equal(copy.descriptor, "test-1");
@@ -77,8 +77,7 @@ static void damaged_arrays_are_refused(void **state)
     feature_codebook_arrays(arrays, &codebook);
     refuse(arrays, 0, "a file: no codebook: it has no descriptor");
     refuse(arrays, 2, "a file: no codebook: it has no matrix");
-    refuse(arrays, CODEBOOK_ARRAYS - 1,
-           "a file: a codebook without a share that fits the others");
+    refuse(arrays, CODEBOOK_ARRAYS - 1, "a file: a codebook without a share that fits the others");
     arrays[5].rows--;
     refuse(arrays, CODEBOOK_ARRAYS, "a file: a codebook without a mean that fits the others");
     arrays[5].rows++;

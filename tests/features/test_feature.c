@@ -160,8 +160,8 @@ static void levels_are_sums_of_cells(void **state)
     static const uint32_t sizes[][2] = {{1, 1}, {2, 5}, {12, 7}, {31, 64}};
     struct error err = ERROR_INIT;
     struct feature_set set = {0};
-    assert_int_equal(
-        feature_set_add(&set, "gray:bins=3,levels=1+2+3", NORMALIZE_NONE, &err), STATUS_OK);
+    assert_int_equal(feature_set_add(&set, "gray:bins=3,levels=1+2+3", NORMALIZE_NONE, &err),
+                     STATUS_OK);
     const struct feature *feature = &set.feature[0];
     assert_string_equal(feature->name, "gray_3_1-2-3");
     assert_string_equal(feature->spec, "gray:bins=3,levels=1+2+3,normalize=none");

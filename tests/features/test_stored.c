@@ -12,8 +12,8 @@
 static double value_of_half(uint32_t half)
 {
     const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
-    return (half & 0x8000 ? -1 : 1) * (exponent > 0 ? ldexp(1024 + fraction, (int)exponent - 25)
-                                                    : ldexp(fraction, -24));
+    return (half & 0x8000 ? -1 : 1) *
+           (exponent > 0 ? ldexp(1024 + fraction, (int)exponent - 25) : ldexp(fraction, -24));
 }
 
 static uint16_t half_of(float value)
@@ -41,8 +41,8 @@ static void every_half_and_the_points_between(void **state)
         }
         assert_true(value == value_of_half(half));
         /* The middle goes to the even one, what is beside it to the nearer one. */
-        const double next = (half & 0x7fff) == 0x7bff ? copysign(65536, value)
-                                                      : value_of_half(half + 1);
+        const double next =
+            (half & 0x7fff) == 0x7bff ? copysign(65536, value) : value_of_half(half + 1);
         const float middle = (float)((value + next) / 2);
         assert_int_equal(half_of(middle), half + (half & 1));
         assert_int_equal(half_of(nextafterf(middle, 0)), half);

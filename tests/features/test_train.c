@@ -24,11 +24,8 @@ static void train(struct feature_codebook *codebook, uint64_t rows, uint32_t wor
 {
     struct error err = ERROR_INIT;
     const struct cluster_devices all = {&context, 1};
-    const struct codebook_training training = {.sample = sample,
-                                               .rows = rows,
-                                               .devices = &all,
-                                               .memory = 64 << 20,
-                                               .threads = threads};
+    const struct codebook_training training = {
+        .sample = sample, .rows = rows, .devices = &all, .memory = 64 << 20, .threads = threads};
     if (codebook_train(codebook, &descriptor, words, &training, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
 }

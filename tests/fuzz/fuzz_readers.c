@@ -60,7 +60,8 @@ static void list_plainly(struct listed *listed, const uint8_t *data, size_t size
             returns += i > 0 && data[i - 1] == '\r';
         }
     const bool windows = separator && returns > 0 && 2 * returns >= lines;
-    for (size_t at = separator && size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; at < size;) {
+    for (size_t at = separator && size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+         at < size;) {
         const uint8_t *end = memchr(data + at, separator, size - at);
         size_t length = end ? (size_t)(end - data) - at : size - at;
         char *path = malloc(length + 1);
@@ -446,7 +447,8 @@ void fuzz_log(const struct fuzz_target *target, const uint8_t *data, size_t size
             for (features = 0; features < parts.features.count; features++)
                 widths[features] = (uint32_t)feature_row_bytes(&parts.features.feature[features]);
         char difference[256];
-        parameters_difference(difference, sizeof difference, records.signature, "{\"format\":1}", "it");
+        parameters_difference(difference, sizeof difference, records.signature, "{\"format\":1}",
+                              "it");
         parameters_difference(difference, sizeof difference, "{\"sources\":[\"a\"]}",
                               records.signature, "it");
     }
@@ -468,7 +470,8 @@ void fuzz_seal_log(uint8_t *data, size_t size)
         return;
     crc = crc32c(crc32c(crc32c(0, data, 16), data + 20, 12), data + LOG_HEADER, length);
     memcpy(data + 16, &crc, sizeof crc);
-    const size_t first = (LOG_HEADER + (size_t)length + RECORDS_ALIGN - 1) / RECORDS_ALIGN * RECORDS_ALIGN;
+    const size_t first =
+        (LOG_HEADER + (size_t)length + RECORDS_ALIGN - 1) / RECORDS_ALIGN * RECORDS_ALIGN;
     for (size_t at = first; at < size && size - at > LOG_HEAD; at += RECORDS_ALIGN) {
         memcpy(&columns, data + at + 4, sizeof columns);
         size_t head = LOG_HEAD + 8 * (size_t)columns, next = head;

@@ -41,7 +41,7 @@ static void test_usual_k(void **state)
     static const struct {
         uint64_t rows;
         uint32_t k;
-    } cases[] = {{0, 2},  {1, 2},  {9, 2},   {10, 2},  {14, 2},          {15, 3},
+    } cases[] = {{0, 2},  {1, 2},  {9, 2},   {10, 2},  {14, 2},         {15, 3},
                  {40, 8}, {49, 9}, {50, 10}, {51, 10}, {UINT64_MAX, 10}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(clustering_usual_k(cases[i].rows), cases[i].k);

@@ -189,7 +189,8 @@ static void what_fails_often_is_compared_with_the_closest(void **state)
         rank[b] = b;
         row[b] = 251 * 1000 + 1 + b;
         for (uint32_t a = 0; a < b; a++)
-            pair[pair_count++] = (struct code_pair){.a = a, .b = b, .distance = (uint16_t)(100 - a)};
+            pair[pair_count++] =
+                (struct code_pair){.a = a, .b = b, .distance = (uint16_t)(100 - a)};
         most += b < 2 * MOST_FAILED ? b : 2 * MOST_FAILED;
     }
     const struct code_pairs pairs = {.pair = pair, .count = pair_count};

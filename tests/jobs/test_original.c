@@ -48,9 +48,8 @@ static struct result_image row_of(const char *path, const char *file)
 {
     struct stat st;
     assert_int_equal(stat(file, &st), 0);
-    return (struct result_image){.path_raw = path,
-                                 .bytes = (uint64_t)st.st_size,
-                                 .mtime_ns = clock_file_time(&st.st_mtim)};
+    return (struct result_image){
+        .path_raw = path, .bytes = (uint64_t)st.st_size, .mtime_ns = clock_file_time(&st.st_mtim)};
 }
 
 static struct original look(const char *path)
@@ -171,7 +170,7 @@ static struct original made(unsigned device, unsigned inode, enum file_system sy
 static void test_file_systems(void **state)
 {
     const enum file_system local = FILE_SYSTEM_LOCAL, shared = FILE_SYSTEM_SHARED,
-                               stacked = FILE_SYSTEM_STACKED, fuse = FILE_SYSTEM_UNTRUSTED;
+                           stacked = FILE_SYSTEM_STACKED, fuse = FILE_SYSTEM_UNTRUSTED;
     const struct {
         struct original a, b;
         enum originals verdict;
@@ -213,8 +212,8 @@ static void test_changes_are_seen(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_states),       cmocka_unit_test(test_names),
-    cmocka_unit_test(test_one_file),     cmocka_unit_test(test_file_systems),
+    cmocka_unit_test(test_states),           cmocka_unit_test(test_names),
+    cmocka_unit_test(test_one_file),         cmocka_unit_test(test_file_systems),
     cmocka_unit_test(test_changes_are_seen),
 };
 TEST_GROUP(original, setup, teardown)

@@ -223,7 +223,8 @@ static uint64_t check(struct ocl_context *context, const struct kind *kind, cons
     for (int attempt = 0; attempt < ATTEMPTS_MAX && status == STATUS_INTERRUPTED; attempt++) {
         atomic_store(&left, 2 + 2 * attempt * attempt);
         status = run(&found, context, kind, path, &checkpoint, &err);
-        if (status == STATUS_INTERRUPTED && !strstr(err.sentence, "the same command again to resume"))
+        if (status == STATUS_INTERRUPTED &&
+            !strstr(err.sentence, "the same command again to resume"))
             fail_msg("%s, %s: attempt %d: %s", kind->name, path->name, attempt, err.sentence);
     }
     if (status != STATUS_OK)

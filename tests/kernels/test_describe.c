@@ -54,8 +54,10 @@ static void words_and_sums(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(blocks_of_frequencies), cmocka_unit_test(patches),
-    cmocka_unit_test(gradients),             cmocka_unit_test(gradients_of_opponent_colours),
+    cmocka_unit_test(blocks_of_frequencies),
+    cmocka_unit_test(patches),
+    cmocka_unit_test(gradients),
+    cmocka_unit_test(gradients_of_opponent_colours),
     cmocka_unit_test(words_and_sums),
 };
 

@@ -304,8 +304,8 @@ static void check_hsv(const struct ocl_device *device)
     uint32_t *out = malloc(HUES * sizeof *out);
     assert_int_equal(ocl_context_open(&context, device, NULL, &err), STATUS_OK);
     if (ocl_queue_open(&queue, context, "hsv", &err) != STATUS_OK ||
-        ocl_program_build(&program, context, "histogram_global", prologue, "-DGROUP=64",
-                          &err) != STATUS_OK ||
+        ocl_program_build(&program, context, "histogram_global", prologue, "-DGROUP=64", &err) !=
+            STATUS_OK ||
         ocl_kernel(&colours, program, "every_colour", &err) != STATUS_OK ||
         ocl_kernel(&hue, program, "every_hue", &err) != STATUS_OK ||
         ocl_buffer(&buffer, context, CL_MEM_READ_WRITE, HUES * sizeof *out, NULL, "bins", &err) !=
@@ -314,8 +314,8 @@ static void check_hsv(const struct ocl_device *device)
     uint32_t wrong = 0;
     for (cl_uint part = 0; part < parts; part++) {
         const cl_uint first = part * PART;
-        if (ocl_args(colours, &err, sizeof buffer, &buffer, sizeof first, &first, sizeof step, &step,
-                     OCL_ARGS_END) != STATUS_OK ||
+        if (ocl_args(colours, &err, sizeof buffer, &buffer, sizeof first, &first, sizeof step,
+                     &step, OCL_ARGS_END) != STATUS_OK ||
             ocl_enqueue_kernel(queue, "colours", colours, 1, &items, NULL, OCL_NO_WAITS, NULL,
                                &err) != STATUS_OK ||
             ocl_enqueue_read(queue, "bins", buffer, true, 0, items * sizeof *out, out, OCL_NO_WAITS,
@@ -330,8 +330,8 @@ static void check_hsv(const struct ocl_device *device)
     if (ocl_args(hue, &err, sizeof buffer, &buffer, OCL_ARGS_END) != STATUS_OK ||
         ocl_enqueue_kernel(queue, "hues", hue, 1, &hues, NULL, OCL_NO_WAITS, NULL, &err) !=
             STATUS_OK ||
-        ocl_enqueue_read(queue, "hues", buffer, true, 0, hues * sizeof *out, out, OCL_NO_WAITS, NULL,
-                         &err) != STATUS_OK)
+        ocl_enqueue_read(queue, "hues", buffer, true, 0, hues * sizeof *out, out, OCL_NO_WAITS,
+                         NULL, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
     for (uint32_t i = 0; i < hues; i++)
         wrong += out[i] != i / 256 * (i % 256 + 1) / 360;

@@ -491,8 +491,9 @@ static void check_rounding_adds_up(struct ocl_context *context, bool fewer)
         initial[j] = sign * (1 + 0x1p-11f - 0x1p-20f);
         initial[64 + j] = sign * (1 + 0x1p-11f + 0x1p-20f);
         for (uint32_t i = 0; i < m.n; i++)
-            m.x[(size_t)i * 64 + j] = (i % 2 ? sign : -sign) * /* their mean is not worth a centre */
-                                      ((i % 3 == 0) != (j == i % 64) ? 1 + 0x1p-10f : 1);
+            m.x[(size_t)i * 64 + j] =
+                (i % 2 ? sign : -sign) * /* their mean is not worth a centre */
+                ((i % 3 == 0) != (j == i % 64) ? 1 + 0x1p-10f : 1);
     }
     check_given(context, &shape, FILL_INTEGERS, &m, initial, fewer);
     free(m.x);

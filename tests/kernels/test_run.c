@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define ROWS    1700 /* the last block is not whole */
-#define COLUMNS 37 /* the kernels of test_sweep's rows */
+#define COLUMNS 37   /* the kernels of test_sweep's rows */
 
 static float values[ROWS * COLUMNS], weights[ROWS];
 static uint32_t classes[ROWS];
@@ -107,7 +107,9 @@ static void check_kind(struct ocl_context *context, const struct kind *kind, enu
     for (choice.ranks = 2; choice.ranks <= RUN_RANKS; choice.ranks++) {
         char what[100];
         snprintf(what, sizeof what, "%s, %u ranks%s", kind->name, choice.ranks,
-                 kernels == TENSOR ? ", tensor" : kernels == TILED ? ", tiled" : "");
+                 kernels == TENSOR  ? ", tensor"
+                 : kernels == TILED ? ", tiled"
+                                    : "");
         if (cluster_run_on(&out, context, &source, &config, &choice, &err) != STATUS_OK)
             fail_msg("%s: %s", what, err.sentence);
         expect_same(&out, &one, what);

@@ -85,8 +85,8 @@ static void check_slot(struct ocl_context *context, scale_goal goal, enum fill f
         const struct scale_window window =
             scale_window(part->in.width, part->in.height, part->in.orientation, goal);
         if (!part->given_up && part->out.bytes > 0)
-            scale_reference(wanted + part->out_offset, &window, pixels + part->in_offset, part->in.stride, part->in.width,
-                            part->in.height, part->in.orientation);
+            scale_reference(wanted + part->out_offset, &window, pixels + part->in_offset,
+                            part->in.stride, part->in.width, part->in.height, part->in.orientation);
     }
     for (uint32_t i = 0; i < SLOT_BYTES; i++)
         if (scaled[i] != wanted[i])

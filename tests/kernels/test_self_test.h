@@ -17,7 +17,8 @@ static inline void test_self_test(const struct step *step, uint32_t parameter, u
     for (unsigned i = 0; i < devices.count; i++) {
         struct ocl_context *context;
         uint64_t compared, wrong;
-        if (!devices.device[i].usable || (step->possible && !step->possible(&devices.device[i], parameter)))
+        if (!devices.device[i].usable ||
+            (step->possible && !step->possible(&devices.device[i], parameter)))
             continue;
         assert_int_equal(ocl_context_open(&context, &devices.device[i], NULL, &err), STATUS_OK);
         if (step->self_test(&compared, &wrong, context, &err) != STATUS_OK)

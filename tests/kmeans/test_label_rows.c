@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS    200
+#define ROWS     200
 #define CLUSTERS 9
 
 static const char *const metrics[] = {"euclidean", "cosine", "hellinger"};
@@ -95,14 +95,15 @@ static void test_rows_outside(void **state)
     struct error error = ERROR_INIT;
     const float rows[] = {1, 2, NAN, 1, 0, 0, -1, 4, INFINITY, 0};
     const float centroids[] = {1, 0, 0, 1};
-    static const bool placed[3][5] = {
-        {true, false, true, true, false}, {true, false, false, true, false}, {true, false, true, false, false}};
+    static const bool placed[3][5] = {{true, false, true, true, false},
+                                      {true, false, false, true, false},
+                                      {true, false, true, false, false}};
     for (int m = 0; m < 3; m++) {
         int32_t labels[5] = {-1, -1, -1, -1, -1};
         float distances[5];
-        assert_int_equal(label_rows(labels, distances, rows, 5, 2, centroids, 2, metrics[m], 2,
-                                    NULL, &error),
-                         STATUS_OK);
+        assert_int_equal(
+            label_rows(labels, distances, rows, 5, 2, centroids, 2, metrics[m], 2, NULL, &error),
+            STATUS_OK);
         for (int row = 0; row < 5; row++) {
             assert_int_equal(labels[row] >= 0, placed[m][row]);
             assert_int_equal(!isnan(distances[row]), placed[m][row]);

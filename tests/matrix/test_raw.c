@@ -55,7 +55,8 @@ static void create(hid_t *file, hid_t *dataset, const struct layout *layout)
     const hsize_t size[2] = {ROWS, COLUMNS}, most[2] = {H5S_UNLIMITED, COLUMNS};
     const double fill = 7;
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE);
-    hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, size, layout->chunk[0] > 0 ? most : size);
+    hid_t list = H5Pcreate(H5P_DATASET_CREATE),
+          space = H5Screate_simple(2, size, layout->chunk[0] > 0 ? most : size);
     if (layout->latest)
         H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
     H5Pset_userblock(creation, layout->user_block);
@@ -380,11 +381,8 @@ static void test_damage(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_types),
-    cmocka_unit_test(test_grids),
-    cmocka_unit_test(test_padded_integers),
-    cmocka_unit_test(test_bytes),
-    cmocka_unit_test(test_memory),
-    cmocka_unit_test(test_damage),
+    cmocka_unit_test(test_types),           cmocka_unit_test(test_grids),
+    cmocka_unit_test(test_padded_integers), cmocka_unit_test(test_bytes),
+    cmocka_unit_test(test_memory),          cmocka_unit_test(test_damage),
 };
 TEST_GROUP(raw, make_name, remove_file)

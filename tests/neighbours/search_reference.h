@@ -51,15 +51,15 @@ static float *transformed(const struct matrix_source *source, enum cluster_metri
     *stride = (source->dimension + KMEANS_LANES - 1) / KMEANS_LANES * KMEANS_LANES;
     float *rows = malloc((size_t)source->rows * *stride * sizeof *rows);
     const struct transform transform = {metric, source->dimension, *stride, "row"};
-    assert_int_equal(transform_rows(&transform, NULL, rows, matrix->values, 0,
-                                    (uint32_t)source->rows, &err),
-                     STATUS_OK);
+    assert_int_equal(
+        transform_rows(&transform, NULL, rows, matrix->values, 0, (uint32_t)source->rows, &err),
+        STATUS_OK);
     return rows;
 }
 
 /* Compares the neighbours of one row with those of the definition. own: -1 for none. */
-static inline void check_row(const struct neighbours *got, uint64_t query, const float *x, int64_t own,
-                      const float *rows, uint64_t count, uint32_t stride)
+static inline void check_row(const struct neighbours *got, uint64_t query, const float *x,
+                             int64_t own, const float *rows, uint64_t count, uint32_t stride)
 {
     struct entry *all = malloc((count + got->n) * sizeof *all);
     uint64_t found = 0;
@@ -80,7 +80,8 @@ static inline void check_row(const struct neighbours *got, uint64_t query, const
     free(all);
 }
 
-static inline void check_all(const struct matrix_source *source, const struct neighbours_config *config)
+static inline void check_all(const struct matrix_source *source,
+                             const struct neighbours_config *config)
 {
     struct error err = ERROR_INIT;
     struct neighbours got;
@@ -109,14 +110,22 @@ enum pattern { NOISE, CLUMPS, SPARSE, DUPLICATES, ZEROS, HUGE_VALUES, OUTLIER, L
 static float value(enum pattern pattern, uint64_t row, uint32_t column)
 {
     switch (pattern) {
-    case NOISE: return uniform() - 0.5f;
-    case CLUMPS: return (float)(row % 7 * (column % 5)) + 1e-3f * uniform();
-    case SPARSE: return uniform() < 0.9f ? 0 : uniform();
-    case DUPLICATES: return (float)((row % 11 * 31 + column * 7) % 13);
-    case ZEROS: return row % 3 ? 0 : uniform();
-    case HUGE_VALUES: return (uniform() - 0.5f) * 3e38f;
-    case OUTLIER: return row == 5 ? 1e30f : row == 6 ? 1e-30f * uniform() : uniform();
-    default: return column == row % 40 ? ldexpf(1, (int)(row % 90) - 45) : 0;
+    case NOISE:
+        return uniform() - 0.5f;
+    case CLUMPS:
+        return (float)(row % 7 * (column % 5)) + 1e-3f * uniform();
+    case SPARSE:
+        return uniform() < 0.9f ? 0 : uniform();
+    case DUPLICATES:
+        return (float)((row % 11 * 31 + column * 7) % 13);
+    case ZEROS:
+        return row % 3 ? 0 : uniform();
+    case HUGE_VALUES:
+        return (uniform() - 0.5f) * 3e38f;
+    case OUTLIER:
+        return row == 5 ? 1e30f : row == 6 ? 1e-30f * uniform() : uniform();
+    default:
+        return column == row % 40 ? ldexpf(1, (int)(row % 90) - 45) : 0;
     }
 }
 

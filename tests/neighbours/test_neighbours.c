@@ -22,10 +22,8 @@ static void all_rows(void **unused)
             for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++) {
                 const struct neighbours_choice choice = {.tile = tiles[t],
                                                          .block_rows = t == 1 ? 96 : 0};
-                const struct neighbours_config config = {.n = shapes[s].n,
-                                                         .threads = 2,
-                                                         .memory = 64u << 20,
-                                                         .choice = &choice};
+                const struct neighbours_config config = {
+                    .n = shapes[s].n, .threads = 2, .memory = 64u << 20, .choice = &choice};
                 if (tile_choose(tiles[t])) /* else this processor lacks the instructions */
                     check_all(&source, &config);
             }
@@ -42,10 +40,8 @@ static void metrics(void **unused)
     for (uint64_t i = 0; i < source.rows; i++)
         matrix.values[i * 48] += 0.01f;
     for (int metric = METRIC_EUCLIDEAN; metric <= METRIC_HELLINGER; metric++) {
-        const struct neighbours_config config = {.metric = (enum cluster_metric)metric,
-                                                 .n = 6,
-                                                 .threads = 2,
-                                                 .memory = 1 << 20};
+        const struct neighbours_config config = {
+            .metric = (enum cluster_metric)metric, .n = 6, .threads = 2, .memory = 1 << 20};
         check_all(&source, &config);
     }
     free(matrix.values);

@@ -1,7 +1,7 @@
 /* test_ranking.c: the measures equal those of rankings that are sorted whole by the canonical distance,
  * whatever the metric, the processor's instructions, the blocks and the ties. */
-#include "neighbours/ranking.h"
 #include "neighbours/distances.h"
+#include "neighbours/ranking.h"
 #include "search_reference.h"
 
 static const char *const ways[] = {NULL, "avx2", "plain"};

@@ -31,7 +31,8 @@ static int setup(void **state)
 {
     struct error err = ERROR_INIT;
     return ocl_devices_open(&devices, 2, &err) != STATUS_OK || devices.count == 0 ||
-           ocl_context_open((struct ocl_context **)state, &devices.device[0], NULL, &err) != STATUS_OK;
+           ocl_context_open((struct ocl_context **)state, &devices.device[0], NULL, &err) !=
+               STATUS_OK;
 }
 
 static int teardown(void **state)

@@ -60,8 +60,9 @@ static void test_add_and_replace(void **state)
     assert_string_not_equal(plain, with);
 
     /* Not twice, unless it is asked for. */
-    assert_int_equal(result_write_clusters(f->output, f->output, &first.clustering, 1, false, &error),
-                     STATUS_USAGE);
+    assert_int_equal(
+        result_write_clusters(f->output, f->output, &first.clustering, 1, false, &error),
+        STATUS_USAGE);
     assert_int_equal(error.remedy, REMEDY_REPLACE);
     struct stat st[2];
     assert_int_equal(stat(f->output, &st[0]), 0);
@@ -112,14 +113,16 @@ static void test_file_of_its_own(void **state)
                      STATUS_USAGE);
     assert_ok(result_write_clusters(path, f->output, &c.clustering, 1, true, &error));
     /* Other data must not go where features are. */
-    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, true, &error), STATUS_USAGE);
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, true, &error),
+                     STATUS_USAGE);
     assert_non_null(strstr(error.sentence, "features"));
     unlink(path);
     /* Clusters alone, then a second beside the first. */
     assert_ok(result_write_clusters(path, NULL, &c.clustering, 1, false, &error));
     assert_there(path, &c);
     identity_of(after, path);
-    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, false, &error), STATUS_USAGE);
+    assert_int_equal(result_write_clusters(path, NULL, &c.clustering, 1, false, &error),
+                     STATUS_USAGE);
     c.clustering.name = "second";
     c.clustering.k = 2;
     c.clustering.dimension = 12;
@@ -158,8 +161,9 @@ static void test_refusals(void **state)
     static const char *const names[] = {"", ".", "..", "a/b", "a b", "\xc3\xa9", "a\n", too_long};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         c.clustering.name = names[i];
-        assert_int_equal(result_write_clusters(f->output, f->output, &c.clustering, 1, true, &error),
-                         STATUS_USAGE);
+        assert_int_equal(
+            result_write_clusters(f->output, f->output, &c.clustering, 1, true, &error),
+            STATUS_USAGE);
     }
     c.clustering.name = "kmeans";
     c.clustering.rows--;
@@ -309,7 +313,7 @@ static void test_update_keeps_and_continues(void **state)
     for (uint64_t id = first; id < ITEMS + 10; id++) {
         make_record(&item, id, 0);
         assert_true(prior_find(store_earlier(store), 0, item.record.path, item.record.path_length,
-                                item.record.bytes, item.record.mtime_ns, &prior));
+                               item.record.bytes, item.record.mtime_ns, &prior));
         prior.sequence = sequence++;
         assert_ok(store_put(store, &prior, &error));
     }
@@ -338,7 +342,7 @@ static bool clusters_after(struct fixture *f, const uint64_t *ids, uint64_t chan
         make_record(&made, ids[i], ids[i] == changed && !touched_only);
         made.record.mtime_ns += ids[i] == changed;
         bool found = prior_find(store_earlier(store), 0, made.record.path, made.record.path_length,
-                                 made.record.bytes, made.record.mtime_ns, &prior);
+                                made.record.bytes, made.record.mtime_ns, &prior);
         assert_int_equal(found, ids[i] != changed);
         struct store_record *record = found ? &prior : &made.record;
         record->sequence = i;

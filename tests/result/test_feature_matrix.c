@@ -58,10 +58,8 @@ static void test_joined_features(void **state)
     assert_int_equal(about.dimension, 24 + 16);
     assert_true(about.is_float);
     assert_ok(matrix_read(&rows, 5, 1, whole, &error));
-    assert_ok(
-        read_feature(result, result_feature_find(result, "rgb_8"), 5, 1, first, &error));
-    assert_ok(
-        read_feature(result, result_feature_find(result, "gray_16"), 5, 1, second, &error));
+    assert_ok(read_feature(result, result_feature_find(result, "rgb_8"), 5, 1, first, &error));
+    assert_ok(read_feature(result, result_feature_find(result, "gray_16"), 5, 1, second, &error));
     for (int i = 0; i < 24; i++)
         assert_true(whole[i] == first[i] / 2);
     assert_memory_equal(whole + 24, second, sizeof second);

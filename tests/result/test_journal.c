@@ -36,7 +36,8 @@ static int place_close(void **state)
 
 /* A feature of 5 bytes, filled up to 8, and one of 12. */
 static const uint32_t widths[] = {5, 12};
-static const uint8_t values[20] = {1, 2, 3, 4, 5, 0, 0, 0, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+static const uint8_t values[20] = {1, 2, 3,  4,  5,  0,  0,  0,  6,  7,
+                                   8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
 
 static enum status put(struct journal *journal, uint64_t sequence, const char *path, bool image,
                        uint64_t origin)
@@ -58,8 +59,8 @@ static enum status put(struct journal *journal, uint64_t sequence, const char *p
 static struct journal *begin(struct place *place, const char *signature, bool fresh)
 {
     struct journal *journal;
-    assert_int_equal(journal_open(&journal, place->workdir, widths, 2, fresh, signature, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        journal_open(&journal, place->workdir, widths, 2, fresh, signature, NULL, NULL), STATUS_OK);
     return journal;
 }
 
@@ -74,8 +75,9 @@ static void assert_row(const struct records *records, uint64_t location, const c
     assert_true(location_in_log(location));
     for (unsigned window = 1; window < 4; window++) {
         struct records_cursor cursor = {.records = records, .window = window};
-        assert_int_equal(records_at(&cursor, image ? RECORDS_IMAGES : RECORDS_FAILURES, row, &found, NULL),
-                         STATUS_OK);
+        assert_int_equal(
+            records_at(&cursor, image ? RECORDS_IMAGES : RECORDS_FAILURES, row, &found, NULL),
+            STATUS_OK);
         assert_string_equal(found->image.path, path);
         assert_int_equal(image ? found->image.bytes : found->failure.bytes, 10);
         if (!image)
@@ -83,14 +85,15 @@ static void assert_row(const struct records *records, uint64_t location, const c
         records_cursor_clear(&cursor);
     }
     for (unsigned i = 0; image && i < 2; i++) {
-        assert_int_equal(records_read(records, LOG_FEATURE + i, 0, widths[i], row, 1, feature, NULL),
-                         STATUS_OK);
+        assert_int_equal(
+            records_read(records, LOG_FEATURE + i, 0, widths[i], row, 1, feature, NULL), STATUS_OK);
         assert_memory_equal(feature, values + 8 * i, widths[i]);
     }
     for (unsigned text = 0; text < 2; text++) {
         const enum records_column column = (image ? LOG_IMAGE_PATH : LOG_FAILURE_PATH) + text;
         const char *expected = text && !image ? "broken" : path;
-        assert_int_equal(records_read_texts(records, column, row, 1, &end, &bytes, &room, NULL), STATUS_OK);
+        assert_int_equal(records_read_texts(records, column, row, 1, &end, &bytes, &room, NULL),
+                         STATUS_OK);
         assert_int_equal(end, strlen(expected));
         assert_memory_equal(bytes, expected, end);
     }
@@ -158,7 +161,8 @@ static void test_columns(void **state)
     assert_int_equal(records->blocks, 16);
     assert_int_equal(records_read(records, LOG_IMAGES, at, 4, 0, ROWS, height, NULL), STATUS_OK);
     assert_int_equal(records_read(records, LOG_FEATURE, 0, 5, 0, ROWS, feature, NULL), STATUS_OK);
-    assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, 0, ROWS, ends, &bytes, &room, NULL), STATUS_OK);
+    assert_int_equal(
+        records_read_texts(records, LOG_IMAGE_PATH, 0, ROWS, ends, &bytes, &room, NULL), STATUS_OK);
     assert_int_equal(ends[ROWS - 1], 4 * (0 + 1 + 2 + 3 + 4 + 5 + 6 + 0 + 1 + 2));
     for (unsigned i = 0; i < ROWS; i++) {
         assert_int_equal(height[i], 3 + i % (ROWS / 4));
@@ -167,10 +171,11 @@ static void test_columns(void **state)
     for (unsigned first = 0; first < ROWS; first += 3)
         for (unsigned count = 1; first + count <= ROWS; count += 4) {
             const uint64_t start = first > 0 ? ends[first - 1] : 0;
-            assert_int_equal(records_read(records, LOG_IMAGES, at, 4, first, count, part, NULL), STATUS_OK);
+            assert_int_equal(records_read(records, LOG_IMAGES, at, 4, first, count, part, NULL),
+                             STATUS_OK);
             assert_memory_equal(part, height + first, 4 * count);
-            assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, first, count, part_ends, &part_bytes,
-                                                &part_room, NULL),
+            assert_int_equal(records_read_texts(records, LOG_IMAGE_PATH, first, count, part_ends,
+                                                &part_bytes, &part_room, NULL),
                              STATUS_OK);
             assert_int_equal(part_ends[count - 1], ends[first + count - 1] - start);
             assert_memory_equal(part_bytes, bytes + start, part_ends[count - 1]);

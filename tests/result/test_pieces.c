@@ -26,8 +26,8 @@ static void write_deflated(hid_t file, const float *data)
     struct raw_write to;
     struct raw_turns turns;
     hid_t dataset;
-    assert_ok(h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, "x.h5",
-                                &error));
+    assert_ok(
+        h5_create_chunked(&dataset, file, "deflated", VALUE_F32, size, 63, false, "x.h5", &error));
     assert_ok(raw_write_open(&to, dataset, "x.h5", &error));
     raw_turns_init(&turns);
     assert_ok(raw_write_rows(&to, 0, ROWS, data, &turns, 0, &error));
@@ -109,7 +109,8 @@ static void test_texts(void **state)
         assert_non_null(texts);
         for (uint64_t r = 0; r < cases[i].rows; r++)
             memset(texts + r * cases[i].width, 'a' + (int)(r % 20), (size_t)cases[i].length);
-        assert_ok(h5_create_texts(&dataset, file, cases[i].name, cases[i].rows, &size, "x.h5", &error));
+        assert_ok(
+            h5_create_texts(&dataset, file, cases[i].name, cases[i].rows, &size, "x.h5", &error));
         assert_ok(h5_write_rows(dataset, VALUE_TEXT, 0, cases[i].rows, texts, "x.h5", &error));
         assert_int_equal(h5_is_compressed(dataset), cases[i].deflated);
         H5Dclose(dataset);

@@ -64,7 +64,7 @@ static int run_in_child(struct fixture *f, struct shared *shared)
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
         if (prior_find(store_earlier(store), 0, record->path, record->path_length, record->bytes,
-                        record->mtime_ns, &prior)) {
+                       record->mtime_ns, &prior)) {
             shared->found++;
             record = &prior;
         }
@@ -308,7 +308,7 @@ static int run_without_room(struct fixture *f, uint64_t count)
         make_record(&made, id, 0);
         struct store_record *record = &made.record;
         if (prior_find(store_earlier(store), 0, record->path, record->path_length, record->bytes,
-                        record->mtime_ns, &prior))
+                       record->mtime_ns, &prior))
             record = &prior;
         record->sequence = id;
         status = store_put(store, record, &error);
@@ -421,7 +421,8 @@ static int setup(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_kills, fixture_open, fixture_close),
-    cmocka_unit_test_setup_teardown(test_kills_while_the_file_is_written, fixture_open, fixture_close),
+    cmocka_unit_test_setup_teardown(test_kills_while_the_file_is_written, fixture_open,
+                                    fixture_close),
     cmocka_unit_test_setup_teardown(test_torn_tails, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop, fixture_open, fixture_close),
     cmocka_unit_test_setup_teardown(test_stop_with_gaps, fixture_open, fixture_close),

@@ -8,9 +8,9 @@
 #include "features/feature.h"
 #include "result/feature_matrix.h"
 #include "result/identity.h"
-#include "result/result.h"
 #include "result/journal.h"
 #include "result/prior.h"
+#include "result/result.h"
 #include "result/store.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -194,7 +194,7 @@ static inline int put_item(struct store *store, uint64_t sequence, uint16_t sour
     make_record(&made, id, version);
     made.record.source = source;
     bool found = prior_find(store_earlier(store), source, made.record.path, made.record.path_length,
-                             made.record.bytes, made.record.mtime_ns, &prior);
+                            made.record.bytes, made.record.mtime_ns, &prior);
     struct store_record *record = found ? &prior : &made.record;
     if (found) {
         assert_int_equal(prior.width, made.record.width);

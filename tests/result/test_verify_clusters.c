@@ -69,9 +69,12 @@ static void test_verify_finds(void **state)
         const void *value;
         const char *line;
     } cases[] = {
-        {"features/rgb_8", H5T_NATIVE_FLOAT, 5, 3, &nan_value, "/features/rgb_8: something in rows 0 to"},
-        {"features/joint", H5T_NATIVE_FLOAT, 9, 50, &third, "/features/joint: something in rows 0 to"},
-        {"features/gray_16", H5T_NATIVE_UINT32, 7, 2, &count, "/features/gray_16: something in rows 0 to"},
+        {"features/rgb_8", H5T_NATIVE_FLOAT, 5, 3, &nan_value,
+         "/features/rgb_8: something in rows 0 to"},
+        {"features/joint", H5T_NATIVE_FLOAT, 9, 50, &third,
+         "/features/joint: something in rows 0 to"},
+        {"features/gray_16", H5T_NATIVE_UINT32, 7, 2, &count,
+         "/features/gray_16: something in rows 0 to"},
         {"images/width", H5T_NATIVE_UINT32, 2, 0, &zero, "/images: row 2 has no width"},
         {"images/orientation", H5T_NATIVE_UINT8, 2, 0, &nine, "impossible orientation"},
         {"images/source", H5T_NATIVE_UINT16, 60, 0, &source, "not in the list"},
@@ -80,12 +83,14 @@ static void test_verify_finds(void **state)
         {"clusters/kmeans/labels", H5T_NATIVE_INT32, (hsize_t)c.nearest[0], 0, &other_label,
          "sizes"},
         {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &nan_value, "an invalid distance"},
-        {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &big, "/clusters/kmeans/distances: something in rows 0 to"},
+        {"clusters/kmeans/distances", H5T_NATIVE_FLOAT, 4, 0, &big,
+         "/clusters/kmeans/distances: something in rows 0 to"},
         {"clusters/kmeans/sizes", H5T_NATIVE_UINT64, 0, 0, &members, "sizes: cluster 0"},
         {"clusters/kmeans/nearest", H5T_NATIVE_INT64, 1, 1, &row, "nearest: the rows of cluster 1"},
         {"clusters/kmeans/nearest", H5T_NATIVE_INT64, 1, 0, &wrong_row, "rows of cluster 1"},
         {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &nan_value, "not a number"},
-        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &half, "/clusters/kmeans/centroids: something in rows 0 to"},
+        {"clusters/kmeans/centroids", H5T_NATIVE_FLOAT, 1, 2, &half,
+         "/clusters/kmeans/centroids: something in rows 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_file(f->output, good, size);
@@ -99,8 +104,7 @@ static void test_verify_finds(void **state)
     struct result *result;
     assert_ok(result_open(&result, f->output, &error));
     float values[24];
-    assert_ok(
-        read_feature(result, result_feature_find(result, "rgb_8"), 11, 1, values, &error));
+    assert_ok(read_feature(result, result_feature_find(result, "rgb_8"), 11, 1, values, &error));
     result_close(&result);
     unsigned a = 0, b = 1;
     while (values[a] == values[b])

@@ -50,17 +50,23 @@ static void test_windows_lines(void **state)
 {
     (void)state;
     put_files();
-    check_list("\xef\xbb\xbf" "b.jpg\r\n\r\na.jpg\r\n", "b.jpg\na.jpg\n");
+    check_list("\xef\xbb\xbf"
+               "b.jpg\r\n\r\na.jpg\r\n",
+               "b.jpg\na.jpg\n");
     check_list("b.jpg\r\na.jpg", "b.jpg\na.jpg\n");
     check_list("b.jpg\r\na.jpg\nd/c.jpg\r", "b.jpg\na.jpg\nd/c.jpg\n");
-    check_list("\xef\xbb\xbf" "b.jpg\na.jpg\n", "b.jpg\na.jpg\n");
+    check_list("\xef\xbb\xbf"
+               "b.jpg\na.jpg\n",
+               "b.jpg\na.jpg\n");
     check_list("a.jpg\r\0b.jpg\0", "a.jpg\r unreadable\nb.jpg\n");
 }
 
 static void test_utf16(void **state)
 {
     (void)state;
-    static const char little[] = "\xff\xfe" "a\0.\0", big[] = "\xfe\xff\0a\0.";
+    static const char little[] = "\xff\xfe"
+                                 "a\0.\0",
+                      big[] = "\xfe\xff\0a\0.";
     struct walk_config config = config_for(list);
     put_list(little, sizeof little - 1);
     assert_non_null(strstr(fail_to_open(&config, STATUS_FAILED).sentence, "UTF-16"));
@@ -310,8 +316,8 @@ static void check_large(char separator)
         struct counting counting = {0, 0};
         struct error err = ERROR_INIT;
         uint64_t repeated;
-        assert_int_equal(filelist_read(&repeated, "@list", "spool", memories[i], NULL, take_in_order,
-                                       &counting, &err),
+        assert_int_equal(filelist_read(&repeated, "@list", "spool", memories[i], NULL,
+                                       take_in_order, &counting, &err),
                          STATUS_OK);
         assert_int_equal(counting.count, PATHS);
         assert_int_equal(repeated, 2 * PATHS);

@@ -167,8 +167,8 @@ static void test_updates(void **state)
         struct places places;
         struct error error = ERROR_INIT;
         const struct stored_sources theirs = {list[0], NULL, count[0]};
-        enum status status = places_update(&places, &theirs, list[1], count[1], list[2], count[2],
-                                           NULL, &error);
+        enum status status =
+            places_update(&places, &theirs, list[1], count[1], list[2], count[2], NULL, &error);
         assert_int_equal(status, updates[i].result ? STATUS_OK : STATUS_USAGE);
         assert_int_equal(error.status, status);
         for (unsigned j = 0; !status && j < places.count; j++) {

@@ -128,7 +128,9 @@ static void test_walks_of_shares_make_up_the_whole(void **state)
     put_directory("more");
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "%s/%d.%s", i < 30 ? "t" : "more", i / 3,
-                 i % 3 == 0 ? "cls" : i % 3 == 1 ? "jpg" : "txt");
+                 i % 3 == 0   ? "cls"
+                 : i % 3 == 1 ? "jpg"
+                              : "txt");
         put_file(name, "0123456789");
     }
     walk_shard(whole, 0, 1, &none);

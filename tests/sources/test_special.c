@@ -268,8 +268,7 @@ static void walk_without_permission(void)
     assert_int_equal(item_at(walk, 1).failure.error_number, EACCES);
     assert_int_equal(open_member(walk, 0, "unread.jpg"), -1);
     assert_int_equal(errno, EACCES);
-    int fd =
-        open_member(walk, 0, "a.jpg"); /* of somebody else where we are root: no O_NOATIME */
+    int fd = open_member(walk, 0, "a.jpg"); /* of somebody else where we are root: no O_NOATIME */
     assert_true(fd >= 0);
     close(fd);
     walk_close(&walk);

@@ -35,7 +35,15 @@
 #define ROUNDS_MOST 32u
 #define FLOOR_ITEMS (1u << 17)
 
-enum how { ON_ONE_CORE, ON_ALL_CORES, BY_KERNEL, BY_ENGINE, BY_STEP, FLOOR_MEMORY, FLOOR_ARITHMETIC };
+enum how {
+    ON_ONE_CORE,
+    ON_ALL_CORES,
+    BY_KERNEL,
+    BY_ENGINE,
+    BY_STEP,
+    FLOOR_MEMORY,
+    FLOOR_ARITHMETIC
+};
 
 static const struct way {
     const char *name;
@@ -53,7 +61,8 @@ static const struct way {
     {"clpipe", BY_ENGINE, false, "the engine of clpipe cluster and assign"},
     {"ingest", BY_STEP, false, "the step of clpipe ingest, from bytes"},
     {"read_once", FLOOR_MEMORY, false, "floor: each value is read once"},
-    {"arithmetic", FLOOR_ARITHMETIC, false, "floor: subtract and multiply-add in float32, in registers"},
+    {"arithmetic", FLOOR_ARITHMETIC, false,
+     "floor: subtract and multiply-add in float32, in registers"},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -171,7 +180,8 @@ static bool make_descriptors(struct study *study, char **files, uint32_t file_co
         else
             describe(study->rows + (size_t)i * columns, from,
                      (random_next(&random) >> 4) % (from->width - PATCH_WIDTH + 1),
-                     (random_next(&random) >> 4) % (from->height - columns / PATCH_WIDTH + 1), columns);
+                     (random_next(&random) >> 4) % (from->height - columns / PATCH_WIDTH + 1),
+                     columns);
     }
     for (uint32_t p = 0; p < pictures && picture; p++)
         free(picture[p].gray);
@@ -187,7 +197,8 @@ static enum status read_rows(void *context, uint64_t first, uint64_t count, floa
 {
     const struct study *study = context;
     (void)err;
-    memcpy(rows, study->rows + first * study->columns, (size_t)count * study->columns * sizeof *rows);
+    memcpy(rows, study->rows + first * study->columns,
+           (size_t)count * study->columns * sizeof *rows);
     return STATUS_OK;
 }
 
@@ -275,8 +286,8 @@ static enum status open_device(struct study *study, struct error *err)
     if (ocl_queue_open(&study->queue, study->context, "case study", err) != STATUS_OK ||
         ocl_program_build(&study->program, study->context, "visual_words", NULL, options, err) !=
             STATUS_OK ||
-        ocl_buffer(&study->device_rows, study->context, from, values * 4, study->rows, "descriptors",
-                   err) != STATUS_OK ||
+        ocl_buffer(&study->device_rows, study->context, from, values * 4, study->rows,
+                   "descriptors", err) != STATUS_OK ||
         ocl_buffer(&study->device_transposed, study->context, from, values * 4, study->transposed,
                    "descriptors", err) != STATUS_OK ||
         ocl_buffer(&study->device_words, study->context, from, word_bytes, study->codebook, "words",
@@ -290,9 +301,10 @@ static enum status open_device(struct study *study, struct error *err)
         ocl_kernel(&study->count_labels, study->program, "count_labels", err) != STATUS_OK)
         return err->status;
     for (unsigned w = 0; w < WAYS; w++) {
-        const bool possible = strcmp(ways[w].name, "in_local") == 0      ? local <= device->local_memory
-                              : strcmp(ways[w].name, "in_constant") == 0 ? constant
-                              : ways[w].how != BY_ENGINE && ways[w].how != BY_STEP;
+        const bool possible = strcmp(ways[w].name, "in_local") == 0 ? local <= device->local_memory
+                              : strcmp(ways[w].name, "in_constant") == 0
+                                  ? constant
+                                  : ways[w].how != BY_ENGINE && ways[w].how != BY_STEP;
         if (ways[w].how >= BY_KERNEL && possible &&
             ocl_kernel(&study->kernel[w], study->program, ways[w].name, err) != STATUS_OK)
             return err->status;
@@ -304,8 +316,8 @@ static enum status launch(struct study *study, const char *name, cl_kernel kerne
                           struct error *err)
 {
     const size_t group = ITEMS, global = (items + ITEMS - 1) / ITEMS * ITEMS;
-    if (ocl_enqueue_kernel(study->queue, name, kernel, 1, &global, &group, OCL_NO_WAITS, NULL, err) !=
-        STATUS_OK)
+    if (ocl_enqueue_kernel(study->queue, name, kernel, 1, &global, &group, OCL_NO_WAITS, NULL,
+                           err) != STATUS_OK)
         return err->status;
     ocl_finish(study->queue);
     return STATUS_OK;
@@ -329,8 +341,8 @@ static enum status run_floor(struct study *study, unsigned w, struct error *err)
     const bool memory = ways[w].how == FLOOR_MEMORY;
     const cl_uint fours = (cl_uint)(values / 4),
                   turns = (cl_uint)(values * study->words / 64 / FLOOR_ITEMS + 1);
-    if ((memory ? ocl_args(study->kernel[w], err, sizeof(cl_mem), &study->device_rows, sizeof(cl_mem),
-                           &study->device_out, sizeof fours, &fours, OCL_ARGS_END)
+    if ((memory ? ocl_args(study->kernel[w], err, sizeof(cl_mem), &study->device_rows,
+                           sizeof(cl_mem), &study->device_out, sizeof fours, &fours, OCL_ARGS_END)
                 : ocl_args(study->kernel[w], err, sizeof(cl_mem), &study->device_out, sizeof turns,
                            &turns, OCL_ARGS_END)) != STATUS_OK)
         return err->status;
@@ -353,8 +365,7 @@ static enum status open_engine(struct study *study, struct error *err)
     config.k = study->words;
     config.threads = study->threads;
     config.memory = 4 * (uint64_t)study->count * study->columns * sizeof(float) + (256u << 20);
-    enum status status =
-        lane_open(&study->lane, study->context, study->workers, NULL, NULL, err);
+    enum status status = lane_open(&study->lane, study->context, study->workers, NULL, NULL, err);
     if (status == STATUS_OK)
         status = shard_open(&study->shard, &rank, &config, err);
     if (status == STATUS_OK) {
@@ -387,8 +398,9 @@ static enum status run_engine(struct study *study, struct error *err)
         const cl_uint rows = tile->rows;
         status = assign_tile(assign, tile, false, err);
         if (status == STATUS_OK)
-            status = ocl_args(study->count_labels, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
-                              &study->device_counts, sizeof rows, &rows, OCL_ARGS_END);
+            status =
+                ocl_args(study->count_labels, err, sizeof(cl_mem), &tile->labels, sizeof(cl_mem),
+                         &study->device_counts, sizeof rows, &rows, OCL_ARGS_END);
         if (status == STATUS_OK)
             status = launch(study, "count_labels", study->count_labels, rows, err);
     }
@@ -448,7 +460,8 @@ static enum status open_step(struct study *study, unsigned w, struct error *err)
     if (status == STATUS_OK)
         status = ocl_kernel(&study->kernel[w], study->step_program, "words_assign", err);
     if (status == STATUS_OK)
-        status = ocl_buffer(&study->step_rows, study->context, from, values, bytes, "descriptors", err);
+        status =
+            ocl_buffer(&study->step_rows, study->context, from, values, bytes, "descriptors", err);
     if (status == STATUS_OK)
         status = ocl_buffer(&study->step_parts, study->context, from,
                             study->pictures * sizeof *parts, parts, "pictures", err);
@@ -481,17 +494,19 @@ static enum status check(struct study *study, unsigned w, uint32_t *labels, uint
 {
     const size_t bytes = (size_t)study->count * 4,
                  count_bytes = (size_t)study->pictures * study->words * 4;
-    cl_mem from = ways[w].how == BY_ENGINE ? study->shard.data.tiles[0].labels : study->device_labels;
+    cl_mem from =
+        ways[w].how == BY_ENGINE ? study->shard.data.tiles[0].labels : study->device_labels;
     if (ways[w].how == BY_STEP)
         memcpy(labels, study->labels, bytes);
     if (ways[w].how >= BY_KERNEL &&
         ((ways[w].how != BY_STEP &&
           ocl_enqueue_read(study->queue, "labels", from, true, 0, bytes, labels, OCL_NO_WAITS, NULL,
                            err) != STATUS_OK) ||
-         ocl_enqueue_read(study->queue, "counts", study->device_counts, true, 0, count_bytes, counts,
-                          OCL_NO_WAITS, NULL, err) != STATUS_OK))
+         ocl_enqueue_read(study->queue, "counts", study->device_counts, true, 0, count_bytes,
+                          counts, OCL_NO_WAITS, NULL, err) != STATUS_OK))
         return err->status;
-    if (memcmp(labels, study->labels, bytes) != 0 || memcmp(counts, study->counts, count_bytes) != 0)
+    if (memcmp(labels, study->labels, bytes) != 0 ||
+        memcmp(counts, study->counts, count_bytes) != 0)
         return error_set(err, STATUS_FAILED, "%s gives other words or counts than plain C",
                          ways[w].name);
     return STATUS_OK;
@@ -520,9 +535,9 @@ static enum status measure(struct study *study, unsigned w, uint32_t round, uint
                  : how == BY_ENGINE ? run_engine(study, err)
                  : how == BY_STEP   ? run_step(study, w, err)
                                     : run_floor(study, w, err);
-    study->seconds[w][round] =
-        clock_seconds_since(begun) * (how == ON_ONE_CORE ? study->share : 1);
-    const bool whole = how == ON_ALL_CORES || how == BY_KERNEL || how == BY_ENGINE || how == BY_STEP;
+    study->seconds[w][round] = clock_seconds_since(begun) * (how == ON_ONE_CORE ? study->share : 1);
+    const bool whole =
+        how == ON_ALL_CORES || how == BY_KERNEL || how == BY_ENGINE || how == BY_STEP;
     return status == STATUS_OK && whole ? check(study, w, labels, counts, err) : status;
 }
 
@@ -549,8 +564,8 @@ static void print(struct study *study)
     for (unsigned w = 0; w < WAYS; w++)
         if (median[w] > 0)
             printf("%-12s %12.3f %9.4f %12.1f  %s\n", ways[w].name, median[w] * 1e3,
-                   median[w] / naive,
-                   ways[w].how == FLOOR_MEMORY ? 0 : products / median[w] * 1e-9, ways[w].what);
+                   median[w] / naive, ways[w].how == FLOOR_MEMORY ? 0 : products / median[w] * 1e-9,
+                   ways[w].what);
         else
             printf("%-12s %12s %9s %12s  %s\n", ways[w].name, "-", "-", "-", "does not fit");
     fflush(stdout);
@@ -599,9 +614,10 @@ static void close_study(struct study *study)
         clReleaseProgram(study->program);
     if (study->step_program)
         clReleaseProgram(study->step_program);
-    cl_mem *const buffers[] = {&study->step_rows,     &study->step_parts,        &study->step_codebook,
-                               &study->device_rows,   &study->device_transposed, &study->device_words,
-                               &study->device_labels, &study->device_counts,     &study->device_out};
+    cl_mem *const buffers[] = {
+        &study->step_rows,     &study->step_parts,        &study->step_codebook,
+        &study->device_rows,   &study->device_transposed, &study->device_words,
+        &study->device_labels, &study->device_counts,     &study->device_out};
     for (size_t i = 0; i < COUNT_OF(buffers); i++)
         ocl_buffer_release(buffers[i]);
     ocl_queue_close(&study->queue);
@@ -650,8 +666,9 @@ int main(int argc, char **argv)
                           .threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
                           .device = "cpu"};
     if (!parse(&study, argc, argv)) {
-        fprintf(stderr, "usage: case_study [-d DEVICE] [-n DESCRIPTORS] [-D COLUMNS (8 to 256)] "
-                        "[-k WORDS] [-r ROUNDS (up to 32)] [-t THREADS] [-1 SHARE] [FILE.jpg...]\n");
+        fprintf(stderr,
+                "usage: case_study [-d DEVICE] [-n DESCRIPTORS] [-D COLUMNS (8 to 256)] "
+                "[-k WORDS] [-r ROUNDS (up to 32)] [-t THREADS] [-1 SHARE] [FILE.jpg...]\n");
         return 2;
     }
     const size_t values = (size_t)study.count * study.columns;

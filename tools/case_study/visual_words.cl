@@ -9,8 +9,7 @@
  * Values are integers from 1 to 255 in float32, so every sum below is exact in whatever order, and all
  * ways give the same labels. With equal distances the lowest word is the nearest. */
 
-#define KERNEL                                                                                     \
-    __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+#define KERNEL __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 #define ARGUMENTS(words_space)                                                                     \
     (__global const float *restrict rows, words_space const float *restrict words,                 \
      __global uint *restrict labels, __global uint *restrict counts, uint count)
@@ -69,8 +68,7 @@ KERNEL vectors ARGUMENTS(__global)
     for (uint w = 0; w < WORDS; w++) {
         float4 sum = (float4)(0);
         for (uint j = 0; j < COLUMNS / 4; j++) {
-            const float4 t = vload4(j, rows + (size_t)i * COLUMNS) -
-                             vload4(j, words + w * COLUMNS);
+            const float4 t = vload4(j, rows + (size_t)i * COLUMNS) - vload4(j, words + w * COLUMNS);
             sum += t * t;
         }
         const float all = sum.x + sum.y + sum.z + sum.w;
@@ -120,7 +118,8 @@ __kernel void count_labels(__global const int *restrict labels, __global uint *r
 }
 
 /* A floor: each value is read once. */
-__kernel void read_once(__global const float4 *restrict rows, __global float *restrict out, uint fours)
+__kernel void read_once(__global const float4 *restrict rows, __global float *restrict out,
+                        uint fours)
 {
     float4 sum = (float4)(0);
     for (uint v = (uint)get_global_id(0); v < fours; v += (uint)get_global_size(0))

@@ -14,12 +14,8 @@
 static struct step null_entropy, null_thumbnail, null_jpeg, null_count, null_code;
 
 const struct step_row step_rows[] = {
-    {&null_entropy, needs_entropy},
-    {&null_thumbnail, needs_thumbnail},
-    {&null_jpeg, needs_jpeg},
-    {&null_count, needs_count},
-    {&null_code, needs_code},
-    {NULL, NULL},
+    {&null_entropy, needs_entropy}, {&null_thumbnail, needs_thumbnail}, {&null_jpeg, needs_jpeg},
+    {&null_count, needs_count},     {&null_code, needs_code},           {NULL, NULL},
 };
 
 static bool is_possible(const struct ocl_device *device, uint64_t parameter)

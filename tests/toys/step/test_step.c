@@ -186,8 +186,11 @@ static bool needs_code(struct step_node *node, struct plan *plan, const struct f
 }
 
 const struct step_row step_rows[] = {
-    {&doubt_step, needs_doubt}, {&invert_step, needs_invert}, {&count_step, needs_count},
-    {&code_step, needs_code},   {NULL, NULL},
+    {&doubt_step, needs_doubt},
+    {&invert_step, needs_invert},
+    {&count_step, needs_count},
+    {&code_step, needs_code},
+    {NULL, NULL},
 };
 
 /* --- a feature is counted behind a step ------------------------------------------------------ */
