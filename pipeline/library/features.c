@@ -1,9 +1,12 @@
-/* features.c: features of the caller's pictures. */
+/* features.c: features of the caller's pictures: an ingest without walk and file. */
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "base/minmax.h"
 #include "features/preset.h"
 #include "ingest/bounds.h"
-#include "ingest/values_job.h"
+#include "ingest/decoder.h"
+#include "ingest/lanes.h"
 #include "library/library.h"
 #include "matrix/joined.h"
 #include <errno.h>
@@ -15,24 +18,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MEMORY (256u << 20) /* as for an ingest */
+#define MEMORY      (256u << 20) /* as for an ingest */
+#define PROGRESS_NS (100 * 1000000ll)
 
 /* A call. */
 struct describing {
-    struct library *library;
     struct clpipe_picture *pictures;
     size_t size; /* of each, as the caller has it */
+    uint64_t count;
     float *values;
     uint32_t columns;
-    const struct feature_set *features;
     struct joined_unit unit; /* of a preset; 0 parts: none */
+
+    struct ingest_config config; /* with the features */
+    struct ingest_job job;       /* its lock also guards: */
+    struct staging *staging;     /* while it is being opened a device may fail */
+    struct budget *budget;
+    uint64_t next;         /* picture to open */
+    struct picture *again; /* to be decoded again */
+
+    struct picture_sink sink;
+    struct lanes lanes;
+    struct decoders *decoders;
 };
 
 /* --- which features ---------------------------------------------------------------------------- */
 
-static enum status choose(struct feature_set *set, struct describing *call,
-                          const struct clpipe_features *given, struct error *err)
+static enum status choose(struct describing *call, const struct clpipe_features *given,
+                          struct error *err)
 {
+    struct feature_set *set = &call->config.features;
     struct clpipe_features wanted;
     if (library_take(&wanted, sizeof wanted, given, "clpipe_features", err) != STATUS_OK)
         return err->status;
@@ -98,27 +113,27 @@ static enum status check_picture(const struct describing *call, uint64_t i, stru
 }
 
 /* As a file of the format PNM, so that pixels take the way of all. */
-static void open_pixels(struct blob *blob, const struct clpipe_picture *picture,
+static void open_pixels(struct blob *blob, const struct clpipe_picture *given,
                         struct failure *failure)
 {
-    const uint32_t channels = picture->channels, width = picture->width;
-    const int64_t channel = picture->channel_stride ? picture->channel_stride : 1;
-    const int64_t column = picture->column_stride ? picture->column_stride : channels;
-    const int64_t row = picture->row_stride ? picture->row_stride : (int64_t)width * channels;
-    const uint64_t bytes = (uint64_t)width * picture->height * channels;
+    const uint32_t channels = given->channels, width = given->width;
+    const int64_t channel = given->channel_stride ? given->channel_stride : 1;
+    const int64_t column = given->column_stride ? given->column_stride : channels;
+    const int64_t row = given->row_stride ? given->row_stride : (int64_t)width * channels;
+    const uint64_t bytes = (uint64_t)width * given->height * channels;
     char head[48];
     const size_t begin = (size_t)snprintf(head, sizeof head, "P%d\n%u %u\n255\n",
-                                          channels == 1 ? 5 : 6, width, picture->height);
-    uint8_t *file = bytes / channels / width == picture->height ? malloc(begin + bytes) : NULL;
+                                          channels == 1 ? 5 : 6, width, given->height);
+    uint8_t *file = bytes / channels / width == given->height ? malloc(begin + bytes) : NULL;
     if (!file) {
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels", width,
-                    picture->height);
+                    given->height);
         return;
     }
     memcpy(file, head, begin);
     uint8_t *to = file + begin;
-    for (uint32_t y = 0; y < picture->height; y++) {
-        const uint8_t *from = picture->pixels + (int64_t)y * row;
+    for (uint32_t y = 0; y < given->height; y++) {
+        const uint8_t *from = given->pixels + (int64_t)y * row;
         if (channel == 1 && column == channels) {
             memcpy(to, from, (size_t)width * channels);
             to += (size_t)width * channels;
@@ -131,29 +146,59 @@ static void open_pixels(struct blob *blob, const struct clpipe_picture *picture,
     *blob = blob_of_memory(file, begin + bytes);
 }
 
-static void open_picture(void *context, uint64_t i, struct blob *blob, const char **path,
-                         struct failure *failure)
+static void open_file(struct blob *blob, const char *path, struct failure *failure)
 {
-    const struct clpipe_picture *picture = picture_at(context, i);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
-    *path = picture->path ? picture->path : ".pnm"; /* whose name promises an image */
-    if (picture->pixels) {
-        open_pixels(blob, picture, failure);
-    } else if (picture->bytes) {
-        *blob = (struct blob){.fd = -1, .bytes = picture->length, .memory = picture->bytes};
-    } else {
-        const int fd = open(picture->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0 || fstat(fd, &st) != 0)
-            failure_errno(failure,
-                          errno == ENOENT || errno == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE,
-                          errno, "cannot open");
-        else if (!S_ISREG(st.st_mode))
-            failure_set(failure, REASON_UNREADABLE, "no regular file");
-        else
-            *blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
-        if (fd >= 0 && !blob_is_open(blob))
-            close(fd);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        failure_errno(failure,
+                      errno == ENOENT || errno == ENOTDIR ? REASON_VANISHED : REASON_UNREADABLE,
+                      errno, "cannot open");
+    else if (!S_ISREG(st.st_mode))
+        failure_set(failure, REASON_UNREADABLE, "no regular file");
+    else
+        *blob = blob_of_file(fd, (uint64_t)st.st_size, clock_file_time(&st.st_mtim));
+    if (fd >= 0 && !blob_is_open(blob))
+        close(fd);
+}
+
+/* Has the next picture opened for a decode thread; again if a device failed that had it. */
+static struct picture *take_picture(void *context, struct picture_waits *waits, bool wait)
+{
+    struct describing *call = context;
+    (void)waits, (void)wait;
+    if (stop_requested(call->job.stop) != STOP_NONE)
+        return NULL;
+    pthread_mutex_lock(&call->job.lock);
+    struct picture *picture = call->again;
+    const uint64_t i = picture ? picture->record.sequence : call->next;
+    if (picture)
+        call->again = picture->next;
+    else if (i < call->count)
+        call->next++;
+    pthread_mutex_unlock(&call->job.lock);
+    if (i == call->count)
+        return NULL;
+    const struct clpipe_picture *given = picture_at(call, i);
+    const char *path = given->path ? given->path : ".pnm"; /* whose name promises an image */
+    const struct walk_item item = {
+        .sequence = i, .path = path, .path_length = (uint32_t)strlen(path)};
+    if (!picture)
+        picture = picture_new(&call->sink, &item);
+    if (!picture) {
+        struct error err = ERROR_INIT;
+        error_memory(&err, sizeof *picture, "a picture");
+        ingest_job_fail(&call->job, &err);
+        return NULL;
     }
+    if (given->pixels)
+        open_pixels(&picture->blob, given, &picture->record.failure);
+    else if (given->bytes)
+        picture->blob = (struct blob){.fd = -1, .bytes = given->length, .memory = given->bytes};
+    else
+        open_file(&picture->blob, path, &picture->record.failure);
+    picture->record.bytes = picture->blob.bytes;
+    return picture;
 }
 
 /* As float32, as they are read from a file. */
@@ -171,35 +216,158 @@ static bool put_values(float *to, const struct feature *feature, const uint32_t 
     return made;
 }
 
-static void take_picture(void *context, uint64_t i, const uint32_t *words,
-                         const struct failure *failure)
+static void send_finished(void *context, struct picture *picture)
 {
-    const struct describing *call = context;
-    struct clpipe_picture *picture = picture_at(call, i);
-    float *row = call->values + i * call->columns, *to = row;
-    struct failure why = *failure;
-    for (unsigned f = 0; words && f < call->features->count; f++) {
-        const struct feature *feature = &call->features->feature[f];
-        if (!put_values(to, feature, words)) {
-            failure_set(&why, REASON_OUT_OF_MEMORY, "no memory for values");
-            words = NULL;
-        }
+    struct describing *call = context;
+    struct failure *failure = &picture->record.failure;
+    struct clpipe_picture *out = picture_at(call, picture->record.sequence);
+    float *row = call->values + picture->record.sequence * call->columns, *to = row;
+    for (unsigned f = 0; failure->reason == REASON_NONE && f < call->config.features.count; f++) {
+        const struct feature *feature = &call->config.features.feature[f];
+        if (!put_values(to, feature, picture->counters))
+            failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for values");
         to += feature->dimension;
     }
-    if (words && call->unit.parts)
+    const bool made = failure->reason == REASON_NONE;
+    if (made && call->unit.parts)
         joined_unit_row(row, &call->unit);
-    for (uint32_t j = 0; !words && j < call->columns; j++)
+    for (uint32_t j = 0; !made && j < call->columns; j++)
         row[j] = NAN;
-    picture->status = words                                ? CLPIPE_OK
-                      : why.reason == REASON_OUT_OF_MEMORY ? CLPIPE_MEMORY
-                                                           : CLPIPE_DATA;
-    snprintf(picture->reason, sizeof picture->reason, "%s", words ? "" : reason_name(why.reason));
-    snprintf(picture->message, sizeof picture->message, "%s", words ? "" : why.message);
+    out->status = made                                      ? CLPIPE_OK
+                  : failure->reason == REASON_OUT_OF_MEMORY ? CLPIPE_MEMORY
+                                                            : CLPIPE_DATA;
+    snprintf(out->reason, sizeof out->reason, "%s", made ? "" : reason_name(failure->reason));
+    snprintf(out->message, sizeof out->message, "%s", made ? "" : failure->message);
+    picture_free(picture);
+    pthread_mutex_lock(&call->job.lock);
+    call->job.progress.done++;
+    pthread_mutex_unlock(&call->job.lock);
+}
+
+static void send_again(void *context, struct picture *picture)
+{
+    struct describing *call = context;
+    pthread_mutex_lock(&call->job.lock);
+    picture->next = call->again;
+    call->again = picture;
+    pthread_mutex_unlock(&call->job.lock);
+}
+
+/* --- the call ---------------------------------------------------------------------------------- */
+
+static void wake_all(void *context)
+{
+    struct describing *call = context;
+    pthread_mutex_lock(&call->job.lock);
+    if (call->staging)
+        staging_abort(call->staging);
+    if (call->budget)
+        budget_abort(call->budget);
+    pthread_mutex_unlock(&call->job.lock);
+}
+
+static void lane_failed(void *context, const struct error *err, unsigned alive)
+{
+    struct describing *call = context;
+    if (alive == 0)
+        ingest_job_fail(&call->job, err);
 }
 
 static void show(void *context, const struct ingest_progress *progress)
 {
-    library_phase(context, "images", progress->done, progress->total);
+    library_phase(context, progress->phase, progress->done, progress->total);
+}
+
+static void configure(struct describing *call, struct library *library)
+{
+    const struct clustering_machine *machine = &library->machine;
+    struct ingest_config *config = &call->config;
+    decode_options_default(&config->decode);
+    config->threads = (unsigned)min_u64(call->count, machine->threads);
+    config->memory = library->memory ? max_u64(library->memory, INGEST_MEMORY_MIN)
+                                     : bounds_default(MEMORY, machine->threads, false, 0);
+    config->memory_streams =
+        library->memory ? config->memory
+                        : bounds_default(MEMORY, machine->threads, true, memory_available());
+    config->device_memory = machine->device_memory;
+    config->progress = show;
+    config->progress_context = library;
+    call->sink = (struct picture_sink){.counters = config->features.counters,
+                                       .finished = send_finished,
+                                       .again = send_again,
+                                       .context = call};
+    ingest_job_init(&call->job, config, machine->stop, wake_all, call);
+    call->job.progress = (struct ingest_progress){.phase = "images", .total = call->count};
+}
+
+static enum status open_all(struct describing *call, const struct library *library,
+                            struct error *err)
+{
+    const struct ingest_devices devices = {&library->devices, library->chosen, library->count};
+    const struct plan_config plan = {.features = &call->config.features, .streams = true};
+    const struct staging_config use = {
+        .deliver = picture_deliver, .failed = lane_failed, .lost = picture_lost, .context = call};
+    struct staging *staging = NULL;
+    enum status status =
+        lanes_open(&call->lanes, &staging, &call->config, &devices, &plan, &use, err);
+    pthread_mutex_lock(&call->job.lock);
+    call->staging = staging;
+    if (status == STATUS_OK)
+        status = budget_open(&call->budget, bounds_codecs(call->lanes.memory), err);
+    pthread_mutex_unlock(&call->job.lock);
+    const struct decoders_config decoders = {.job = &call->job,
+                                             .take = take_picture,
+                                             .context = call,
+                                             .staging = staging,
+                                             .budget = call->budget,
+                                             .coefficients = call->lanes.coefficients,
+                                             .streams = call->lanes.streams,
+                                             .open_files = 1};
+    return status == STATUS_OK ? decoders_open(&call->decoders, &decoders, err) : status;
+}
+
+/* Waits until all pictures are done; those of a device that failed at the end are decoded here. */
+static void finish(struct describing *call, struct error *err)
+{
+    for (bool ended = false; !ended;) {
+        ended = decoders_wait(call->decoders, clock_now() + PROGRESS_NS);
+        ingest_job_show(&call->job, clock_now());
+    }
+    decoders_join(call->decoders);
+    staging_settle(call->staging);
+    while (call->again && stop_requested(call->job.stop) == STOP_NONE) {
+        decoders_run(call->decoders);
+        staging_settle(call->staging);
+    }
+    staging_drain(call->staging);
+    ingest_job_show(&call->job, clock_now());
+    if (call->job.error.status != STATUS_OK)
+        *err = call->job.error;
+    else
+        stop_check(call->job.stop, "describing images", err);
+}
+
+static void describe(struct describing *call, struct library *library, struct error *err)
+{
+    if (!call->pictures) {
+        error_set(err, STATUS_USAGE, "pictures are NULL");
+        return;
+    }
+    memcpy(&call->size, call->pictures, sizeof call->size);
+    for (uint64_t i = 0; i < call->count; i++)
+        if (check_picture(call, i, err) != STATUS_OK)
+            return;
+    configure(call, library);
+    if (open_all(call, library, err) == STATUS_OK)
+        finish(call, err);
+    staging_close(&call->staging);
+    for (struct picture *picture; (picture = call->again);) {
+        call->again = picture->next;
+        picture_free(picture);
+    }
+    decoders_close(&call->decoders);
+    budget_close(&call->budget);
+    ingest_job_clear(&call->job);
 }
 
 int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
@@ -208,39 +376,13 @@ int clpipe_features(float *values, uint32_t *columns, struct clpipe *clpipe,
                     struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct describing call = {.pictures = pictures, .values = values};
-    struct values_job job = {
-        .count = count, .open = open_picture, .take = take_picture, .context = &call};
-    int code;
-    struct library *library = library_begin(clpipe, watch, err, &code);
-    if (!library)
-        return code;
-    const struct clustering_machine *machine = &library->machine;
-    call.library = library;
-    call.features = &job.config.features;
-    enum status status = choose(&job.config.features, &call, wanted, &why);
-    if (status == STATUS_OK && columns)
-        *columns = call.columns;
-    if (status == STATUS_OK && values && count > 0 && !pictures)
-        status = error_set(&why, STATUS_USAGE, "pictures are NULL");
-    if (pictures && count > 0)
-        memcpy(&call.size, pictures, sizeof call.size);
-    for (uint64_t i = 0; values && i < count && status == STATUS_OK; i++)
-        status = check_picture(&call, i, &why);
-    if (status == STATUS_OK && values && count > 0) {
-        decode_options_default(&job.config.decode);
-        job.config.threads = (unsigned)(count < machine->threads ? count : machine->threads);
-        job.config.memory =
-            library->memory ? library->memory : bounds_default(MEMORY, machine->threads, false, 0);
-        job.config.memory_streams =
-            library->memory ? library->memory
-                            : bounds_default(MEMORY, machine->threads, true, memory_available());
-        job.config.device_memory = machine->device_memory;
-        job.config.stop = machine->stop;
-        job.config.progress = show;
-        job.config.progress_context = library;
-        job.devices = (struct ingest_devices){&library->devices, library->chosen, library->count};
-        status = values_job_run(&job, &why);
+    struct describing call = {.pictures = pictures, .count = count, .values = values};
+    struct library *library = library_begin(clpipe, watch, &why);
+    if (library && choose(&call, wanted, &why) == STATUS_OK) {
+        if (columns)
+            *columns = call.columns;
+        if (values && count > 0)
+            describe(&call, library, &why);
     }
-    return library_end(library, status, &why, err);
+    return library_end(library, &why, err);
 }

@@ -22,6 +22,9 @@ static enum status configure(struct cluster_config *out, const struct library *l
         return error_set(err, STATUS_USAGE, "tol is %g; it must be 0 or more", kmeans->tol);
     if (kmeans->init == CLPIPE_GIVEN && !kmeans->initial)
         return error_set(err, STATUS_USAGE, "the given centroids are NULL");
+    if (library_choice(kmeans->metric, 3, "metric", err) != STATUS_OK ||
+        library_choice(kmeans->init, 4, "way to choose the first centroids", err) != STATUS_OK)
+        return err->status;
     out->k = kmeans->k;
     out->metric = (enum cluster_metric)kmeans->metric;
     out->init = (enum cluster_init)kmeans->init;
@@ -33,120 +36,120 @@ static enum status configure(struct cluster_config *out, const struct library *l
     out->tol = kmeans->tol;
     out->mini_batch = kmeans->mini_batch;
     out->method = kmeans->mini_batch ? "mini-batch" : "lloyd";
-    enum status status = library_choice(kmeans->metric, 3, "metric", err);
-    return status == STATUS_OK
-               ? library_choice(kmeans->init, 4, "way to choose the first centroids", err)
-               : status;
+    return STATUS_OK;
 }
 
 static void give(void *to, const void *from, size_t bytes)
 {
-    if (to && from)
+    if (to)
         memcpy(to, from, bytes);
 }
 
-int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpipe_rows *given,
-               const struct clpipe_kmeans *config, const struct clpipe_watch *watch,
+static enum status fit_rows(struct clpipe_fit *fit, struct library *library,
+                            const struct clpipe_rows *given, const struct clpipe_kmeans *config,
+                            struct error *err)
+{
+    struct clpipe_fit out;
+    struct library_rows rows;
+    struct clpipe_kmeans kmeans;
+    struct cluster_config cluster;
+    struct cluster_outcome outcome;
+    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
+    if (library_take(&out, sizeof out, fit, "clpipe_fit", err) != STATUS_OK ||
+        library_rows_open(&rows, given, err) != STATUS_OK ||
+        library_take(&kmeans, sizeof kmeans, config, "clpipe_kmeans", err) != STATUS_OK ||
+        configure(&cluster, library, &kmeans, &rows.source, err) != STATUS_OK)
+        return err->status;
+    library->iterations = cluster.max_iter;
+    if (cluster_run(&outcome, &devices, &rows.source, &cluster, err) != STATUS_OK)
+        return err->status;
+    give(out.centroids, outcome.centroids,
+         (size_t)outcome.k * outcome.dimension * sizeof *out.centroids);
+    give(out.labels, outcome.labels, outcome.rows * sizeof *out.labels);
+    give(out.distances, outcome.distances, outcome.rows * sizeof *out.distances);
+    give(out.sizes, outcome.sizes, outcome.k * sizeof *out.sizes);
+    out.inertia = outcome.inertia;
+    out.iterations = outcome.iterations;
+    out.converged = outcome.converged;
+    memcpy(fit, &out, out.size < sizeof out ? out.size : sizeof out);
+    cluster_outcome_clear(&outcome);
+    return STATUS_OK;
+}
+
+int clpipe_fit(struct clpipe_fit *fit, struct clpipe *clpipe, const struct clpipe_rows *rows,
+               const struct clpipe_kmeans *kmeans, const struct clpipe_watch *watch,
                struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct library_rows rows;
-    struct clpipe_fit out;
-    struct clpipe_kmeans kmeans;
-    struct cluster_config cluster = {0};
-    struct cluster_outcome outcome = {0};
-    int code;
-    struct library *library = library_begin(clpipe, watch, err, &code);
-    if (!library)
-        return code;
-    enum status status = library_take(&out, sizeof out, fit, "clpipe_fit", &why);
-    if (status == STATUS_OK)
-        status = library_rows_open(&rows, given, &why);
-    if (status == STATUS_OK)
-        status = library_take(&kmeans, sizeof kmeans, config, "clpipe_kmeans", &why);
-    if (status == STATUS_OK)
-        status = configure(&cluster, library, &kmeans, &rows.source, &why);
-    library->iterations = cluster.max_iter;
-    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
-    if (status == STATUS_OK)
-        status = cluster_run(&outcome, &devices, &rows.source, &cluster, &why);
-    if (status == STATUS_OK) {
-        give(out.centroids, outcome.centroids,
-             (size_t)outcome.k * outcome.dimension * sizeof *out.centroids);
-        give(out.labels, outcome.labels, outcome.rows * sizeof *out.labels);
-        give(out.distances, outcome.distances, outcome.rows * sizeof *out.distances);
-        give(out.sizes, outcome.sizes, outcome.k * sizeof *out.sizes);
-        out.inertia = outcome.inertia;
-        out.iterations = outcome.iterations;
-        out.converged = outcome.converged;
-        memcpy(fit, &out, out.size < sizeof out ? out.size : sizeof out);
-    }
-    cluster_outcome_clear(&outcome);
-    return library_end(library, status, &why, err);
+    struct library *library = library_begin(clpipe, watch, &why);
+    if (library)
+        fit_rows(fit, library, rows, kmeans, &why);
+    return library_end(library, &why, err);
 }
 
-/* A few rows in memory: on the host, to the same bits. *done: all have a place in the space of the metric. */
-static enum status label_few(bool *done, int32_t *labels, float *distances,
-                             const struct library *library, const struct matrix_source *rows,
-                             const float *centroids, uint32_t k, int metric, struct error *err)
+/* On the host, to the same bits; false: not all rows have a place in the space of the metric, or *err is set. */
+static bool label_few(int32_t *labels, float *distances, const struct library *library,
+                      const struct matrix_source *rows, const float *centroids, uint32_t k,
+                      int metric, struct error *err)
 {
-    const size_t values = (size_t)rows->rows * rows->dimension;
-    float *copy = malloc(values * sizeof *copy);
-    enum status status = copy ? matrix_read(rows, 0, rows->rows, copy, err)
-                              : error_memory(err, values * sizeof *copy, "rows");
-    for (uint64_t i = 0; i < rows->rows; i++)
-        labels[i] = -1; /* to be searched */
-    if (status == STATUS_OK)
-        status =
-            label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
-                       metric_names[metric], library->machine.threads, library->machine.stop, err);
-    *done = status == STATUS_OK;
-    for (uint64_t i = 0; i < rows->rows && *done; i++)
-        *done = labels[i] >= 0;
+    const size_t bytes = (size_t)rows->rows * rows->dimension * sizeof(float);
+    float *copy = malloc(bytes);
+    uint64_t placed = 0;
+    memset(labels, -1, rows->rows * sizeof *labels); /* to be searched */
+    if (!copy)
+        error_memory(err, bytes, "rows");
+    else if (matrix_read(rows, 0, rows->rows, copy, err) == STATUS_OK &&
+             label_rows(labels, distances, copy, rows->rows, rows->dimension, centroids, k,
+                        metric_names[metric], library->machine.threads, library->machine.stop,
+                        err) == STATUS_OK)
+        while (placed < rows->rows && labels[placed] >= 0)
+            placed++;
     free(copy);
-    return status;
+    return placed == rows->rows;
+}
+
+static void predict(int32_t *labels, float *distances, const struct library *library,
+                    const struct clpipe_rows *given, const float *centroids, uint32_t k, int metric,
+                    struct error *err)
+{
+    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
+    struct cluster_config config;
+    struct library_rows rows;
+    if (library_rows_open(&rows, given, err) != STATUS_OK ||
+        library_choice(metric, 3, "metric", err) != STATUS_OK)
+        return;
+    const struct matrix_source *source = &rows.source;
+    const size_t n = source->rows;
+    if (!centroids || k < 1)
+        error_set(err, STATUS_USAGE, "there are no centroids");
+    for (size_t i = 0; err->status == STATUS_OK && i < (size_t)k * source->dimension; i++)
+        if (!isfinite(centroids[i]))
+            error_set(err, STATUS_FAILED, "centroid %zu is not finite", i / source->dimension);
+    if (err->status != STATUS_OK || n == 0)
+        return;
+    int32_t *own = labels && distances ? NULL : malloc(2 * n * sizeof *own);
+    if (!own && !(labels && distances)) {
+        error_memory(err, 2 * n * sizeof *own, "labels");
+        return;
+    }
+    labels = labels ? labels : own;
+    distances = distances ? distances : (float *)(own + n);
+    clustering_config_of(&config, &library->machine);
+    config.metric = (enum cluster_metric)metric;
+    const bool few = n * source->dimension <= HOST_WORK / k;
+    if (!(few && label_few(labels, distances, library, source, centroids, k, metric, err)) &&
+        err->status == STATUS_OK) /* which also tells what is wrong with a row */
+        cluster_assign(labels, distances, &devices, source, centroids, k, &config, err);
+    free(own);
 }
 
 int clpipe_predict(int32_t *labels, float *distances, struct clpipe *clpipe,
-                   const struct clpipe_rows *given, const float *centroids, uint32_t k, int metric,
+                   const struct clpipe_rows *rows, const float *centroids, uint32_t k, int metric,
                    const struct clpipe_watch *watch, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct library_rows rows;
-    struct cluster_config cluster;
-    int32_t *own_labels = NULL;
-    float *own_distances = NULL;
-    bool done = false;
-    int code;
-    struct library *library = library_begin(clpipe, watch, err, &code);
-    if (!library)
-        return code;
-    enum status status = library_rows_open(&rows, given, &why);
-    const uint64_t n = status == STATUS_OK ? rows.source.rows : 0;
-    if (status == STATUS_OK)
-        status = library_choice(metric, 3, "metric", &why);
-    if (status == STATUS_OK && (!centroids || k < 1))
-        status = error_set(&why, STATUS_USAGE, "there are no centroids");
-    for (size_t i = 0; status == STATUS_OK && i < (size_t)k * rows.source.dimension; i++)
-        if (!isfinite(centroids[i]))
-            status = error_set(&why, STATUS_FAILED, "centroid %zu is not finite",
-                               i / rows.source.dimension);
-    if (status == STATUS_OK && !labels)
-        labels = own_labels = malloc(n * sizeof *labels + 1);
-    if (status == STATUS_OK && !distances)
-        distances = own_distances = malloc(n * sizeof *distances + 1);
-    if (status == STATUS_OK && (!labels || !distances))
-        status = error_memory(&why, n * 8, "labels");
-    clustering_config_of(&cluster, &library->machine);
-    cluster.metric = (enum cluster_metric)metric;
-    if (status == STATUS_OK && n > 0 && n * rows.source.dimension <= HOST_WORK / k)
-        status =
-            label_few(&done, labels, distances, library, &rows.source, centroids, k, metric, &why);
-    const struct cluster_devices devices = {library->contexts.context, library->contexts.count};
-    if (status == STATUS_OK && n > 0 && !done) /* which also tells what is wrong with a row */
-        status =
-            cluster_assign(labels, distances, &devices, &rows.source, centroids, k, &cluster, &why);
-    free(own_labels);
-    free(own_distances);
-    return library_end(library, status, &why, err);
+    struct library *library = library_begin(clpipe, watch, &why);
+    if (library)
+        predict(labels, distances, library, rows, centroids, k, metric, &why);
+    return library_end(library, &why, err);
 }

@@ -3,6 +3,7 @@
 #include "library/library.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/minmax.h"
 #include "version_generated.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* More are no request that could be meant. */
+#define LIBRARY_THREADS_MOST 4096u
+#define LIBRARY_ROWS_MOST    (UINT64_C(1) << 40)
 
 static _Atomic int owner; /* the process that uses clpipe; 0: none yet */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
@@ -37,37 +42,30 @@ static enum status check_process(struct error *err)
 
 /* --- errors ------------------------------------------------------------------------------------ */
 
-static int tell(int status, const char *text, struct clpipe_error *err)
+static int code_of(const struct error *why)
 {
-    struct clpipe_error whole = {.status = status};
-    if (!err || status == CLPIPE_OK || err->size <= offsetof(struct clpipe_error, text) ||
-        err->size > 2 * sizeof whole)
-        return status;
-    const size_t room = err->size - offsetof(struct clpipe_error, text);
-    err->status = status;
-    snprintf(err->text, room < sizeof err->text ? room : sizeof err->text, "%s", text);
-    return status;
-}
-
-static int code_of(enum status status, const struct error *why)
-{
-    return status == STATUS_OK                                          ? CLPIPE_OK
-           : status == STATUS_USAGE                                     ? CLPIPE_ARGUMENT
-           : status == STATUS_INTERRUPTED                               ? CLPIPE_STOPPED
+    return why->status == STATUS_OK                                     ? CLPIPE_OK
+           : why->status == STATUS_USAGE                                ? CLPIPE_ARGUMENT
+           : why->status == STATUS_INTERRUPTED                          ? CLPIPE_STOPPED
            : strncmp(why->sentence, "fork: ", 6) == 0                   ? CLPIPE_FORK
            : why->remedy == REMEDY_LESS_MEMORY || why->native == ENOMEM ? CLPIPE_MEMORY
            : why->remedy == REMEDY_OTHER_DEVICE || strncmp(why->name, "CL_", 3) == 0 ? CLPIPE_DEVICE
                                                                                      : CLPIPE_DATA;
 }
 
-/* What a call without a handle returns. */
-static int tell_error(enum status status, const struct error *why, struct clpipe_error *err)
+/* Returns the code, which *err has then with a line. */
+static int tell(int code, const struct error *why, struct clpipe_error *err)
 {
-    char line[sizeof err->text];
-    const char *text = status == STATUS_OK            ? ""
-                       : status == STATUS_INTERRUPTED ? "stopped by the caller"
-                                                      : error_line(line, sizeof line, why);
-    return tell(code_of(status, why), text, err);
+    const size_t begin = offsetof(struct clpipe_error, text);
+    if (code == CLPIPE_OK || !err || err->size <= begin || err->size > 2 * sizeof *err)
+        return code;
+    const size_t room = min_u64(err->size - begin, sizeof err->text);
+    err->status = code;
+    if (code == CLPIPE_STOPPED)
+        snprintf(err->text, room, "stopped by the caller");
+    else
+        error_line(err->text, room, why);
+    return code;
 }
 
 enum status library_take(void *out, size_t size, const void *in, const char *what,
@@ -109,34 +107,29 @@ int clpipe_devices(struct clpipe_device *out, unsigned *count, struct clpipe_err
 {
     struct error why = ERROR_INIT;
     struct ocl_devices devices;
-    if (!count || (*count > 0 && !out)) {
-        error_set(&why, STATUS_USAGE, "clpipe_devices has no room for devices: NULL");
-        return tell_error(why.status, &why, err);
-    }
-    enum status status = find_devices(&devices, cpus_available(), &why);
-    if (status != STATUS_OK)
-        return tell_error(status, &why, err);
     char *at = (char *)out;
-    for (unsigned i = 0; i < *count && i < devices.count && status == STATUS_OK; i++) {
+    if (!count || (*count > 0 && !out))
+        error_set(&why, STATUS_USAGE, "clpipe_devices has no room for devices: NULL");
+    if (why.status != STATUS_OK || find_devices(&devices, cpus_available(), &why) != STATUS_OK)
+        return tell(code_of(&why), &why, err);
+    for (unsigned i = 0; i < *count && i < devices.count; i++) {
         const struct ocl_device *from = &devices.device[i];
         struct clpipe_device to;
-        status = library_take(&to, sizeof to, at, "clpipe_device", &why);
-        if (status != STATUS_OK)
+        if (library_take(&to, sizeof to, at, "clpipe_device", &why) != STATUS_OK)
             break;
-        const size_t size = to.size;
-        to = (struct clpipe_device){
-            .size = size, .usable = from->usable, .memory = from->global_memory};
+        to.usable = from->usable;
+        to.memory = from->global_memory;
         snprintf(to.type, sizeof to.type, "%s", ocl_device_type_name(from->type));
         memcpy(to.name, from->name, sizeof to.name);
         memcpy(to.platform, from->platform, sizeof to.platform);
         memcpy(to.driver, from->driver, sizeof to.driver);
         memcpy(to.reason, from->reason, sizeof to.reason);
-        memcpy(at, &to, size < sizeof to ? size : sizeof to);
-        at += size;
+        memcpy(at, &to, min_u64(to.size, sizeof to));
+        at += to.size;
     }
     *count = devices.count;
     ocl_devices_close(&devices);
-    return tell_error(status, &why, err);
+    return tell(code_of(&why), &why, err);
 }
 
 /* --- handles ----------------------------------------------------------------------------------- */
@@ -164,44 +157,42 @@ static void release(struct library *library)
 }
 
 struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_watch *watch,
-                              struct clpipe_error *err, int *status)
+                              struct error *why)
 {
-    struct error why = ERROR_INIT;
-    if (check_process(&why) != STATUS_OK) {
-        *status = tell_error(why.status, &why, err);
+    struct clpipe_watch watching = {0};
+    if (check_process(why) != STATUS_OK)
         return NULL;
-    }
-    if (calls_back) {
-        *status = tell(CLPIPE_ARGUMENT, "a callback called clpipe with a handle", err);
+    if (calls_back)
+        error_set(why, STATUS_USAGE, "a callback called clpipe with a handle");
+    else if (watch)
+        library_take(&watching, sizeof watching, watch, "clpipe_watch", why);
+    if (why->status != STATUS_OK)
         return NULL;
-    }
     pthread_mutex_lock(&lock);
     struct library *library = *find(clpipe);
     if (library)
         library->users++;
     pthread_mutex_unlock(&lock);
-    if (library) {
-        pthread_mutex_lock(&library->call);
-        atomic_store(&library->stop.cause, STOP_NONE);
-        atomic_store(&library->stop.since, 0);
-        library->watch = (struct clpipe_watch){0};
-        if (!watch || library_take(&library->watch, sizeof library->watch, watch, "clpipe_watch",
-                                   &why) == STATUS_OK)
-            return library;
-        *status = library_end(library, why.status, &why, err);
+    if (!library) {
+        error_set(why, STATUS_FAILED,
+                  "the handle is not open: it was closed, or is none of this kind");
         return NULL;
     }
-    *status =
-        tell(CLPIPE_CLOSED, "the handle is not open: it was closed, or is none of this kind", err);
-    return NULL;
+    pthread_mutex_lock(&library->call);
+    atomic_store(&library->stop.cause, STOP_NONE);
+    atomic_store(&library->stop.since, 0);
+    library->watch = watching;
+    return library;
 }
 
-int library_end(struct library *library, enum status status, const struct error *why,
-                struct clpipe_error *err)
+int library_end(struct library *library, const struct error *why, struct clpipe_error *err)
 {
+    const int code = code_of(why);
+    if (!library) /* no data have been looked at */
+        return tell(code == CLPIPE_DATA ? CLPIPE_CLOSED : code, why, err);
     pthread_mutex_unlock(&library->call);
     release(library);
-    return tell_error(status, why, err);
+    return tell(code, why, err);
 }
 
 void library_phase(void *context, const char *phase, uint64_t done, uint64_t total)
@@ -231,58 +222,53 @@ static void tell_iteration(void *context, uint32_t iteration, double inertia, ui
     library_phase(context, "iterations", iteration, library->iterations);
 }
 
-static enum status open_library(struct library *library, const struct clpipe_options *options,
+/* *out is to be released, whether it succeeds or not. */
+static enum status open_library(struct library **out, const struct clpipe_options *given,
                                 struct error *err)
 {
+    struct clpipe_options options = {0};
     const uint64_t memory = memory_available();
-    struct clustering_machine *machine = &library->machine;
-    *machine = (struct clustering_machine){
+    if (given && library_take(&options, sizeof options, given, "clpipe_options", err) != STATUS_OK)
+        return err->status;
+    if (options.threads > LIBRARY_THREADS_MOST)
+        return error_set(err, STATUS_USAGE, "%u threads are too many", options.threads);
+    struct library *library = *out = calloc(1, sizeof *library);
+    if (!library)
+        return error_memory(err, sizeof *library, "a handle");
+    library->users = 1;
+    pthread_mutex_init(&library->call, NULL);
+    library->memory = options.memory;
+    library->machine = (struct clustering_machine){
         .find_devices = chosen_devices,
         .find_devices_context = library,
-        .threads = options->threads ? options->threads : cpus_available(),
-        .memory = options->memory ? options->memory
-                  : memory        ? memory / 2
-                                  : (uint64_t)1 << 30,
-        .device_memory = options->device_memory,
+        .threads = options.threads ? options.threads : cpus_available(),
+        .memory = options.memory ? options.memory
+                  : memory       ? memory / 2
+                                 : (uint64_t)1 << 30,
+        .device_memory = options.device_memory,
         .stop = &library->stop,
         .progress = {.iteration = tell_iteration, .phase = library_phase, .context = library},
     };
-    library->memory = options->memory;
-    enum status status = find_devices(&library->devices, machine->threads, err);
-    if (status == STATUS_OK)
-        status = ocl_devices_select(library->chosen, &library->count, CLUSTERING_DEVICES,
-                                    &library->devices, options->device, err);
-    if (status != STATUS_OK)
+    if (find_devices(&library->devices, library->machine.threads, err) != STATUS_OK ||
+        ocl_devices_select(library->chosen, &library->count, CLUSTERING_DEVICES, &library->devices,
+                           options.device, err) != STATUS_OK)
         return error_remedy(err, REMEDY_OTHER_DEVICE);
     pthread_mutex_lock(&drivers);
-    status = clustering_contexts_open(&library->contexts, machine, CLUSTERING_DEVICES, err);
+    clustering_contexts_open(&library->contexts, &library->machine, CLUSTERING_DEVICES, err);
     pthread_mutex_unlock(&drivers);
-    return status;
+    return err->status;
 }
 
-int clpipe_open(struct clpipe **out, const struct clpipe_options *given, struct clpipe_error *err)
+int clpipe_open(struct clpipe **out, const struct clpipe_options *options, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    struct clpipe_options options = CLPIPE_INIT(clpipe_options);
     struct library *library = NULL;
-    enum status status =
-        out ? check_process(&why)
-            : error_set(&why, STATUS_USAGE, "clpipe_open has no room for a handle: NULL");
-    if (out)
+    if (!out)
+        error_set(&why, STATUS_USAGE, "clpipe_open has no room for a handle: NULL");
+    else
         *out = NULL;
-    if (status == STATUS_OK && given)
-        status = library_take(&options, sizeof options, given, "clpipe_options", &why);
-    if (status == STATUS_OK && options.threads > LIBRARY_THREADS_MOST)
-        status = error_set(&why, STATUS_USAGE, "%u threads are too many", options.threads);
-    if (status == STATUS_OK && !(library = calloc(1, sizeof *library)))
-        status = error_memory(&why, sizeof *library, "a handle");
-    if (status == STATUS_OK)
-        status = open_library(library, &options, &why);
-    if (library) {
-        library->users = 1;
-        pthread_mutex_init(&library->call, NULL);
-    }
-    if (status == STATUS_OK) {
+    if (why.status == STATUS_OK && check_process(&why) == STATUS_OK &&
+        open_library(&library, options, &why) == STATUS_OK) {
         pthread_mutex_lock(&lock);
         library->number = ++last_number;
         library->next = opened;
@@ -292,21 +278,18 @@ int clpipe_open(struct clpipe **out, const struct clpipe_options *given, struct 
     } else if (library) {
         release(library);
     }
-    return tell_error(status, &why, err);
+    return tell(code_of(&why), &why, err);
 }
 
 int clpipe_name(char *name, size_t size, struct clpipe *clpipe, struct clpipe_error *err)
 {
     struct error why = ERROR_INIT;
-    int code;
-    struct library *library = library_begin(clpipe, NULL, err, &code);
-    if (!library)
-        return code;
-    enum status status =
-        name && size > 0 ? STATUS_OK : error_set(&why, STATUS_USAGE, "no room for a name");
-    if (status == STATUS_OK)
+    struct library *library = library_begin(clpipe, NULL, &why);
+    if (library && name && size > 0)
         snprintf(name, size, "%s", library->contexts.names);
-    return library_end(library, status, &why, err);
+    else if (library)
+        error_set(&why, STATUS_USAGE, "no room for a name");
+    return library_end(library, &why, err);
 }
 
 int clpipe_close(struct clpipe **clpipe)

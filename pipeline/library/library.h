@@ -26,13 +26,12 @@ struct library {
     uint32_t iterations; /* of the call, at most */
 };
 
-/* Begins a call: finds the handle and waits until it is free. NULL: there is no such one. *err and *status (CLPIPE_CLOSED,
- * CLPIPE_FORK, CLPIPE_ARGUMENT) are set then. */
+/* Begins a call: finds the handle and waits until it is free. NULL: there is none, or it cannot be used here; *why is
+ * set. */
 struct library *library_begin(const struct clpipe *clpipe, const struct clpipe_watch *watch,
-                              struct clpipe_error *err, int *status);
-/* Ends it, tells *err what `why` says, and returns the status. */
-int library_end(struct library *library, enum status status, const struct error *why,
-                struct clpipe_error *err);
+                              struct error *why);
+/* Ends the call, if it has begun, and tells *err what `why` says; returns the code of that. */
+int library_end(struct library *library, const struct error *why, struct clpipe_error *err);
 
 /* Tells the watch of the call, whose answer may be a stop; the engines' `phase` callback. */
 void library_phase(void *library, const char *phase, uint64_t done, uint64_t total);
@@ -53,15 +52,11 @@ struct library_rows {
 enum status library_rows_open(struct library_rows *out, const struct clpipe_rows *rows,
                               struct error *err);
 
-/* More are no request that could be meant. */
-#define LIBRARY_THREADS_MOST 4096u
-#define LIBRARY_ROWS_MOST    (UINT64_C(1) << 40)
-
 /* Are there such strides, of `count` things of the size of each: apart, and all within 63 bits? */
 bool library_strides_fit(const int64_t *stride, const uint64_t *count, unsigned axes,
                          int64_t bytes);
 
-/* A number of the caller's as one of `count` of an enum. */
+/* STATUS_USAGE: `value` is not one of the `count` of an enum, of which `what` is one. */
 enum status library_choice(int value, int count, const char *what, struct error *err);
 
 #endif
