@@ -116,7 +116,8 @@ static void cut_jpeg(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         struct bytes file = make_jpeg(33, 40, JCS_RGB, JCS_YCbCr, kinds[k]);
         uint8_t *whole = plain_decode(file, JCS_RGB);
-        for (size_t cut = 3; cut <= file.size; cut++) {
+        const size_t step = test_brief() ? 3 : 1;
+        for (size_t cut = 3; cut <= file.size; cut += cut + 30 < file.size ? step : 1) {
             struct outcome got = decode_bytes(decode, file.data, cut);
             if (cut == file.size || (cut == file.size - 2 && !(kinds[k] & ARITHMETIC)))
                 assert_int_equal(got.reason, REASON_NONE);

@@ -72,6 +72,8 @@ static void test_scaled_by_rows(void **state)
     uint32_t random = test_seed();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const uint32_t width = cases[i].width, height = cases[i].height;
+        if (test_brief() && i > 8 && width == 5000)
+            continue;
         const size_t stride = 3 * (size_t)width + 5, bytes = stride * height;
         uint8_t *pixels = malloc(bytes), *wanted = malloc(bytes > 16384 ? bytes : 16384);
         struct scaler scaler;

@@ -280,9 +280,10 @@ static void test_values_and_threads(void **state)
         size_t size;
         assert_int_equal(make_file(&made, "threads.h5", list, UINT64_MAX, threads[t], &error),
                          STATUS_OK);
-        for (unsigned c = 0; c < BLOB; c++)
+        for (unsigned c = 0; c < BLOB && !(t == 1 && test_brief()); c++)
             check_fixed(&made, c, list);
-        check_blobs(&made, list);
+        if (!(t == 1 && test_brief()))
+            check_blobs(&made, list);
         for (unsigned c = 0; c < COLUMNS; c++)
             h5_close(&made.dataset[c]);
         h5_close(&made.data);
@@ -334,7 +335,7 @@ static void test_full_disk(void **state)
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &limit);
-    for (rlim_t at = 200000; at < 20000000; at += 3456789) {
+    for (rlim_t at = 200000; at < 20000000; at += test_brief() ? 9876543 : 3456789) {
         struct made made;
         struct error error = ERROR_INIT;
         small = limit;
