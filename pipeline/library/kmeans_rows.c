@@ -16,8 +16,8 @@ static enum status configure(struct cluster_config *out, const struct library *l
     clustering_config_of(out, &library->machine);
     if (kmeans->k > rows->rows)
         return error_set(err, rows->rows ? STATUS_USAGE : STATUS_FAILED,
-                         "k is %u, but there are %llu rows (n_samples = %llu)", kmeans->k,
-                         (unsigned long long)rows->rows, (unsigned long long)rows->rows);
+                         "k is %u, but there are %llu rows", kmeans->k,
+                         (unsigned long long)rows->rows);
     if (!(kmeans->tol >= 0))
         return error_set(err, STATUS_USAGE, "tol is %g; it must be 0 or more", kmeans->tol);
     if (kmeans->init == CLPIPE_GIVEN && !kmeans->initial)

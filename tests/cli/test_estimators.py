@@ -166,7 +166,7 @@ def test_what_is_wrong():
                           ({"init": ROWS[:2]}, "match the number of clusters"), ({"max_iter": 0}, "max_iter")):
         with pytest.raises(ValueError, match=text):
             clone(model).set_params(**options).fit(ROWS)
-    for weights, text in (([1, 2], "Sample weights"), (-ROWS[:, 0] ** 2, "weight"), (numpy.zeros(600), "zero")):
+    for weights, text in (([1, 2], "sample_weight"), (-ROWS[:, 0] ** 2, "weight"), (numpy.zeros(600), "zero|row is 0")):
         with pytest.raises(ValueError, match=text):
             model.fit(ROWS, sample_weight=weights)
     with pytest.raises(package.Error, match="matches 'none such'"):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Tuple, Union
 
 import numpy
+import sklearn.neighbors
 import sklearn.utils.validation
-from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from clpipe._errors import InvalidError
 from clpipe._library import TYPES, CFit, CKMeans, Device, call, on_host, rows_of
@@ -80,27 +80,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
         """Rows of a batch, 0: full iterations; iterations at most."""
         return 0, self._count("max_iter")
 
-    def _weights(self, weights: Any, rows: int) -> Any:
-        if weights is None:
-            return None
-        weights = check_array(on_host(weights), dtype=numpy.float32, ensure_2d=False)
-        if weights.shape not in ((), (rows,)):
-            raise ValueError(f"Sample weights must be 1D array or scalar: their shape is {weights.shape} for "
-                             f"{rows} rows")
-        if not weights.any():
-            raise ValueError("every sample_weight is zero")
-        return numpy.ascontiguousarray(numpy.broadcast_to(weights, rows))
+    def _weights(self, weights: Any, X: Any) -> Any:
+        return None if weights is None else _check_sample_weight(on_host(weights), X, dtype=numpy.float32)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Clusters n_samples x n_features rows. sample_weight: of the rows, at least 0."""
         X = self._validated(X, reset=True)
-        weights, k = self._weights(sample_weight, len(X)), self._count("n_clusters")
+        weights, k = self._weights(sample_weight, X), self._count("n_clusters")
         self._n_features_out = k
         self._chosen("metric", METRICS)
         if len(X) < k:
             raise ValueError(f"n_samples={len(X)} should be >= n_clusters={k}.")
-        if not isinstance(self.tol, Real) or not float(self.tol) >= 0:
-            raise ValueError(f"tol is {self.tol!r}; it must be 0 or more")
         random = check_random_state(self.random_state)
         given = {"weights": weights, "seed": int(
             self.random_state if isinstance(self.random_state, Integral) else random.randint(2**31 - 1))}
@@ -182,8 +172,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _E
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Less the sum of the squared distances to the nearest centres, times weights."""
         X = self._validated(X, reset=False)
-        weights = 1 if sample_weight is None else self._weights(sample_weight, len(X)).astype(float)
-        return -float((self._nearest(X, self.cluster_centers_)[1] * weights).sum(dtype=float))
+        squared, weights = self._nearest(X, self.cluster_centers_)[1].astype(float), self._weights(sample_weight, X)
+        return -float((squared if weights is None else squared * weights).sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -263,11 +253,4 @@ class NearestNeighbors(_Estimator):
             return found
         return {"cosine": squared / 2, "sqeuclidean": squared}.get(self.metric, numpy.sqrt(squared)), found
 
-    def kneighbors_graph(self, X: Any = None, n_neighbors: Any = None, mode: str = "connectivity") -> Any:
-        """kneighbors as a sparse matrix, n_queries x n_samples; mode: "connectivity" (ones) or "distance"."""
-        if mode not in ("connectivity", "distance"):
-            raise ValueError(f"mode is {mode!r}; it must be connectivity or distance")
-        distances, found = self.kneighbors(X, n_neighbors)
-        values = distances.ravel() if mode == "distance" else numpy.ones(found.size)
-        ends = numpy.arange(0, found.size + 1, found.shape[1])
-        return csr_matrix((values, found.ravel(), ends), shape=(len(found), self.n_samples_fit_))
+    kneighbors_graph = sklearn.neighbors.NearestNeighbors.kneighbors_graph  # of what kneighbors finds

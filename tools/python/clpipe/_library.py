@@ -18,8 +18,6 @@ from clpipe._errors import Error, InvalidError
 Device = Union[None, str, int]
 ARGUMENT, DATA = 1, 2
 TYPES = {numpy.dtype(name): i for i, name in enumerate(("float32", "float16", "float64", "uint8"))}
-FUNCTIONS = ("clpipe_version", "clpipe_open", "clpipe_stop", "clpipe_fit", "clpipe_predict", "clpipe_neighbors",
-             "clpipe_features")
 log = logging.getLogger("clpipe")
 
 
@@ -111,8 +109,7 @@ def _load() -> Any:
     name = os.environ.get("CLPIPE_LIBRARY") or next((n for n in names if os.path.exists(n)), "libclpipe.so.1")
     try:
         library = ctypes.CDLL(name)
-        for function in FUNCTIONS:
-            getattr(library, function)
+        library.clpipe_features  # the newest of its functions
     except (OSError, AttributeError) as error:
         raise Error(f"the library {name}, which CLPIPE_LIBRARY can name, cannot be used: {error}") from error
     return library
