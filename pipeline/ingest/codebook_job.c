@@ -8,11 +8,6 @@
 
 #include <stdlib.h>
 
-static void wake_nobody(void *context)
-{
-    (void)context;
-}
-
 static void show_walk(void *context, uint64_t found)
 {
     struct ingest_job *job = context;
@@ -52,7 +47,7 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
     *codebooks = (struct codebooks){.stored = NULL};
     *features = config->features;
     *found = 0;
-    ingest_job_init(&job, &bounded, config->stop ? config->stop : &own_stop, wake_nobody, NULL);
+    ingest_job_init(&job, &bounded, config->stop ? config->stop : &own_stop, NULL, NULL);
     enum status status = config->find_devices(config->find_devices_context, &devices, err);
     if (status == STATUS_OK)
         status = open_walk(&walk, &job, err);

@@ -113,7 +113,7 @@ static enum reason fill_part(struct strips *strips, const struct staging_part *p
 /* Size of the picture's stream in bytes; 0: not available or not accepted by staging. */
 static uint64_t bytes_of_stream(const struct strips *strips)
 {
-    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.staging);
+    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.job->staging);
     const uint64_t bytes = strips->info->stream_bytes;
     return strips->picture->host_only || strips->picture->no_stream || bytes > most ? 0 : bytes;
 }
@@ -124,7 +124,7 @@ static unsigned offer_coded(struct part_shape coded[2], const struct strips *str
                             const struct part_shape *pixels)
 {
     const struct dct_layout *dct = &strips->info->dct;
-    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.staging);
+    const uint64_t most = staging_part_bytes(strips->decoder->decoders->config.job->staging);
     const uint64_t stream = bytes_of_stream(strips);
     unsigned count = 0;
     for (unsigned i = 0; i < 2; i++) {
@@ -166,7 +166,7 @@ static bool do_spare(struct strips *strips, uint32_t *bottom);
 static bool do_part(struct strips *strips, struct cell_rect rect, const uint8_t *window,
                     uint32_t *bottom)
 {
-    struct staging *staging = strips->decoder->decoders->config.staging;
+    struct staging *staging = strips->decoder->decoders->config.job->staging;
     struct picture *picture = strips->picture;
     const struct image_info *info = strips->info;
     const struct part_shape pixels = {.width = info->out_width,
@@ -316,7 +316,7 @@ static uint64_t rows_memory(const struct strips *strips, uint64_t part_bytes)
 /* Submits the picture as scaled by the host. false: the run is over. */
 static bool give_scaled(struct strips *strips)
 {
-    struct staging *staging = strips->decoder->decoders->config.staging;
+    struct staging *staging = strips->decoder->decoders->config.job->staging;
     for (unsigned i = 0; i < strips->scalers; i++) {
         const struct scaler *scaler = &strips->scaler[i];
         const bool swapped = strips->info->orientation >= 5;
@@ -346,7 +346,7 @@ static bool do_strips(struct strips *strips)
 {
     const uint32_t height = strips->info->out_height;
     struct picture *picture = strips->picture;
-    struct staging *staging = strips->decoder->decoders->config.staging;
+    struct staging *staging = strips->decoder->decoders->config.job->staging;
     const uint64_t part_bytes = staging_part_bytes(staging);
     if (is_wide(strips->info->out_width, strips->overlap, part_bytes))
         return do_wide(strips, part_bytes);
@@ -440,13 +440,13 @@ static bool do_for_people(struct decoder *decoder, struct decode *decode, struct
     if (decode_begin(decode, &picture->blob, picture->path, &info, &failure) == REASON_NONE) {
         const uint64_t memory = info.memory + max_u64(THUMBNAIL_STRIP, 3ull * info.out_width);
         const bool wanted = info.profile || !picture->only_profile;
-        const bool taken = wanted && budget_take(config->budget, memory);
+        const bool taken = wanted && budget_take(config->job->budget, memory);
         if (taken && thumbnail_decode(decoder->thumbnail, decode, &info, stop))
             take_thumbnail(decoder, picture);
         else
             decode_abort(decode);
         if (taken)
-            budget_give(config->budget, memory);
+            budget_give(config->job->budget, memory);
     }
     decoder->busy += clock_seconds_since(start);
     return true;
@@ -488,13 +488,13 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         .decode = decode,
         .picture = picture,
         .info = &info,
-        .overlap = staging_overlap(config->staging),
+        .overlap = staging_overlap(config->job->staging),
     };
-    strips.goals = staging_goals(strips.goal, config->staging);
+    strips.goals = staging_goals(strips.goal, config->job->staging);
     const uint64_t memory = info.memory + spare_memory(&strips) +
-                            rows_memory(&strips, staging_part_bytes(config->staging));
+                            rows_memory(&strips, staging_part_bytes(config->job->staging));
     start = clock_now();
-    if (!budget_take(config->budget, memory)) {
+    if (!budget_take(config->job->budget, memory)) {
         decode_abort(decode);
         return false;
     }
@@ -503,7 +503,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
     bool going = do_rows(&strips);
     if (strips.again) {
         decode_abort(decode);
-        budget_give(config->budget, memory);
+        budget_give(config->job->budget, memory);
         return do_file(decoder, decode, picture);
     }
     start = clock_now();
@@ -513,7 +513,7 @@ static bool do_file(struct decoder *decoder, struct decode *decode, struct pictu
         decode_abort(decode);
     else
         take_thumbnail(decoder, picture);
-    budget_give(config->budget, memory);
+    budget_give(config->job->budget, memory);
     picture->bytes_read = decode_bytes_read(decode);
     decoder->busy += clock_seconds_since(start);
     return going;

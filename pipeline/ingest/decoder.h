@@ -3,8 +3,6 @@
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
-#include "base/budget.h"
-#include "device/staging.h"
 #include "ingest/ingest_job.h"
 #include "ingest/picture.h"
 
@@ -16,8 +14,6 @@ struct decoders_config {
     struct picture *(*take)(void *context, struct picture_waits *waits,
                             bool wait); /* readers_take */
     void *context;
-    struct staging *staging; /* NULL in a dry run, as is the budget */
-    struct budget *budget;   /* for memory of codecs besides the slots */
     bool coefficients;       /* submit the coefficients of JPEG pictures */
     bool streams;            /* likewise their streams */
     unsigned open_files;     /* upper bound per thread */

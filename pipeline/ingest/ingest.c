@@ -28,7 +28,6 @@
  * order of the flow. */
 #include "ingest/ingest.h"
 
-#include "base/budget.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -89,9 +88,7 @@ struct ingest {
     uint64_t files, bytes;
     struct readers *readers;
     struct decoders *decoders;
-    struct budget *budget;
     struct lanes lanes;
-    struct staging *staging;
     struct recorder *recorder;
     struct store *store;
 };
@@ -101,10 +98,6 @@ static void wake_all(void *context)
 {
     struct ingest *ingest = context;
     pthread_mutex_lock(&ingest->lock);
-    if (ingest->staging)
-        staging_abort(ingest->staging);
-    if (ingest->budget)
-        budget_abort(ingest->budget);
     if (ingest->readers)
         readers_abort(ingest->readers);
     if (ingest->recorder)
@@ -241,14 +234,8 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .thumbnail_size = ingest->sink.thumbnail_size,
         .codes = true,
     };
-    const struct staging_config use = {
-        .deliver = picture_deliver, .failed = lane_failed, .lost = picture_lost, .context = ingest};
-    struct staging *staging = NULL;
     const enum status status =
-        lanes_open(&ingest->lanes, &staging, config, devices, &plan, &use, err);
-    pthread_mutex_lock(&ingest->lock);
-    ingest->staging = staging;
-    pthread_mutex_unlock(&ingest->lock);
+        lanes_open(&ingest->lanes, &ingest->job, devices, &plan, lane_failed, ingest, err);
     if (status != STATUS_OK)
         return status;
     ingest->report->memory = ingest->lanes.memory;
@@ -418,17 +405,12 @@ static enum status open_flow(struct ingest *ingest, unsigned open_files, struct 
     const uint64_t window =
         bounds_window(ingest->lanes.memory, ingest->sink.counters, ingest->thumbnail_size,
                       ingest->sink.thumbnail_size > 0, config->threads);
-    enum status status = STATUS_FAILED;
     pthread_mutex_lock(&ingest->lock);
-    if (!config->dry_run &&
-        budget_open(&ingest->budget, bounds_codecs(ingest->lanes.memory), err) != STATUS_OK)
-        goto out;
-    if (readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store, &ingest->sink,
-                     window, open_files, err) != STATUS_OK)
-        goto out;
-    status = recorder_open(&ingest->recorder, &ingest->job, ingest->store, ingest->readers,
-                           ingest->report, ingest->sink.thumbnail_size, err);
-out:
+    enum status status = readers_open(&ingest->readers, &ingest->job, ingest->walk, ingest->store,
+                                      &ingest->sink, window, open_files, err);
+    if (status == STATUS_OK)
+        status = recorder_open(&ingest->recorder, &ingest->job, ingest->store, ingest->readers,
+                               ingest->report, ingest->sink.thumbnail_size, err);
     pthread_mutex_unlock(&ingest->lock);
     return status;
 }
@@ -472,7 +454,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
     if (status != STATUS_OK)
         return status;
     choose_thumbnails(ingest);
-    if (!config->dry_run && !ingest->staging)
+    if (!config->dry_run && !ingest->job.staging)
         status = open_devices(ingest, err);
     if (status != STATUS_OK)
         return status;
@@ -485,8 +467,6 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         .job = &ingest->job,
         .take = take_picture,
         .context = ingest->readers,
-        .staging = ingest->staging,
-        .budget = ingest->budget,
         .coefficients = ingest->lanes.coefficients,
         .streams = ingest->lanes.streams,
         .open_files = open_files,
@@ -549,24 +529,24 @@ static void join_all(struct ingest *ingest, int64_t start)
         decoders_join(ingest->decoders);
     if (ingest->readers)
         readers_join(ingest->readers);
-    if (ingest->staging && ingest->decoders) {
+    if (ingest->job.staging && ingest->decoders) {
         /* Pictures lost by a device that failed after the end of the walk (at most those in its
          * slots) are decoded here. Another device may fail meanwhile. */
-        staging_settle(ingest->staging);
+        staging_settle(ingest->job.staging);
         while (readers_have_again(ingest->readers)) {
             decoders_run(ingest->decoders);
-            staging_settle(ingest->staging);
+            staging_settle(ingest->job.staging);
         }
     }
-    if (ingest->staging)
-        staging_drain(ingest->staging);
+    if (ingest->job.staging)
+        staging_drain(ingest->job.staging);
     const double wall = clock_seconds_since(start);
     stages_init(stage);
     if (ingest->decoders)
         decoders_times(ingest->decoders, &stage[STAGE_DECODE]);
-    if (ingest->staging) {
+    if (ingest->job.staging) {
         struct staging_times times;
-        staging_times(ingest->staging, &times);
+        staging_times(ingest->job.staging, &times);
         stages_add_devices(stage, &times, wall);
     }
     if (ingest->recorder)
@@ -701,7 +681,7 @@ static enum status conclude(struct ingest *ingest, struct error *err)
 static void *close_staging_main(void *argument)
 {
     struct ingest *ingest = argument;
-    staging_close(&ingest->staging);
+    staging_close(&ingest->job.staging);
     return NULL;
 }
 
@@ -742,9 +722,9 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
      * file. No other thread uses staging any more. */
     pthread_t closing;
     const bool apart =
-        ingest.staging && pthread_create(&closing, NULL, close_staging_main, &ingest) == 0;
+        ingest.job.staging && pthread_create(&closing, NULL, close_staging_main, &ingest) == 0;
     if (!apart)
-        staging_close(&ingest.staging);
+        staging_close(&ingest.job.staging);
     const enum status status = opened == STATUS_OK ? conclude(&ingest, err) : opened;
     if (apart)
         pthread_join(closing, NULL);
@@ -752,7 +732,6 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
     recorder_close(&ingest.recorder);
     decoders_close(&ingest.decoders);
     readers_close(&ingest.readers);
-    budget_close(&ingest.budget);
     store_close(&ingest.store);
     codebooks_clear(&ingest.codebooks);
     sidecars_close(&ingest.sidecars);

@@ -1,4 +1,4 @@
-/* ingest_job.c: the first error of an ingest, and its progress. */
+/* ingest_job.c: the first error of an ingest, which wakes its threads, and its progress. */
 #include "ingest/ingest_job.h"
 
 #include "base/clock.h"
@@ -17,6 +17,8 @@ void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
 
 void ingest_job_clear(struct ingest_job *job)
 {
+    staging_close(&job->staging);
+    budget_close(&job->budget);
     pthread_mutex_destroy(&job->lock);
 }
 
@@ -25,9 +27,14 @@ void ingest_job_fail(struct ingest_job *job, const struct error *err)
     pthread_mutex_lock(&job->lock);
     if (job->error.status == STATUS_OK)
         job->error = *err;
-    pthread_mutex_unlock(&job->lock);
     stop_request(job->stop, STOP_ERROR);
-    job->wake(job->context);
+    if (job->staging)
+        staging_abort(job->staging);
+    if (job->budget)
+        budget_abort(job->budget);
+    pthread_mutex_unlock(&job->lock);
+    if (job->wake)
+        job->wake(job->context);
 }
 
 void ingest_job_show(struct ingest_job *job, int64_t start)

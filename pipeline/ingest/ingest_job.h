@@ -1,8 +1,10 @@
-/* ingest_job.h: state shared by the threads of an ingest: configuration, stop flag, first error and
- * progress. Internal to ingest. */
+/* ingest_job.h: state shared by the threads of an ingest: configuration, stop flag, staging, first error
+ * and progress. Internal to ingest. */
 #ifndef CLPIPE_INGEST_JOB_H
 #define CLPIPE_INGEST_JOB_H
 
+#include "base/budget.h"
+#include "device/staging.h"
 #include "ingest/ingest_config.h"
 #include "ingest/status_file.h"
 #include <pthread.h>
@@ -10,10 +12,16 @@
 struct ingest_job {
     const struct ingest_config *config;
     struct stop *stop;
-    void (*wake)(void *context); /* wakes all waiting threads, now and later; any thread */
+    /* Wakes all threads that wait for something else than the following two, now and later; any
+     * thread; NULL: there are none. */
+    void (*wake)(void *context);
     void *context;
 
-    pthread_mutex_t lock; /* guards the following */
+    /* Set by lanes_open; NULL before, and in a dry run. */
+    struct staging *staging;
+    struct budget *budget; /* for memory of codecs besides the slots */
+
+    pthread_mutex_t lock; /* guards the following, and setting the above */
     struct error error;   /* the first */
     struct ingest_progress progress;
 
@@ -24,7 +32,8 @@ void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
                      void (*wake)(void *context), void *context);
 void ingest_job_clear(struct ingest_job *job);
 
-/* Ends the run with an error: the first one is kept, and all threads are woken. Any thread. */
+/* Ends the run with an error: the first one is kept, and all threads are woken. Any thread, also
+ * while the devices are being opened. */
 void ingest_job_fail(struct ingest_job *job, const struct error *err);
 
 /* Passes the progress to config->progress and the status file; `start`: of the phase. One thread at

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "ingest/bounds.h"
+#include "ingest/picture.h"
 
 /* How much of JPEG decoding devices may do. */
 static enum plan_jpeg jpeg_of(const struct ingest_config *config)
@@ -29,38 +30,49 @@ static bool plans_streams(const struct plan *plan, const struct ingest_devices *
     return any && decode_coefficients_agree();
 }
 
-enum status lanes_open(struct lanes *lanes, struct staging **staging,
-                       const struct ingest_config *config, const struct ingest_devices *devices,
-                       const struct plan_config *plan, const struct staging_config *use,
-                       struct error *err)
+enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
+                       const struct ingest_devices *devices, const struct plan_config *plan,
+                       void (*failed)(void *context, const struct error *err, unsigned alive),
+                       void *context, struct error *err)
 {
+    const struct ingest_config *config = job->config;
     struct plan_config wanted = *plan;
-    struct staging_config open = *use;
+    struct staging *staging = NULL;
     wanted.variant = config->variant;
     wanted.jpeg = jpeg_of(config);
     enum status status = plan_make(&lanes->plan, &wanted, err);
     if (status != STATUS_OK)
         return status;
     lanes->memory = plans_streams(&lanes->plan, devices) ? config->memory_streams : config->memory;
-    open.devices = devices->devices;
-    open.chosen = devices->chosen;
-    open.chosen_count = devices->count;
-    open.plan = &lanes->plan.steps;
-    open.trace = config->trace;
-    open.host_memory = bounds_slots(lanes->memory);
-    open.device_memory = config->device_memory;
-    open.slot_bytes = config->slot_bytes;
-    open.slot_count = config->slot_count;
-    open.threads = config->threads;
-    status = staging_open(staging, &open, err);
+    const struct staging_config open = {
+        .devices = devices->devices,
+        .chosen = devices->chosen,
+        .chosen_count = devices->count,
+        .plan = &lanes->plan.steps,
+        .trace = config->trace,
+        .host_memory = bounds_slots(lanes->memory),
+        .device_memory = config->device_memory,
+        .slot_bytes = config->slot_bytes,
+        .slot_count = config->slot_count,
+        .threads = config->threads,
+        .deliver = picture_deliver,
+        .failed = failed,
+        .lost = picture_lost,
+        .context = context,
+    };
+    status = staging_open(&staging, &open, err);
     if (status != STATUS_OK)
         return status;
-    const bool taken = staging_takes(*staging, PAYLOAD_DCT);
+    pthread_mutex_lock(&job->lock);
+    job->staging = staging;
+    status = budget_open(&job->budget, bounds_codecs(lanes->memory), err);
+    pthread_mutex_unlock(&job->lock);
+    const bool taken = staging_takes(staging, PAYLOAD_DCT);
     lanes->coefficients = taken && decode_coefficients_agree();
-    lanes->streams = lanes->coefficients && staging_takes(*staging, PAYLOAD_STREAM);
+    lanes->streams = lanes->coefficients && staging_takes(staging, PAYLOAD_STREAM);
     if (taken && !lanes->coefficients)
         log_message(
             LOG_DEBUG,
             "this JPEG library computes pixels differently: JPEG files are decoded on the host");
-    return STATUS_OK;
+    return status;
 }

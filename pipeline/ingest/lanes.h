@@ -2,7 +2,7 @@
 #ifndef CLPIPE_INGEST_LANES_H
 #define CLPIPE_INGEST_LANES_H
 
-#include "ingest/ingest_config.h"
+#include "ingest/ingest_job.h"
 
 struct lanes {
     struct plan plan;  /* used by staging */
@@ -14,13 +14,13 @@ struct lanes {
 /* Does any device compute pixels of JPEG images? */
 bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_devices *devices);
 
-/* Makes the plan for features and thumbnails, and opens *staging. `lanes` must not be moved, and
- * must outlive it. use: deliver, failed, lost and context of staging's configuration. Uses these
- * fields of the configuration: variant, jpeg, isolate, decode, trace, threads, memory,
- * device_memory, slot_bytes, slot_count. */
-enum status lanes_open(struct lanes *lanes, struct staging **staging,
-                       const struct ingest_config *config, const struct ingest_devices *devices,
-                       const struct plan_config *plan, const struct staging_config *use,
-                       struct error *err);
+/* Makes the plan for features and thumbnails, and opens the job's staging and budget. `lanes` must
+ * not be moved, and must outlive them. failed, context: as in staging's configuration. Uses these
+ * fields of the job's configuration: variant, jpeg, isolate, decode, trace, threads, memory,
+ * memory_streams, device_memory, slot_bytes, slot_count. */
+enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
+                       const struct ingest_devices *devices, const struct plan_config *plan,
+                       void (*failed)(void *context, const struct error *err, unsigned alive),
+                       void *context, struct error *err);
 
 #endif

@@ -1,5 +1,4 @@
 /* features.c: features of the caller's pictures: an ingest without walk and file. */
-#include "base/budget.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/minmax.h"
@@ -32,10 +31,8 @@ struct describing {
 
     struct ingest_config config; /* with the features */
     struct ingest_job job;       /* its lock also guards: */
-    struct staging *staging;     /* while it is being opened a device may fail */
-    struct budget *budget;
-    uint64_t next;         /* picture to open */
-    struct picture *again; /* to be decoded again */
+    uint64_t next;               /* picture to open */
+    struct picture *again;       /* to be decoded again */
 
     struct picture_sink sink;
     struct lanes lanes;
@@ -255,17 +252,6 @@ static void send_again(void *context, struct picture *picture)
 
 /* --- the call ---------------------------------------------------------------------------------- */
 
-static void wake_all(void *context)
-{
-    struct describing *call = context;
-    pthread_mutex_lock(&call->job.lock);
-    if (call->staging)
-        staging_abort(call->staging);
-    if (call->budget)
-        budget_abort(call->budget);
-    pthread_mutex_unlock(&call->job.lock);
-}
-
 static void lane_failed(void *context, const struct error *err, unsigned alive)
 {
     struct describing *call = context;
@@ -296,7 +282,7 @@ static void configure(struct describing *call, struct library *library)
                                        .finished = send_finished,
                                        .again = send_again,
                                        .context = call};
-    ingest_job_init(&call->job, config, machine->stop, wake_all, call);
+    ingest_job_init(&call->job, config, machine->stop, NULL, NULL);
     call->job.progress = (struct ingest_progress){.phase = "images", .total = call->count};
 }
 
@@ -305,21 +291,11 @@ static enum status open_all(struct describing *call, const struct library *libra
 {
     const struct ingest_devices devices = {&library->devices, library->chosen, library->count};
     const struct plan_config plan = {.features = &call->config.features, .streams = true};
-    const struct staging_config use = {
-        .deliver = picture_deliver, .failed = lane_failed, .lost = picture_lost, .context = call};
-    struct staging *staging = NULL;
     enum status status =
-        lanes_open(&call->lanes, &staging, &call->config, &devices, &plan, &use, err);
-    pthread_mutex_lock(&call->job.lock);
-    call->staging = staging;
-    if (status == STATUS_OK)
-        status = budget_open(&call->budget, bounds_codecs(call->lanes.memory), err);
-    pthread_mutex_unlock(&call->job.lock);
+        lanes_open(&call->lanes, &call->job, &devices, &plan, lane_failed, call, err);
     const struct decoders_config decoders = {.job = &call->job,
                                              .take = take_picture,
                                              .context = call,
-                                             .staging = staging,
-                                             .budget = call->budget,
                                              .coefficients = call->lanes.coefficients,
                                              .streams = call->lanes.streams,
                                              .open_files = 1};
@@ -334,12 +310,12 @@ static void finish(struct describing *call, struct error *err)
         ingest_job_show(&call->job, clock_now());
     }
     decoders_join(call->decoders);
-    staging_settle(call->staging);
+    staging_settle(call->job.staging);
     while (call->again && stop_requested(call->job.stop) == STOP_NONE) {
         decoders_run(call->decoders);
-        staging_settle(call->staging);
+        staging_settle(call->job.staging);
     }
-    staging_drain(call->staging);
+    staging_drain(call->job.staging);
     ingest_job_show(&call->job, clock_now());
     if (call->job.error.status != STATUS_OK)
         *err = call->job.error;
@@ -360,13 +336,11 @@ static void describe(struct describing *call, struct library *library, struct er
     configure(call, library);
     if (open_all(call, library, err) == STATUS_OK)
         finish(call, err);
-    staging_close(&call->staging);
     for (struct picture *picture; (picture = call->again);) {
         call->again = picture->next;
         picture_free(picture);
     }
     decoders_close(&call->decoders);
-    budget_close(&call->budget);
     ingest_job_clear(&call->job);
 }
 
