@@ -12,6 +12,7 @@
 #include "features/kind.h"
 #include "features/preset.h"
 #include "result/codebooks.h"
+#include "result/parameters.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,29 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-static void report(const struct feature_set *features, uint32_t pictures,
+/* The parameters of the output if it has codebooks of these features: the same command may have written it.
+ * NULL: something else is there, or to be replaced. The caller frees them. */
+static char *read_earlier(const struct feature_set *features, const struct options *options)
+{
+    struct result *result = NULL;
+    struct parameters *parameters = NULL;
+    char asked[sizeof features->feature->spec], *earlier = NULL;
+    bool same = !options->force && !result_open(&result, options->output, NULL) &&
+                result_images(result) == 0 &&
+                !parameters_open(&parameters, result->parameters, NULL);
+    for (unsigned i = 0; same && i <= features->count; i++) {
+        const char *spec = parameters_entry(parameters, "codebooks", i, NULL);
+        codebooks_spec_asked(asked, sizeof asked, spec ? spec : "");
+        same = strcmp(asked, i < features->count ? features->feature[i].spec : "") == 0;
+    }
+    if (same)
+        earlier = strdup(result->parameters);
+    parameters_close(&parameters);
+    result_close(&result);
+    return earlier;
+}
+
+static void report(const struct feature_set *features, uint32_t pictures, bool found,
                    const struct options *options)
 {
     struct json *json = report_open(options);
@@ -114,6 +137,8 @@ static void report(const struct feature_set *features, uint32_t pictures,
         json_uint(json, "words", feature->codebook_words);
         json_close_object(json);
     }
+    if (found)
+        summary_line(options, "  %-11s the file already holds them", "up to date");
     json_close_array(json);
     json_uint(json, "images", pictures);
     report_bytes(json, "output", options->output);
@@ -125,12 +150,15 @@ static enum status run_codebook(const struct options *options, struct error *err
     struct codebooks codebooks = {.stored = NULL};
     struct feature_set given = {.count = 0}, features;
     struct isolate *isolate = NULL;
-    char *parameters = NULL;
+    char *parameters = NULL, *earlier = NULL;
+    bool found = false;
     uint32_t pictures = 0;
     if (!options->output)
         return misuse(err, options->command, "the output is missing: give -o C.h5");
     enum status status = read_features(&given, options, err);
     if (status == STATUS_OK)
+        earlier = read_earlier(&given, options);
+    if (status == STATUS_OK && !earlier)
         status = options_check_output(options, "-o", options->output, err);
     if (status == STATUS_OK)
         status = ingest_isolate(&isolate, options, err);
@@ -144,10 +172,15 @@ static enum status run_codebook(const struct options *options, struct error *err
     progress_stage(&options->call->progress, "writing");
     if (status == STATUS_OK)
         status = write_parameters(&parameters, &features, pictures, options, err);
-    if (status == STATUS_OK)
+    /* The digests are among them. */
+    found = status == STATUS_OK && earlier && strcmp(earlier, parameters) == 0;
+    if (status == STATUS_OK && earlier && !found)
+        status = options_check_output(options, "-o", options->output, err);
+    if (status == STATUS_OK && !found)
         status = codebooks_write_file(options->output, &features, parameters, err);
     if (status == STATUS_OK)
-        report(&features, pictures, options);
+        report(&features, pictures, found, options);
+    free(earlier);
     free(parameters);
     codebooks_clear(&codebooks);
     isolate_close(&isolate);

@@ -193,6 +193,26 @@ def test_files_share_a_codebook(clpipe, pictures, made, tmp_path):
                     assert (row == rows[path]).all()
 
 
+def test_the_same_command_finds_its_codebooks(clpipe, pictures, tmp_path):
+    """As after a kill between the rename and the end; other codebooks do not replace them."""
+    command = ["codebook", "in", "-o", "c.h5", *WORDS, *FISHER]
+    shutil.copytree(pictures, tmp_path / "in")
+    ok(clpipe(*command))
+    written = (tmp_path / "c.h5").read_bytes()
+    again = ok(clpipe(*command, "--json", "report.json"))
+    assert "up to date" in again.stdout + again.stderr
+    assert [book["digest"] for book in json.loads((tmp_path / "report.json").read_text())["codebooks"]] == [
+        codebooks(tmp_path / "c.h5")[name] for name in "wf"]
+    for other in (["codebook", "in", "-o", "c.h5", *WORDS], [*command, "--sample", "20"],
+                  [*command, "--feature", "dct:words=2"]):
+        check_one_error(clpipe(*other), 3, "c.h5 exists", "--force")
+    draw(tmp_path / "in", 700, 1)
+    check_one_error(clpipe(*command), 3, "c.h5 exists", "--force")
+    assert (tmp_path / "c.h5").read_bytes() == written
+    ok(clpipe(*command, "--force"))
+    assert (tmp_path / "c.h5").read_bytes() != written
+
+
 def murmur3(data):
     """MurmurHash3_x64_128, seed 0: h1 and h2."""
     mask, c1, c2 = (1 << 64) - 1, 0x87c37b91114253d5, 0x4cf5ad432745937f

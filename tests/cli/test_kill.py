@@ -1,5 +1,5 @@
-"""SIGKILL at any moment of ingest, shards and their merge, cluster and run, each followed by the same
-command until done: the result is that of an uninterrupted run, nothing sealed is done again, nothing is
+"""SIGKILL at any moment of ingest, shards and their merge, cluster, run and the commands that add to a
+file, each followed by the same command until done: the result is that of an uninterrupted run, nothing sealed is done again, nothing is
 left over and nothing half-written ever stands under the final name. One in eight is asked to stop
 instead, by SIGTERM or SIGUSR1. These, SIGINT and --max-time end a busy run with its work sealed.
 
@@ -8,6 +8,7 @@ which is printed."""
 
 import base64
 import concurrent.futures
+import itertools
 import json
 import os
 import random
@@ -35,6 +36,17 @@ COMMANDS = {
     "ingest": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
     "cluster": ["cluster", "x.h5", "-k", "12", "--feature", "rgb_256_8x8", "--n-init", "3"],
     "shards": ["ingest", "pictures", "-o", "x.h5", *FEATURES],
+    # What it writes, and the command.
+    "adding": {
+        "codebook": ("c.h5", ["codebook", "pictures", "-o", "c.h5", "--feature", "dct:words=16"]),
+        "import": ("x.h5", ["import", "x.h5", "rows=rows.npy"]),
+        "similar": ("x.h5", ["similar", "x.h5", "--all", "-n", "3", "--feature", "gray_63"]),
+        "select": ("x.h5", ["select", "x.h5", "20"]),
+        "assign": ("new.h5", ["assign", "x.h5", "new.h5"]),
+        "repair": ("y.h5", ["repair", "damaged.h5", "-o", "y.h5"]),
+        "rename": ("x.h5", ["rename", "x.h5", "kmeans", "other"]),
+        "remove": ("x.h5", ["remove", "x.h5", "kmeans"]),
+    },
     "run": ["run", "--no-report", "pictures", "-o", "x.h5", "-k", "6", *FEATURES, "--compress"],
 }
 
@@ -249,6 +261,41 @@ def kill_shards(place, command, moments, tally, whole):
             (place / name).unlink()
 
 
+def kill_adding(place, commands, moments, tally, whole):
+    inputs = whole["inputs"]
+
+    def start_anew():
+        for name in set(os.listdir(place)) - {"pictures"}:
+            (place / name).unlink()
+        for path in inputs.iterdir():
+            shutil.copyfile(path, place / path.name)
+
+    for output, command in itertools.cycle(commands.values()):
+        if not tally.more():
+            break
+        before = digest(inputs / output) if (inputs / output).exists() else None
+        with whole["lock"]:
+            if command[0] not in whole["after"]:
+                start_anew()
+                assert run_clpipe(*command, cwd=place).returncode in (0, 1)
+                whole["after"][command[0]] = digest(place / output)
+        start_anew()
+        for _ in range(3):
+            tally.add(kills=kill_once(start(place, *command), moments))
+            now = digest(place / output) if (place / output).exists() else None
+            done = now == whole["after"][command[0]]
+            assert done or now == before, (command, now)
+            tally.add(early=done)
+            if done:
+                break
+        # A name that is gone is not found again, and what a repair wrote is not replaced.
+        if not done or command[0] not in ("repair", "rename", "remove"):
+            assert run_clpipe(*command, cwd=place).returncode in (0, 1)
+        assert digest(place / output) == whole["after"][command[0]]
+        assert set(os.listdir(place)) == {"pictures", output, *os.listdir(inputs)}
+        tally.add(ends=1)
+
+
 @pytest.mark.deep
 def test_kill_ingest(whole, tmp_path, capsys):
     tally = run_chains(kill_ingest, "ingest", 0.55, whole, tmp_path, capsys)
@@ -269,6 +316,23 @@ def test_kill_run(whole, tmp_path, capsys):
 def test_kill_shards(whole, tmp_path, capsys):
     whole["seconds"]["shards"] = whole["seconds"]["ingest"]
     run_chains(kill_shards, "shards", 0.75, whole, tmp_path, capsys)
+
+
+@pytest.mark.slow
+def test_kill_adding(whole, tmp_path, capsys):
+    """Commands that write a file in one go: it is the one of before or the new one."""
+    import numpy
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    shutil.copyfile(whole["place"] / "x.h5", inputs / "x.h5")
+    shutil.copyfile(whole["place"] / "features.h5", inputs / "new.h5")
+    data = bytearray((inputs / "x.h5").read_bytes())
+    data[len(data) // 2] ^= 1
+    (inputs / "damaged.h5").write_bytes(data)
+    numpy.save(inputs / "rows.npy", numpy.random.default_rng(3).random((PICTURES, 300), "f4"))
+    whole |= {"inputs": inputs, "after": {}, "lock": threading.Lock()}
+    whole["seconds"]["adding"] = 0.2
+    run_chains(kill_adding, "adding", 0.3, whole, tmp_path, capsys)
 
 
 # --- asked to stop ------------------------------------------------------------------------------

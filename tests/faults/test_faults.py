@@ -230,6 +230,7 @@ def starts(tmp_path_factory, program):
     last.unlink()
     assert run_clpipe(*ingest, cwd=places["update"]).returncode == 1
     numpy.save(base / "rows.npy", numpy.ones((5, 3), dtype="f4"))
+    numpy.save(base / "six.npy", numpy.ones((6, 3), dtype="f4"))
     for command in [["cluster", "x.h5", "-k", "2", "--feature", "rgb_8x8x8"],
                     ["import", "x.h5", f"clip={base / 'rows.npy'}"],
                     ["similar", "x.h5", "--all", "-n", "2", "--feature", "rgb_8x8x8"]]:
@@ -269,7 +270,11 @@ def starts(tmp_path_factory, program):
             "isolated": (places["empty"], [*ingest, "--isolate"]),
             "codebooks": (places["empty"], learning),
             "update": (places["update"], ingest),
+            "codebook": (places["empty"], ["codebook", pictures, "-o", "x.h5", *learning[5:7]]),
             "resume": (places["resume"], ingest),
+            "import": (places["features"], ["import", "x.h5", f"clip={base / 'six.npy'}"]),
+            "similar": (places["features"], ["similar", "x.h5", "--all", "-n", "2", "--feature", "rgb_8x8x8"]),
+            "select": (places["clusters"], ["select", "x.h5", "3"]),
             "cluster": (places["features"], cluster),
             "assign": (places["clusters"], ["assign", "x.h5", "new.h5"]),
             "export": (places["clusters"], ["export", "x.h5", "--what", "features", "--feature",
@@ -284,23 +289,33 @@ def slow(*names):
 
 @pytest.mark.parametrize("name", ["ingest", *slow("cluster", "devices", "isolated", "codebooks", "update",
                                                   "resume", "assign", "export", "report", "tree", "sidecars",
-                                                  "merge", "copy", "list")])
+                                                  "merge", "copy", "list", "codebook", "import", "similar",
+                                                  "select")])
 def test_every_call_fails(starts, tmp_path, capsys, name):
     start, args, *env = starts[name]
     job = Job(name, start, args, tmp_path, *env)
     # All cases in an order that is spread over them, of which the first of each class are taken.
     step = next(s for s in range(len(job.cases) * 5 // 8, 0, -1) if math.gcd(s, len(job.cases)) == 1)
     order = [job.cases[i * step % len(job.cases)] for i in range(len(job.cases))]
-    failed, tried, happened, of_class = [], 0, 0, collections.Counter()
+    of_class, cases = collections.Counter(), []
     for case in order:
         of_class[case[0]] += 1
-        if of_class[case[0]] > CASES:
-            continue
-        tried += 1
+        if of_class[case[0]] <= CASES:
+            cases.append(case)
+    failed = []
+
+    def check(number):
         try:
-            happened += job.check(case)
+            return job.beside(tmp_path / str(number)).check(cases[number])
         except (AssertionError, subprocess.TimeoutExpired) as error:
-            failed.append(f"{' '.join(map(str, case))}: {error}")
+            failed.append(f"{' '.join(map(str, cases[number]))}: {error}")
+            return False
+        finally:
+            shutil.rmtree(tmp_path / str(number))
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        happened = sum(pool.map(check, range(len(cases))))
+    tried = len(cases)
     with capsys.disabled():
         print(f" [{name}: {tried} of {len(job.cases)} faults, {happened} took place] ", end="")
     assert not failed, f"{len(failed)} of {tried}:\n" + "\n\n".join(failed[:40])
@@ -308,7 +323,8 @@ def test_every_call_fails(starts, tmp_path, capsys, name):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["ingest", *slow("cluster"), *(["update", "resume"] if LONG else [])])
+@pytest.mark.parametrize("name", ["ingest", *slow("cluster"), *(["update", "resume", "codebook", "import", "similar",
+                                                                        "select", "merge", "copy"] if LONG else [])])
 def test_full_disk_from_each_write_on(starts, tmp_path, capsys, name):
     job = Job(name, *starts[name], tmp_path)
 
