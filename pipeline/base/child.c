@@ -30,6 +30,9 @@ static const struct {
                {SIGFPE, "SIGFPE"},
                {SIGILL, "SIGILL"}};
 
+/* A damaged length makes a library ask for any amount of memory, and touch all of it. */
+#define MEMORY (UINT64_C(4) << 30)
+
 #define CRASHES (sizeof crashes / sizeof *crashes)
 
 static void send_line(const char *line, void *context)
@@ -46,6 +49,8 @@ static _Noreturn void be_child(const struct child *child, struct outcome *outcom
     if (!lines || getppid() != parent)
         _exit(STATUS_FAILED);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    if (!SANITIZED)
+        setrlimit(RLIMIT_DATA, &(struct rlimit){MEMORY, MEMORY});
     outcome->status = child->work(outcome->answer, send_line, lines, &outcome->error);
     outcome->done = true;
     _exit(STATUS_OK);

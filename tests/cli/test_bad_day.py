@@ -7,10 +7,12 @@ import resource
 import shutil
 import subprocess
 import stat
+from pathlib import Path
 
+import numpy
 import pytest
 
-from conftest import (CLPIPE, as_nobody, check_one_error, draw_photos, error_lines, open_to_nobody,
+from conftest import (CLPIPE, LONG, as_nobody, check_one_error, digest, draw_photos, error_lines, open_to_nobody,
                       run_clpipe)
 
 
@@ -254,6 +256,77 @@ def test_a_result_that_does_not_fit_is_finished_on_another_disk(program, small_d
     assert report["images_resumed"] == report["images_ok"]
     assert run_clpipe("info", "--digest", tmp_path / "x.h5").stdout == \
         run_clpipe("info", "--digest", tmp_path / "whole.h5").stdout
+
+
+SIZES = 20 if LONG else 2  # for each command
+
+
+@pytest.mark.slow
+def test_full_disks_of_many_sizes(program, small_disk, photos, tmp_path, capsys):
+    """Each command that writes, with less space than it needs: what was there is whole, nothing else has its name,
+    and with more space the same command ends as usual."""
+    place, inputs = small_disk, tmp_path / "inputs"
+    features = [f"--feature=rgb:bins=8x8x8,grid={n}x{n}" for n in (4, 5, 6)]
+    codebook = ["--feature", "dct:words=8"]
+
+    def resize(size):
+        subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
+
+    def begin(*names):
+        for path in place.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name in names:
+            shutil.copyfile(inputs / name, place / name)
+
+    resize("64m")
+    inputs.mkdir()
+    numpy.save(inputs / "rows.npy", numpy.random.default_rng(1).random((13, 4000), "f4"))
+    for made, *command in (("x.h5", "ingest", photos, *features, "--thumbnails"),
+                           ("part.h5", "ingest", photos / "red", *features),
+                           ("last.h5", "ingest", photos / "blue", *features)):
+        assert run_clpipe(*command, "-o", inputs / made).returncode == 0
+    assert run_clpipe("cluster", inputs / "x.h5", "-k", 3, "--feature", "rgb_8x8x8_4x4").returncode == 0
+    tried = failed = 0
+    for names, output, command, share in (
+            ([], "x.h5", ["ingest", photos, "-o", "x.h5", *features, "--thumbnails"], 2.2),
+            (["part.h5"], "part.h5", ["ingest", photos / "blue", "-o", "part.h5"], 2.2),
+            (["x.h5"], "x.h5", ["cluster", "x.h5", "-k", "4", "--feature", "rgb_8x8x8_5x5", "--name", "other"], 1.1),
+            (["x.h5"], "x.h5", ["import", "x.h5", f"rows={inputs / 'rows.npy'}"], 1.1),
+            (["x.h5"], "x.h5", ["similar", "x.h5", "--all", "-n", "2", "--feature", "rgb_8x8x8_4x4"], 1.1),
+            (["x.h5"], "x.h5", ["select", "x.h5", "5"], 1.1),
+            (["x.h5"], "x.h5", ["rename", "x.h5", "kmeans", "other"], 1.1),
+            (["part.h5", "last.h5"], "all.h5", ["merge", "part.h5", "last.h5", "-o", "all.h5", "--copy"], 1.1),
+            (["part.h5", "last.h5"], "all.h5", ["merge", "part.h5", "last.h5", "-o", "all.h5"], 1.1),
+            ([], "c.h5", ["codebook", photos, "-o", "c.h5", *codebook], 1.1),
+            (["x.h5"], "x.csv", ["export", "x.h5", "--what", "features", "--feature", "rgb_8x8x8_4x4", "-o",
+                                 "x.csv"], 1.1)):
+        content = digest if output.endswith(".h5") else Path.read_bytes
+        resize("64m")
+        begin(*names)
+        before = content(place / output) if output in names else None
+        assert run_clpipe(*command, cwd=place).returncode == 0
+        whole, size = content(place / output), (place / output).stat().st_size
+        for number in range(SIZES):
+            resize("64m")
+            begin(*names)
+            used = os.statvfs(place)
+            resize(((used.f_blocks - used.f_bfree) * used.f_frsize + int(size * share * number / SIZES)) // 4096 * 4096
+                   or 4096)
+            result = run_clpipe(*command, cwd=place)
+            tried += 1
+            failed += result.returncode != 0
+            if result.returncode != 0:
+                last_line(result, 3)
+                assert (content(place / output) if (place / output).exists() else None) == before, result.stderr
+                assert not [path for path in place.iterdir() if ".tmp-clpipe" in path.name]
+                resize("64m")
+                assert run_clpipe(*command, cwd=place).returncode == 0
+            assert content(place / output) == whole
+            assert not output.endswith(".h5") or run_clpipe("verify", output, cwd=place).returncode == 0
+            assert set(os.listdir(place)) == {*names, output}
+    with capsys.disabled():
+        print(f"[the disk was full in {failed} of {tried} sizes] ", end="")
+    assert failed > tried // 2
 
 
 def test_what_clpipe_02_was_moving_is_refused_by_name(program, photos, tmp_path):
