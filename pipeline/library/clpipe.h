@@ -58,8 +58,8 @@ struct clpipe_error {
 struct clpipe_device {
     size_t size;
     int usable;
-    char type[16], name[128], platform[128],
-        driver[128];  /* type: "cpu", "gpu", "accelerator", "custom" */
+    char type[16]; /* "cpu", "gpu", "accelerator", "custom" */
+    char name[128], platform[128], driver[128];
     char reason[160]; /* why it is not usable */
     uint64_t memory;  /* bytes */
 };
@@ -74,8 +74,8 @@ struct clpipe;
 
 struct clpipe_options {
     size_t size;
-    const char *
-        device; /* NULL: the best; "cpu", "gpu", "all", a number or several ("0,2"), part of a name */
+    /* NULL: the best; "cpu", "gpu", "all", a number or several ("0,2"), part of a name */
+    const char *device;
     unsigned threads;       /* of the host; 0: the CPUs that the process may use */
     uint64_t memory;        /* bytes of host buffers; 0: half of what the process may use */
     uint64_t device_memory; /* bytes on each device; 0: what it has */
@@ -116,9 +116,8 @@ struct clpipe_rows {
     uint32_t columns;   /* at most CLPIPE_COLUMNS_MAX */
     int type;           /* enum clpipe_type */
     const void *values; /* of row 0, column 0; NULL: `read` gives them */
-    int64_t
-        row_stride; /* bytes from one row to the next, may be negative; 0: they lie without gaps */
-    int64_t column_stride; /* bytes from one value to the next; 0: they lie without gaps */
+    /* Bytes from one row, or value, to the next, may be negative; 0: they lie without gaps. */
+    int64_t row_stride, column_stride;
     /* Writes rows [first, first + count), columns float32 each. Any range, several times, from one thread at a
      * time, which need not be the calling one. Not 0: it failed, and so does the call. */
     int (*read)(void *context, uint64_t first, uint64_t count, float *values);
@@ -152,8 +151,8 @@ struct clpipe_kmeans {
     uint64_t seed;
     uint32_t n_init;   /* runs, of which the best is taken; 0: 1 */
     uint32_t max_iter; /* 0: 300 */
-    double
-        tol; /* as scikit-learn's, relative to the mean variance of the columns; 0: until no label changes */
+    /* As scikit-learn's, relative to the mean variance of the columns; 0: until no label changes. */
+    double tol;
     uint32_t mini_batch; /* rows of a batch; 0: full iterations (Lloyd) */
 };
 
