@@ -7,9 +7,9 @@ from pathlib import Path
 
 import h5py
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from clpipe._identity import CONTAINERS, DEFINED, _attributes, _type_name  # noqa: E402
+from identity import CONTAINERS, DEFINED, _attributes, _type_name  # noqa: E402
 
 # What it covers beside what has checksums.
 BESIDE = {

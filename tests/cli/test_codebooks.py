@@ -84,9 +84,9 @@ def test_identity_depends_on_the_files_alone(clpipe, pictures, made, tmp_path):
 
 
 def test_documented_identity_covers_codebooks_and_presets(clpipe, pictures, made, tmp_path):
-    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    sys.path.insert(0, str(ROOT / "tools"))
     try:
-        from clpipe._identity import identity
+        from identity import identity
     finally:
         sys.path.pop(0)
     assert identity(made) == digest(made)

@@ -37,17 +37,17 @@ def code_blocks(language):
 @pytest.fixture(scope="module")
 def identity():
     """The identity, or the root of a dataset, by the program that the documentation names."""
-    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    sys.path.insert(0, str(ROOT / "tools"))
     try:
-        from clpipe import _identity
+        import identity
     finally:
         sys.path.pop(0)
 
     def compute(path, name=None):
         if name is None:
-            return _identity.identity(path)
+            return identity.identity(path)
         with h5py.File(path) as file:
-            return _identity.root(name, file[name], _identity.attributes_that_count(name))
+            return identity.root(name, file[name], identity.attributes_that_count(name))
     return compute
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from conftest import LONG, ROOT, SEED, draw_photos, run_clpipe
 
-sys.path.insert(0, str(ROOT / "tools" / "python"))
+sys.path.insert(0, str(ROOT / "tools"))
 
+import identity  # noqa: E402
 import network_numpy  # noqa: E402
-from clpipe import _identity  # noqa: E402
 from shown import shown as recorded  # noqa: E402
 from test_networks import small  # noqa: E402
 
@@ -228,7 +228,7 @@ def test_python_computes_the_same(rich):
         for name, runs in (("checksums", False), ("runs", True)):
             assert file[name].attrs["shown"] == recorded(file, runs)
         data = file["runs/1/row_map"]
-        assert data.attrs["root"] == _identity.root(data.name, data)
+        assert data.attrs["root"] == identity.root(data.name, data)
 
 
 COMMANDS = (["info", "copy.h5"],

@@ -14,12 +14,12 @@ INGEST = ["--feature", "rgb:bins=8x8x8", "--device", "cpu", "-q"]
 
 @pytest.fixture(scope="module")
 def identity():
-    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    sys.path.insert(0, str(ROOT / "tools"))
     try:
-        from clpipe import _identity
+        import identity
     finally:
         sys.path.pop(0)
-    return _identity
+    return identity
 
 
 def scaled(file, name, values, *axes):

@@ -137,6 +137,7 @@ def test_run(photos, tmp_path, monkeypatch):
     near = package.similar("f.h5", "row:0", neighbours=3, feature="gray_4")
     assert [row["rank"] for row in near["neighbours"]] == [1, 2, 3]
     assert package.export("f.h5", what="labels").text.startswith("path,source,label")
+    assert package.identity("f.h5") == run_clpipe("info", tmp_path / "f.h5", "--digest", check=True).stdout.strip()
     with pytest.raises(package.Error, match="no list 'none': there are neighbours"):
         near.frame("none")
     (tmp_path / "bad").mkdir()

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from clpipe import _commands
 from clpipe._commands import *  # noqa: F403
 from clpipe._errors import Error, Failed
-from clpipe._identity import identity
 from clpipe._library import features
 from clpipe._reader import File, open
-from clpipe._run import Common, Report
+from clpipe._run import Common, Report, identity
 from clpipe._writer import remove, rename, write_feature
 
 if TYPE_CHECKING:

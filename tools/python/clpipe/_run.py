@@ -236,6 +236,11 @@ def call(command: str, operands: Sequence[PathLike], options: Mapping[str, Any],
     return found
 
 
+def identity(file: PathLike) -> str:
+    """What `clpipe info --digest` prints: all values are read."""
+    return str(call("info", (file,), {"digest": True})["digest"])
+
+
 def document(functions: Mapping[str, Any]) -> None:
     """Completes the docstrings of commands: what they do, and their options with their defaults."""
     table = json.loads(pkgutil.get_data("clpipe", "options.json") or b"")
