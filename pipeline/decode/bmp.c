@@ -33,16 +33,6 @@ struct bmp {
     uint8_t piece[PIECE * 4];
 };
 
-static uint32_t get16(const uint8_t *p)
-{
-    return p[0] | (uint32_t)p[1] << 8;
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-    return get16(p) | get16(p + 2) << 16;
-}
-
 static void bmp_reset(void *state)
 {
     struct bmp *bmp = state;
@@ -82,7 +72,7 @@ static uint32_t read_fields(struct bmp *bmp, const uint8_t *data, size_t have, u
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t mask = i < 3 ? usual[bmp->bits == 32][i] : 0;
         if (given)
-            mask = i < given && 58 + 4 * i <= have ? get32(data + 54 + 4 * i) : 0;
+            mask = i < given && 58 + 4 * i <= have ? little_endian(data + 54 + 4 * i, 4) : 0;
         if (bmp->bits == 16)
             mask &= 0xffff;
         bmp->field[i].mask = mask;
@@ -115,9 +105,9 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
     bmp->input = input;
     bmp->alpha = options->alpha;
     bmp->row = 0;
-    bmp->offset = get32(data + 10);
+    bmp->offset = little_endian(data + 10, 4);
     memset(bmp->palette, 0, sizeof bmp->palette);
-    uint32_t header = get32(data + 14), used = 0;
+    uint32_t header = little_endian(data + 14, 4), used = 0;
     if (header != 12 && (header < 16 || header > 64) && header != 108 && header != 124)
         return failure_set(failure, REASON_UNSUPPORTED, "a header of %u bytes", header);
     if (have < 14 + (uint64_t)header)
@@ -125,15 +115,15 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
     int64_t width, height;
     bmp->compression = RGB;
     if (header == 12) {
-        width = get16(data + 18);
-        height = get16(data + 20);
-        bmp->bits = get16(data + 24);
+        width = little_endian(data + 18, 2);
+        height = little_endian(data + 20, 2);
+        bmp->bits = little_endian(data + 24, 2);
     } else {
-        width = (int32_t)get32(data + 18);
-        height = (int32_t)get32(data + 22);
-        bmp->bits = get16(data + 28);
-        bmp->compression = header >= 20 ? get32(data + 30) : RGB;
-        used = header >= 36 ? get32(data + 46) : 0;
+        width = (int32_t)little_endian(data + 18, 4);
+        height = (int32_t)little_endian(data + 22, 4);
+        bmp->bits = little_endian(data + 28, 2);
+        bmp->compression = header >= 20 ? little_endian(data + 30, 4) : RGB;
+        used = header >= 36 ? little_endian(data + 46, 4) : 0;
     }
     bmp->top_down = height < 0;
     height = height < 0 ? -height : height;
@@ -156,10 +146,9 @@ static enum reason bmp_begin(void *state, struct input *input, const struct deco
     if (bmp->offset >= file_bytes ||
         (!runs && bmp->offset + bmp->row_bytes * (bmp->height - 1) + last > file_bytes))
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = info->out_width = bmp->width;
-    info->height = info->out_height = bmp->height;
+    info->width = bmp->width;
+    info->height = bmp->height;
     info->channels = bmp->bits >= 16 && bmp->field[3].mask ? 4 : 3;
-    info->scale_ignored = options->scale > 1;
     info->memory = runs ? (uint64_t)bmp->width * bmp->height : 0;
     return REASON_NONE;
 }
@@ -268,7 +257,8 @@ static uint8_t field_of(const struct field *field, uint32_t pixel)
 static void convert_fields(uint8_t *dst, const struct bmp *bmp, const uint8_t *src, uint32_t count)
 {
     for (uint32_t x = 0; x < count; x++, dst += 3) {
-        uint32_t pixel = bmp->bits == 16 ? get16(src + 2 * x) : get32(src + 4 * x);
+        uint32_t pixel =
+            bmp->bits == 16 ? little_endian(src + 2 * x, 2) : little_endian(src + 4 * x, 4);
         uint32_t a = bmp->field[3].mask ? field_of(&bmp->field[3], pixel) : 255;
         for (int c = 0; c < 3; c++)
             dst[c] = pixel_over(field_of(&bmp->field[c], pixel), a, bmp->alpha);

@@ -2,15 +2,14 @@
 #ifndef CLPIPE_DECODE_CODEC_H
 #define CLPIPE_DECODE_CODEC_H
 
-#include "decode/decode.h"
+#include "decode/colours.h"
 #include "decode/input.h"
-#include <stdbool.h>
 
 struct codec {
-    size_t state_bytes;         /* bytes of the state; allocated per thread that meets the format */
-    void (*init)(void *state);  /* initialises a zeroed state; NULL: not needed */
-    void (*clear)(void *state); /* frees what reset keeps; NULL: nothing */
-    /* Reads the header from the start of the file. */
+    size_t state_bytes;        /* bytes of the state; allocated per thread that meets the format */
+    void (*init)(void *state); /* initialises a zeroed state; NULL: not needed */
+    /* Reads the header from the start of the file. A codec that can scale sets info's out_width and
+     * out_height; those of others are left 0. */
     enum reason (*begin)(void *state, struct input *input, const struct decode_options *options,
                          uint64_t file_bytes, struct image_info *info, struct failure *failure);
     /* The next rows as RGB. */
@@ -57,6 +56,23 @@ enum reason codec_short(const struct input *input, struct failure *failure, cons
  * Ignores names and extensions. */
 int format_recognise(const uint8_t *head, size_t size);
 #define FORMAT_BYTES 4096u
+
+/* Numbers of up to 4 bytes. */
+static inline uint32_t big_endian(const uint8_t *p, unsigned bytes)
+{
+    uint32_t value = 0;
+    while (bytes-- > 0)
+        value = value << 8 | *p++;
+    return value;
+}
+
+static inline uint32_t little_endian(const uint8_t *p, unsigned bytes)
+{
+    uint32_t value = 0;
+    while (bytes-- > 0)
+        value = value << 8 | p[bytes];
+    return value;
+}
 
 /* --- pixels, as defined in docs/features.md -------------------------------------------------- */
 

@@ -24,6 +24,7 @@ struct local {
     struct decode base;
     struct decode_options options;
     struct input input;
+    struct colours colours;
     void *state[FORMATS_MAX];  /* per format; allocated at first use */
     const struct codec *codec; /* in use, or NULL */
     void *current;             /* state of `codec` */
@@ -148,6 +149,8 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
     const uint64_t bytes = input->blob.bytes, allowed = options.max_pixels,
                    spare = allowed > SPARE_BYTES ? allowed : SPARE_BYTES;
     input->most = spare < bytes ? spare : UINT64_MAX;
+    local->colours.mode = options.alpha;
+    local->colours.wanted = options.icc;
     codec->begin(*state, input, &options, bytes, info, failure);
     if (input->total >= input->most)
         return failure_set(failure, REASON_TOO_LARGE,
@@ -160,6 +163,11 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
                            "(--max-pixels)",
                            (unsigned long long)bytes, info->width, info->height);
     input->most = UINT64_MAX;
+    if (info->out_width == 0) {
+        info->out_width = info->width;
+        info->out_height = info->height;
+        info->scale_ignored = options.scale > 1;
+    }
     return failure->reason;
 }
 
@@ -168,6 +176,7 @@ static void local_abort(struct decode *decode)
     struct local *local = local_of(decode);
     if (local->codec && local->codec->reset)
         local->codec->reset(local->current);
+    colours_end(&local->colours);
     local->codec = NULL;
 }
 
@@ -244,10 +253,10 @@ static void local_close(struct decode *decode)
         const struct codec *codec = format_codec(i);
         if (codec->reset)
             codec->reset(local->state[i]);
-        if (codec->clear)
-            codec->clear(local->state[i]);
         free(local->state[i]);
     }
+    colours_end(&local->colours);
+    icc_close(&local->colours);
     input_clear(&local->input);
     free(local);
 }
@@ -274,6 +283,7 @@ enum status decode_open(struct decode **out, const struct decode_options *option
     local->base.ops = &ops;
     local->options = *options;
     local->input.stop = options->stop;
+    local->input.colours = &local->colours;
     *out = &local->base;
     return STATUS_OK;
 }

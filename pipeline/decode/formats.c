@@ -17,8 +17,9 @@ struct row {
     struct format format;
     const struct codec *codec;
     const char *(*library)(void);
-    struct magic magic[MAGIC_MAX];                       /* any of these matches */
-    bool (*recognise)(const uint8_t *head, size_t size); /* if no format's magic matches */
+    struct magic magic[MAGIC_MAX]; /* any of these matches */
+    /* Asked if no format's magic matches: the name of the format, or NULL. */
+    const char *(*recognise)(const uint8_t *head, size_t size);
 };
 
 static const char *own_code(void)
@@ -28,16 +29,19 @@ static const char *own_code(void)
 
 /* --- formats without a magic ----------------------------------------------------------------- */
 
-static bool is_webp(const uint8_t *head, size_t size)
+static const char *webp_name(const uint8_t *head, size_t size)
 {
-    return size >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
+    const bool webp =
+        size >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
+    return webp ? "webp" : NULL;
 }
 
 /* "BM" and zero reserved bytes, as every writer leaves them; "BM" alone could be text. */
-static bool is_bmp(const uint8_t *head, size_t size)
+static const char *bmp_name(const uint8_t *head, size_t size)
 {
-    static const uint8_t reserved[4] = {0};
-    return size >= 18 && head[0] == 'B' && head[1] == 'M' && memcmp(head + 6, reserved, 4) == 0;
+    const bool bmp =
+        size >= 18 && head[0] == 'B' && head[1] == 'M' && little_endian(head + 6, 4) == 0;
+    return bmp ? "bmp" : NULL;
 }
 
 static bool is_blank(uint8_t c)
@@ -69,18 +73,6 @@ static const char *netpbm_name(const uint8_t *head, size_t size)
     return map ? "pfm" : "pnm";
 }
 
-static bool is_pnm(const uint8_t *head, size_t size)
-{
-    const char *name = netpbm_name(head, size);
-    return name && strcmp(name, "pnm") == 0;
-}
-
-static bool is_pfm(const uint8_t *head, size_t size)
-{
-    const char *name = netpbm_name(head, size);
-    return name && strcmp(name, "pfm") == 0;
-}
-
 /* ISO base media: checks the major and the compatible brands; an AV1 brand has precedence. */
 static const char *brand_name(const uint8_t *head, size_t size)
 {
@@ -101,27 +93,15 @@ static const char *brand_name(const uint8_t *head, size_t size)
     return found;
 }
 
-static bool is_heif(const uint8_t *head, size_t size)
-{
-    const char *name = brand_name(head, size);
-    return name && strcmp(name, "heif") == 0;
-}
-
-static bool is_avif(const uint8_t *head, size_t size)
-{
-    const char *name = brand_name(head, size);
-    return name && strcmp(name, "avif") == 0;
-}
-
 /* Is it XML text with an <svg element? */
-static bool is_svg(const uint8_t *head, size_t size)
+static const char *svg_name(const uint8_t *head, size_t size)
 {
     size_t i = 0;
     if (size >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0)
         i = 3;
     while (i < size && strchr(" \t\r\n", head[i]) && head[i])
         i++;
-    return i < size && head[i] == '<' && memmem(head + i, size - i, "<svg", 4) != NULL;
+    return i < size && head[i] == '<' && memmem(head + i, size - i, "<svg", 4) ? "svg" : NULL;
 }
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -156,33 +136,33 @@ static const struct row rows[] = {
     READ_IF(CLPIPE_WITH_WEBP)
         ("webp", "WebP", "webp", codec_webp, codec_webp_library, "libwebp-dev",
          "lossy and lossless, alpha; the first frame of animations",
-         BY(is_webp)),
+         BY(webp_name)),
     READ_IF(CLPIPE_WITH_TIFF)
         ("tiff", "TIFF", "tif tiff", codec_tiff, codec_tiff_library, "libtiff-dev",
          "first page; 1 to 16 bits; grey, palette, RGB, CMYK, YCbCr, L*a*b*; strips, tiles",
          MAGIC(AT(0, "II*\0"), AT(0, "MM\0*"), AT(0, "II+\0"), AT(0, "MM\0+"))),
     READ("bmp", "bmp dib", codec_bmp, own_code,
          "1 to 32 bits, RLE4, RLE8, bit fields; Windows and OS/2 headers",
-         BY(is_bmp)),
+         BY(bmp_name)),
     READ_IF(CLPIPE_WITH_GIF)
         ("gif", "GIF", "gif", codec_gif, codec_gif_library, "libgif-dev",
          "the first frame on its canvas",
          MAGIC(AT(0, "GIF87a"), AT(0, "GIF89a"))),
     READ("pnm", "pnm pbm pgm ppm pam", codec_pnm, own_code,
          "P1 to P7, up to 16 bits; the first picture",
-         BY(is_pnm)),
+         BY(netpbm_name)),
     READ("pfm", "pfm", codec_pfm, own_code, "grey and RGB; 0.0 to 1.0 becomes 0 to 255",
-         BY(is_pfm)),
+         BY(netpbm_name)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("heif", "HEIF", "heic heif", codec_heif, codec_heif_library,
          "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says",
-         BY(is_heif)),
+         BY(brand_name)),
     READ_IF(CLPIPE_WITH_HEIF)
         ("avif", "AVIF", "avif", codec_heif, codec_avif_library,
          "libheif-dev, libde265-dev and libdav1d-dev",
          "the primary picture, of up to 16 bits; turned and cropped as the file says",
-         BY(is_avif)),
+         BY(brand_name)),
     READ_IF(CLPIPE_WITH_JXL)
         ("jxl", "JPEG XL", "jxl", codec_jxl, codec_jxl_library, "libjxl-dev",
          "the first frame, of up to 16 bits; grey, RGB, alpha",
@@ -200,7 +180,7 @@ static const struct row rows[] = {
     UNREAD("qoi", "QOI", "qoi",
          MAGIC(AT(0, "qoif"))),
     UNREAD("svg", "SVG", "svg",
-         BY(is_svg)),
+         BY(svg_name)),
     UNREAD("raw", "raw photographs", "dng cr2 cr3 nef arw orf rw2 raf",
          MAGIC(AT(0, "IIRO"), AT(0, "IIRS"), AT(0, "IIU\0"), AT(0, "FUJIFILMCCD-RAW"),
               AT(4, "ftypcrx "))),
@@ -243,7 +223,8 @@ int format_recognise(const uint8_t *head, size_t size)
         }
     }
     for (unsigned i = 0; i < FORMATS && found < 0; i++) {
-        if (rows[i].recognise && rows[i].recognise(head, size))
+        const char *name = rows[i].recognise ? rows[i].recognise(head, size) : NULL;
+        if (name && strcmp(name, rows[i].format.name) == 0)
             found = (int)i;
     }
     return found;

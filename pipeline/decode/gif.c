@@ -155,10 +155,9 @@ static enum reason gif_begin(void *state, struct input *input, const struct deco
     read_colours(gif);
     bool covered = gif->left == 0 && gif->top == 0 && gif->frame_width >= gif->width &&
                    gif->frame_height >= gif->height;
-    info->width = info->out_width = gif->width;
-    info->height = info->out_height = gif->height;
+    info->width = gif->width;
+    info->height = gif->height;
     info->channels = gif->transparent >= 0 || !covered ? 4 : 3;
-    info->scale_ignored = options->scale > 1;
     info->memory =
         (64u << 10) + (uint64_t)gif->frame_width * (gif->interlaced ? gif->frame_height : 1);
     return REASON_NONE;

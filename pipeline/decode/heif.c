@@ -9,7 +9,6 @@
 #include "decode/codec.h"
 #include "decode/heif_decoders.h"
 #include "decode/heif_items.h"
-#include "decode/icc.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -29,15 +28,11 @@ struct heif {
     bool ended; /* libheif read past the end of the file */
     int64_t position, file_bytes;
     uint32_t width, height, row;
-    enum alpha_mode alpha;
     uint64_t max_pixels;
-    bool has_alpha, premultiplied;
+    bool has_alpha;
     uint32_t bits; /* per sample */
     const uint8_t *pixels;
     size_t stride;
-    struct icc *icc;
-    bool managed;    /* rows are converted by icc */
-    uint8_t *alphas; /* of a row, if managed and transparent */
 };
 
 const char *codec_heif_library(void)
@@ -137,19 +132,11 @@ static void heif_reset(void *state)
         heif_image_handle_release(heif->handle);
     if (heif->context)
         heif_context_free(heif->context);
-    free(heif->alphas);
     free(heif->items.lists);
-    icc_end(heif->icc);
     heif->image = NULL;
     heif->handle = NULL;
     heif->context = NULL;
-    heif->alphas = NULL;
     heif->items.lists = NULL;
-}
-
-static void heif_clear(void *state)
-{
-    icc_close(&((struct heif *)state)->icc);
 }
 
 /* libheif's limit is a width, which it squares. */
@@ -168,12 +155,10 @@ static enum reason read_profile(struct heif *heif, uint64_t *memory, struct fail
     if (size == 0 || size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size);
-    if (heif->has_alpha)
-        heif->alphas = malloc(heif->width);
-    if (!profile || (heif->has_alpha && !heif->alphas))
+    if (!profile)
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     else if (heif_image_handle_get_raw_color_profile(heif->handle, profile).code == heif_error_Ok)
-        icc_begin(&heif->managed, memory, &heif->icc, profile, size, ICC_RGB, failure);
+        colours_profile(heif->input->colours, memory, profile, size, ICC_RGB, failure);
     free(profile);
     return failure->reason;
 }
@@ -205,11 +190,8 @@ static enum reason heif_begin(void *state, struct input *input,
                                               .seek = on_seek,
                                               .wait_for_file_size = on_wait};
     struct heif *heif = state;
-    *heif = (struct heif){.input = input,
-                          .alpha = options->alpha,
-                          .max_pixels = options->max_pixels,
-                          .file_bytes = (int64_t)file_bytes,
-                          .icc = heif->icc};
+    *heif = (struct heif){
+        .input = input, .max_pixels = options->max_pixels, .file_bytes = (int64_t)file_bytes};
     if (heif_items_read(&heif->items, input, file_bytes, failure) != REASON_NONE)
         return failure->reason;
     heif->context = heif_context_alloc();
@@ -233,20 +215,21 @@ static enum reason heif_begin(void *state, struct input *input,
     heif->width = (uint32_t)(turned ? height : width);
     heif->height = (uint32_t)(turned ? width : height);
     heif->has_alpha = heif_image_handle_has_alpha_channel(heif->handle) != 0;
-    heif->premultiplied = heif_image_handle_is_premultiplied_alpha(heif->handle) != 0;
+    input->colours->premultiplied = heif_image_handle_is_premultiplied_alpha(heif->handle) != 0;
     heif->bits = bits > 8 ? (uint32_t)bits : 8;
-    info->width = info->out_width = heif->width;
-    info->height = info->out_height = heif->height;
+    info->width = heif->width;
+    info->height = heif->height;
     info->channels = heif->has_alpha ? 4 : 3;
-    info->scale_ignored = options->scale > 1;
     /* The decoded picture and its RGB version, each with up to 4 samples per pixel, and the
      * data. */
     info->memory =
         file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
-    if (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE)
+    if ((heif->has_alpha &&
+         colours_alphas(input->colours, heif->width, &info->memory, failure) != REASON_NONE) ||
+        (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE))
         return failure->reason;
-    info->profile = options->icc ? heif->managed && icc_differs(heif->icc)
-                                 : heif_image_handle_get_raw_color_profile_size(heif->handle) > 0;
+    info->profile = colours_tell(input->colours,
+                                 heif_image_handle_get_raw_color_profile_size(heif->handle) > 0);
     return REASON_NONE;
 }
 
@@ -322,18 +305,18 @@ static uint32_t sample_at(const struct heif *heif, const uint8_t *row, size_t i)
     return pixel_scale(v < max ? v : max, max);
 }
 
-/* Prepares a row for its profile: colours without alpha, and alpha. */
-static void put_colours(uint8_t *dst, struct heif *heif, const uint8_t *row)
+static void put_row(uint8_t *dst, const struct heif *heif, const uint8_t *row)
 {
     const size_t samples = heif->has_alpha ? 4 : 3;
+    if (heif->bits == 8 && !heif->has_alpha) {
+        memcpy(dst, row, 3 * (size_t)heif->width);
+        return;
+    }
     for (size_t x = 0; x < heif->width; x++) {
         if (heif->has_alpha)
-            heif->alphas[x] = (uint8_t)sample_at(heif, row, samples * x + 3);
-        for (size_t c = 0; c < 3; c++) {
-            uint32_t v = sample_at(heif, row, samples * x + c);
-            dst[3 * x + c] =
-                heif->premultiplied ? icc_unmultiplied(v, heif->alphas[x]) : (uint8_t)v;
-        }
+            heif->input->colours->alphas[x] = (uint8_t)sample_at(heif, row, samples * x + 3);
+        for (size_t c = 0; c < 3; c++)
+            dst[3 * x + c] = (uint8_t)sample_at(heif, row, samples * x + c);
     }
 }
 
@@ -343,26 +326,9 @@ static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     struct heif *heif = state;
     if (!heif->image && read_picture(heif, failure) != REASON_NONE)
         return failure->reason;
-    uint32_t samples = heif->has_alpha ? 4 : 3;
     for (uint32_t i = 0; i < rows; i++, heif->row++, dst += stride) {
-        const uint8_t *row = heif->pixels + heif->row * heif->stride;
-        if (heif->managed) {
-            put_colours(dst, heif, row);
-            icc_row(heif->icc, dst, dst, heif->alphas, heif->width, heif->alpha);
-            continue;
-        }
-        if (heif->bits == 8 && !heif->has_alpha) {
-            memcpy(dst, row, 3 * (size_t)heif->width);
-            continue;
-        }
-        for (size_t x = 0; x < heif->width; x++) {
-            uint32_t a = heif->has_alpha ? sample_at(heif, row, samples * x + 3) : 255;
-            for (size_t c = 0; c < 3; c++) {
-                uint32_t v = sample_at(heif, row, samples * x + c);
-                dst[3 * x + c] = heif->premultiplied ? pixel_over_premultiplied(v, a, heif->alpha)
-                                                     : pixel_over(v, a, heif->alpha);
-            }
-        }
+        put_row(dst, heif, heif->pixels + heif->row * heif->stride);
+        colours_finish(heif->input->colours, dst, dst, heif->width);
     }
     return REASON_NONE;
 }
@@ -370,7 +336,6 @@ static enum reason heif_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
 const struct codec codec_heif = {
     .state_bytes = sizeof(struct heif),
     .init = heif_start,
-    .clear = heif_clear,
     .begin = heif_begin,
     .rows = heif_rows,
     .reset = heif_reset,

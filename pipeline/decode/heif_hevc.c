@@ -6,6 +6,7 @@
  * the input of the sample adaptive offset filter, which is allocated with the library's global
  * default functions (decctx.cc, isOutputImage; 1.0.2 to 1.1.1). These are replaced here, through
  * de265_get_default_image_allocation_functions; no other code of the program uses libde265. */
+#include "decode/codec.h"
 #include "decode/heif_decoders.h"
 
 #include <pthread.h>
@@ -112,9 +113,7 @@ static struct heif_error push(void *decoder, const void *data, size_t size)
 {
     const uint8_t *at = data;
     while (size > 0) {
-        uint32_t unit =
-            size < 4 ? 0
-                     : (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+        const uint32_t unit = size < 4 ? 0 : big_endian(at, 4);
         if (size < 4 || unit > size - 4 || unit > INT32_MAX)
             return heif_decoder_error(heif_suberror_End_of_data, "a NAL unit ends early");
         de265_error error = de265_push_NAL(decoder, at + 4, (int)unit, 0, NULL);

@@ -6,6 +6,8 @@
  * libheif does: a box ends where its parent does, whatever its size. */
 #include "decode/heif_items.h"
 
+#include "decode/codec.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,26 +35,18 @@ struct box {
     char type[4];
 };
 
-static uint32_t get(const uint8_t *p, unsigned bytes)
-{
-    uint32_t value = 0;
-    while (bytes-- > 0)
-        value = value << 8 | *p++;
-    return value;
-}
-
 /* The box at `at`, within `end`. */
 static bool read_box(struct box *box, struct input *input, uint64_t at, uint64_t end)
 {
     uint8_t head[16];
     if (end - at < 8 || input_at(input, at, head, 8) < 8)
         return false;
-    uint64_t size = get(head, 4), length = 8;
+    uint64_t size = big_endian(head, 4), length = 8;
     memcpy(box->type, head + 4, 4);
     if (size == 1) {
         if (end - at < 16 || input_at(input, at + 8, head + 8, 8) < 8)
             return false;
-        size = (uint64_t)get(head + 8, 4) << 32 | get(head + 12, 4);
+        size = (uint64_t)big_endian(head + 8, 4) << 32 | big_endian(head + 12, 4);
         length = 16;
     } else if (size == 0) {
         size = end - at;
@@ -101,13 +95,13 @@ static bool read_references(struct needs *needs, struct input *input, const stru
     for (uint64_t at = 4; at < size && size - at >= 8;) {
         const uint8_t *type = data + at + 4;
         bool derived = memcmp(type, "dimg", 4) == 0, auxiliary = memcmp(type, "auxl", 4) == 0;
-        at += 8 + (get(data + at, 4) == 1 ? 8 : 0) + (memcmp(type, "uuid", 4) == 0 ? 16 : 0);
+        at += 8 + (big_endian(data + at, 4) == 1 ? 8 : 0) + (memcmp(type, "uuid", 4) == 0 ? 16 : 0);
         if (at > size || size - at < id + 2)
             break;
-        uint32_t from = get(data + at, id), count = get(data + at + id, 2);
+        uint32_t from = big_endian(data + at, id), count = big_endian(data + at + id, 2);
         at += id + 2;
         for (; count > 0 && size - at >= id; count--, at += id) {
-            uint32_t to = get(data + at, id);
+            uint32_t to = big_endian(data + at, id);
             if (derived)
                 add(needs, from, to);
             if (auxiliary)
@@ -130,8 +124,8 @@ static void order_lists(struct heif_items *items, const struct property *propert
     uint8_t *data = items->lists;
     const unsigned id = data[0] > 0 ? 4 : 2, wide = data[3] & 1 ? 2 : 1;
     size_t at = 8;
-    for (uint32_t left = get(data + 4, 4); left > 0 && items->size - at > id; left--) {
-        const bool is_primary = get(data + at, id) == primary;
+    for (uint32_t left = big_endian(data + 4, 4); left > 0 && items->size - at > id; left--) {
+        const bool is_primary = big_endian(data + at, id) == primary;
         const unsigned entries = data[at + id];
         uint8_t *entry = data + at + id + 1;
         if ((items->size - at - id - 1) / wide < entries)
@@ -141,7 +135,7 @@ static void order_lists(struct heif_items *items, const struct property *propert
         int mirrored = -1; /* index of the last transformation if it is a mirroring */
         for (unsigned i = 0; i < entries; i++) {
             uint8_t *own = entry + i * wide, copy[2] = {own[0], own[wide - 1]};
-            const uint32_t index = get(own, wide) & (wide == 2 ? 0x7fff : 0x7f);
+            const uint32_t index = big_endian(own, wide) & (wide == 2 ? 0x7fff : 0x7f);
             if (index == 0 || index > count)
                 continue;
             const struct property *of = &property[index - 1];
@@ -220,7 +214,7 @@ static bool read_all(struct needs *needs, struct heif_items *items, struct input
                 input_at(input, inner.content, primary, sizeof primary);
             if (memcmp(inner.type, "iprp", 4) == 0)
                 read_properties(items, needs, input, &inner,
-                                get(primary + 4, primary[0] > 0 ? 4 : 2));
+                                big_endian(primary + 4, primary[0] > 0 ? 4 : 2));
         }
     }
     return !needs->too_many;

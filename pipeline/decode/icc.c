@@ -4,9 +4,7 @@
  * each transform has its own lcms2 context with counted memory, and profiles with many
  * floating-point stages are refused, since lcms2 runs these for each of the tens of thousands of
  * points of a table. */
-#include "decode/icc.h"
-
-#include "decode/codec.h"
+#include "decode/colours.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,43 +204,34 @@ static struct transform *add(struct icc *icc, const void *profile, size_t size,
     return NULL;
 }
 
-enum reason icc_begin(bool *applies, uint64_t *memory, struct icc **icc, const void *profile,
-                      size_t size, enum icc_space space, struct failure *failure)
+enum reason icc_begin(struct colours *colours, uint64_t *memory, const void *profile, size_t size,
+                      enum icc_space space, struct failure *failure)
 {
-    *applies = false;
-    if (size == 0 || size > ICC_PROFILE_MAX)
-        return REASON_NONE;
-    if (!*icc)
-        *icc = calloc(1, sizeof **icc);
-    struct transform *t = *icc ? find(*icc, profile, size, space) : NULL;
-    if (*icc && !t)
-        t = add(*icc, profile, size, space);
+    if (!colours->icc)
+        colours->icc = calloc(1, sizeof *colours->icc);
+    struct icc *icc = colours->icc;
+    struct transform *t = icc ? find(icc, profile, size, space) : NULL;
+    if (icc && !t)
+        t = add(icc, profile, size, space);
     if (!t)
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
-    t->used = ++(*icc)->clock;
-    (*icc)->now = t;
-    *applies = t->transform != NULL;
+    t->used = ++icc->clock;
+    icc->now = t;
+    colours->managed = t->transform != NULL;
+    colours->differs = t->differs;
+    colours->space = space;
     *memory += t->memory;
     return REASON_NONE;
 }
 
-bool icc_differs(const struct icc *icc)
+void icc_row(const struct colours *colours, uint8_t *dst, const uint8_t *src, uint32_t count)
 {
-    return icc->now->differs;
+    cmsDoTransform(colours->icc->now->transform, src, dst, count);
 }
 
-void icc_row(const struct icc *icc, uint8_t *dst, const uint8_t *src, const uint8_t *alpha,
-             uint32_t count, enum alpha_mode mode)
+void icc_end(struct colours *colours)
 {
-    cmsDoTransform(icc->now->transform, src, dst, count);
-    for (size_t x = 0; alpha && mode != ALPHA_DROP && x < count; x++) {
-        for (size_t c = 3 * x; c < 3 * x + 3; c++)
-            dst[c] = pixel_over(dst[c], alpha[x], mode);
-    }
-}
-
-void icc_end(struct icc *icc)
-{
+    struct icc *icc = colours->icc;
     uint64_t held = 0;
     for (size_t i = 0; icc && i < KEPT; i++)
         held += icc->kept[i].held;
@@ -257,10 +246,10 @@ void icc_end(struct icc *icc)
     }
 }
 
-void icc_close(struct icc **icc)
+void icc_close(struct colours *colours)
 {
-    for (size_t i = 0; *icc && i < KEPT; i++)
-        drop(&(*icc)->kept[i]);
-    free(*icc);
-    *icc = NULL;
+    for (size_t i = 0; colours->icc && i < KEPT; i++)
+        drop(&colours->icc->kept[i]);
+    free(colours->icc);
+    colours->icc = NULL;
 }

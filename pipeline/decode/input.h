@@ -27,6 +27,7 @@ struct input {
     int error_number;     /* of a failed read, or 0 */
     struct stop *stop;    /* when overdue, reading fails; may be NULL */
     struct murmur3 digest;
+    struct colours *colours; /* of the decoder, for its codecs: colours.h */
 };
 
 /* Allocates the buffer; false if there is no memory. */

@@ -19,7 +19,6 @@
  * type, without a limit. */
 #include "decode/codec.h"
 #include "decode/exif.h"
-#include "decode/icc.h"
 #include "decode/jpeg_dct.h"
 #include "decode/jpeg_stream.h"
 
@@ -68,9 +67,7 @@ struct jpeg {
     } chunk[256];
     size_t profile_size; /* sum of the chunks read so far */
     unsigned chunk_count;
-    bool chunks_broken, wants_icc, managed; /* managed: rows are converted by icc */
-    bool has_profile;
-    struct icc *icc;
+    bool chunks_broken, has_profile;
     struct dct_layout dct;
     struct block_array array[DCT_COMPONENTS];
     unsigned arrays;   /* arrays handed out */
@@ -285,7 +282,7 @@ static boolean on_app2(j_decompress_ptr info)
     if (!jpeg->in_header || size < ICC_HEAD || memcmp(jpeg->segment, "ICC_PROFILE", 12) != 0)
         return TRUE;
     jpeg->has_profile = true;
-    if (!jpeg->wants_icc)
+    if (!jpeg->input->colours->wanted)
         return TRUE;
     unsigned number = jpeg->segment[12], count = jpeg->segment[13];
     size -= ICC_HEAD;
@@ -329,11 +326,11 @@ static enum reason take_profile(struct jpeg *jpeg, uint64_t *memory, struct fail
     for (unsigned i = 1; profile && i <= jpeg->chunk_count; at += jpeg->chunk[i].size, i++)
         memcpy(at, jpeg->chunk[i].data, jpeg->chunk[i].size);
     if (profile)
-        icc_begin(&jpeg->managed, memory, &jpeg->icc, profile, jpeg->profile_size,
-                  components == 1   ? ICC_GREY
-                  : components == 4 ? ICC_CMYK
-                                    : ICC_RGB,
-                  failure);
+        colours_profile(jpeg->input->colours, memory, profile, jpeg->profile_size,
+                        components == 1   ? ICC_GREY
+                        : components == 4 ? ICC_CMYK
+                                          : ICC_RGB,
+                        failure);
     else if (whole)
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     free(profile);
@@ -379,11 +376,6 @@ static void jpeg_init(void *state)
     jpeg->progress.progress_monitor = on_progress;
 }
 
-static void jpeg_clear(void *state)
-{
-    icc_close(&((struct jpeg *)state)->icc);
-}
-
 static void jpeg_reset(void *state)
 {
     struct jpeg *jpeg = state;
@@ -391,7 +383,6 @@ static void jpeg_reset(void *state)
     free(jpeg->cmyk);
     jpeg->cmyk = NULL;
     drop_chunks(jpeg);
-    icc_end(jpeg->icc);
     jpeg->started = jpeg->ended = jpeg->coefficients = false;
 }
 
@@ -426,10 +417,9 @@ static enum reason jpeg_begin(void *state, struct input *input,
     if (!create_decompressor(jpeg))
         return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for libjpeg");
     jpeg->failure = failure;
-    jpeg->ended = jpeg->managed = jpeg->has_profile = false;
+    jpeg->ended = jpeg->has_profile = false;
     jpeg->orientation = 0;
     jpeg->max_scans = UINT32_MAX;
-    jpeg->wants_icc = options->icc;
     jpeg->source.next_input_byte = input->buffer + input->position;
     jpeg->source.bytes_in_buffer = input->end - input->position;
     if (setjmp(jpeg->escape))
@@ -461,10 +451,10 @@ static enum reason jpeg_begin(void *state, struct input *input,
     info->orientation = jpeg->orientation ? jpeg->orientation : 1;
     info->channels = (uint8_t)jpeg->info.num_components;
     info->progressive = jpeg->info.progressive_mode;
-    info->profile = jpeg->wants_icc ? jpeg->managed && icc_differs(jpeg->icc) : jpeg->has_profile;
+    info->profile = colours_tell(input->colours, jpeg->has_profile);
     info->memory += memory_needed(&jpeg->info) + (four ? 4ull * info->out_width : 0);
     jpeg->dct = (struct dct_layout){0};
-    if (options->coefficients && !jpeg->managed)
+    if (options->coefficients && !input->colours->managed)
         jpeg_dct_layout(&jpeg->dct, &jpeg->info);
     info->dct = jpeg->dct;
     jpeg->scan_bytes = file_bytes + jpeg->source.bytes_in_buffer - input->total;
@@ -505,6 +495,7 @@ static bool is_complete(const struct jpeg_decompress_struct *info)
 static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uint32_t rows,
                              struct failure *failure)
 {
+    const struct colours *colours = jpeg->input->colours;
     if (!jpeg->started) {
         jpeg->started = true;
         jpeg_start_decompress(&jpeg->info);
@@ -529,14 +520,13 @@ static enum reason read_rows(struct jpeg *jpeg, uint8_t *dst, size_t stride, uin
         if (got == 0)
             return failure_set(failure, REASON_CORRUPT, "the decoder gave no rows");
         uint32_t width = jpeg->info.output_width;
-        if (jpeg->cmyk && jpeg->managed && !jpeg->info.saw_Adobe_marker)
+        if (jpeg->cmyk && colours->managed && !jpeg->info.saw_Adobe_marker)
             for (size_t i = 0; i < 4 * (size_t)width; i++)
                 jpeg->cmyk[i] = 255 - jpeg->cmyk[i];
-        if (jpeg->cmyk && !jpeg->managed)
+        if (jpeg->cmyk && !colours->managed)
             convert_cmyk(dst, jpeg->cmyk, width, jpeg->info.saw_Adobe_marker != 0);
-        for (uint32_t i = 0; i < got && jpeg->managed; i++)
-            icc_row(jpeg->icc, row[i] == jpeg->cmyk ? dst : row[i], row[i], NULL, width,
-                    ALPHA_DROP);
+        for (uint32_t i = 0; i < got; i++)
+            colours_finish(colours, row[i] == jpeg->cmyk ? dst : row[i], row[i], width);
         dst += got * stride;
         rows -= got;
     }
@@ -640,7 +630,6 @@ static enum reason jpeg_end(void *state, struct failure *failure)
 const struct codec codec_jpeg = {
     .state_bytes = sizeof(struct jpeg),
     .init = jpeg_init,
-    .clear = jpeg_clear,
     .begin = jpeg_begin,
     .rows = jpeg_rows,
     .coefficients = jpeg_coefficients,

@@ -7,7 +7,6 @@
  * libjxl may allocate at most MEMORY_TIMES what pictures of that size need; from 0.11 on it uses
  * our allocator for everything, before that only for a part. */
 #include "decode/codec.h"
-#include "decode/icc.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -40,14 +39,10 @@ struct jxl {
     bool refused;        /* the limit was exceeded */
     struct input *input;
     size_t given; /* bytes of the input's buffer given to libjxl */
-    enum alpha_mode alpha;
     uint32_t width, height, row;
-    bool has_alpha, premultiplied, deep; /* deep: 16 bits per sample */
-    uint8_t *pixels, *out;               /* our buffer; destination */
+    bool has_alpha, deep;  /* deep: 16 bits per sample */
+    uint8_t *pixels, *out; /* our buffer; destination */
     size_t stride;
-    struct icc *icc;
-    bool managed;    /* pixels are converted by icc */
-    uint8_t *alphas; /* of a run of pixels, if managed and transparent */
 };
 
 const char *codec_jxl_library(void)
@@ -90,15 +85,8 @@ static void jxl_reset(void *state)
     if (jxl->decoder)
         JxlDecoderDestroy(jxl->decoder);
     free(jxl->pixels);
-    free(jxl->alphas);
-    icc_end(jxl->icc);
     jxl->decoder = NULL;
-    jxl->pixels = jxl->alphas = NULL;
-}
-
-static void jxl_clear(void *state)
-{
-    icc_close(&((struct jxl *)state)->icc);
+    jxl->pixels = NULL;
 }
 
 /* --- input ----------------------------------------------------------------------------------- */
@@ -182,13 +170,11 @@ static enum reason read_profile(struct jxl *jxl, bool grey, uint64_t *memory,
         size > ICC_PROFILE_MAX)
         return REASON_NONE;
     uint8_t *profile = malloc(size ? size : 1);
-    if (jxl->has_alpha)
-        jxl->alphas = malloc(jxl->width);
-    if (!profile || (jxl->has_alpha && !jxl->alphas))
+    if (!profile)
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     else if (JxlDecoderGetColorAsICCProfile(PROFILE_OF(jxl), profile, size) == JXL_DEC_SUCCESS)
-        icc_begin(&jxl->managed, memory, &jxl->icc, profile, size, grey ? ICC_GREY : ICC_RGB,
-                  failure);
+        colours_profile(jxl->input->colours, memory, profile, size, grey ? ICC_GREY : ICC_RGB,
+                        failure);
     free(profile);
     return failure->reason;
 }
@@ -199,8 +185,7 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     struct jxl *jxl = state;
     JxlBasicInfo basic;
     (void)file_bytes;
-    *jxl = (struct jxl){
-        .input = input, .alpha = options->alpha, .icc = jxl->icc, .most = PICTURE_MEMORY};
+    *jxl = (struct jxl){.input = input, .most = PICTURE_MEMORY};
     const JxlMemoryManager memory = {jxl, allocate, release_block};
     jxl->decoder = JxlDecoderCreate(&memory);
     int events =
@@ -222,22 +207,23 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     jxl->width = basic.xsize;
     jxl->height = basic.ysize;
     jxl->has_alpha = basic.alpha_bits > 0;
-    jxl->premultiplied = basic.alpha_premultiplied != 0;
+    input->colours->premultiplied = basic.alpha_premultiplied != 0;
     jxl->deep = basic.bits_per_sample > 8 || basic.alpha_bits > 8;
     uint64_t pixels = (uint64_t)jxl->width * jxl->height;
-    info->width = info->out_width = jxl->width;
-    info->height = info->out_height = jxl->height;
+    info->width = jxl->width;
+    info->height = jxl->height;
     info->orientation =
         basic.orientation >= 1 && basic.orientation <= 8 ? (uint8_t)basic.orientation : 1;
     info->channels = (uint8_t)((basic.num_color_channels == 1 ? 1 : 3) + (jxl->has_alpha ? 1 : 0));
-    info->scale_ignored = options->scale > 1;
     info->memory = PICTURE_MEMORY + (uint64_t)PLANE_MEMORY * basic.num_extra_channels +
                    (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
     jxl->most = MEMORY_TIMES * (info->memory - 3 * pixels);
-    if (options->icc &&
-        read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure) != REASON_NONE)
+    if ((jxl->has_alpha &&
+         colours_alphas(input->colours, jxl->width, &info->memory, failure) != REASON_NONE) ||
+        (options->icc &&
+         read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure) != REASON_NONE))
         return failure->reason;
-    info->profile = !options->icc || (jxl->managed && icc_differs(jxl->icc));
+    info->profile = colours_tell(input->colours, true);
     return REASON_NONE;
 }
 
@@ -247,32 +233,21 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
 static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *samples)
 {
     const struct jxl *jxl = user;
+    const struct colours *colours = jxl->input->colours;
     const uint8_t *bytes = samples;
     size_t channels = jxl->has_alpha ? 4 : 3;
     if (y >= jxl->height || x >= jxl->width || count > jxl->width - x)
         return;
     uint8_t *dst = jxl->out + y * jxl->stride + 3 * x;
-    for (size_t i = 0; i < count; i++, dst += 3) {
-        uint32_t v[4] = {0, 0, 0, 255};
-        for (size_t c = 0; c < channels; c++) {
-            uint16_t deep;
-            if (jxl->deep)
-                memcpy(&deep, bytes + 2 * (i * channels + c), sizeof deep);
-            v[c] = jxl->deep ? pixel_scale(deep, 65535) : bytes[i * channels + c];
-        }
-        if (jxl->alphas)
-            jxl->alphas[i] = (uint8_t)v[3];
-        for (int c = 0; c < 3; c++) {
-            if (jxl->managed)
-                dst[c] = jxl->premultiplied ? icc_unmultiplied(v[c], v[3]) : (uint8_t)v[c];
-            else
-                dst[c] = jxl->premultiplied ? pixel_over_premultiplied(v[c], v[3], jxl->alpha)
-                                            : pixel_over(v[c], v[3], jxl->alpha);
-        }
+    for (size_t i = 0; i < channels * count; i++) {
+        uint16_t deep;
+        if (jxl->deep)
+            memcpy(&deep, bytes + 2 * i, sizeof deep);
+        uint8_t *to = i % channels == 3 ? &colours->alphas[i / channels]
+                                        : &dst[3 * (i / channels) + i % channels];
+        *to = jxl->deep ? pixel_scale(deep, 65535) : bytes[i];
     }
-    dst -= 3 * count;
-    if (jxl->managed)
-        icc_row(jxl->icc, dst, dst, jxl->alphas, (uint32_t)count, jxl->alpha);
+    colours_finish(colours, dst, dst, (uint32_t)count);
 }
 
 static enum reason read_picture(struct jxl *jxl, uint8_t *dst, size_t stride, uint32_t rows,
@@ -311,7 +286,6 @@ static enum reason jxl_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
 
 const struct codec codec_jxl = {
     .state_bytes = sizeof(struct jxl),
-    .clear = jxl_clear,
     .begin = jxl_begin,
     .rows = jxl_rows,
     .reset = jxl_reset,

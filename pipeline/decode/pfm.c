@@ -67,18 +67,15 @@ static enum reason pfm_begin(void *state, struct input *input, const struct deco
     pfm->offset = input->total - (input->end - input->position);
     if (pfm->offset + 4ull * pfm->samples * pfm->width * pfm->height > file_bytes)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = info->out_width = pfm->width;
-    info->height = info->out_height = pfm->height;
+    info->width = pfm->width;
+    info->height = pfm->height;
     info->channels = (uint8_t)pfm->samples;
-    info->scale_ignored = options->scale > 1;
     return REASON_NONE;
 }
 
 static uint8_t sample(const uint8_t *p, bool little)
 {
-    uint32_t bits = little
-                        ? p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24
-                        : p[3] | (uint32_t)p[2] << 8 | (uint32_t)p[1] << 16 | (uint32_t)p[0] << 24;
+    const uint32_t bits = little ? little_endian(p, 4) : big_endian(p, 4);
     float v;
     memcpy(&v, &bits, sizeof v);
     if (!(v > 0)) /* also false for NaN */

@@ -8,7 +8,6 @@
  * inflate all of it. Colour profiles are read here, too. */
 #include "decode/codec.h"
 #include "decode/exif.h"
-#include "decode/icc.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -28,7 +27,6 @@ struct png {
     struct failure *failure;
     bool short_of_data;
     uint64_t allowance; /* bytes that may still be read */
-    enum alpha_mode alpha;
     uint32_t width, height, row;
     int depth, type;
     size_t raw_bytes; /* per row */
@@ -40,9 +38,6 @@ struct png {
     uint16_t key[3];
     uint64_t profile_at; /* file offset of iCCP's content, or 0 */
     uint32_t profile_length;
-    struct icc *icc;
-    bool managed;    /* rows are converted by icc */
-    uint8_t *alphas; /* of a row, if managed and transparent */
 };
 
 const char *codec_png_library(void)
@@ -94,16 +89,9 @@ static void png_reset(void *state)
     struct png *png = state;
     png_destroy_read_struct(&png->read, &png->info, NULL);
     free(png->raw);
-    free(png->alphas);
-    icc_end(png->icc);
-    png->raw = png->alphas = NULL;
+    png->raw = NULL;
     png->read = NULL;
     png->info = NULL;
-}
-
-static void png_clear(void *state)
-{
-    icc_close(&((struct png *)state)->icc);
 }
 
 /* Checks the header's size against --max-pixels first. The header must be the first chunk: libpng
@@ -116,8 +104,7 @@ static enum reason check_size(struct png *png, const struct decode_options *opti
     const uint8_t *name = png->input->buffer + png->input->position + 12, *p = name + 4;
     if (memcmp(name, "IHDR", 4) != 0)
         return failure_set(failure, REASON_CORRUPT, "it does not begin with a header");
-    uint64_t width = (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
-    uint64_t height = (uint64_t)p[4] << 24 | (uint64_t)p[5] << 16 | (uint64_t)p[6] << 8 | p[7];
+    const uint64_t width = big_endian(p, 4), height = big_endian(p + 4, 4);
     if (width <= INT32_MAX && height <= INT32_MAX && width * height > options->max_pixels)
         return failure_set(failure, REASON_TOO_LARGE, "%u x %u pixels (--max-pixels)",
                            (unsigned)width, (unsigned)height);
@@ -134,8 +121,7 @@ static enum reason look_ahead(struct png *png, uint64_t file_bytes, struct image
     uint64_t at = 8;
     png->profile_at = 0;
     while (at + 8 <= have) {
-        uint32_t length = (uint32_t)data[at] << 24 | (uint32_t)data[at + 1] << 16 |
-                          (uint32_t)data[at + 2] << 8 | data[at + 3];
+        const uint32_t length = big_endian(data + at, 4);
         const uint8_t *name = data + at + 4;
         if (memcmp(name, "IDAT", 4) == 0)
             return REASON_NONE;
@@ -174,7 +160,7 @@ static uint8_t *inflate_profile(const uint8_t *chunk, size_t length, size_t *siz
     }
     int code = inflate(&stream, Z_SYNC_FLUSH);
     if (stream.avail_out == 0)
-        *size = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+        *size = big_endian(head, 4);
     if (code == Z_OK && *size > sizeof head && *size <= ICC_PROFILE_MAX) {
         profile = malloc(*size);
         *no_memory = !profile;
@@ -198,15 +184,12 @@ static uint8_t *inflate_profile(const uint8_t *chunk, size_t length, size_t *siz
 static enum reason read_profile(struct png *png, uint64_t *memory, struct failure *failure)
 {
     size_t length = png->profile_length, size = 0;
-    png->managed = false;
     if (png->profile_at == 0 || length > ICCP_MAX)
         return REASON_NONE;
     uint8_t *chunk = malloc(length + 4), *profile = NULL;
     bool no_memory = !chunk;
     if (chunk && input_at(png->input, png->profile_at, chunk, length + 4) == length + 4) {
-        const uint8_t *crc = chunk + length;
-        uint32_t sum =
-            (uint32_t)crc[0] << 24 | (uint32_t)crc[1] << 16 | (uint32_t)crc[2] << 8 | crc[3];
+        const uint32_t sum = big_endian(chunk + length, 4);
         if (crc32(crc32(0, (const uint8_t *)"iCCP", 4), chunk, (uInt)length) == sum)
             profile = inflate_profile(chunk, length, &size, &no_memory);
     }
@@ -217,8 +200,8 @@ static enum reason read_profile(struct png *png, uint64_t *memory, struct failur
     else if (png->input->error_number)
         codec_short(png->input, failure, "");
     else if (profile)
-        icc_begin(&png->managed, memory, &png->icc, profile, size,
-                  png->type & PNG_COLOR_MASK_COLOR ? ICC_RGB : ICC_GREY, failure);
+        colours_profile(png->input->colours, memory, profile, size,
+                        png->type & PNG_COLOR_MASK_COLOR ? ICC_RGB : ICC_GREY, failure);
     free(profile);
     return failure->reason;
 }
@@ -265,7 +248,6 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     struct png *png = state;
     png->input = input;
     png->failure = failure;
-    png->alpha = options->alpha;
     png->short_of_data = false;
     png->row = 0;
     png->started = false;
@@ -307,21 +289,16 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     png->raw_bytes =
         (size_t)png->width * png_get_channels(png->read, png->info) * (png->depth == 16 ? 2u : 1u);
     png->direct = !png->interlaced && png->type == PNG_COLOR_TYPE_RGB && png->depth == 8 &&
-                  (!png->has_key || png->alpha == ALPHA_DROP);
+                  (!png->has_key || options->alpha == ALPHA_DROP);
     bool alpha = png->has_key || png->has_palette_alpha || (png->type & PNG_COLOR_MASK_ALPHA);
-    info->width = info->out_width = png->width;
-    info->height = info->out_height = png->height;
+    info->width = png->width;
+    info->height = png->height;
     info->channels = (uint8_t)((png->type & PNG_COLOR_MASK_COLOR ? 3 : 1) + (alpha ? 1 : 0));
-    info->scale_ignored = options->scale > 1;
-    png->managed = false;
-    if (options->icc && read_profile(png, &info->memory, failure) != REASON_NONE)
+    if ((options->icc && read_profile(png, &info->memory, failure) != REASON_NONE) ||
+        (alpha && !png->direct &&
+         colours_alphas(input->colours, png->width, &info->memory, failure) != REASON_NONE))
         return failure->reason;
-    info->profile = options->icc ? png->managed && icc_differs(png->icc) : png->profile_at != 0;
-    if (png->managed && alpha) {
-        png->alphas = malloc(png->width);
-        if (!png->alphas)
-            return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
-    }
+    info->profile = colours_tell(input->colours, png->profile_at != 0);
     /* libpng's two filtered rows and inflate's window. */
     info->memory += 128u * 1024 + 3ull * png->raw_bytes +
                     (png->interlaced ? (uint64_t)png->raw_bytes * png->height : 0);
@@ -333,16 +310,16 @@ static uint32_t to_8_bits(uint32_t v, int depth)
     return depth == 16 ? (v * 255 + 32767) / 65535 : v * 255 / ((1u << depth) - 1);
 }
 
-/* Converts one raw row to RGB; writes alpha to alphas if there are any. */
+/* Converts one raw row to RGB and alpha. */
 static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
 {
+    uint8_t *alphas = png->input->colours->alphas;
     int bytes = png->depth == 16 ? 2 : 1;
     bool colour = (png->type & PNG_COLOR_MASK_COLOR) != 0;
     bool palette = png->type == PNG_COLOR_TYPE_PALETTE;
     bool alpha_channel = (png->type & PNG_COLOR_MASK_ALPHA) != 0;
     int colours = colour && !palette ? 3 : 1;
     int samples = colours + (alpha_channel ? 1 : 0);
-    uint32_t background = pixel_background(png->alpha);
     for (uint32_t x = 0; x < png->width; x++, dst += 3) {
         uint32_t v[4] = {0}, c[3], a = 255;
         for (int s = 0; s < samples; s++, src += bytes)
@@ -367,12 +344,8 @@ static void convert_row(uint8_t *dst, const struct png *png, const uint8_t *src)
             for (int i = 0; i < 3; i++)
                 c[i] = to_8_bits(v[i], png->depth);
         }
-        if (png->alphas) {
-            png->alphas[x] = (uint8_t)a;
-        } else if (png->alpha != ALPHA_DROP && a != 255) {
-            for (int i = 0; i < 3; i++)
-                c[i] = (c[i] * a + background * (255 - a) + 127) / 255;
-        }
+        if (alphas)
+            alphas[x] = (uint8_t)a;
         dst[0] = (uint8_t)c[0];
         dst[1] = (uint8_t)c[1];
         dst[2] = (uint8_t)c[2];
@@ -432,15 +405,13 @@ static enum reason png_rows(void *state, uint8_t *dst, size_t stride, uint32_t r
             read_row(png, png->raw, last);
             convert_row(out, png, png->raw);
         }
-        if (png->managed)
-            icc_row(png->icc, out, out, png->alphas, png->width, png->alpha);
+        colours_finish(png->input->colours, out, out, png->width);
     }
     return REASON_NONE;
 }
 
 const struct codec codec_png = {
     .state_bytes = sizeof(struct png),
-    .clear = png_clear,
     .begin = png_begin,
     .rows = png_rows,
     .reset = png_reset,

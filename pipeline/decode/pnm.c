@@ -156,10 +156,9 @@ static enum reason pnm_begin(void *state, struct input *input, const struct deco
                              : (uint64_t)pnm->width * pnm->depth * sample_bytes(pnm);
     if (!pnm->plain && row * pnm->height > left)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    info->width = info->out_width = pnm->width;
-    info->height = info->out_height = pnm->height;
+    info->width = pnm->width;
+    info->height = pnm->height;
     info->channels = (uint8_t)pnm->depth;
-    info->scale_ignored = options->scale > 1;
     return REASON_NONE;
 }
 

@@ -104,7 +104,7 @@ bool stream_set_tables(struct stream_head *head, unsigned component, const uint8
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-static const uint8_t natural_order[DCT_BLOCK] = {
+const uint8_t stream_natural_order[DCT_BLOCK] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
@@ -189,7 +189,7 @@ static bool read_block(struct reader *reader, int16_t block[DCT_BLOCK], int32_t 
         if (k > AC_LAST)
             return false;
         if (bits > 0)
-            block[natural_order[k]] = (int16_t)read_value(reader, bits);
+            block[stream_natural_order[k]] = (int16_t)read_value(reader, bits);
     }
     return reader->bit <= reader->end;
 }

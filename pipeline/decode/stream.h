@@ -62,6 +62,9 @@ bool stream_set_tables(struct stream_head *head, unsigned component, const uint8
                        const uint8_t *dc_symbols, const uint8_t ac_counts[16],
                        const uint8_t *ac_symbols);
 
+/* The place of each coefficient, from the order of the code to that of dct.h. */
+extern const uint8_t stream_natural_order[DCT_BLOCK];
+
 /* Bytes of a payload with data_bytes of data. */
 uint64_t stream_bytes(const struct stream_head *head, uint64_t data_bytes);
 

@@ -96,14 +96,10 @@ static void put_symbol(struct writer *writer, const struct table *table, unsigne
 static void put_block(struct writer *writer, const int16_t *block, int32_t difference,
                       const struct table *dc, const struct table *ac)
 {
-    static const uint8_t natural[DCT_BLOCK] = {
-        0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-        41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-        30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
     unsigned run = 0;
     put_symbol(writer, dc, 0, difference);
     for (unsigned k = 1; k < DCT_BLOCK; k++) {
-        const int16_t value = block[natural[k]];
+        const int16_t value = block[stream_natural_order[k]];
         if (value == 0) {
             run++;
             continue;

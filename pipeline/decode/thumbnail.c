@@ -2,6 +2,7 @@
 #include "decode/thumbnail.h"
 
 #include "base/minmax.h"
+#include "decode/scale.h"
 #include "decode/shrink.h"
 
 #include <setjmp.h>
@@ -193,20 +194,13 @@ static const uint8_t *make_upright(struct thumbnail_maker *maker, uint32_t *widt
     const uint32_t w = *width, h = *height;
     if (orientation < 2 || orientation > 8)
         return pixels;
-    const bool swapped = orientation >= 5;
-    const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-    const bool down = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-    uint8_t *out = maker->upright;
-    *width = swapped ? h : w;
-    *height = swapped ? w : h;
-    for (uint32_t y = 0; y < *height; y++) {
-        for (uint32_t x = 0; x < *width; x++, out += 3) {
-            uint32_t column = swapped ? y : x, row = swapped ? x : y;
-            column = right ? w - 1 - column : column;
-            row = down ? h - 1 - row : row;
-            memcpy(out, pixels + ((size_t)row * w + column) * 3, 3);
-        }
-    }
+    const struct scale_turn turn = scale_turn(w, h, orientation);
+    uint8_t *first = maker->upright + turn.first;
+    *width = orientation >= 5 ? h : w;
+    *height = orientation >= 5 ? w : h;
+    for (int32_t y = 0; y < (int32_t)h; y++)
+        for (int32_t x = 0; x < (int32_t)w; x++, pixels += 3)
+            memcpy(first + (ptrdiff_t)y * turn.row + (ptrdiff_t)x * turn.column, pixels, 3);
     return maker->upright;
 }
 

@@ -10,7 +10,6 @@
  * While pixels are read, every libtiff error fails the picture, and so do warnings about missing
  * data; complaints about tags are ignored. */
 #include "decode/codec.h"
-#include "decode/icc.h"
 #include "decode/tiff_pixels.h"
 #include "decode/tiff_source.h"
 
@@ -39,9 +38,7 @@ struct tiff {
     uint8_t *data;
     TIFFRGBAImage rgba;
     bool has_rgba;
-    struct icc *icc;
-    bool managed;           /* rows are converted by icc */
-    uint8_t *inks, *alphas; /* one row of each if managed; NULL: none */
+    uint8_t *inks; /* a row of CMYK for its profile; NULL: none */
 };
 
 const char *codec_tiff_library(void)
@@ -65,16 +62,9 @@ static void tiff_reset(void *state)
         TIFFClose(tiff->file);
     free(tiff->data);
     free(tiff->inks);
-    free(tiff->alphas);
-    icc_end(tiff->icc);
     tiff->has_rgba = false;
     tiff->file = NULL;
-    tiff->data = tiff->inks = tiff->alphas = NULL;
-}
-
-static void tiff_clear(void *state)
-{
-    icc_close(&((struct tiff *)state)->icc);
+    tiff->data = tiff->inks = NULL;
 }
 
 /* --- the directory --------------------------------------------------------------------------- */
@@ -121,7 +111,7 @@ static void read_alpha(struct tiff *tiff, uint32_t colours)
     for (uint32_t i = 0; i < count && colours + i < tiff->layout.samples; i++) {
         if (types[i] == EXTRASAMPLE_ASSOCALPHA || types[i] == EXTRASAMPLE_UNASSALPHA) {
             tiff->layout.alpha_at = (int)(colours + i);
-            tiff->layout.premultiplied = types[i] == EXTRASAMPLE_ASSOCALPHA;
+            tiff->source.input->colours->premultiplied = types[i] == EXTRASAMPLE_ASSOCALPHA;
             return;
         }
     }
@@ -187,6 +177,7 @@ static enum reason read_meaning(struct tiff *tiff, struct failure *failure)
     }
     if (tiff->how == BY_RGBA) {
         char text[1024] = "";
+        tiff->source.input->colours->premultiplied = true;
         if (photometric == PHOTOMETRIC_LOGL || photometric == PHOTOMETRIC_LOGLUV)
             TIFFSetField(tiff->file, TIFFTAG_SGILOGDATAFMT, SGILOGDATAFMT_8BIT);
         if (!TIFFRGBAImageOK(tiff->file, text))
@@ -214,23 +205,19 @@ static enum reason read_profile(struct tiff *tiff, uint64_t *memory, struct fail
                                             [TIFF_RGB] = ICC_RGB,
                                             [TIFF_CMYK] = ICC_CMYK};
     const struct tiff_layout *layout = &tiff->layout;
+    struct colours *colours = tiff->source.input->colours;
     uint32_t size = 0;
     void *profile = NULL;
     if ((tiff->how == BY_RGBA && layout->kind != TIFF_RGB) ||
         !TIFFGetField(tiff->file, TIFFTAG_ICCPROFILE, &size, &profile) ||
-        icc_begin(&tiff->managed, memory, &tiff->icc, profile, size, spaces[layout->kind],
-                  failure) != REASON_NONE ||
-        !tiff->managed)
+        colours_profile(colours, memory, profile, size, spaces[layout->kind], failure) !=
+            REASON_NONE ||
+        !colours->managed || layout->kind != TIFF_CMYK)
         return failure->reason;
-    bool has_alpha = layout->alpha_at >= 0 || tiff->how == BY_RGBA;
-    if (layout->kind == TIFF_CMYK)
-        tiff->inks = malloc(4 * (size_t)tiff->width);
-    if (has_alpha)
-        tiff->alphas = malloc(tiff->width);
-    *memory += 5 * (uint64_t)tiff->width;
-    if ((layout->kind == TIFF_CMYK && !tiff->inks) || (has_alpha && !tiff->alphas))
-        return failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
-    return REASON_NONE;
+    tiff->inks = malloc(4 * (size_t)tiff->width);
+    *memory += 4 * (uint64_t)tiff->width;
+    return tiff->inks ? REASON_NONE
+                      : failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
 }
 
 /* Computes the memory for reading and checks its limits. */
@@ -287,8 +274,7 @@ static enum reason tiff_begin(void *state, struct input *input,
                               struct image_info *info, struct failure *failure)
 {
     struct tiff *tiff = state;
-    *tiff = (struct tiff){.source = {.input = input, .failure = failure, .file_bytes = file_bytes},
-                          .icc = tiff->icc};
+    *tiff = (struct tiff){.source = {.input = input, .failure = failure, .file_bytes = file_bytes}};
     tiff->source.reading = tiff->source.opening = true;
     tiff->file = tiff_source_open(&tiff->source);
     tiff->source.opening = false;
@@ -308,19 +294,19 @@ static enum reason tiff_begin(void *state, struct input *input,
     if (codec_check_size(tiff->width, tiff->height, options, failure) != REASON_NONE ||
         read_meaning(tiff, failure) != REASON_NONE ||
         plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE ||
-        (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE))
+        (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE) ||
+        ((tiff->layout.alpha_at >= 0 || tiff->how == BY_RGBA) &&
+         colours_alphas(input->colours, tiff->width, &info->memory, failure) != REASON_NONE))
         return failure->reason;
-    tiff->layout.alpha = options->alpha;
     tiff->layout.separate = tiff->planes > 1;
-    info->width = info->out_width = tiff->width;
-    info->height = info->out_height = tiff->height;
+    info->width = tiff->width;
+    info->height = tiff->height;
     info->orientation = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;
     info->channels = tiff_channels(&tiff->layout);
     uint32_t size;
     void *profile;
-    info->profile = options->icc ? tiff->managed && icc_differs(tiff->icc)
-                                 : TIFFGetField(tiff->file, TIFFTAG_ICCPROFILE, &size, &profile);
-    info->scale_ignored = options->scale > 1;
+    info->profile =
+        colours_tell(input->colours, TIFFGetField(tiff->file, TIFFTAG_ICCPROFILE, &size, &profile));
     return REASON_NONE;
 }
 
@@ -396,15 +382,13 @@ static enum reason read_band(struct tiff *tiff, struct failure *failure)
     return outcome(tiff, ok, failure);
 }
 
-/* Converts `count` pixels from x on; with a profile, to the input of icc_row. */
+/* Converts `count` pixels from x on. */
 static void put_pixels(uint8_t *dst, const struct tiff *tiff, uint32_t x,
                        const uint8_t *const *planes, uint32_t count)
 {
-    if (!tiff->managed)
-        tiff_put_pixels(dst + 3 * (size_t)x, &tiff->layout, planes, count);
-    else
-        tiff_put_colours(tiff->inks ? tiff->inks + 4 * (size_t)x : dst + 3 * (size_t)x,
-                         tiff->alphas ? tiff->alphas + x : NULL, &tiff->layout, planes, count);
+    uint8_t *alphas = tiff->source.input->colours->alphas;
+    tiff_put_pixels(tiff->inks ? tiff->inks + 4 * (size_t)x : dst + 3 * (size_t)x,
+                    alphas ? alphas + x : NULL, &tiff->layout, tiff->inks != NULL, planes, count);
 }
 
 static void put_band_row(uint8_t *dst, struct tiff *tiff)
@@ -442,21 +426,17 @@ static enum reason tiff_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
             const uint8_t *rgba = tiff->data + 4ull * tiff->width * (tiff->row - tiff->band_first);
             if (tiff->how == BY_BAND)
                 put_band_row(dst, tiff);
-            else if (tiff->managed)
-                tiff_put_rgba_colours(dst, tiff->alphas, rgba, tiff->width);
             else
-                tiff_put_rgba(dst, rgba, tiff->width, tiff->layout.alpha);
+                tiff_put_rgba(dst, tiff->source.input->colours->alphas, rgba, tiff->width);
         }
-        if (tiff->managed)
-            icc_row(tiff->icc, dst, tiff->inks ? tiff->inks : dst, tiff->alphas, tiff->width,
-                    tiff->layout.alpha);
+        colours_finish(tiff->source.input->colours, dst, tiff->inks ? tiff->inks : dst,
+                       tiff->width);
     }
     return REASON_NONE;
 }
 
 const struct codec codec_tiff = {
     .state_bytes = sizeof(struct tiff),
-    .clear = tiff_clear,
     .begin = tiff_begin,
     .rows = tiff_rows,
     .reset = tiff_reset,

@@ -1,10 +1,8 @@
 /* tiff_pixels.c: the conversions of docs/features.md for TIFF's sample types. Depth is reduced
- * first. Only the background's share is added to a premultiplied colour: without a division it
- * cannot exceed its range. */
+ * first. */
 #include "decode/tiff_pixels.h"
 
 #include "decode/codec.h"
-#include "decode/icc.h"
 
 #include <string.h>
 
@@ -23,12 +21,6 @@ static uint32_t sample_at(const uint8_t *row, size_t i, uint32_t bits)
     for (uint32_t b = 0; b < bits; b++, bit++)
         v = v << 1 | (row[bit / 8] >> (7 - bit % 8) & 1u);
     return v;
-}
-
-static uint8_t over(uint32_t c, uint32_t a, const struct tiff_layout *layout)
-{
-    return layout->premultiplied ? pixel_over_premultiplied(c, a, layout->alpha)
-                                 : pixel_over(c, a, layout->alpha);
 }
 
 static uint32_t colours_of(const struct tiff_layout *layout)
@@ -79,31 +71,15 @@ static uint8_t alpha_of(const struct tiff_layout *layout, const uint8_t *const *
     return pixel_scale(a, (1u << layout->bits) - 1);
 }
 
-void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8_t *const *planes,
-                     uint32_t count)
+void tiff_put_pixels(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout, bool inks,
+                     const uint8_t *const *planes, uint32_t count)
 {
-    uint32_t step = layout->separate ? 1 : layout->samples;
-    if (layout->kind == TIFF_RGB && layout->bits == 8 && step == 3 && !layout->separate) {
+    const size_t bytes = inks ? 4 : 3;
+    if (layout->kind == TIFF_RGB && layout->bits == 8 && layout->samples == 3 &&
+        !layout->separate) {
         memcpy(dst, planes[0], 3 * (size_t)count);
         return;
     }
-    for (size_t x = 0; x < count; x++, dst += 3) {
-        uint32_t v[4] = {0};
-        samples_of(v, layout, planes, x);
-        colour_of(dst, layout, v);
-        if (layout->alpha_at < 0)
-            continue;
-        uint8_t a = alpha_of(layout, planes, x);
-        for (int c = 0; c < 3; c++)
-            dst[c] = over(dst[c], a, layout);
-    }
-}
-
-void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout,
-                      const uint8_t *const *planes, uint32_t count)
-{
-    const bool inks = layout->kind == TIFF_CMYK;
-    const size_t bytes = inks ? 4 : 3;
     for (size_t x = 0; x < count; x++, dst += bytes) {
         uint32_t v[4] = {0}, c[4];
         samples_of(v, layout, planes, x);
@@ -113,33 +89,19 @@ void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *l
             colour_of(dst, layout, v);
         for (size_t i = 0; i < bytes && inks; i++)
             dst[i] = (uint8_t)(255 - c[i]);
-        if (layout->alpha_at < 0)
-            continue;
-        alphas[x] = alpha_of(layout, planes, x);
-        for (size_t i = 0; i < bytes && layout->premultiplied; i++)
-            dst[i] = icc_unmultiplied(dst[i], alphas[x]);
+        if (layout->alpha_at >= 0)
+            alphas[x] = alpha_of(layout, planes, x);
     }
 }
 
-void tiff_put_rgba_colours(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count)
+void tiff_put_rgba(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count)
 {
     for (size_t x = 0; x < count; x++, src += 4) {
         uint32_t pixel;
         memcpy(&pixel, src, sizeof pixel);
         alphas[x] = (uint8_t)(pixel >> 24);
         for (size_t c = 0; c < 3; c++)
-            dst[3 * x + c] = icc_unmultiplied(pixel >> 8 * c & 255, alphas[x]);
-    }
-}
-
-void tiff_put_rgba(uint8_t *dst, const uint8_t *src, uint32_t count, enum alpha_mode alpha)
-{
-    const struct tiff_layout layout = {.premultiplied = true, .alpha = alpha};
-    for (size_t x = 0; x < count; x++, dst += 3, src += 4) {
-        uint32_t pixel;
-        memcpy(&pixel, src, sizeof pixel);
-        for (int c = 0; c < 3; c++)
-            dst[c] = over(pixel >> 8 * c & 255, pixel >> 24, &layout);
+            dst[3 * x + c] = (uint8_t)(pixel >> 8 * c);
     }
 }
 

@@ -11,29 +11,22 @@ enum tiff_kind { TIFF_BLACK_IS_0, TIFF_WHITE_IS_0, TIFF_PALETTE, TIFF_RGB, TIFF_
 
 struct tiff_layout {
     enum tiff_kind kind;
-    uint32_t bits;      /* per sample, 1 to 16; 16 in host byte order */
-    uint32_t samples;   /* per pixel, alpha included */
-    int alpha_at;       /* index of the alpha sample, or -1 */
-    bool premultiplied; /* colours are already c * a */
-    bool separate;      /* one plane per sample */
+    uint32_t bits;    /* per sample, 1 to 16; 16 in host byte order */
+    uint32_t samples; /* per pixel, alpha included */
+    int alpha_at;     /* index of the alpha sample, or -1 */
+    bool separate;    /* one plane per sample */
     bool has_palette;
     uint8_t palette[256][3];
-    enum alpha_mode alpha;
 };
 
-/* Converts `count` pixels of a row. planes: the row in each plane, or in the only one. */
-void tiff_put_pixels(uint8_t *dst, const struct tiff_layout *layout, const uint8_t *const *planes,
-                     uint32_t count);
+/* Converts `count` pixels of a row to RGB or, with `inks`, to CMYK, 4 bytes per pixel with 255 for no
+ * ink. Alpha is written to `alphas`, if the layout has it, and not applied. planes: the row in each
+ * plane, or in the only one. */
+void tiff_put_pixels(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout, bool inks,
+                     const uint8_t *const *planes, uint32_t count);
 
-/* The same for RGBA in memory order of a uint32 with R lowest, premultiplied. */
-void tiff_put_rgba(uint8_t *dst, const uint8_t *src, uint32_t count, enum alpha_mode alpha);
-
-/* The same two for a colour profile: CMYK stays, 4 bytes per pixel with 255 for no ink; alpha is
- * written to `alphas`, one byte per pixel, and not applied. */
-void tiff_put_colours(uint8_t *dst, uint8_t *alphas, const struct tiff_layout *layout,
-                      const uint8_t *const *planes, uint32_t count);
-/* Of RGBA pixels. */
-void tiff_put_rgba_colours(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count);
+/* The same for RGBA in memory order of a uint32 with R lowest. */
+void tiff_put_rgba(uint8_t *dst, uint8_t *alphas, const uint8_t *src, uint32_t count);
 
 /* The number of channels for image_info. */
 uint8_t tiff_channels(const struct tiff_layout *layout);

@@ -6,7 +6,6 @@
  * picture is decoded into the caller's memory if all rows are requested at once. */
 #include "decode/codec.h"
 #include "decode/exif.h"
-#include "decode/icc.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -20,16 +19,12 @@ enum { CHUNKS_MAX = 65536, EXIF_MAX = 65536 }; /* limits of the search for metad
 
 struct webp {
     struct input *input;
-    enum alpha_mode alpha;
     uint32_t width, height, row;
     bool has_alpha, animated;
     uint64_t data_at, data_size; /* the data for libwebp */
     uint32_t left, top, frame_width, frame_height;
     uint8_t *pixels; /* RGBA of the frame */
     bool direct;     /* the caller's memory holds all rows */
-    struct icc *icc;
-    bool managed;    /* rows are converted by icc */
-    uint8_t *alphas; /* of a row, if managed */
 };
 
 const char *codec_webp_library(void)
@@ -45,25 +40,8 @@ static void webp_reset(void *state)
 {
     struct webp *webp = state;
     free(webp->pixels);
-    free(webp->alphas);
-    icc_end(webp->icc);
-    webp->pixels = webp->alphas = NULL;
+    webp->pixels = NULL;
     webp->direct = false;
-}
-
-static void webp_clear(void *state)
-{
-    icc_close(&((struct webp *)state)->icc);
-}
-
-static uint32_t get24(const uint8_t *p)
-{
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-    return get24(p) | (uint32_t)p[3] << 24;
 }
 
 static enum reason fail(const struct webp *webp, VP8StatusCode code, struct failure *failure)
@@ -106,7 +84,7 @@ static enum reason read_profile(struct webp *webp, uint64_t at, uint32_t size, u
     if (!profile)
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a colour profile");
     else if (input_at(webp->input, at, profile, size) == size)
-        icc_begin(&webp->managed, memory, &webp->icc, profile, size, ICC_RGB, failure);
+        colours_profile(webp->input->colours, memory, profile, size, ICC_RGB, failure);
     free(profile);
     return failure->reason;
 }
@@ -118,10 +96,10 @@ static enum reason read_frame_header(struct webp *webp, uint64_t at, uint32_t si
     uint8_t head[16];
     if (size < sizeof head || input_at(webp->input, at, head, sizeof head) != sizeof head)
         return failure_set(failure, REASON_CORRUPT, "the first frame has no header");
-    webp->left = 2 * get24(head);
-    webp->top = 2 * get24(head + 3);
-    webp->frame_width = get24(head + 6) + 1;
-    webp->frame_height = get24(head + 9) + 1;
+    webp->left = 2 * little_endian(head, 3);
+    webp->top = 2 * little_endian(head + 3, 3);
+    webp->frame_width = little_endian(head + 6, 3) + 1;
+    webp->frame_height = little_endian(head + 9, 3) + 1;
     webp->data_at = at + sizeof head;
     webp->data_size = size - sizeof head;
     if (webp->frame_width > webp->width || webp->left > webp->width - webp->frame_width ||
@@ -140,7 +118,7 @@ static enum reason walk_chunks(struct webp *webp, uint32_t flags, bool want_icc,
         uint8_t head[8];
         if (input_at(webp->input, at, head, sizeof head) != sizeof head)
             break;
-        uint32_t size = get32(head + 4);
+        uint32_t size = little_endian(head + 4, 4);
         if (size > end - at - 8)
             return failure_set(failure, REASON_CORRUPT, "a chunk of %u bytes", size);
         if (want_frame && memcmp(head, "ANMF", 4) == 0) {
@@ -170,17 +148,16 @@ static enum reason webp_begin(void *state, struct input *input,
     struct webp *webp = state;
     size_t have = input_peek(input, 4096);
     const uint8_t *data = input->buffer + input->position;
-    uint64_t end = 8 + (uint64_t)get32(data + 4);
+    uint64_t end = 8 + (uint64_t)little_endian(data + 4, 4);
     if (end > file_bytes)
         return failure_set(failure, REASON_TRUNCATED, "the file ends early");
-    *webp =
-        (struct webp){.input = input, .alpha = options->alpha, .data_size = end, .icc = webp->icc};
+    *webp = (struct webp){.input = input, .data_size = end};
     uint32_t flags = 0;
     WebPBitstreamFeatures features;
     if (have >= 30 && memcmp(data + 12, "VP8X", 4) == 0) {
         flags = data[20];
-        webp->width = get24(data + 24) + 1;
-        webp->height = get24(data + 27) + 1;
+        webp->width = little_endian(data + 24, 3) + 1;
+        webp->height = little_endian(data + 27, 3) + 1;
         webp->has_alpha = (flags & VP8X_ALPHA) != 0;
     } else {
         VP8StatusCode code = WebPGetFeatures(data, have < end ? have : (size_t)end, &features);
@@ -198,13 +175,13 @@ static enum reason webp_begin(void *state, struct input *input,
     bool want_icc = options->icc && (flags & VP8X_ICC);
     if (flags && walk_chunks(webp, flags, want_icc, end, info, failure) != REASON_NONE)
         return failure->reason;
-    info->width = info->out_width = webp->width;
-    info->height = info->out_height = webp->height;
+    info->width = webp->width;
+    info->height = webp->height;
     info->channels = webp->has_alpha ? 4 : 3;
-    info->profile = options->icc ? webp->managed && icc_differs(webp->icc) : flags & VP8X_ICC;
-    info->scale_ignored = options->scale > 1;
+    info->profile = colours_tell(input->colours, flags & VP8X_ICC);
     /* The file, RGBA, and memory of the lossless decoder. */
-    info->memory += webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
+    info->memory +=
+        webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20) + webp->width;
     return REASON_NONE;
 }
 
@@ -238,11 +215,12 @@ static enum reason read_picture(struct webp *webp, uint8_t *dst, size_t stride, 
     webp->direct = !webp->animated && !webp->has_alpha && rows == webp->height && stride <= INT_MAX;
     size_t size = (size_t)webp->data_size, row = 4 * (size_t)webp->frame_width;
     uint8_t *data = malloc(size ? size : 1);
+    uint64_t more = 0; /* counted */
     if (!webp->direct)
         webp->pixels = calloc(webp->frame_height, row);
-    if (!webp->direct && webp->managed)
-        webp->alphas = malloc(webp->width);
-    if (!data || (!webp->direct && (!webp->pixels || (webp->managed && !webp->alphas))))
+    if (!data ||
+        (!webp->direct && (!webp->pixels || colours_alphas(webp->input->colours, webp->width, &more,
+                                                           failure) != REASON_NONE)))
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
                     webp->frame_width, webp->frame_height);
     else if ((webp->animated ? input_at(webp->input, webp->data_at, data, size)
@@ -260,15 +238,12 @@ static void put_row(uint8_t *dst, const struct webp *webp, uint32_t y)
 {
     static const uint8_t nothing[4] = {0};
     bool crossed = y >= webp->top && y - webp->top < webp->frame_height;
-    enum alpha_mode now = webp->managed ? ALPHA_DROP : webp->alpha;
     for (size_t x = 0; x < webp->width; x++) {
         const uint8_t *v = nothing;
         if (crossed && x >= webp->left && x - webp->left < webp->frame_width)
             v = webp->pixels + 4 * ((size_t)(y - webp->top) * webp->frame_width + (x - webp->left));
-        for (size_t c = 0; c < 3; c++)
-            dst[3 * x + c] = pixel_over(v[c], v[3], now);
-        if (webp->alphas)
-            webp->alphas[x] = v[3];
+        memcpy(dst + 3 * x, v, 3);
+        webp->input->colours->alphas[x] = v[3];
     }
 }
 
@@ -282,15 +257,13 @@ static enum reason webp_rows(void *state, uint8_t *dst, size_t stride, uint32_t 
     for (uint32_t i = 0; i < rows; i++, webp->row++, dst += stride) {
         if (!webp->direct)
             put_row(dst, webp, webp->row);
-        if (webp->managed)
-            icc_row(webp->icc, dst, dst, webp->alphas, webp->width, webp->alpha);
+        colours_finish(webp->input->colours, dst, dst, webp->width);
     }
     return REASON_NONE;
 }
 
 const struct codec codec_webp = {
     .state_bytes = sizeof(struct webp),
-    .clear = webp_clear,
     .begin = webp_begin,
     .rows = webp_rows,
     .reset = webp_reset,
