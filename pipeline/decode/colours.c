@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-enum reason colours_alphas(struct colours *colours, uint32_t width, uint64_t *memory,
-                           struct failure *failure)
+enum reason colours_start(struct colours *colours, struct failure *failure)
 {
-    *memory += width;
-    colours->alphas = malloc(width);
+    if (colours->alphas_wanted == 0 || colours->alphas)
+        return REASON_NONE;
+    colours->alphas = malloc(colours->alphas_wanted);
     return colours->alphas ? REASON_NONE
                            : failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for a row");
 }

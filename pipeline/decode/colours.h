@@ -3,7 +3,7 @@
  *
  * A decoder has one `struct colours`, which its codecs reach through their input:
  *
- *     begin     colours_alphas if the picture has alpha; colours_profile if it has a profile
+ *     begin     sets alphas_wanted and premultiplied; colours_profile if there is a profile
  *     a row     RGB, or CMYK elsewhere, and `alphas`; then colours_finish
  *
  * Transforms of the last few profiles are kept: a collection has few different ones, and building
@@ -33,12 +33,12 @@ struct colours {
     enum icc_space space;  /* if managed */
     bool premultiplied;    /* colours come as c * a; set by the codec */
     enum alpha_mode mode;
-    uint8_t *alphas; /* of a row; NULL: opaque */
+    uint32_t alphas_wanted; /* pixels of a row if it has alpha; set by the codec */
+    uint8_t *alphas;        /* of a row; NULL: opaque */
 };
 
-/* Makes `alphas` for rows of that width; adds their bytes to *memory. */
-enum reason colours_alphas(struct colours *colours, uint32_t width, uint64_t *memory,
-                           struct failure *failure);
+/* Before rows are read: makes `alphas`. */
+enum reason colours_start(struct colours *colours, struct failure *failure);
 
 /* Sets the picture's profile, if profiles are wanted. It is left out, and pixels stay as they are,
  * if it is damaged, too large, for other pixels than `space`, or needs more than 32 MiB in lcms2.

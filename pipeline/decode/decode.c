@@ -163,6 +163,7 @@ static enum reason start_codec(struct local *local, const char *path, struct ima
                            "(--max-pixels)",
                            (unsigned long long)bytes, info->width, info->height);
     input->most = UINT64_MAX;
+    info->memory += local->colours.alphas_wanted;
     if (info->out_width == 0) {
         info->out_width = info->width;
         info->out_height = info->height;
@@ -199,7 +200,8 @@ static enum reason local_rows(struct decode *decode, uint8_t *dst, size_t stride
 {
     struct local *local = local_of(decode);
     assert(local->codec);
-    local->codec->rows(local->current, dst, stride, rows, failure);
+    if (colours_start(&local->colours, failure) == REASON_NONE)
+        local->codec->rows(local->current, dst, stride, rows, failure);
     return blame_change(local, failure);
 }
 

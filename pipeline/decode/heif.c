@@ -224,9 +224,8 @@ static enum reason heif_begin(void *state, struct input *input,
      * data. */
     info->memory =
         file_bytes + (bits > 8 ? 24ull : 12ull) * heif->width * heif->height + (4u << 20);
-    if ((heif->has_alpha &&
-         colours_alphas(input->colours, heif->width, &info->memory, failure) != REASON_NONE) ||
-        (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE))
+    input->colours->alphas_wanted = heif->has_alpha ? heif->width : 0;
+    if (options->icc && read_profile(heif, &info->memory, failure) != REASON_NONE)
         return failure->reason;
     info->profile = colours_tell(input->colours,
                                  heif_image_handle_get_raw_color_profile_size(heif->handle) > 0);

@@ -218,10 +218,9 @@ static enum reason jxl_begin(void *state, struct input *input, const struct deco
     info->memory = PICTURE_MEMORY + (uint64_t)PLANE_MEMORY * basic.num_extra_channels +
                    (PIXEL_MEMORY + CHANNEL_MEMORY * basic.num_extra_channels + 3) * pixels;
     jxl->most = MEMORY_TIMES * (info->memory - 3 * pixels);
-    if ((jxl->has_alpha &&
-         colours_alphas(input->colours, jxl->width, &info->memory, failure) != REASON_NONE) ||
-        (options->icc &&
-         read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure) != REASON_NONE))
+    input->colours->alphas_wanted = jxl->has_alpha ? jxl->width : 0;
+    if (options->icc &&
+        read_profile(jxl, basic.num_color_channels == 1, &info->memory, failure) != REASON_NONE)
         return failure->reason;
     info->profile = colours_tell(input->colours, true);
     return REASON_NONE;

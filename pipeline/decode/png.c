@@ -294,9 +294,8 @@ static enum reason png_begin(void *state, struct input *input, const struct deco
     info->width = png->width;
     info->height = png->height;
     info->channels = (uint8_t)((png->type & PNG_COLOR_MASK_COLOR ? 3 : 1) + (alpha ? 1 : 0));
-    if ((options->icc && read_profile(png, &info->memory, failure) != REASON_NONE) ||
-        (alpha && !png->direct &&
-         colours_alphas(input->colours, png->width, &info->memory, failure) != REASON_NONE))
+    input->colours->alphas_wanted = alpha && !png->direct ? png->width : 0;
+    if (options->icc && read_profile(png, &info->memory, failure) != REASON_NONE)
         return failure->reason;
     info->profile = colours_tell(input->colours, png->profile_at != 0);
     /* libpng's two filtered rows and inflate's window. */

@@ -294,11 +294,11 @@ static enum reason tiff_begin(void *state, struct input *input,
     if (codec_check_size(tiff->width, tiff->height, options, failure) != REASON_NONE ||
         read_meaning(tiff, failure) != REASON_NONE ||
         plan(tiff, options->max_pixels, failure, &info->memory) != REASON_NONE ||
-        (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE) ||
-        ((tiff->layout.alpha_at >= 0 || tiff->how == BY_RGBA) &&
-         colours_alphas(input->colours, tiff->width, &info->memory, failure) != REASON_NONE))
+        (options->icc && read_profile(tiff, &info->memory, failure) != REASON_NONE))
         return failure->reason;
     tiff->layout.separate = tiff->planes > 1;
+    if (tiff->layout.alpha_at >= 0 || tiff->how == BY_RGBA)
+        input->colours->alphas_wanted = tiff->width;
     info->width = tiff->width;
     info->height = tiff->height;
     info->orientation = orientation >= 1 && orientation <= 8 ? (uint8_t)orientation : 1;

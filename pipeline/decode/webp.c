@@ -180,8 +180,8 @@ static enum reason webp_begin(void *state, struct input *input,
     info->channels = webp->has_alpha ? 4 : 3;
     info->profile = colours_tell(input->colours, flags & VP8X_ICC);
     /* The file, RGBA, and memory of the lossless decoder. */
-    info->memory +=
-        webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20) + webp->width;
+    info->memory += webp->data_size + 8ull * webp->frame_width * webp->frame_height + (1u << 20);
+    input->colours->alphas_wanted = webp->has_alpha || webp->animated ? webp->width : 0;
     return REASON_NONE;
 }
 
@@ -215,12 +215,9 @@ static enum reason read_picture(struct webp *webp, uint8_t *dst, size_t stride, 
     webp->direct = !webp->animated && !webp->has_alpha && rows == webp->height && stride <= INT_MAX;
     size_t size = (size_t)webp->data_size, row = 4 * (size_t)webp->frame_width;
     uint8_t *data = malloc(size ? size : 1);
-    uint64_t more = 0; /* counted */
     if (!webp->direct)
         webp->pixels = calloc(webp->frame_height, row);
-    if (!data ||
-        (!webp->direct && (!webp->pixels || colours_alphas(webp->input->colours, webp->width, &more,
-                                                           failure) != REASON_NONE)))
+    if (!data || (!webp->direct && !webp->pixels))
         failure_set(failure, REASON_OUT_OF_MEMORY, "no memory for %u x %u pixels",
                     webp->frame_width, webp->frame_height);
     else if ((webp->animated ? input_at(webp->input, webp->data_at, data, size)
@@ -236,6 +233,7 @@ static enum reason read_picture(struct webp *webp, uint8_t *dst, size_t stride, 
 
 static void put_row(uint8_t *dst, const struct webp *webp, uint32_t y)
 {
+    uint8_t *alphas = webp->input->colours->alphas;
     static const uint8_t nothing[4] = {0};
     bool crossed = y >= webp->top && y - webp->top < webp->frame_height;
     for (size_t x = 0; x < webp->width; x++) {
@@ -243,7 +241,8 @@ static void put_row(uint8_t *dst, const struct webp *webp, uint32_t y)
         if (crossed && x >= webp->left && x - webp->left < webp->frame_width)
             v = webp->pixels + 4 * ((size_t)(y - webp->top) * webp->frame_width + (x - webp->left));
         memcpy(dst + 3 * x, v, 3);
-        webp->input->colours->alphas[x] = v[3];
+        if (alphas)
+            alphas[x] = v[3];
     }
 }
 
