@@ -34,7 +34,13 @@ static enum status settle_fisher(struct feature *feature, const char *spec, stru
     feature->cell_bins = (uint32_t)(2 * pairs + feature->codebook_words);
     feature->cell_values = (uint32_t)(2 * pairs);
     feature->normalize = NORMALIZE_UNIT;
-    return refuse_cells(feature, spec, err);
+    return STATUS_OK;
+}
+
+static enum status settle(struct feature *feature, const char *spec, struct error *err)
+{
+    const enum status status = feature->fisher ? settle_fisher(feature, spec, err) : STATUS_OK;
+    return status == STATUS_OK ? refuse_cells(feature, spec, err) : status;
 }
 
 /* A word's sums and the statistics of the sample. */
@@ -126,25 +132,17 @@ static bool finish_fisher(void *values, const struct feature *feature, const uin
 
 static const char *const no_examples[] = {NULL}; /* a codebook is required; the steps have tests */
 
-#define KINDS(kind, side)                                                                          \
-    const struct feature_kind feature_##kind##_words = {                                           \
+#define KIND(kind, side)                                                                           \
+    const struct feature_kind feature_##kind = {                                                   \
         .name = #kind,                                                                             \
         .scale = side,                                                                             \
-        .settle = refuse_cells,                                                                    \
-        .descriptor = &descriptor_##kind,                                                          \
-        .examples = no_examples,                                                                   \
-    };                                                                                             \
-    const struct feature_kind feature_##kind##_fisher = {                                          \
-        .name = #kind,                                                                             \
-        .scale = side,                                                                             \
-        .settle = settle_fisher,                                                                   \
+        .settle = settle,                                                                          \
         .finish = finish_fisher,                                                                   \
         .descriptor = &descriptor_##kind,                                                          \
-        .fisher = true,                                                                            \
         .examples = no_examples,                                                                   \
     }
 
-KINDS(dct, SCALE_DCT);
-KINDS(sift, SCALE);
-KINDS(opsift, SCALE);
-KINDS(patch, SCALE);
+KIND(dct, SCALE_DCT);
+KIND(sift, SCALE);
+KIND(opsift, SCALE);
+KIND(patch, SCALE);

@@ -5,8 +5,20 @@
 
 int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y)
 {
-    const uint8_t *p = pixel + y * stride + 3 * (size_t)x;
-    return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
+    return pixel_luma(pixel + y * stride + 3 * (size_t)x);
+}
+
+uint32_t whole_root(uint32_t value)
+{
+    uint32_t least = 0, above = 65536; /* least^2 <= value < above^2 */
+    while (above - least > 1) {
+        const uint32_t middle = (least + above) / 2;
+        if ((uint64_t)middle * middle <= value)
+            least = middle;
+        else
+            above = middle;
+    }
+    return least;
 }
 
 void around_difference(int *gx, int *gy, const uint8_t *pixel, size_t stride)

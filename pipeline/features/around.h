@@ -1,5 +1,5 @@
-/* around.h: shared by the references of features that depend on a pixel's neighbours. Simple rather
- * than fast. */
+/* around.h: shared by the references of features: luma, roots, a pixel's neighbours. Simple rather than
+ * fast. */
 #ifndef CLPIPE_FEATURES_AROUND_H
 #define CLPIPE_FEATURES_AROUND_H
 
@@ -10,6 +10,15 @@
 #define AROUND_BORDER 2u
 /* Default scale of these kinds. */
 #define AROUND_SCALE 256u
+
+/* Luma of an RGB pixel. */
+static inline int pixel_luma(const uint8_t *p)
+{
+    return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
+}
+
+/* floor(sqrt(value)). */
+uint32_t whole_root(uint32_t value);
 
 /* Luma of the pixel x to the right of and y below `pixel`, in RGB rows of `stride` bytes. */
 int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y);

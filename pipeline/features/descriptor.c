@@ -1,6 +1,8 @@
 /* descriptor.c: positions of descriptors, and their C references. */
 #include "features/descriptor.h"
 
+#include "features/around.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,25 +52,6 @@ static const uint8_t *pixel(const struct descriptor_picture *picture, uint32_t x
     return picture->pixels + y * picture->stride + 3 * (size_t)x;
 }
 
-static int32_t luma(const uint8_t *p)
-{
-    return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
-}
-
-/* The integer square root of `value`, rounded down. */
-static uint32_t root(uint32_t value)
-{
-    uint32_t least = 0, above = 65536; /* least^2 <= value < above^2 */
-    while (above - least > 1) {
-        const uint32_t middle = (least + above) / 2;
-        if ((uint64_t)middle * middle <= value)
-            least = middle;
-        else
-            above = middle;
-    }
-    return least;
-}
-
 /* --- dct: the lowest frequencies of 8x8 pixels ----------------------------------------------- */
 
 /* 512 cos((2 i + 1) u pi / 16) / 2, for u = 0 divided by sqrt(2), rounded. */
@@ -88,7 +71,7 @@ static void describe_dct(uint8_t *out, const struct descriptor_picture *picture,
     int32_t plane[3][64];
     for (uint32_t i = 0; i < side * side; i++) {
         const uint8_t *p = pixel(picture, x + i % side, y + i / side);
-        const int32_t grey = luma(p);
+        const int32_t grey = pixel_luma(p);
         plane[0][i] = grey - 128;
         plane[1][i] = p[2] - grey;
         plane[2][i] = p[0] - grey;
@@ -99,7 +82,7 @@ static void describe_dct(uint8_t *out, const struct descriptor_picture *picture,
             int32_t sum = 0;
             for (uint32_t i = 0; i < side * side; i++)
                 sum += down[i / side] * across[i % side] * plane[c][i];
-            const uint32_t size = root((uint32_t)abs(sum) >> 14);
+            const uint32_t size = whole_root((uint32_t)abs(sum) >> 14);
             const int32_t most = size > 127 ? 127 : (int32_t)size;
             *out++ = (uint8_t)(128 + (sum < 0 ? -most : most));
         }
@@ -121,7 +104,7 @@ const struct descriptor descriptor_dct = {
 /* Luma, and two opponent colours. */
 static int32_t channel(const uint8_t *p, unsigned c)
 {
-    return c == 0   ? luma(p)
+    return c == 0   ? pixel_luma(p)
            : c == 1 ? (p[0] - p[1] + 256) >> 1
                     : (p[0] + p[1] - 2 * p[2] + 512) >> 2;
 }
@@ -211,7 +194,8 @@ static void take_roots(uint8_t out[128], const uint32_t sums[128])
         shift--;
     const uint32_t inverse = (65025u << 15) / (shift > 0 ? all >> shift : all << -shift);
     for (unsigned i = 0; i < 128; i++)
-        out[i] = (uint8_t)root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
+        out[i] =
+            (uint8_t)whole_root((shift > 0 ? sums[i] >> shift : sums[i] << -shift) * inverse >> 15);
 }
 
 static void describe_sift(uint8_t *out, const struct descriptor_picture *picture, uint32_t x,

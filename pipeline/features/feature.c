@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BINS_AXIS_MAX  256u
+#define BINS_AXIS_MAX  256
 #define BINS_JOINT_MAX 16384u
-#define GRID_MAX       256u
+#define GRID_MAX       256
+
+#define TEXT(number)  TEXT_(number)
+#define TEXT_(number) #number
 
 bool feature_zeros_say_nothing(const char *kind, const char *normalize)
 {
@@ -120,89 +123,62 @@ static void cut_levels(struct feature *feature)
 static enum status parse_option(struct feature *feature, char *option, const char *spec,
                                 struct error *err)
 {
+    const char *wrong = NULL; /* what the value must be */
+    enum status status = STATUS_OK;
+    uint32_t cells[2] = {1, 1};
+    uint64_t words = 0;
     char *value = strchr(option, '=');
     if (!value)
         return refuse_option(option, spec, err);
     *value++ = '\0';
     if (strcmp(option, "bins") == 0) {
         feature->bins[0] = feature->bins[1] = feature->bins[2] = 0;
-        unsigned axes = parse_numbers(feature->bins, 3, value, 'x', BINS_AXIS_MAX);
+        const unsigned axes = parse_numbers(feature->bins, 3, value, 'x', BINS_AXIS_MAX);
         if (axes != 1 && axes != 3)
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': bins=%s must be one number or AxBxC, each 1 to %u",
-                             spec, value, BINS_AXIS_MAX);
-        return STATUS_OK;
-    }
-    if (strcmp(option, "grid") == 0) {
-        uint32_t cells[2];
+            wrong = "one number or AxBxC, each 1 to " TEXT(BINS_AXIS_MAX);
+    } else if (strcmp(option, "grid") == 0) {
         if (parse_numbers(cells, 2, value, 'x', GRID_MAX) != 2)
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': grid=%s must be ROWSxCOLUMNS, each 1 to %u", spec,
-                             value, GRID_MAX);
+            wrong = "ROWSxCOLUMNS, each 1 to " TEXT(GRID_MAX);
         feature->grid_rows = cells[0];
         feature->grid_columns = cells[1];
         feature->levels = 0;
-        return STATUS_OK;
-    }
-    if (strcmp(option, "levels") == 0) {
+    } else if (strcmp(option, "levels") == 0) {
         feature->levels =
             parse_numbers(feature->level, FEATURE_LEVELS_MAX, value, '+', FEATURE_LEVEL_MOST);
-        if (feature->levels == 0)
-            return error_set(
-                err, STATUS_USAGE,
-                "feature '%s': levels=%s must be A+B+..., at most %u numbers of 1 to %u", spec,
-                value, FEATURE_LEVELS_MAX, FEATURE_LEVEL_MOST);
-        cut_levels(feature);
-        return STATUS_OK;
-    }
-    if (strcmp(option, "scale") == 0) {
-        uint64_t side;
-        if (!parse_u64(&side, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST))
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': scale=%s must be a number of pixels from %u to %u",
-                             spec, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST);
-        feature->image.scale = side;
-        return STATUS_OK;
-    }
-    if (strcmp(option, "normalize") == 0) {
+        if (feature->levels > 0)
+            cut_levels(feature);
+        else
+            wrong = "A+B+..., at most " TEXT(FEATURE_LEVELS_MAX) " numbers of 1 to " TEXT(
+                FEATURE_LEVEL_MOST);
+    } else if (strcmp(option, "scale") == 0) {
+        if (!parse_u64(&feature->image.scale, value, FEATURE_SCALE_LEAST, FEATURE_SCALE_MOST))
+            wrong = "a number of pixels from " TEXT(FEATURE_SCALE_LEAST) " to " TEXT(
+                FEATURE_SCALE_MOST);
+    } else if (strcmp(option, "normalize") == 0) {
         if (!feature_normalize_parse(&feature->normalize, value))
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': normalize=%s must be none, l1 or hellinger", spec,
-                             value);
-        return STATUS_OK;
-    }
-    if (strcmp(option, "store") == 0) {
+            wrong = "none, l1 or hellinger";
+    } else if (strcmp(option, "store") == 0) {
         if (!feature_store_parse(&feature->store, value))
-            return error_set(err, STATUS_USAGE,
-                             "feature '%s': store=%s must be float32, float16 or uint8", spec,
-                             value);
-        return STATUS_OK;
-    }
-    if (strcmp(option, "blur") == 0) {
-        if (strcmp(value, "3") != 0)
-            return error_set(err, STATUS_USAGE, "feature '%s': blur=%s must be 3", spec, value);
+            wrong = "float32, float16 or uint8";
+    } else if (strcmp(option, "blur") == 0) {
         feature->image.blur = 3;
-        return STATUS_OK;
-    }
-    if (strcmp(option, "words") == 0 || strcmp(option, "fisher") == 0) {
-        uint64_t words;
+        if (strcmp(value, "3") != 0)
+            wrong = "3";
+    } else if (strcmp(option, "words") == 0 || strcmp(option, "fisher") == 0) {
         if (!parse_u64(&words, value, 2, CODEBOOK_WORDS_MAX))
-            return error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be 2 to %u", spec, option,
-                             value, CODEBOOK_WORDS_MAX);
+            wrong = "2 to " TEXT(CODEBOOK_WORDS_MAX);
         feature->codebook_words = (uint32_t)words;
         feature->fisher = *option == 'f';
-        return STATUS_OK;
-    }
-    /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
-    if (strcmp(option, "codebook") == 0 && strlen(value) == FEATURE_DIGEST - 1 &&
-        value[strspn(value, "0123456789abcdef")] == '\0') {
+    } else if (strcmp(option, "codebook") == 0 && strlen(value) == FEATURE_DIGEST - 1 &&
+               value[strspn(value, "0123456789abcdef")] == '\0') {
+        /* Written by feature_bind_codebook; settle_kind refuses it for kinds without a codebook. */
         strcpy(feature->codebook_digest, value);
-        return STATUS_OK;
+    } else if (!feature_parse_net(feature, option, value, &status, spec, err)) {
+        return refuse_option(option, spec, err);
     }
-    enum status status;
-    return feature_parse_net(feature, option, value, &status, spec, err)
-               ? status
-               : refuse_option(option, spec, err);
+    return wrong ? error_set(err, STATUS_USAGE, "feature '%s': %s=%s must be %s", spec, option,
+                             value, wrong)
+                 : status;
 }
 
 /* Is it the first kind of its name? */
@@ -256,8 +232,6 @@ static enum status settle_kind(struct feature *feature, const char *name, const 
         if (strcmp(name, kind->name) != 0 && (!kind->alias || strcmp(name, kind->alias) != 0))
             continue;
         named = kind;
-        if (kind->descriptor && feature->codebook_words && kind->fisher != feature->fisher)
-            continue;
         if (feature->bins[0] == 0 || (feature->bins[1] != 0) == (kind->bins[1] != 0))
             feature->kind = kind;
     }
@@ -561,10 +535,16 @@ struct cell_rect feature_cell_rect(const struct feature *feature, uint32_t row, 
 
 /* --- values ---------------------------------------------------------------------------------- */
 
+/* Does the kind make the values? Words of a codebook that are counted are a histogram. */
+static bool is_finished(const struct feature *feature)
+{
+    return feature->kind->finish && (!feature->kind->descriptor || feature->fisher);
+}
+
 uint32_t feature_histograms(const struct feature *feature)
 {
     const struct feature_kind *kind = feature->kind;
-    return kind->finish || kind->placed ? 0 : kind->channels ? kind->channels : 1;
+    return is_finished(feature) || kind->placed ? 0 : kind->channels ? kind->channels : 1;
 }
 
 /* Divides each word by the sum of its histogram of `bins` words; optionally takes the square
@@ -645,7 +625,7 @@ static bool make_values(void *dst, const struct feature *feature, const uint32_t
     bool made = true;
     if (feature->normalize == NORMALIZE_NONE && !feature->kind->whole_numbers)
         memcpy(dst, words, (size_t)feature->dimension * sizeof *words);
-    else if (feature->kind->finish)
+    else if (is_finished(feature))
         made = feature->kind->finish(dst, feature, words);
     else
         store_shares(dst, feature, words);

@@ -52,7 +52,7 @@ struct feature_image {
 uint32_t feature_image_border(const struct feature_image *image);
 bool feature_image_equal(const struct feature_image *a, const struct feature_image *b);
 
-#define CODEBOOK_WORDS_MAX 65536u
+#define CODEBOOK_WORDS_MAX 65536
 #define FEATURE_DIGEST     33 /* hexadecimal digits of a codebook's digest, and NUL */
 
 enum feature_fit { FEATURE_FIT_MODEL, FEATURE_FIT_SQUASH, FEATURE_FIT_CROP };

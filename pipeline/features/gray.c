@@ -1,15 +1,13 @@
 /* gray.c: a histogram of luma. */
+#include "features/around.h"
 #include "features/kind.h"
 
 static void count_luma(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                        size_t stride, uint32_t width, uint32_t rows)
 {
     for (uint32_t y = 0; y < rows; y++, pixels += stride) {
-        for (uint32_t x = 0; x < width; x++) {
-            const uint8_t *p = pixels + 3 * (size_t)x;
-            const uint32_t luma = (77u * p[0] + 150u * p[1] + 29u * p[2] + 128) >> 8;
-            words[luma * feature->bins[0] >> 8]++;
-        }
+        for (uint32_t x = 0; x < width; x++)
+            words[(uint32_t)pixel_luma(pixels + 3 * (size_t)x) * feature->bins[0] >> 8]++;
     }
 }
 

@@ -5,15 +5,6 @@
 
 #define DIRECTIONS 18u
 
-/* floor(sqrt(n)). */
-static uint32_t whole_root(uint32_t n)
-{
-    uint32_t root = 0;
-    while ((root + 1) * (root + 1) <= n)
-        root++;
-    return root;
-}
-
 static void add_magnitudes(uint32_t *words, const struct feature *feature, const uint8_t *pixels,
                            size_t stride, uint32_t width, uint32_t rows)
 {

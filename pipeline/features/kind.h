@@ -57,14 +57,14 @@ struct feature_kind {
     /* Converts the words of a picture's stored cells (cells * cell_bins) to the stored float32
      * values (cells * cell_values). Not called for normalize=none, which stores the words; kinds
      * with a different number of values refuse that in `settle`. NULL: each word is divided by the
-     * sum of its histogram. False: no memory. */
+     * sum of its histogram, as for a feature that counts the words of a codebook (words=K). False:
+     * no memory. */
     bool (*finish)(void *values, const struct feature *feature, const uint32_t *words);
     bool whole_numbers; /* `finish` produces uint32; with normalize=none, which `settle` sets */
 
     /* The descriptors that are aggregated with the feature's codebook (codebook.h), which is bound
      * before any picture is counted. NULL: no codebook. */
     const struct descriptor *descriptor;
-    bool fisher;  /* accepts fisher=K, sums around the words; else words=K, counts */
     bool network; /* the words are the output of a network (net/model.h) */
 
     const char *const *examples; /* specs for the self-test, ends with NULL; names are distinct */
@@ -73,9 +73,7 @@ struct feature_kind {
 /* Ends with NULL; in the order of messages. */
 extern const struct feature_kind *const feature_kinds[];
 
-extern const struct feature_kind feature_dct_words, feature_dct_fisher, feature_sift_words,
-    feature_sift_fisher, feature_opsift_words, feature_opsift_fisher, feature_patch_words,
-    feature_patch_fisher;
+extern const struct feature_kind feature_dct, feature_sift, feature_opsift, feature_patch;
 extern const struct feature_kind feature_rgb, feature_rgb_joint, feature_gray, feature_hsv;
 extern const struct feature_kind feature_lbp, feature_oplbp, feature_hog, feature_gradient;
 extern const struct feature_kind feature_lab, feature_coledge;

@@ -2,6 +2,7 @@
 #include "features/quality.h"
 
 #include "base/minmax.h"
+#include "features/around.h"
 #include "features/kind.h"
 
 #include <stdlib.h>
@@ -22,19 +23,14 @@ const char *const quality_names[QUALITY_VALUES] = {
 
 /* --- the reference ------------------------------------------------------------------------------ */
 
-static int luma(const uint8_t *p)
-{
-    return (77 * p[0] + 150 * p[1] + 29 * p[2] + 128) >> 8;
-}
-
 /* Classifies five pixels, `step` bytes apart. */
 static void add_edge(uint32_t *words, const uint8_t *pixels, size_t step)
 {
-    const int span = abs(luma(pixels) - luma(pixels + 4 * step));
+    const int span = abs(pixel_luma(pixels) - pixel_luma(pixels + 4 * step));
     uint32_t largest = 0;
     for (unsigned i = 0; i < 4; i++)
-        largest = max_u32(largest,
-                          (uint32_t)abs(luma(pixels + i * step) - luma(pixels + (i + 1) * step)));
+        largest = max_u32(largest, (uint32_t)abs(pixel_luma(pixels + i * step) -
+                                                 pixel_luma(pixels + (i + 1) * step)));
     words[0]++;
     for (unsigned k = 0; k < QUALITY_CLASSES && span >= (int)QUALITY_SPAN << k; k++) {
         words[1 + 3 * k]++;
@@ -49,7 +45,7 @@ static uint32_t count_differing(const uint8_t *pixels, ptrdiff_t step, uint32_t 
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < length; i++, pixels += step) {
-        bool differs = abs(luma(pixels) - luma(corner)) > (int)QUALITY_FLAT;
+        bool differs = abs(pixel_luma(pixels) - pixel_luma(corner)) > (int)QUALITY_FLAT;
         for (unsigned c = 0; c < 3; c++)
             differs |= abs(pixels[c] - corner[c]) > (int)QUALITY_FLAT_CHANNEL;
         count += differs;
@@ -78,7 +74,7 @@ void quality_reference(uint32_t *words, const uint8_t *pixels, size_t stride, ui
             const uint8_t *p = pixels + y * stride + 3 * (size_t)x;
             const uint32_t chroma =
                 max_u32(max_u32(p[0], p[1]), p[2]) - min_u32(min_u32(p[0], p[1]), p[2]);
-            words[luma(p)]++;
+            words[pixel_luma(p)]++;
             words[QUALITY_AT_COLOUR] += chroma;
             words[QUALITY_AT_COLOUR + 1] += chroma >= QUALITY_COLOUR;
         }
@@ -121,7 +117,7 @@ static uint32_t percentile(const uint32_t *count, uint64_t pixels, uint32_t hund
 }
 
 /* floor(sqrt(n)). */
-static uint32_t whole_root(uint64_t n)
+static uint32_t large_root(uint64_t n)
 {
     uint64_t root = 0;
     for (uint64_t bit = (uint64_t)1 << 31; bit > 0; bit >>= 1)
@@ -186,7 +182,7 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
         out[QUALITY_P1 + i] = percentile(words, pixels, hundredths[i]);
     if (pixels)
         out[QUALITY_CONTRAST] =
-            whole_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels));
+            large_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels));
     out[QUALITY_ENTROPY] = entropy(words, pixels, 0, 0);
     out[QUALITY_DETAIL] = entropy(words, pixels, tone < TONE ? 0 : tone - TONE, tone + TONE + 1);
     out[QUALITY_SATURATION] = share(words[QUALITY_AT_COLOUR], pixels, 100);
