@@ -1,8 +1,6 @@
 /* colours.c: what all codecs do with colours and alpha. */
 #include "decode/colours.h"
 
-#include "decode/codec.h"
-
 #include <stdlib.h>
 
 enum reason colours_start(struct colours *colours, struct failure *failure)

@@ -14,7 +14,8 @@
 #ifndef CLPIPE_DECODE_COLOURS_H
 #define CLPIPE_DECODE_COLOURS_H
 
-#include "decode/decode.h"
+#include "base/failure.h"
+#include "decode/pixel.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

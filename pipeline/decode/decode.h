@@ -21,12 +21,10 @@
 #include "base/failure.h"
 #include "base/stop.h"
 #include "decode/dct.h"
+#include "decode/pixel.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* ALPHA_GREY: for decode_for_people. */
-enum alpha_mode { ALPHA_WHITE, ALPHA_BLACK, ALPHA_DROP, ALPHA_GREY };
 
 struct decode_options {
     enum alpha_mode alpha;

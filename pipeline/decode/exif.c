@@ -1,7 +1,9 @@
 /* exif.c: reads one tag of the first directory; every offset is checked. */
 #include "decode/exif.h"
 
-#include "decode/codec.h"
+#include "decode/pixel.h"
+
+#include <stdbool.h>
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
  * the input of the sample adaptive offset filter, which is allocated with the library's global
  * default functions (decctx.cc, isOutputImage; 1.0.2 to 1.1.1). These are replaced here, through
  * de265_get_default_image_allocation_functions; no other code of the program uses libde265. */
-#include "decode/codec.h"
 #include "decode/heif_decoders.h"
+#include "decode/pixel.h"
 
 #include <pthread.h>
 #include <stdbool.h>

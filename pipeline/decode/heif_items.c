@@ -6,7 +6,7 @@
  * libheif does: a box ends where its parent does, whatever its size. */
 #include "decode/heif_items.h"
 
-#include "decode/codec.h"
+#include "decode/pixel.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
  * floating-point stages are refused, since lcms2 runs these for each of the tens of thousands of
  * points of a table. */
 #include "decode/colours.h"
+#include "decode/decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* icc_without.c: replaces icc.c in builds without lcms2. options.icc is refused before anything is
  * decoded, so profiles are never wanted and pictures never managed. */
 #include "decode/colours.h"
+#include "decode/decode.h"
 
 #include <stdlib.h>
 
