@@ -123,7 +123,8 @@ static enum status make_blocks(struct plan *plan, const struct host_kernels *k,
                                const struct net_layer *layer, struct error *err)
 {
     const struct net_fields *f = &layer->f;
-    const unsigned width = k->lanes * k->vectors;
+    const unsigned most = plan->is_depthwise ? k->across : k->vectors;
+    const unsigned width = k->lanes * most;
     const uint32_t made = f->channels / plan->groups;
     plan->blocks = (made + width - 1) / width;
     const size_t count = (size_t)plan->groups * plan->blocks;
@@ -140,13 +141,13 @@ static enum status make_blocks(struct plan *plan, const struct host_kernels *k,
         const size_t first = i % plan->blocks * width, left = made - first;
         const unsigned needed = (unsigned)(left + k->lanes - 1) / k->lanes;
         /* Vectors of 8 channels are interleaved over the whole block. */
-        const bool whole = plan->is_depthwise || k->lanes < 16 || needed > k->vectors;
+        const bool whole = plan->is_depthwise || k->lanes < 16 || needed > most;
         uint8_t *at = plan->weights + i * each;
         struct host_parameters *parameters = (struct host_parameters *)(void *)(at + weights);
         plan->block[i] = (struct host_block){.weights = at,
                                              .parameters = parameters,
                                              .first = i / plan->blocks * made + first,
-                                             .vectors = whole ? k->vectors : needed,
+                                             .vectors = whole ? most : needed,
                                              .count = (unsigned)(left < width ? left : width),
                                              .shifts_first = shifts_first,
                                              .low = (uint8_t)f->low,

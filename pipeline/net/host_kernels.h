@@ -51,7 +51,8 @@ struct host_depthwise {
 
 struct host_kernels {
     const char *name;
-    unsigned lanes, vectors; /* per block, at most; depthwise: exactly */
+    unsigned lanes, vectors; /* vectors per block, at most */
+    unsigned across;         /* vectors per block of depthwise convolutions */
     unsigned step;           /* values of k, or taps, multiplied at a time */
     unsigned whole;          /* steps of k come in multiples of this; weights end with zeros */
     unsigned value;          /* bytes per value in panels and weights: 1 or 2 */

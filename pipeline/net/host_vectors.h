@@ -1,0 +1,139 @@
+/* host_vectors.h: convolutions with the vectors of one instruction set. host_kernels.c includes it
+ * once per set, with these macros, of which it undefines the first three:
+ *
+ * SET(name): the set's function of that name
+ * TAPS: values of k, or taps, in a lane: 4 bytes, or 2 values of 16 bits
+ * DOT(sum, values, weights): adds the products of each lane to its sum
+ * TARGET, VECTOR, LANES: the compiler's attributes; type and int32 lanes of a vector
+ * MM(name): the intrinsic function of that name
+ * LOAD(from): an unaligned vector
+ * TAKE_ODD(even, odd): the even lanes of one vector and the odd ones of the other
+ * STORE_ALL(out, bytes, count): the first bytes of a vector
+ * STORE_SOME(out, vectors, v, block): less than four vectors of values before the clamp */
+
+VECTOR_INLINE VECTOR SET(requantise)(VECTOR sum, const struct host_parameters *p, unsigned v,
+                                     bool shifts_first)
+{
+    const unsigned at = v * LANES;
+    const VECTOR m = LOAD(p->mul + at);
+    if (shifts_first)
+        sum = MM(sllv_epi32)(sum, LOAD(p->pre + at));
+    const VECTOR even = MM(mul_epi32)(sum, m);
+    const VECTOR odd = MM(mul_epi32)(MM(srli_epi64)(sum, 32), MM(srli_epi64)(m, 32));
+    const VECTOR high = TAKE_ODD(MM(srli_epi64)(even, 32), odd);
+    return MM(srav_epi32)(MM(add_epi32)(high, LOAD(p->add + at)), LOAD(p->shift + at));
+}
+
+/* Stores the channels of a pixel of a block. */
+VECTOR_INLINE void SET(store)(uint8_t *out, unsigned vectors, const VECTOR *sums,
+                              const struct host_block *block, bool shifts_first)
+{
+    VECTOR v[4];
+    UNROLL
+    for (unsigned i = 0; i < vectors; i++)
+        v[i] = SET(requantise)(sums[i], block->parameters, i, shifts_first);
+    if (vectors < 4) {
+        STORE_SOME(out, vectors, v, block);
+        return;
+    }
+    VECTOR bytes = MM(packus_epi16)(MM(packs_epi32)(v[0], v[1]), MM(packs_epi32)(v[2], v[3]));
+    bytes = MM(max_epu8)(bytes, MM(set1_epi8)((char)block->low));
+    bytes = MM(min_epu8)(bytes, MM(set1_epi8)((char)block->high));
+    STORE_ALL(out, bytes, block->count);
+}
+
+VECTOR_INLINE void SET(tile)(unsigned rows, unsigned vectors, const struct host_multiply *m,
+                             unsigned pixel)
+{
+    const uint8_t *q = (const uint8_t *)m->panel + pixel * m->stride;
+    const VECTOR *w = m->block->weights;
+    VECTOR sums[HOST_TILE][4];
+    UNROLL
+    for (unsigned r = 0; r < rows; r++)
+        UNROLL
+    for (unsigned v = 0; v < vectors; v++)
+        sums[r][v] = LOAD(m->block->parameters->bias + v * LANES);
+    for (size_t k = 0; k < m->steps; k++, q += 4, w += vectors) {
+        VECTOR weights[4];
+        UNROLL
+        for (unsigned v = 0; v < vectors; v++)
+            weights[v] = w[v];
+        UNROLL
+        for (unsigned r = 0; r < rows; r++) {
+            const VECTOR values = MM(set1_epi32)(four_bytes(q + r * m->stride));
+            UNROLL
+            for (unsigned v = 0; v < vectors; v++)
+                DOT(sums[r][v], values, weights[v]);
+        }
+    }
+    UNROLL
+    for (unsigned r = 0; r < rows; r++) {
+        uint8_t *out = m->out[pixel + r] + m->block->first;
+        if (m->block->shifts_first)
+            SET(store)(out, vectors, sums[r], m->block, true);
+        else
+            SET(store)(out, vectors, sums[r], m->block, false);
+    }
+}
+
+VECTOR_INLINE void SET(tiles)(unsigned rows, unsigned vectors, const struct host_multiply *m)
+{
+    if (m->pixels < rows)
+        for (unsigned p = 0; p < m->pixels; p++)
+            SET(tile)(1, vectors, m, p);
+    else
+        for (unsigned p = 0; p < m->pixels; p += rows)
+            SET(tile)(rows, vectors, m, p + rows <= m->pixels ? p : m->pixels - rows);
+}
+
+/* Blocks of four vectors: interleaves the channels of TAPS taps. */
+VECTOR_INLINE void SET(depthwise_row)(const struct host_depthwise *d, size_t steps,
+                                      bool shifts_first)
+{
+    for (unsigned x = 0; x < d->pixels; x++) {
+        const uint8_t *in = d->in + x * d->step;
+        const VECTOR *w = d->block->weights;
+        const size_t *taps = d->taps;
+        VECTOR sums[4];
+        UNROLL
+        for (unsigned v = 0; v < 4; v++)
+            sums[v] = LOAD(d->block->parameters->bias + v * LANES);
+        for (size_t s = 0; s < steps; s++, taps += TAPS, w += 4) {
+            const VECTOR a = LOAD(in + taps[0]), b = LOAD(in + taps[1]);
+            const VECTOR low = MM(unpacklo_epi8)(a, b), high = MM(unpackhi_epi8)(a, b);
+#if TAPS == 4
+            const VECTOR c = LOAD(in + taps[2]), e = LOAD(in + taps[3]);
+            const VECTOR low_2 = MM(unpacklo_epi8)(c, e), high_2 = MM(unpackhi_epi8)(c, e);
+            DOT(sums[0], MM(unpacklo_epi16)(low, low_2), w[0]);
+            DOT(sums[1], MM(unpackhi_epi16)(low, low_2), w[1]);
+            DOT(sums[2], MM(unpacklo_epi16)(high, high_2), w[2]);
+            DOT(sums[3], MM(unpackhi_epi16)(high, high_2), w[3]);
+#else
+            const VECTOR zero = {0};
+            DOT(sums[0], MM(unpacklo_epi8)(low, zero), w[0]);
+            DOT(sums[1], MM(unpackhi_epi8)(low, zero), w[1]);
+            DOT(sums[2], MM(unpacklo_epi8)(high, zero), w[2]);
+            DOT(sums[3], MM(unpackhi_epi8)(high, zero), w[3]);
+#endif
+        }
+        SET(store)(d->out + x * d->out_step, 4, sums, d->block, shifts_first);
+    }
+}
+
+/* Specialised for the steps of 3 x 3 and 5 x 5. */
+TARGET static void SET(depthwise)(const struct host_depthwise *d)
+{
+    const size_t small = (9 + TAPS - 1) / TAPS, large = (25 + TAPS - 1) / TAPS;
+    if (d->block->shifts_first)
+        SET(depthwise_row)(d, d->steps, true);
+    else if (d->steps == small)
+        SET(depthwise_row)(d, small, false);
+    else if (d->steps == large)
+        SET(depthwise_row)(d, large, false);
+    else
+        SET(depthwise_row)(d, d->steps, false);
+}
+
+#undef SET
+#undef TAPS
+#undef DOT
