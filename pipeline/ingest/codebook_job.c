@@ -36,18 +36,14 @@ enum status codebook_job_run(struct codebooks *codebooks, struct feature_set *fe
                              uint32_t *found, const struct ingest_config *config, uint32_t pictures,
                              struct error *err)
 {
-    struct ingest_config bounded = *config;
-    struct stop own_stop = {0};
     struct ingest_job job;
     struct ingest_devices devices;
     struct walk *walk = NULL;
     struct learning *learning = NULL;
-    bounded.memory = config->memory < INGEST_MEMORY_MIN ? INGEST_MEMORY_MIN : config->memory;
-    bounded.threads = config->threads ? config->threads : 1;
     *codebooks = (struct codebooks){.stored = NULL};
     *features = config->features;
     *found = 0;
-    ingest_job_init(&job, &bounded, config->stop ? config->stop : &own_stop, NULL, NULL);
+    ingest_job_init(&job, config, NULL, NULL);
     enum status status = config->find_devices(config->find_devices_context, &devices, err);
     if (status == STATUS_OK)
         status = open_walk(&walk, &job, err);

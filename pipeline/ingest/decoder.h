@@ -3,7 +3,7 @@
 #ifndef CLPIPE_INGEST_DECODER_H
 #define CLPIPE_INGEST_DECODER_H
 
-#include "ingest/ingest_job.h"
+#include "ingest/lanes.h"
 #include "ingest/picture.h"
 
 struct decoders;
@@ -14,10 +14,9 @@ struct decoders_config {
     struct picture *(*take)(void *context, struct picture_waits *waits,
                             bool wait); /* readers_take */
     void *context;
-    bool coefficients;       /* submit the coefficients of JPEG pictures */
-    bool streams;            /* likewise their streams */
-    unsigned open_files;     /* upper bound per thread */
-    uint32_t thumbnail_size; /* 0: no thumbnails */
+    const struct lanes *lanes; /* which forms of JPEG pictures are submitted */
+    unsigned open_files;       /* upper bound per thread */
+    uint32_t thumbnail_size;   /* 0: no thumbnails */
 };
 
 /* Starts as many threads as configured, or, with a notice, as the system allows, but at least one.

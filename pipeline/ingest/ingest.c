@@ -31,7 +31,6 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
-#include "base/minmax.h"
 #include "base/output.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -467,8 +466,7 @@ static enum status open_all(struct ingest *ingest, struct error *err)
         .job = &ingest->job,
         .take = take_picture,
         .context = ingest->readers,
-        .coefficients = ingest->lanes.coefficients,
-        .streams = ingest->lanes.streams,
+        .lanes = &ingest->lanes,
         .open_files = open_files,
         .thumbnail_size = ingest->thumbnail_size,
     };
@@ -688,22 +686,14 @@ static void *close_staging_main(void *argument)
 enum status ingest_run(struct ingest_report *report, const struct ingest_config *config,
                        struct error *err)
 {
-    struct ingest_config bounded = *config;
-    bounded.memory = config->memory < INGEST_MEMORY_MIN ? INGEST_MEMORY_MIN : config->memory;
-    bounded.memory_streams = max_u64(config->memory_streams, bounded.memory);
-    bounded.threads = config->threads ? config->threads : 1;
-    memset(report, 0, sizeof *report);
-    struct stop own_stop = {0};
-    struct ingest ingest = {.config = &bounded,
-                            .report = report,
-                            .features = config->features,
-                            .lanes.memory = bounded.memory};
-    report->memory = ingest.lanes.memory;
+    struct ingest ingest = {
+        .config = &ingest.job.bounded, .report = report, .features = config->features};
     ingest.sink =
         (struct picture_sink){.finished = send_finished, .again = send_again, .context = &ingest};
     pthread_mutex_init(&ingest.lock, NULL);
-    ingest_job_init(&ingest.job, &bounded, config->stop ? config->stop : &own_stop, wake_all,
-                    &ingest);
+    ingest_job_init(&ingest.job, config, wake_all, &ingest);
+    ingest.lanes.memory = ingest.config->memory;
+    *report = (struct ingest_report){.memory = ingest.lanes.memory};
 
     const int64_t start = clock_now();
     ingest_job_show(&ingest.job, start);

@@ -2,16 +2,22 @@
 #include "ingest/ingest_job.h"
 
 #include "base/clock.h"
+#include "base/minmax.h"
+#include "ingest/bounds.h"
 
-void ingest_job_init(struct ingest_job *job, const struct ingest_config *config, struct stop *stop,
+void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
                      void (*wake)(void *context), void *context)
 {
-    *job = (struct ingest_job){.config = config,
-                               .stop = stop,
+    *job = (struct ingest_job){.config = &job->bounded,
+                               .bounded = *config,
+                               .stop = config->stop ? config->stop : &job->own_stop,
                                .wake = wake,
                                .context = context,
                                .error = ERROR_INIT,
                                .progress = {.phase = "walking"}};
+    job->bounded.memory = max_u64(config->memory, INGEST_MEMORY_MIN);
+    job->bounded.memory_streams = max_u64(config->memory_streams, job->bounded.memory);
+    job->bounded.threads = config->threads ? config->threads : 1;
     pthread_mutex_init(&job->lock, NULL);
 }
 

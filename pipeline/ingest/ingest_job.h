@@ -12,6 +12,8 @@
 struct ingest_job {
     const struct ingest_config *config;
     struct stop *stop;
+    struct ingest_config bounded; /* what `config` points to: with enough memory and a thread */
+    struct stop own_stop;         /* what `stop` points to if none was given */
     /* Wakes all threads that wait for something else than the following two, now and later; any
      * thread; NULL: there are none. */
     void (*wake)(void *context);
@@ -28,7 +30,8 @@ struct ingest_job {
     struct status_file status; /* used by the thread that calls ingest_job_show */
 };
 
-void ingest_job_init(struct ingest_job *job, const struct ingest_config *config, struct stop *stop,
+/* Must not be moved afterwards. */
+void ingest_job_init(struct ingest_job *job, const struct ingest_config *config,
                      void (*wake)(void *context), void *context);
 void ingest_job_clear(struct ingest_job *job);
 

@@ -270,19 +270,20 @@ static void configure(struct describing *call, struct library *library)
     struct ingest_config *config = &call->config;
     decode_options_default(&config->decode);
     config->threads = (unsigned)min_u64(call->count, machine->threads);
-    config->memory = library->memory ? max_u64(library->memory, INGEST_MEMORY_MIN)
-                                     : bounds_default(MEMORY, machine->threads, false, 0);
+    config->memory =
+        library->memory ? library->memory : bounds_default(MEMORY, machine->threads, false, 0);
     config->memory_streams =
-        library->memory ? config->memory
+        library->memory ? library->memory
                         : bounds_default(MEMORY, machine->threads, true, memory_available());
     config->device_memory = machine->device_memory;
+    config->stop = machine->stop;
     config->progress = show;
     config->progress_context = library;
     call->sink = (struct picture_sink){.counters = config->features.counters,
                                        .finished = send_finished,
                                        .again = send_again,
                                        .context = call};
-    ingest_job_init(&call->job, config, machine->stop, NULL, NULL);
+    ingest_job_init(&call->job, config, NULL, NULL);
     call->job.progress = (struct ingest_progress){.phase = "images", .total = call->count};
 }
 
@@ -296,8 +297,7 @@ static enum status open_all(struct describing *call, const struct library *libra
     const struct decoders_config decoders = {.job = &call->job,
                                              .take = take_picture,
                                              .context = call,
-                                             .coefficients = call->lanes.coefficients,
-                                             .streams = call->lanes.streams,
+                                             .lanes = &call->lanes,
                                              .open_files = 1};
     return status == STATUS_OK ? decoders_open(&call->decoders, &decoders, err) : status;
 }
