@@ -104,17 +104,6 @@ static void wake_all(void *context)
     pthread_mutex_unlock(&ingest->lock);
 }
 
-static void lane_failed(void *context, const struct error *err, unsigned alive)
-{
-    struct ingest *ingest = context;
-    char line[1024];
-    if (alive == 0)
-        ingest_job_fail(&ingest->job, err);
-    else
-        log_message(LOG_NOTICE, "notice: %s; continuing without it",
-                    error_line(line, sizeof line, err));
-}
-
 static void send_finished(void *context, struct picture *picture)
 {
     struct ingest *ingest = context;
@@ -233,8 +222,7 @@ static enum status open_devices(struct ingest *ingest, struct error *err)
         .thumbnail_size = ingest->sink.thumbnail_size,
         .codes = true,
     };
-    const enum status status =
-        lanes_open(&ingest->lanes, &ingest->job, devices, &plan, lane_failed, ingest, err);
+    const enum status status = lanes_open(&ingest->lanes, &ingest->job, devices, &plan, err);
     if (status != STATUS_OK)
         return status;
     ingest->report->memory = ingest->lanes.memory;

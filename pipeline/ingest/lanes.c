@@ -30,10 +30,19 @@ static bool plans_streams(const struct plan *plan, const struct ingest_devices *
     return any && decode_coefficients_agree();
 }
 
+static void lane_failed(void *job, const struct error *err, unsigned alive)
+{
+    char line[1024];
+    if (alive == 0)
+        ingest_job_fail(job, err);
+    else
+        log_message(LOG_NOTICE, "notice: %s; continuing without it",
+                    error_line(line, sizeof line, err));
+}
+
 enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
                        const struct ingest_devices *devices, const struct plan_config *plan,
-                       void (*failed)(void *context, const struct error *err, unsigned alive),
-                       void *context, struct error *err)
+                       struct error *err)
 {
     const struct ingest_config *config = job->config;
     struct plan_config wanted = *plan;
@@ -56,9 +65,9 @@ enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
         .slot_count = config->slot_count,
         .threads = config->threads,
         .deliver = picture_deliver,
-        .failed = failed,
+        .failed = lane_failed,
         .lost = picture_lost,
-        .context = context,
+        .context = job,
     };
     status = staging_open(&staging, &open, err);
     if (status != STATUS_OK)

@@ -15,12 +15,11 @@ struct lanes {
 bool lanes_make_pixels(const struct ingest_config *config, const struct ingest_devices *devices);
 
 /* Makes the plan for features and thumbnails, and opens the job's staging and budget. `lanes` must
- * not be moved, and must outlive them. failed, context: as in staging's configuration. Uses these
- * fields of the job's configuration: variant, jpeg, isolate, decode, trace, threads, memory,
+ * not be moved, and must outlive them. If the last device fails, so does the job. Uses these fields
+ * of the job's configuration: variant, jpeg, isolate, decode, trace, threads, memory,
  * memory_streams, device_memory, slot_bytes, slot_count. */
 enum status lanes_open(struct lanes *lanes, struct ingest_job *job,
                        const struct ingest_devices *devices, const struct plan_config *plan,
-                       void (*failed)(void *context, const struct error *err, unsigned alive),
-                       void *context, struct error *err);
+                       struct error *err);
 
 #endif

@@ -252,13 +252,6 @@ static void send_again(void *context, struct picture *picture)
 
 /* --- the call ---------------------------------------------------------------------------------- */
 
-static void lane_failed(void *context, const struct error *err, unsigned alive)
-{
-    struct describing *call = context;
-    if (alive == 0)
-        ingest_job_fail(&call->job, err);
-}
-
 static void show(void *context, const struct ingest_progress *progress)
 {
     library_phase(context, progress->phase, progress->done, progress->total);
@@ -292,8 +285,7 @@ static enum status open_all(struct describing *call, const struct library *libra
 {
     const struct ingest_devices devices = {&library->devices, library->chosen, library->count};
     const struct plan_config plan = {.features = &call->config.features, .streams = true};
-    enum status status =
-        lanes_open(&call->lanes, &call->job, &devices, &plan, lane_failed, call, err);
+    enum status status = lanes_open(&call->lanes, &call->job, &devices, &plan, err);
     const struct decoders_config decoders = {.job = &call->job,
                                              .take = take_picture,
                                              .context = call,
