@@ -30,7 +30,6 @@ struct bench {
     uint64_t capacity; /* bytes of the pixel buffer */
     cl_mem pixels, pinned, sink;
     uint8_t *host; /* `capacity` bytes; pinned if the device copies */
-    cl_program read_program;
     cl_kernel read_kernel;
     /* The pictures made by bench_fill: */
     uint32_t width, height, pictures;
@@ -193,13 +192,10 @@ enum status bench_open(struct bench **out, struct ocl_context *context,
     if (status != STATUS_OK)
         goto out;
     status =
-        ocl_program_build(&bench->read_program, context, "read_bandwidth", NULL,
-                          device->type & CL_DEVICE_TYPE_CPU ? "-cl-std=CL1.2 -DSPAN=256 -DFLIGHT=1"
-                                                            : "-cl-std=CL1.2 -DSPAN=1 -DFLIGHT=8",
-                          err);
-    if (status != STATUS_OK)
-        goto out;
-    status = ocl_kernel(&bench->read_kernel, bench->read_program, "read_bandwidth", err);
+        ocl_context_kernel(&bench->read_kernel, context, "read_bandwidth", "read_bandwidth",
+                           device->type & CL_DEVICE_TYPE_CPU ? "-cl-std=CL1.2 -DSPAN=256 -DFLIGHT=1"
+                                                             : "-cl-std=CL1.2 -DSPAN=1 -DFLIGHT=8",
+                           err);
 out:
     if (status != STATUS_OK)
         bench_close(&bench);
@@ -224,8 +220,6 @@ void bench_close(struct bench **out)
         free(bench->host);
     if (bench->read_kernel)
         clReleaseKernel(bench->read_kernel);
-    if (bench->read_program)
-        clReleaseProgram(bench->read_program);
     ocl_buffer_release(&bench->sink);
     ocl_buffer_release(&bench->pinned);
     ocl_buffer_release(&bench->pixels);

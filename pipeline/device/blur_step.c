@@ -28,13 +28,11 @@ enum status blur_picture(uint8_t *blurred, struct ocl_context *context, struct o
     const cl_uint width = (cl_uint)range->global[0], height = (cl_uint)range->global[1];
     const size_t in_bytes = ((size_t)width + BLUR_BORDER) * ((size_t)height + BLUR_BORDER) * 3;
     const size_t out_bytes = (size_t)width * height * 3;
-    cl_program program = NULL;
     cl_kernel kernel = NULL;
     cl_mem in = NULL, out = NULL;
     enum status status = STATUS_FAILED;
-    if (ocl_program_build(&program, context, "blur_picture", NULL, ocl_ndrange_option(range),
-                          err) != STATUS_OK ||
-        ocl_kernel(&kernel, program, "blur_picture", err) != STATUS_OK)
+    if (ocl_context_kernel(&kernel, context, "blur_picture", "blur_picture",
+                           ocl_ndrange_option(range), err) != STATUS_OK)
         goto out;
     if (ocl_buffer(&in, context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, in_bytes,
                    (void *)(uintptr_t)pixels, "a picture", err) != STATUS_OK ||
@@ -55,8 +53,6 @@ out:
     ocl_buffer_release(&in);
     if (kernel)
         clReleaseKernel(kernel);
-    if (program)
-        clReleaseProgram(program);
     return status;
 }
 

@@ -4,8 +4,10 @@
 
 #include "base/log.h"
 #include "base/minmax.h"
+#include "base/threads.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static uint64_t share(uint64_t bytes, uint32_t percent)
@@ -33,6 +35,7 @@ enum status chain_init(struct chain *chain, const struct step_plan *plan,
     chain->words = plan->words;
     chain->overlap = step_plan_overlap(plan);
     chain->largest = 1;
+    chain->builders = device->pocl_major ? 1 : plan->count; /* PoCL builds one at a time */
     for (unsigned i = 0; i < plan->count; i++) {
         const struct step_node *wanted = &plan->node[i];
         const struct step *step = wanted->step;
@@ -125,13 +128,37 @@ void chain_release(struct chain *chain)
     }
 }
 
+/* Work list of the threads that build. */
+struct building {
+    struct chain *chain;
+    atomic_uint left;
+    enum status status[STEP_NODES_MAX];
+    struct error err[STEP_NODES_MAX];
+};
+
+static void *build_steps(void *context)
+{
+    struct building *building = context;
+    for (unsigned i; (i = atomic_fetch_sub(&building->left, 1) - 1) < STEP_NODES_MAX;) {
+        const struct chain_node *node = &building->chain->node[i];
+        building->err[i] = (struct error)ERROR_INIT;
+        building->status[i] =
+            node->step->build ? node->step->build(node->state, &building->err[i]) : STATUS_OK;
+    }
+    return NULL;
+}
+
 enum status chain_prove(struct chain *chain, struct error *err)
 {
+    struct building building = {.chain = chain, .left = chain->count};
+    threads_run(build_steps, &building, chain->builders);
     for (unsigned i = chain->count; i-- > 0;) {
         struct chain_node *node = &chain->node[i];
-        enum status status = node->step->build ? node->step->build(node->state, err) : STATUS_OK;
+        enum status status = building.status[i];
         if (status == STATUS_OK)
             status = node->step->prove(node->state, err);
+        else
+            *err = building.err[i];
         node->ready = status == STATUS_OK;
         if (status == STATUS_OK)
             continue;

@@ -29,6 +29,7 @@ struct chain {
     uint64_t work_bytes; /* memory of all nodes besides arenas and slots */
     uint32_t largest;    /* size of the largest buffer, in slots; at least 1 */
     uint64_t slot_bytes; /* preferred slot size; 0: any */
+    unsigned builders;   /* steps that are built at the same time */
     bool refuses;        /* the last word of a row is the verdict */
 };
 
@@ -64,7 +65,7 @@ enum status chain_allocate(struct chain *chain, struct ocl_context *context, uin
                            struct error *err);
 void chain_release(struct chain *chain);
 
-/* Builds and proves all kernels, the last step first. An optional step that fails is skipped, with
+/* Builds all kernels and proves them, the last step first. An optional step that fails is skipped, with
  * a notice. */
 enum status chain_prove(struct chain *chain, struct error *err);
 void chain_abandon(struct chain *chain);

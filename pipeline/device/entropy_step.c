@@ -45,7 +45,6 @@ enum { LIST_LARGE, LIST_USUAL, LIST_COPIES, LISTS };
 struct program {
     uint32_t lanes;
     char options[48];
-    cl_program program;
     cl_kernel entropy, copy;
 };
 
@@ -110,8 +109,6 @@ static void close_entropy(void **state)
             clReleaseKernel(program->entropy);
         if (program->copy)
             clReleaseKernel(program->copy);
-        if (program->program)
-            clReleaseProgram(program->program);
     }
     free(entropy);
     *state = NULL;
@@ -124,10 +121,10 @@ static enum status build_entropy(void *state, struct error *err)
         struct program *program = &entropy->program[i];
         snprintf(program->options, sizeof program->options, "-cl-std=CL1.2 -DLANES=%u",
                  program->lanes);
-        if (ocl_program_build(&program->program, entropy->context, "jpeg_entropy", NULL,
-                              program->options, err) != STATUS_OK ||
-            ocl_kernel(&program->entropy, program->program, "jpeg_entropy", err) != STATUS_OK ||
-            ocl_kernel(&program->copy, program->program, "jpeg_copy", err) != STATUS_OK)
+        if (ocl_context_kernel(&program->entropy, entropy->context, "jpeg_entropy", "jpeg_entropy",
+                               program->options, err) != STATUS_OK ||
+            ocl_context_kernel(&program->copy, entropy->context, "jpeg_entropy", "jpeg_copy",
+                               program->options, err) != STATUS_OK)
             return STATUS_FAILED;
     }
     return STATUS_OK;

@@ -34,7 +34,6 @@ struct net {
     const struct net_output *output;
     struct host_engine *engine; /* for CPU devices; NULL: kernels */
     struct net_plan plan;
-    cl_program *program; /* net_layer, then the plan's variants */
     cl_kernel kernel[KERNELS], *variant;
     cl_mem constants, shapes, packed;
 };
@@ -52,16 +51,12 @@ static void close_net(void **state)
     for (unsigned i = 0; net->variant && i < net->plan.variant_count; i++)
         if (net->variant[i])
             clReleaseKernel(net->variant[i]);
-    for (unsigned i = 0; net->program && i <= net->plan.variant_count; i++)
-        if (net->program[i])
-            clReleaseProgram(net->program[i]);
     ocl_buffer_release(&net->constants);
     ocl_buffer_release(&net->shapes);
     ocl_buffer_release(&net->packed);
     host_engine_close(&net->engine);
     net_plan_close(&net->plan);
     free(net->variant);
-    free(net->program);
     free(net);
     *state = NULL;
 }
@@ -83,11 +78,10 @@ static enum status open_model(struct net *net, const struct step_node *node, str
         return host_engine_open(&net->engine, net->model, NULL, err);
     if (net_plan_open(&net->plan, net->model, tiles, err) != STATUS_OK)
         return STATUS_FAILED;
-    net->program = calloc(net->plan.variant_count + 1, sizeof *net->program);
     net->variant = calloc(net->plan.variant_count + 1, sizeof *net->variant);
-    return net->program && net->variant
+    return net->variant
                ? STATUS_OK
-               : error_memory(err, net->plan.variant_count * sizeof *net->program, "a network");
+               : error_memory(err, net->plan.variant_count * sizeof *net->variant, "a network");
 }
 
 static enum status open_net(void **state, struct step_needs *needs, struct ocl_context *context,
@@ -138,13 +132,18 @@ static void *build_programs(void *context)
 {
     struct building *building = context;
     struct net *net = building->net;
+    const char *plain = ocl_range_option(ocl_context_device(net->context));
     for (unsigned i; (i = building->next++) <= net->plan.variant_count;) {
         struct error err = ERROR_INIT;
-        const char *options = i > 0 ? net->plan.variants[i - 1].options
-                                    : ocl_range_option(ocl_context_device(net->context));
-        if (ocl_program_build(&net->program[i], net->context, programs[i > 0], NULL, options,
-                              &err) != STATUS_OK &&
-            !atomic_exchange(&building->failed, true))
+        enum status status = STATUS_OK;
+        for (unsigned k = 0; i == 0 && k < KERNELS && status == STATUS_OK; k++)
+            status = ocl_context_kernel(&net->kernel[k], net->context, programs[0], kernel_names[k],
+                                        plain, &err);
+        if (i > 0)
+            status = ocl_context_kernel(&net->variant[i - 1], net->context, programs[1],
+                                        net->plan.variants[i - 1].kernel,
+                                        net->plan.variants[i - 1].options, &err);
+        if (status != STATUS_OK && !atomic_exchange(&building->failed, true))
             building->err = err;
     }
     return NULL;
@@ -182,13 +181,6 @@ static enum status build_net(void *state, struct error *err)
         *err = building.err;
         return STATUS_FAILED;
     }
-    for (unsigned i = 0; i < KERNELS; i++)
-        if (ocl_kernel(&net->kernel[i], net->program[0], kernel_names[i], err) != STATUS_OK)
-            return STATUS_FAILED;
-    for (unsigned i = 0; i < net->plan.variant_count; i++)
-        if (ocl_kernel(&net->variant[i], net->program[i + 1], net->plan.variants[i].kernel, err) !=
-            STATUS_OK)
-            return STATUS_FAILED;
     if (net->plan.packed && put_constant(&net->packed, net, net->plan.packed_bytes + 16,
                                          net->plan.packed, err) != STATUS_OK)
         return STATUS_FAILED;

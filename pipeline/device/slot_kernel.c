@@ -36,8 +36,6 @@ void slot_kernel_close(void **state)
     for (unsigned i = 0; slot_kernel && i < STEP_KERNELS_MAX; i++) {
         if (slot_kernel->kernel[i])
             clReleaseKernel(slot_kernel->kernel[i]);
-        if (slot_kernel->program[i])
-            clReleaseProgram(slot_kernel->program[i]);
     }
     if (slot_kernel)
         ocl_buffer_release(&slot_kernel->constants);
@@ -50,9 +48,8 @@ enum status slot_kernel_build(void *state, struct error *err)
     struct slot_kernel *slot_kernel = state;
     for (unsigned i = 0; i < slot_kernel->count; i++) {
         const char *name = slot_kernel->node->step->kernels[i];
-        if (ocl_program_build(&slot_kernel->program[i], slot_kernel->context, name, NULL,
-                              slot_kernel->options, err) != STATUS_OK ||
-            ocl_kernel(&slot_kernel->kernel[i], slot_kernel->program[i], name, err) != STATUS_OK)
+        if (ocl_context_kernel(&slot_kernel->kernel[i], slot_kernel->context, name, name,
+                               slot_kernel->options, err) != STATUS_OK)
             return STATUS_FAILED;
     }
     return STATUS_OK;

@@ -15,7 +15,6 @@ struct slot_kernel {
     bool cpu;          /* a CPU device */
     char options[160]; /* by default those for ranges of any size, and on CPUs -D CPU */
     unsigned count;    /* kernels in use: the first ones of the step */
-    cl_program program[STEP_KERNELS_MAX];
     cl_kernel kernel[STEP_KERNELS_MAX];
     cl_mem constants; /* may be set by `build`; released by slot_kernel_close */
 };

@@ -21,7 +21,6 @@ struct search {
     struct ocl_context *context;
     const struct code_pairs_config *config;
     struct ocl_queue *queue;
-    cl_program program;
     cl_kernel kernel;
     cl_mem codes, found;
     uint32_t padded, odd_bits, room;
@@ -96,10 +95,8 @@ static enum status open_search(struct search *search, struct error *err)
     uint32_t *words = lay_out(search);
     if (!words)
         return error_memory(err, bytes, "the codes of images");
-    enum status status =
-        ocl_program_build(&search->program, search->context, "code_pairs", NULL, options, err);
-    if (status == STATUS_OK)
-        status = ocl_kernel(&search->kernel, search->program, "code_pairs", err);
+    enum status status = ocl_context_kernel(&search->kernel, search->context, "code_pairs",
+                                            "code_pairs", options, err);
     if (status == STATUS_OK)
         status = ocl_queue_open(&search->queue, search->context, "codes", err);
     if (status == STATUS_OK)
@@ -119,8 +116,6 @@ static void close_search(struct search *search)
     ocl_buffer_release(&search->codes);
     if (search->kernel)
         clReleaseKernel(search->kernel);
-    if (search->program)
-        clReleaseProgram(search->program);
     free(search->list.pair);
 }
 

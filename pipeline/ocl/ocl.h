@@ -119,9 +119,13 @@ const char *ocl_copy_option(const struct ocl_device *device);
 enum status ocl_program_build(cl_program *out, struct ocl_context *context, const char *name,
                               const char *prologue, const char *options, struct error *err);
 
-/* The same without a prologue, built on the first request; it belongs to the context. */
+/* The same without a prologue, built on the first request; it belongs to the context. Any thread:
+ * different programs are built at the same time. */
 enum status ocl_context_program(cl_program *out, struct ocl_context *context, const char *name,
                                 const char *options, struct error *err);
+/* A kernel of that program; the caller releases it. */
+enum status ocl_context_kernel(cl_kernel *out, struct ocl_context *context, const char *program,
+                               const char *kernel, const char *options, struct error *err);
 
 /* The same from a source text that is not embedded (tests). */
 enum status ocl_program_build_source(cl_program *out, struct ocl_context *context, const char *name,

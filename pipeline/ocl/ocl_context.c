@@ -22,9 +22,10 @@
 
 struct program {
     struct program *next;
-    cl_program handle;
+    pthread_mutex_t building;
+    cl_program handle; /* NULL: not built */
     const char *name;
-    char options[128];
+    char options[];
 };
 
 struct ocl_context {
@@ -36,8 +37,7 @@ struct ocl_context {
     pthread_cond_t untraced;
     unsigned traced; /* pending completion callbacks */
     bool calibrated;
-    int64_t device_to_host;   /* nanoseconds to add to a device timestamp */
-    pthread_mutex_t building; /* guards: */
+    int64_t device_to_host; /* nanoseconds to add to a device timestamp */
     struct program *programs;
 };
 
@@ -59,7 +59,6 @@ enum status ocl_context_open(struct ocl_context **out, const struct ocl_device *
     context->trace = trace;
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->untraced, NULL);
-    pthread_mutex_init(&context->building, NULL);
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                           (cl_context_properties)device->platform_id, 0};
     cl_int code = CL_SUCCESS;
@@ -88,42 +87,59 @@ void ocl_context_close(struct ocl_context **context)
         ocl_cache_keep_kernels();
     for (struct program *program; (program = (*context)->programs);) {
         (*context)->programs = program->next;
-        clReleaseProgram(program->handle);
+        if (program->handle)
+            clReleaseProgram(program->handle);
+        pthread_mutex_destroy(&program->building);
         free(program);
     }
     if ((*context)->handle)
         clReleaseContext((*context)->handle);
-    pthread_mutex_destroy(&(*context)->building);
     pthread_cond_destroy(&(*context)->untraced);
     pthread_mutex_destroy(&(*context)->lock);
     free(*context);
     *context = NULL;
 }
 
-enum status ocl_context_program(cl_program *out, struct ocl_context *context, const char *name,
-                                const char *options, struct error *err)
+/* The program of that name and options, which is not built yet if it is new; NULL: no memory. */
+static struct program *find_program(struct ocl_context *context, const char *name,
+                                    const char *options)
 {
-    enum status status = STATUS_OK;
-    pthread_mutex_lock(&context->building);
+    pthread_mutex_lock(&context->lock);
     struct program *program = context->programs;
     while (program && (strcmp(program->name, name) != 0 || strcmp(program->options, options) != 0))
         program = program->next;
-    if (!program) {
-        program = malloc(sizeof *program);
-        status = program ? ocl_program_build(&program->handle, context, name, NULL, options, err)
-                         : error_memory(err, sizeof *program, "a program");
-        if (status == STATUS_OK) {
-            program->name = name;
-            snprintf(program->options, sizeof program->options, "%s", options);
-            program->next = context->programs;
-            context->programs = program;
-        } else {
-            free(program);
-        }
+    if (!program && (program = malloc(sizeof *program + strlen(options) + 1))) {
+        *program = (struct program){.next = context->programs, .name = name};
+        strcpy(program->options, options);
+        pthread_mutex_init(&program->building, NULL);
+        context->programs = program;
     }
-    *out = status == STATUS_OK ? program->handle : NULL;
-    pthread_mutex_unlock(&context->building);
+    pthread_mutex_unlock(&context->lock);
+    return program;
+}
+
+enum status ocl_context_program(cl_program *out, struct ocl_context *context, const char *name,
+                                const char *options, struct error *err)
+{
+    struct program *program = find_program(context, name, options);
+    *out = NULL;
+    if (!program)
+        return error_memory(err, sizeof *program, "a program");
+    pthread_mutex_lock(&program->building);
+    const enum status status =
+        program->handle ? STATUS_OK
+                        : ocl_program_build(&program->handle, context, name, NULL, options, err);
+    *out = program->handle;
+    pthread_mutex_unlock(&program->building);
     return status;
+}
+
+enum status ocl_context_kernel(cl_kernel *out, struct ocl_context *context, const char *program,
+                               const char *kernel, const char *options, struct error *err)
+{
+    cl_program handle;
+    const enum status status = ocl_context_program(&handle, context, program, options, err);
+    return status == STATUS_OK ? ocl_kernel(out, handle, kernel, err) : status;
 }
 
 const struct ocl_device *ocl_context_device(const struct ocl_context *context)

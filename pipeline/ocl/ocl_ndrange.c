@@ -46,14 +46,12 @@ enum status ocl_ndrange_probe(struct ocl_ndrange_corner corner[OCL_NDRANGE_CORNE
                               const struct ocl_ndrange *range, struct error *err)
 {
     const size_t bytes = OCL_NDRANGE_CORNERS * sizeof *corner;
-    cl_program program = NULL;
     cl_kernel kernel = NULL;
     cl_mem buffer = NULL;
     memset(corner, 0, bytes);
     enum status status = STATUS_FAILED;
-    if (ocl_program_build(&program, context, "ndrange_probe", NULL, ocl_ndrange_option(range),
-                          err) != STATUS_OK ||
-        ocl_kernel(&kernel, program, "ndrange_probe", err) != STATUS_OK)
+    if (ocl_context_kernel(&kernel, context, "ndrange_probe", "ndrange_probe",
+                           ocl_ndrange_option(range), err) != STATUS_OK)
         goto out;
     if (ocl_buffer(&buffer, context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, corner,
                    "the corners of a range", err) != STATUS_OK ||
@@ -69,8 +67,6 @@ out:
     ocl_buffer_release(&buffer);
     if (kernel)
         clReleaseKernel(kernel);
-    if (program)
-        clReleaseProgram(program);
     return status;
 }
 

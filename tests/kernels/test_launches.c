@@ -114,6 +114,46 @@ static void ranges_of_all_sizes_at_once(void **state)
         ocl_context_close(&contexts[d]);
 }
 
+struct asking {
+    struct ocl_context *context;
+    cl_program program[2];
+    pthread_t thread;
+};
+
+static void *ask_for_programs(void *argument)
+{
+    struct asking *asking = argument;
+    struct error err = ERROR_INIT;
+    need(ocl_context_program(&asking->program[0], asking->context, "ndrange_probe", "-cl-std=CL1.2",
+                             &err));
+    need(ocl_context_program(&asking->program[1], asking->context, "ndrange_probe",
+                             "-cl-std=CL1.2 -DOTHER", &err));
+    return NULL;
+}
+
+/* A context builds a program once for all threads, and one of other options besides. */
+static void programs_of_a_context(void **state)
+{
+    (void)state;
+    struct asking asking[4] = {0};
+    struct ocl_context *context;
+    struct error err = ERROR_INIT;
+    assert_int_equal(ocl_context_open(&context, &devices.device[0], NULL, &err), STATUS_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        asking[i].context = context;
+        assert_int_equal(pthread_create(&asking[i].thread, NULL, ask_for_programs, &asking[i]), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(asking[i].thread, NULL);
+        for (unsigned p = 0; p < 2; p++) {
+            assert_non_null(asking[i].program[p]);
+            assert_ptr_equal(asking[i].program[p], asking[0].program[p]);
+        }
+    }
+    assert_ptr_not_equal(asking[0].program[0], asking[0].program[1]);
+    ocl_context_close(&context);
+}
+
 /* PoCL gives as many devices of the CPU as it is asked for. */
 static int open_devices(void **state)
 {
@@ -130,5 +170,8 @@ static int close_devices(void **state)
     return 0;
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test(ranges_of_all_sizes_at_once)};
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(ranges_of_all_sizes_at_once),
+    cmocka_unit_test(programs_of_a_context),
+};
 TEST_GROUP(launches, open_devices, close_devices)
