@@ -53,11 +53,16 @@ static void add_line(struct serial *serial, const char *format, ...)
 
 /* --- attributes ------------------------------------------------------------------------------ */
 
-/* Whether texts have the character set and the padding that clpipe and HDF5 give them. */
+/* Whether texts have the character set, the padding and the bytes that clpipe and HDF5 give them. */
 static bool is_usual_text(hid_t type, bool utf8, bool padded)
 {
     if (H5Tget_class(type) != H5T_STRING)
         return true;
+    if (H5Tis_variable_str(type) > 0) {
+        H5_SCOPED hid_t byte = H5Tget_super(type);
+        if (H5Tequal(byte, H5T_STD_U8LE) <= 0)
+            return false;
+    }
     const H5T_str_t padding = H5Tget_strpad(type);
     return H5Tget_cset(type) == (utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII) &&
            (padding == H5T_STR_NULLPAD || (padding == H5T_STR_NULLTERM && !padded));

@@ -264,4 +264,8 @@ def test_ingests_by_what_the_device_gets(program, tmp_path):
                  "--memory-dir", tmp_path, tmp_path / "made", interpreter=[sys.executable])
     assert small.returncode == 0, small.stderr
     assert re.match(r"12 files of 32 x 32 pixels, 2 threads, .*: [0-9.]+ times their sum$", small.stdout)
+    rates = tool("bench-ingest", "--rates", "cpu:1", "--files", 20, "--rounds", 1, "--memory-dir", tmp_path,
+                 tmp_path / "made", interpreter=[sys.executable])
+    assert rates.returncode == 0, rates.stderr
+    assert re.search(r"cpu:1: floor .*\n.*start .*\n.*\n.*fast, thumbnails .*\n.*best, .*\n.* of the floor's rate$", rates.stdout)
     assert sorted(os.listdir(tmp_path)) == ["made", "photos", "report.json"]
