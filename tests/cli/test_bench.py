@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import LONG, ROOT, check_one_error, draw_photos, spoil
+from conftest import CLPIPE, LONG, ROOT, check_one_error, draw_photos, spoil
 
 # Beside private, these count any feature.
 ANY = ["local", "replicated", "partial", "staged", "global"]
@@ -244,6 +244,18 @@ def test_soak(program, tmp_path):
         assert run["images_failed"] == (5000 if long else 50)
         assert not long or run["steady_bytes_a_file"] is not None
     assert os.listdir(tmp_path) == ["report.json"]
+
+
+@pytest.mark.deep
+def test_series_of_two_builds(program, tmp_path):
+    draw_photos(tmp_path / "photos", 6)
+    result = tool("ab", "--pairs", 1, "--work", tmp_path, CLPIPE, CLPIPE, "--series", tmp_path / "photos" / "red",
+                  tmp_path / "photos")
+    assert result.returncode == 0, result.stderr
+    found = [line.split()[:2] for line in result.stdout.splitlines()[1:]]
+    assert {name for name, _ in found} == {"small", "large", "archives", "update", "merge", "verify", "export"}
+    assert {metric for _, metric in found} == {"user+sys", "wall", "memory", "disk"}
+    assert os.listdir(tmp_path) == ["photos"]
 
 
 @pytest.mark.deep
