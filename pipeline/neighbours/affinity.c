@@ -25,112 +25,57 @@ double affinity_of(double square_x, double square_y, double squared)
 
 /* --- the graph ---------------------------------------------------------------------------------- */
 
-static uint32_t width(const struct neighbours *nearest)
+struct weighing {
+    const struct neighbours *nearest;
+    const double *squares;
+};
+
+static double weigh(const void *context, uint64_t row, uint32_t i)
 {
-    return min_u32(nearest->n, AFFINITY_NEIGHBOURS);
+    const struct weighing *weighing = context;
+    const size_t at = (size_t)row * weighing->nearest->n + i;
+    return affinity_of(weighing->squares[row], weighing->squares[weighing->nearest->rows[at]],
+                       weighing->nearest->squared[at]);
 }
 
-static bool is_near(const struct neighbours *nearest, uint64_t row, uint64_t other)
-{
-    const int64_t *rows = nearest->rows + row * nearest->n;
-    for (uint32_t i = 0; i < width(nearest); i++)
-        if (rows[i] == (int64_t)other)
-            return true;
-    return false;
-}
-
-/* Only counts it until edges are allocated. */
-static void add_edge(struct affinity *affinity, uint64_t from, uint64_t to, double weight)
-{
-    if (affinity->edges)
-        affinity->edges[affinity->begin[from]++] = (struct affinity_edge){(uint32_t)to, weight};
-    else
-        affinity->begin[from + 1]++;
-}
-
-/* A pair is an edge if either row is among the nearest of the other. */
-static void add_edges(struct affinity *affinity, const struct neighbours *nearest,
-                      const double *squares)
-{
-    for (uint64_t row = 0; row < affinity->rows; row++)
-        for (uint32_t i = 0; i < width(nearest); i++) {
-            const size_t at = (size_t)row * nearest->n + i;
-            const int64_t other = nearest->rows[at];
-            if (other < 0)
-                break;
-            const double weight = affinity_of(squares[row], squares[other], nearest->squared[at]);
-            if (weight <= 0)
-                continue;
-            add_edge(affinity, row, (uint64_t)other, weight);
-            if (!is_near(nearest, (uint64_t)other, row))
-                add_edge(affinity, (uint64_t)other, row, weight);
-        }
-}
-
-static int compare_edges(const void *a, const void *b)
-{
-    const struct affinity_edge *x = a, *y = b;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
-enum status affinity_open(struct affinity *out, const struct neighbours *nearest,
+enum status affinity_open(struct edges *out, const struct neighbours *nearest,
                           const double *squares, struct error *err)
 {
-    const uint64_t rows = nearest->queries;
-    *out = (struct affinity){.rows = rows, .begin = calloc((size_t)rows + 1, sizeof *out->begin)};
-    double *degrees = calloc((size_t)rows, sizeof *degrees);
-    enum status status = STATUS_OK;
-    if (!out->begin || !degrees) {
-        status = error_memory(err, rows * 2 * sizeof *degrees, "a graph");
-        goto end;
-    }
-    add_edges(out, nearest, squares);
-    for (uint64_t row = 0; row < rows; row++)
-        out->begin[row + 1] += out->begin[row];
-    const size_t count = out->begin[rows];
-    out->edges = malloc((count + 1) * sizeof *out->edges);
-    if (!out->edges) {
-        status = error_memory(err, count * sizeof *out->edges, "a graph");
-        goto end;
-    }
-    add_edges(out, nearest, squares);
-    memmove(out->begin + 1, out->begin, (size_t)rows * sizeof *out->begin);
-    out->begin[0] = 0;
-    for (uint64_t row = 0; row < rows; row++) {
-        struct affinity_edge *edges = out->edges + out->begin[row];
-        const size_t some = out->begin[row + 1] - out->begin[row];
-        qsort(edges, some, sizeof *edges, compare_edges);
-        for (size_t i = 0; i < some; i++)
-            degrees[row] += edges[i].weight;
-    }
-    for (uint64_t row = 0; row < rows; row++)
+    const struct weighing weighing = {nearest, squares};
+    const struct edges_source source = {.rows = nearest->queries,
+                                        .stride = nearest->n,
+                                        .used = min_u32(nearest->n, AFFINITY_NEIGHBOURS),
+                                        .nearest = nearest->rows,
+                                        .weight = weigh,
+                                        .context = &weighing};
+    if (edges_open(out, &source, err) != STATUS_OK)
+        return err->status;
+    double *degrees = calloc((size_t)out->rows, sizeof *degrees);
+    if (!degrees)
+        return error_memory(err, out->rows * sizeof *degrees, "a graph");
+    for (uint64_t row = 0; row < out->rows; row++)
+        for (uint64_t i = out->begin[row]; i < out->begin[row + 1]; i++)
+            degrees[row] += out->edge[i].weight;
+    for (uint64_t row = 0; row < out->rows; row++)
         for (uint64_t i = out->begin[row]; i < out->begin[row + 1]; i++) {
-            struct affinity_edge *edge = &out->edges[i];
+            struct edge *edge = &out->edge[i];
             edge->weight = DAMPING * (edge->weight / sqrt(degrees[row] * degrees[edge->row]));
         }
-end:
     free(degrees);
-    return status;
-}
-
-void affinity_close(struct affinity *affinity)
-{
-    free(affinity->begin);
-    free(affinity->edges);
-    *affinity = (struct affinity){0};
+    return STATUS_OK;
 }
 
 /* --- diffusion ---------------------------------------------------------------------------------- */
 
 /* next = w (a S now - next) + next; the starts' contribution is added later. */
 ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
-                             const struct affinity *affinity, double w)
+                             const struct edges *affinity, double w)
 {
     for (uint64_t row = 0; row < affinity->rows; row++) {
         double sum[LANES] = {0};
         for (uint64_t i = affinity->begin[row]; i < affinity->begin[row + 1]; i++) {
-            const double *from = now + (size_t)affinity->edges[i].row * LANES;
-            const double weight = affinity->edges[i].weight;
+            const double *from = now + (size_t)affinity->edge[i].row * LANES;
+            const double weight = affinity->edge[i].weight;
             for (unsigned l = 0; l < LANES; l++)
                 sum[l] += weight * from[l];
         }
@@ -140,18 +85,18 @@ ALWAYS_INLINE void step_body(double *restrict next, const double *restrict now,
 }
 
 static void step_plain(double *restrict next, const double *restrict now,
-                       const struct affinity *affinity, double w)
+                       const struct edges *affinity, double w)
 {
     step_body(next, now, affinity, w);
 }
 
 AVX2_LOOPS static void step_avx2(double *restrict next, const double *restrict now,
-                                 const struct affinity *affinity, double w)
+                                 const struct edges *affinity, double w)
 {
     step_body(next, now, affinity, w);
 }
 
-void affinity_diffuse(double *scores, double *scratch, const struct affinity *affinity,
+void affinity_diffuse(double *scores, double *scratch, const struct edges *affinity,
                       const struct affinity_start starts[AFFINITY_LANES])
 {
     const bool avx2 = cpu_has_avx2();

@@ -7,6 +7,7 @@
 #ifndef CLPIPE_NEIGHBOURS_AFFINITY_H
 #define CLPIPE_NEIGHBOURS_AFFINITY_H
 
+#include "neighbours/edges.h"
 #include "neighbours/neighbour_types.h"
 
 /* Neighbours per row. */
@@ -14,28 +15,15 @@
 /* Starts that are solved at a time. */
 #define AFFINITY_LANES 8
 
-/* One direction of an edge of row i, with weight a S_ij. */
-struct affinity_edge {
-    uint32_t row;
-    double weight;
-};
-
-struct affinity {
-    uint64_t rows;
-    uint64_t *begin;             /* rows + 1: index of the first edge */
-    struct affinity_edge *edges; /* of each row, by ascending `row` */
-};
-
 /* The affinity of two rows, given their squared lengths and their squared distance, which is
  * rounded to float32: the cube of the cosine, 0 if that is negative or a length is 0.
  * Thread-safe. */
 double affinity_of(double square_x, double square_y, double squared);
 
-/* nearest: for all rows, at least AFFINITY_NEIGHBOURS each or all others; squares: the squared
- * length of each row. STATUS_FAILED: out of memory. */
-enum status affinity_open(struct affinity *out, const struct neighbours *nearest,
+/* The weights of the edges are a S_ij. nearest: for all rows, at least AFFINITY_NEIGHBOURS each or all others; squares: the squared
+ * length of each row. STATUS_FAILED: out of memory. Close the graph even after an error. */
+enum status affinity_open(struct edges *out, const struct neighbours *nearest,
                           const double *squares, struct error *err);
-void affinity_close(struct affinity *affinity);
 
 /* The source of a diffusion: `count` rows with shares that add up to 1. */
 struct affinity_start {
@@ -47,7 +35,7 @@ struct affinity_start {
 /* scores: rows x AFFINITY_LANES, the solutions for AFFINITY_LANES starts; scratch: the same size.
  * Scores below 2^-40, which exceeds the method's error, become 0. The bits of a lane do not depend
  * on the other lanes. Thread-safe. */
-void affinity_diffuse(double *scores, double *scratch, const struct affinity *affinity,
+void affinity_diffuse(double *scores, double *scratch, const struct edges *affinity,
                       const struct affinity_start starts[AFFINITY_LANES]);
 
 #endif

@@ -27,7 +27,7 @@ struct job {
     distances_function distances;
     diffusion_take take;
     void *take_context;
-    struct affinity affinity;
+    struct edges affinity;
     uint64_t all;
     uint32_t stride, block_room, group_room;
     double *squares; /* squared lengths of all rows */
@@ -263,7 +263,7 @@ enum status diffusion_rank(const struct matrix_source *source, const struct neig
         job.count = min_u32(job.group_room, queries->count - first);
         status = rank_group(&job, err);
     }
-    affinity_close(&job.affinity);
+    edges_close(&job.affinity);
     held_free(&job.held);
     block_reader_close(&reader);
     return status;

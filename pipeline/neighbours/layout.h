@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "kmeans/cluster_types.h"
 #include "matrix/matrix.h"
+#include "neighbours/edges.h"
 #include <stdint.h>
 
 /* Neighbours that suit the map; any further ones in a graph are ignored. */
@@ -40,6 +41,10 @@ struct layout_config {
 enum status layout_principal(float *xy, const struct matrix_source *matrix,
                              enum cluster_metric metric, const struct layout_config *config,
                              struct error *err);
+
+/* How much rows attract each other: the weights of a pair's two directions are averaged, and all add
+ * up to 1. STATUS_FAILED: out of memory. Close the graph even after an error. */
+enum status layout_attract(struct edges *out, const struct layout_graph *graph, struct error *err);
 
 /* Computes the map. initial: 2 x rows, from layout_principal; NULL: fixed random positions.
  * Positions span -1 to 1 along the wider axis, centred. Memory: about 64 * neighbours + 200 bytes

@@ -3,7 +3,6 @@
 
 #include "base/minmax.h"
 #include "base/workers.h"
-#include "neighbours/affinities.h"
 #include "neighbours/forces.h"
 
 #include <math.h>
@@ -22,7 +21,7 @@
 
 struct descent {
     uint64_t rows;
-    struct affinities affinities;
+    struct edges attraction;
     struct forces *forces;
     struct workers *workers;
     float *xy, *next, *repulsion, *velocity, *gain; /* 2 * rows each */
@@ -60,19 +59,58 @@ static void begin(struct descent *descent, const float *initial)
     }
 }
 
+struct weighing {
+    const struct layout_graph *graph;
+    uint32_t used;
+};
+
+/* Each row divides equal weights among its neighbours (as good for a neighbour embedding as weights
+ * by distance: J. Boehm, P. Berens, D. Kobak 2022). */
+static double weigh(const void *context, uint64_t row, uint32_t i)
+{
+    const struct weighing *weighing = context;
+    const struct layout_graph *graph = weighing->graph;
+    uint32_t count = 0;
+    (void)i;
+    for (uint32_t j = 0; j < weighing->used; j++)
+        count += edges_is_other(graph->rows, row, graph->neighbour[row * graph->neighbours + j]);
+    return (double)(1.0f / (float)count);
+}
+
+enum status layout_attract(struct edges *out, const struct layout_graph *graph, struct error *err)
+{
+    const struct weighing weighing = {graph, min_u32(graph->neighbours, LAYOUT_NEIGHBOURS)};
+    const struct edges_source source = {.rows = graph->rows,
+                                        .stride = graph->neighbours,
+                                        .used = weighing.used,
+                                        .nearest = graph->neighbour,
+                                        .weight = weigh,
+                                        .context = &weighing,
+                                        .adds = true};
+    double total = 0;
+    if (edges_open(out, &source, err) != STATUS_OK)
+        return err->status;
+    for (uint64_t i = 0; i < out->begin[out->rows]; i++)
+        total += out->edge[i].weight;
+    for (uint64_t i = 0; i < out->begin[out->rows]; i++)
+        out->edge[i].weight = (double)(float)(out->edge[i].weight / total);
+    return STATUS_OK;
+}
+
 static void move_rows(void *context, uint64_t part)
 {
     const struct descent *descent = context;
-    const struct affinities *affinities = &descent->affinities;
+    const struct edges *attraction = &descent->attraction;
     const float *xy = descent->xy, scale = (float)(1 / descent->total);
     const uint64_t last = min_u64((part + 1) * ROWS_PART, descent->rows);
     for (uint64_t i = part * ROWS_PART; i < last; i++) {
         const float x = xy[2 * i], y = xy[2 * i + 1];
         float pull[2] = {0, 0};
-        for (uint64_t k = affinities->begin[i]; k < affinities->begin[i + 1]; k++) {
-            const float *other = xy + 2 * (size_t)affinities->target[k];
+        for (uint64_t k = attraction->begin[i]; k < attraction->begin[i + 1]; k++) {
+            const struct edge *edge = &attraction->edge[k];
+            const float *other = xy + 2 * (size_t)edge->row;
             const float dx = x - other[0], dy = y - other[1];
-            const float q = affinities->weight[k] / (1 + dx * dx + dy * dy);
+            const float q = (float)edge->weight / (1 + dx * dx + dy * dy);
             pull[0] += q * dx;
             pull[1] += q * dy;
         }
@@ -149,7 +187,7 @@ enum status layout_map(float *xy, const struct layout_graph *graph, const float 
     descent.repulsion = buffer + 4 * rows;
     descent.velocity = buffer + 6 * rows;
     descent.gain = buffer + 8 * rows;
-    enum status status = affinities_open(&descent.affinities, graph, err);
+    enum status status = layout_attract(&descent.attraction, graph, err);
     if (status == STATUS_OK)
         status = forces_open(&descent.forces, rows, err);
     if (status == STATUS_OK)
@@ -162,7 +200,7 @@ enum status layout_map(float *xy, const struct layout_graph *graph, const float 
         fit(xy, descent.xy, rows);
     workers_close(&descent.workers);
     forces_close(&descent.forces);
-    affinities_close(&descent.affinities);
+    edges_close(&descent.attraction);
     free(buffer);
     return status;
 }

@@ -1,6 +1,5 @@
 /* test_layout.c: maps of drawn data: their neighbours, their bits, and graphs that are hardly any. */
 #include "base/random.h"
-#include "neighbours/affinities.h"
 #include "neighbours/layout.h"
 #include "runner.h"
 
@@ -259,19 +258,19 @@ static void test_mutual_neighbours_count_twice(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
-    struct affinities found;
+    struct edges found;
     const int64_t neighbour[3] = {1, 0, 0};
     const struct layout_graph graph = {.rows = 3, .neighbours = 1, .neighbour = neighbour};
-    assert_int_equal(affinities_open(&found, &graph, &err), STATUS_OK);
+    assert_int_equal(layout_attract(&found, &graph, &err), STATUS_OK);
     assert_int_equal(found.begin[1], 2);
     assert_int_equal(found.begin[3], 4);
-    assert_int_equal(found.target[0], 1);
-    assert_int_equal(found.target[1], 2);
-    assert_float_equal(found.weight[0], 1. / 3, 1e-7);
-    assert_float_equal(found.weight[1], 1. / 6, 1e-7);
-    assert_float_equal(found.weight[2], 1. / 3, 1e-7); /* 1 attracts 0 */
-    assert_float_equal(found.weight[3], 1. / 6, 1e-7); /* 2 attracts 0 */
-    affinities_close(&found);
+    assert_int_equal(found.edge[0].row, 1);
+    assert_int_equal(found.edge[1].row, 2);
+    assert_float_equal(found.edge[0].weight, 1. / 3, 1e-7);
+    assert_float_equal(found.edge[1].weight, 1. / 6, 1e-7);
+    assert_float_equal(found.edge[2].weight, 1. / 3, 1e-7); /* 1 attracts 0 */
+    assert_float_equal(found.edge[3].weight, 1. / 6, 1e-7); /* 2 attracts 0 */
+    edges_close(&found);
 }
 
 static const struct CMUnitTest tests[] = {
