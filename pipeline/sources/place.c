@@ -1,5 +1,6 @@
 /* place.c: compares SOURCEs by the place that they refer to. Each real path is looked up once. */
 #include "sources/place.h"
+#include "base/held.h"
 #include "base/path.h"
 #include "base/source_name.h"
 #include "sources/walk.h"
@@ -53,58 +54,53 @@ char *place_text(const char *source)
     return text;
 }
 
-/* The compared forms of a SOURCE; NULL if out of memory or, for `real`, if there is no such
- * file. */
+/* A SOURCE in the forms that are compared. */
 struct place {
+    char *text; /* from place_text */
     char *path; /* path from any directory; for names that are no paths, the name */
-    char *real;
+    char *real; /* NULL: there is no such file */
     bool list;
 };
 
-/* `source` is from place_text. */
-static bool place_open(struct place *place, const char *source, const char *directory)
+/* Takes `text`; false if out of memory. */
+static bool place_open(struct place *place, char *text, const char *directory)
 {
-    *place = (struct place){.path = source_path(source, directory), .list = source[0] == '@'};
-    if (place->path && place->path[place->list] == '/')
+    *place = (struct place){.text = text};
+    if (!text || !(place->path = source_path(text, directory)))
+        return false;
+    place->list = text[0] == '@';
+    if (place->path[place->list] == '/')
         place->real = realpath(place->path + place->list, NULL);
-    return place->path;
+    return true;
 }
 
 static void place_close(struct place *place)
 {
+    free(place->text);
     free(place->path);
     free(place->real);
 }
 
+static int compare_places(const struct place *a, const struct place *b)
+{
+    const int order = strcmp(a->real ? a->real : a->path, b->real ? b->real : b->path);
+    return order ? order : a->list - b->list;
+}
+
 /* --- updates --------------------------------------------------------------------------------- */
 
-/* SOURCEs, and their numbers sorted by path and by real path: a shell pattern can give tens of
- * thousands. */
+/* SOURCEs, and their numbers by place: a shell pattern can give tens of thousands. */
 struct index {
     struct place *place;
-    char **text; /* from place_text */
-    unsigned *by_path, *by_real;
+    unsigned *order;
     unsigned count;
 };
 
-static int compare_names(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) : (a != NULL) - (b != NULL);
-}
-
-static int compare_own(const void *a, const void *b, void *context)
+static int compare_numbers(const void *a, const void *b, void *context)
 {
     const struct place *place = context;
     const unsigned i = *(const unsigned *)a, j = *(const unsigned *)b;
-    const int order = compare_names(place[i].path, place[j].path);
-    return order ? order : (i > j) - (i < j);
-}
-
-static int compare_reals(const void *a, const void *b, void *context)
-{
-    const struct place *place = context;
-    const unsigned i = *(const unsigned *)a, j = *(const unsigned *)b;
-    const int order = compare_names(place[i].real, place[j].real);
+    const int order = compare_places(&place[i], &place[j]);
     return order ? order : (i > j) - (i < j);
 }
 
@@ -120,66 +116,25 @@ static bool index_open(struct index *index, const char *const *source, unsigned 
                        const struct stored_sources *stored, const char *working)
 {
     *index = (struct index){.place = calloc(count + 1, sizeof *index->place),
-                            .text = calloc(count + 1, sizeof *index->text),
-                            .by_path = calloc(count + 1, sizeof *index->by_path),
-                            .by_real = calloc(count + 1, sizeof *index->by_real)};
-    if (!index->place || !index->text || !index->by_path || !index->by_real)
-        return false;
-    for (; index->count < count; index->count++) {
-        const unsigned i = index->count;
+                            .order = calloc(count + 1, sizeof *index->order)};
+    for (unsigned i = 0; index->place && index->order && i < count; i++) {
         const char *directory = stored ? known_directory(stored, i) : NULL;
-        index->text[i] = stored ? strdup(source[i]) : place_text(source[i]);
-        if (!index->text[i] ||
-            !place_open(&index->place[i], index->text[i], directory ? directory : working))
+        index->order[i] = index->count++;
+        if (!place_open(&index->place[i], stored ? strdup(source[i]) : place_text(source[i]),
+                        directory ? directory : working))
             return false;
-        index->by_path[i] = index->by_real[i] = i;
     }
-    qsort_r(index->by_path, count, sizeof *index->by_path, compare_own, index->place);
-    qsort_r(index->by_real, count, sizeof *index->by_real, compare_reals, index->place);
-    return true;
+    if (index->place && index->order)
+        qsort_r(index->order, count, sizeof *index->order, compare_numbers, index->place);
+    return index->place && index->order;
 }
 
 static void index_close(struct index *index)
 {
-    for (unsigned i = 0; index->text && index->text[i]; i++) {
+    for (unsigned i = 0; i < index->count; i++)
         place_close(&index->place[i]);
-        free(index->text[i]);
-    }
     free(index->place);
-    free(index->text);
-    free(index->by_path);
-    free(index->by_real);
-}
-
-static const char *name_of(const struct place *place, bool real)
-{
-    return real ? place->real : place->path;
-}
-
-/* The first one below number `below` with this path, or real path, that is not taken. */
-static unsigned search(const struct index *index, const struct place *wanted, bool real,
-                       unsigned below, const bool *taken)
-{
-    const unsigned *order = real ? index->by_real : index->by_path;
-    unsigned first = 0, last = index->count;
-    if (!name_of(wanted, real))
-        return index->count;
-    while (first < last) {
-        const unsigned middle = first + (last - first) / 2;
-        if (compare_names(name_of(&index->place[order[middle]], real), name_of(wanted, real)) < 0)
-            first = middle + 1;
-        else
-            last = middle;
-    }
-    for (; first < index->count; first++) {
-        const unsigned i = order[first];
-        const struct place *place = &index->place[i];
-        if (compare_names(name_of(place, real), name_of(wanted, real)) != 0)
-            break;
-        if (i < below && !(taken && taken[i]) && place->list == wanted->list)
-            return i;
-    }
-    return index->count;
+    free(index->order);
 }
 
 /* The first place below number `below` equal to `wanted` and not taken; equal spelling has
@@ -187,8 +142,26 @@ static unsigned search(const struct index *index, const struct place *wanted, bo
 static unsigned find_place(const struct index *index, const struct place *wanted, unsigned below,
                            const bool *taken)
 {
-    const unsigned at = search(index, wanted, false, below, taken);
-    return at < index->count ? at : search(index, wanted, true, below, taken);
+    unsigned first = 0, last = index->count, found = index->count;
+    while (first < last) {
+        const unsigned middle = first + (last - first) / 2;
+        if (compare_places(&index->place[index->order[middle]], wanted) < 0)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    for (; first < index->count; first++) {
+        const unsigned i = index->order[first];
+        const struct place *place = &index->place[i];
+        if (compare_places(place, wanted) != 0)
+            break;
+        if (i >= below || (taken && taken[i]))
+            continue;
+        if (strcmp(place->path, wanted->path) == 0)
+            return i;
+        found = found < index->count ? found : i;
+    }
+    return found;
 }
 
 /* "a, b and 3 more" */
@@ -227,15 +200,15 @@ static enum status find_named(unsigned *at, const struct merge *m, const struct 
     unsigned same = 0;
     *at = find_place(theirs, &named->place[number], none, m->dropped);
     for (unsigned i = 0; *at == none && i < none; i++)
-        same += !m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0;
+        same += !m->dropped[i] && strcmp(theirs->place[i].text, named->place[number].text) == 0;
     for (unsigned i = 0; same == 1 && i < none; i++)
-        if (!m->dropped[i] && strcmp(theirs->text[i], named->text[number]) == 0)
+        if (!m->dropped[i] && strcmp(theirs->place[i].text, named->place[number].text) == 0)
             *at = i;
     if (*at < none)
         return STATUS_OK;
     return error_set(
         err, STATUS_USAGE, "the file has no %ssource %s %s; its sources: %s",
-        same > 1 ? "single " : "", path_for_message(shown, sizeof shown, named->text[number]),
+        same > 1 ? "single " : "", path_for_message(shown, sizeof shown, named->place[number].text),
         option, none > 0 ? list_sources(names, sizeof names, m->theirs->source, none) : "none");
 }
 
@@ -263,12 +236,12 @@ static enum status check_name(const struct merge *m, unsigned given, struct erro
     const struct place *place = &m->given_place.place[given];
     for (unsigned i = 0; i < theirs->count; i++) {
         if (m->dropped[i] || i == m->moved ||
-            strcmp(theirs->text[i], m->given_place.text[given]) != 0)
+            strcmp(theirs->place[i].text, m->given_place.place[given].text) != 0)
             continue;
         return error_set(err, STATUS_USAGE,
                          "%s leads to %s here, but the file has that of %s: give the one that is "
                          "meant by its absolute path, or, if it has moved, add --relocate %s",
-                         path_for_message(name, sizeof name, theirs->text[i]),
+                         path_for_message(name, sizeof name, theirs->place[i].text),
                          path_for_message(one, sizeof one, place->path),
                          path_for_message(other, sizeof other, theirs->place[i].path), name);
     }
@@ -304,7 +277,7 @@ static enum status find_given(struct merge *m, struct places *out, struct error 
         return error_set(err, STATUS_USAGE,
                          "--relocate: give the SOURCE that %s is now, and no other that the file "
                          "lacks",
-                         m->moved_place.text[0]);
+                         m->moved_place.place[0].text);
     m->found[last] = true;
     m->taker[m->moved] = last;
     return STATUS_OK;
@@ -333,7 +306,8 @@ static enum status take_theirs(struct places *out, struct merge *m, struct error
         out->unwalked += !m->taken[i];
         if (!(out->path[n] = source_path(out->stored[n], out->directory[n])))
             return error_memory(err, strlen(out->stored[n]), "a source");
-        if (i == m->moved && copy_text(out, n, m->given_place.text[m->taker[i]], err) != STATUS_OK)
+        if (i == m->moved &&
+            copy_text(out, n, m->given_place.place[m->taker[i]].text, err) != STATUS_OK)
             return err->status;
     }
     return STATUS_OK;
@@ -363,7 +337,7 @@ static enum status merge_all(struct places *out, struct merge *m, struct error *
     for (unsigned i = 0; i < m->given_count; i++) {
         if (m->found[i] || m->repeated[i])
             continue;
-        if ((status = copy_text(out, out->count, m->given_place.text[i], err)))
+        if ((status = copy_text(out, out->count, m->given_place.place[i].text, err)))
             return status;
         out->directory[out->count] = out->working;
         out->earlier[out->count] = -1;
@@ -382,19 +356,20 @@ enum status places_update(struct places *out, const struct stored_sources *their
                           unsigned drop_count, const char *moved, struct error *err)
 {
     struct error own = ERROR_INIT;
+    struct held held = {0};
     struct merge m = {.theirs = theirs,
                       .given = given,
                       .drop = drop,
                       .given_count = given_count,
                       .drop_count = drop_count,
-                      .dropped = calloc(theirs->count + 1, sizeof(bool)),
-                      .taken = calloc(theirs->count + 1, sizeof(bool)),
-                      .repeated = calloc(given_count + 1, sizeof(bool)),
-                      .found = calloc(given_count + 1, sizeof(bool)),
-                      .taker = calloc(theirs->count + 1, sizeof(unsigned))};
+                      .dropped = held_array(&held, theirs->count, sizeof(bool)),
+                      .taken = held_array(&held, theirs->count, sizeof(bool)),
+                      .repeated = held_array(&held, given_count, sizeof(bool)),
+                      .found = held_array(&held, given_count, sizeof(bool)),
+                      .taker = held_array(&held, theirs->count, sizeof(unsigned))};
     *out = (struct places){.working = path_working_directory()};
     const char *here = out->working;
-    const bool opened = m.dropped && m.taken && m.repeated && m.found && m.taker && here &&
+    const bool opened = !held.failed && here &&
                         index_open(&m.their_place, theirs->source, theirs->count, theirs, here) &&
                         index_open(&m.given_place, given, given_count, NULL, here) &&
                         index_open(&m.drop_place, drop, drop_count, NULL, here) &&
@@ -407,11 +382,7 @@ enum status places_update(struct places *out, const struct stored_sources *their
     index_close(&m.given_place);
     index_close(&m.drop_place);
     index_close(&m.moved_place);
-    free(m.dropped);
-    free(m.taken);
-    free(m.repeated);
-    free(m.found);
-    free(m.taker);
+    held_free(&held);
     return status;
 }
 
@@ -422,13 +393,12 @@ enum status places_spell(struct places *places, const struct stored_sources *log
     for (unsigned i = 0; same && i < places->count; i++) {
         const char *there = known_directory(log, i);
         struct place one = {.path = NULL}, two = {.path = NULL};
-        same = places->earlier[i] >= 0
-                   ? strcmp(places->stored[i], log->source[i]) == 0
-                   : place_open(&one, places->stored[i], places->directory[i]) &&
-                         place_open(&two, log->source[i], there ? there : places->working) &&
-                         (strcmp(one.path, two.path) == 0 ||
-                          (one.list == two.list && one.real && two.real &&
-                           strcmp(one.real, two.real) == 0));
+        same =
+            places->earlier[i] >= 0
+                ? strcmp(places->stored[i], log->source[i]) == 0
+                : place_open(&one, strdup(places->stored[i]), places->directory[i]) &&
+                      place_open(&two, strdup(log->source[i]), there ? there : places->working) &&
+                      compare_places(&one, &two) == 0;
         place_close(&one);
         place_close(&two);
     }
@@ -443,9 +413,11 @@ enum status places_spell(struct places *places, const struct stored_sources *log
     return status;
 }
 
+/* Those without a path come first. */
 static int compare_paths(const void *a, const void *b)
 {
-    return compare_names(*(char *const *)a, *(char *const *)b);
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    return x && y ? strcmp(x, y) : (x != NULL) - (y != NULL);
 }
 
 unsigned places_nested(char inner[256], char outer[256], const struct places *places)
