@@ -28,6 +28,12 @@ enum status bytes_append(struct bytes *bytes, const char *data, size_t length, s
     return STATUS_OK;
 }
 
+enum status bytes_set(struct bytes *bytes, const char *data, size_t length, struct error *err)
+{
+    bytes->length = 0;
+    return bytes_append(bytes, data, length, err);
+}
+
 void bytes_cut(struct bytes *bytes, size_t length)
 {
     assert(length <= bytes->length);

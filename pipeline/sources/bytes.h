@@ -13,6 +13,8 @@ struct bytes {
 
 /* Appends. STATUS_FAILED: no memory. */
 enum status bytes_append(struct bytes *bytes, const char *data, size_t length, struct error *err);
+/* Replaces the contents. */
+enum status bytes_set(struct bytes *bytes, const char *data, size_t length, struct error *err);
 /* Truncates to the first `length` bytes. */
 void bytes_cut(struct bytes *bytes, size_t length);
 void bytes_clear(struct bytes *bytes);

@@ -147,8 +147,7 @@ static enum status put_item(struct writing *writing, const char *path, size_t le
     portion_add(&writing->total, path, length, entry);
     portion_add(&writing->block, path, length, entry);
     writing->out->bytes += entry->bytes;
-    bytes_cut(&writing->last, 0);
-    return bytes_append(&writing->last, path, length, err);
+    return bytes_set(&writing->last, path, length, err);
 }
 
 /* Writes the items of the walk, directly or, if sources may overlap, through `once`. */

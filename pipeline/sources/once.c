@@ -39,8 +39,7 @@ enum status once_add(struct once *once, const char *path, size_t length, const v
     struct bytes *key = &once->key;
     const uint64_t index = htobe64(once->count++);
     enum status status;
-    bytes_cut(key, 0);
-    if ((status = bytes_append(key, path, length, err)) ||
+    if ((status = bytes_set(key, path, length, err)) ||
         (status = bytes_append(key, "\0", 1, err)) ||
         (status = bytes_append(key, (const char *)&index, INDEX_SIZE, err)))
         return status;

@@ -148,8 +148,7 @@ static enum status sort_entry(void *context, const char *path, size_t length,
     sorting->listing->found(sorting->listing);
     /* An archive is sorted at the position of its members. */
     if (is_archive(sorting->listing, path, length, entry)) {
-        bytes_cut(&sorting->key, 0);
-        enum status status = bytes_append(&sorting->key, path, length, err);
+        enum status status = bytes_set(&sorting->key, path, length, err);
         if (status || (status = bytes_append(&sorting->key, "/", 1, err)))
             return status;
         path = sorting->key.data;
@@ -205,8 +204,7 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (last.length == record.key_length && record.key_length > 0 &&
             memcmp(last.data, record.key, record.key_length) == 0)
             continue;
-        bytes_cut(&last, 0);
-        status = bytes_append(&last, record.key, record.key_length, err);
+        status = bytes_set(&last, record.key, record.key_length, err);
         if (status != STATUS_OK)
             break;
         memcpy(&entry, record.payload, record.payload_length);
@@ -215,8 +213,7 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
         if (entry.where == ENTRY_OWN) {
             if (owned++ == 0)
                 path_for_message(first, sizeof first, last.data);
-            bytes_cut(&own, 0);
-            if ((status = bytes_append(&own, last.data, last.length, err)) != STATUS_OK)
+            if ((status = bytes_set(&own, last.data, last.length, err)) != STATUS_OK)
                 break;
             continue;
         }

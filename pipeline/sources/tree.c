@@ -12,7 +12,8 @@
 #include "base/process.h"
 #include "base/source_name.h"
 #include "sources/bytes.h"
-#include "sources/pending.h"
+#include "sources/spool.h"
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECENT     8   /* directories kept open */
-#define STOP_EVERY 256 /* entries between checks for a stop */
+#define READ_BUFFER (32 * 1024)
+#define RECENT      8   /* directories kept open */
+#define STOP_EVERY  256 /* entries between checks for a stop */
 
 struct recent {
     struct bytes path;
@@ -29,12 +31,19 @@ struct recent {
     uint64_t used;
 };
 
+enum pending_flags {
+    PENDING_LINK = 1,       /* the last component is a followed symbolic link */
+    PENDING_BELOW_LINK = 2, /* it or a directory above it is a followed symbolic link */
+    PENDING_INCLUDED = 4,   /* an include glob includes everything below it */
+};
+
 struct tree {
     struct source_listing *listing;
     int root;
     entry_fn found;
     void *context;
-    struct pending *pending;
+    struct spool *pending; /* directories to read; on disk if they are many */
+    struct spool_reader reader;
     struct recent recent[RECENT];
     uint64_t clock; /* for recent.used */
     unsigned since_stop;
@@ -50,6 +59,46 @@ struct tree {
     size_t prefix;      /* length of `child` before the entry's name */
     struct bytes child; /* the entry's path */
 };
+
+/* --- the queue of directories to read --------------------------------------------------------- */
+
+struct pending_header {
+    uint32_t length, flags;
+};
+
+static enum status push(struct tree *tree, const char *path, size_t length, unsigned flags,
+                        struct error *err)
+{
+    struct pending_header header = {(uint32_t)length, flags};
+    enum status status = spool_write(tree->pending, &header, sizeof header, err);
+    return status == STATUS_OK ? spool_write(tree->pending, path, length, err) : status;
+}
+
+/* Takes the oldest directory, or returns STATUS_END. Disk space is freed whenever the queue is
+ * empty, so deep and narrow trees need little. */
+static enum status pop(struct tree *tree, struct error *err)
+{
+    const char *bytes;
+    struct pending_header header;
+    struct spool_reader *reader = &tree->reader;
+    enum status status = spool_peek(&bytes, reader, sizeof header, err);
+    if (status != STATUS_OK)
+        return status;
+    memcpy(&header, bytes, sizeof header);
+    spool_take(reader, sizeof header);
+    status = spool_peek(&bytes, reader, header.length, err);
+    assert(status != STATUS_END);
+    if (status == STATUS_OK)
+        status = bytes_set(&tree->path, bytes, header.length, err);
+    if (status != STATUS_OK)
+        return status;
+    tree->flags = header.flags;
+    spool_take(reader, header.length);
+    if (reader->start < reader->filled || reader->offset < spool_size(tree->pending))
+        return STATUS_OK;
+    reader->offset = reader->start = reader->filled = 0;
+    return spool_reset(tree->pending, err);
+}
 
 /* --- recently used descriptors --------------------------------------------------------------- */
 
@@ -78,8 +127,7 @@ static enum status remember(struct tree *tree, const char *path, size_t length, 
         close(oldest->fd);
     oldest->fd = fd;
     oldest->used = ++tree->clock;
-    bytes_cut(&oldest->path, 0);
-    return bytes_append(&oldest->path, path, length, err);
+    return bytes_set(&oldest->path, path, length, err);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -173,7 +221,7 @@ static enum status found_subdirectory(struct tree *tree, unsigned flags, struct 
     if (pathglob_includes_directory(globs, child->data, child->length))
         flags |= PENDING_INCLUDED;
     tree->has_children = true;
-    return pending_push(tree->pending, child->data, child->length, flags, err);
+    return push(tree, child->data, child->length, flags, err);
 }
 
 /* Processes the entry of tree->child, named `name` in tree->fd. `type` is a d_type. */
@@ -366,17 +414,20 @@ enum status tree_walk(struct source_listing *listing, int root, entry_fn found, 
     struct tree tree = {.listing = listing, .root = root, .found = found, .context = context};
     for (int i = 0; i < RECENT; i++)
         tree.recent[i].fd = -1;
-    enum status status = pending_open(&tree.pending, listing->spool_directory, err);
+    enum status status = spool_open(&tree.pending, listing->spool_directory, err);
     if (status == STATUS_OK)
-        status = pending_push(tree.pending, "", 0, 0, err);
+        status = spool_reader_init(&tree.reader, tree.pending, 0, SPOOL_END, READ_BUFFER, err);
+    if (status == STATUS_OK)
+        status = push(&tree, "", 0, 0, err);
     while (status == STATUS_OK) {
-        status = pending_pop(tree.pending, &tree.path, &tree.flags, err);
+        status = pop(&tree, err);
         if (status == STATUS_OK)
             status = stop_check(listing->stop, "listing directories", err);
         if (status == STATUS_OK)
             status = read_directory(&tree, err);
     }
-    pending_close(&tree.pending);
+    spool_reader_clear(&tree.reader);
+    spool_close(&tree.pending);
     for (int i = 0; i < RECENT; i++) {
         if (tree.recent[i].fd >= 0)
             close(tree.recent[i].fd);

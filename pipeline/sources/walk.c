@@ -112,8 +112,7 @@ static enum status weigh_item(uint64_t *weight, struct walking *walking, const c
         entry->share == ENTRY_SHARE_REST ||
         (walking->total.count > 0 && sample_tied(last->data, last->length, path, length));
     *weight = portion_add(&walking->total, path, length, entry) | (tied ? PACKED_TIED : 0);
-    bytes_cut(last, 0);
-    return bytes_append(last, path, length, err);
+    return bytes_set(last, path, length, err);
 }
 
 /* Does the next item belong to the share? -1: to an earlier one, 1: to a later one. Updates the
