@@ -1,16 +1,159 @@
 /* net_kind.c: the kind "net": outputs of an integer network (net/model.h) or of an ONNX file
  * (net_onnx.c). */
+#include "base/hash.h"
 #include "base/parse.h"
 #include "decode/scale.h"
 #include "features/kind.h"
-#include "features/net_models.h"
 
+#include <dirent.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CROP_WHOLE 1000u
+#define PATH_SIZE  4096u
+#define SUFFIX     ".net"
+
+/* --- models ---------------------------------------------------------------------------------- */
+
+/* Integer networks in use: each is read once, whatever its path, and stays until the process
+ * ends. */
+struct open_model {
+    struct net_model *model;
+    struct open_model *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct open_model *models;
+
+/* $CLPIPE_MODELS, else $XDG_DATA_HOME/clpipe/models, else $HOME/.local/share/clpipe/models. */
+static void models_directory(char *path, size_t size)
+{
+    const char *own = getenv("CLPIPE_MODELS"), *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    if (own && *own)
+        snprintf(path, size, "%s", own);
+    else if (data && *data == '/')
+        snprintf(path, size, "%s/clpipe/models", data);
+    else
+        snprintf(path, size, "%s/.local/share/clpipe/models", home ? home : "");
+}
+
+static const struct net_model *find_open(const char *digest)
+{
+    for (const struct open_model *open = models; open; open = open->next)
+        if (strcmp(open->model->digest, digest) == 0)
+            return open->model;
+    return NULL;
+}
+
+/* Reads a network, unless it is open. */
+static enum status open_model(const struct net_model **out, const char *path, struct error *err)
+{
+    struct net_model *model;
+    if (net_model_open(&model, path, err) != STATUS_OK)
+        return STATUS_FAILED;
+    *out = find_open(model->digest);
+    struct open_model *open = *out ? NULL : malloc(sizeof *open);
+    if (!open) {
+        net_model_close(&model);
+        return *out ? STATUS_OK : error_memory(err, sizeof *open, "a model");
+    }
+    *open = (struct open_model){model, models};
+    models = open;
+    *out = model;
+    return STATUS_OK;
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    const size_t length = strlen(path), end = strlen(suffix);
+    return length > end && strcmp(path + length - end, suffix) == 0;
+}
+
+/* model=FILE: a name without a slash that is no file is looked up in the directory as NAME.net or
+ * NAME.onnx. A model whose name ends in .onnx is not started. */
+static enum status use_model(struct feature_net *net, const char *file, struct error *err)
+{
+    static const char *const suffixes[] = {SUFFIX, RUNTIME_SUFFIX};
+    char path[PATH_SIZE], directory[PATH_SIZE - 256];
+    snprintf(path, sizeof path, "%s", file);
+    if (!strchr(file, '/') && access(file, F_OK) != 0) {
+        models_directory(directory, sizeof directory);
+        for (int i = 0; i < 2 && access(path, F_OK) != 0; i++)
+            snprintf(path, sizeof path, "%s/%.240s%s", directory, file, suffixes[i]);
+        if (access(path, F_OK) != 0)
+            return error_set(err, STATUS_USAGE,
+                             "there is no model %s: neither a file of that name nor %.*s" SUFFIX
+                             "; 'clpipe-network lite0' makes one",
+                             file, (int)(strlen(path) - strlen(RUNTIME_SUFFIX)), path);
+    }
+    if (ends_in(path, RUNTIME_SUFFIX)) {
+        net->runtime = runtime_of(path);
+        return net->runtime ? STATUS_OK : error_memory(err, PATH_SIZE, "a model");
+    }
+    pthread_mutex_lock(&lock);
+    const enum status status = open_model(&net->model, path, err);
+    pthread_mutex_unlock(&lock);
+    if (status == STATUS_OK)
+        strcpy(net->digest, net->model->digest);
+    return status;
+}
+
+/* Does the file have that digest? */
+static bool has_digest(const char *path, const char *wanted)
+{
+    struct sha256 state;
+    uint8_t bytes[1 << 14], digest[32];
+    char hex[65];
+    FILE *file = fopen(path, "rb");
+    sha256_init(&state);
+    for (size_t got; file && (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        sha256_update(&state, bytes, got);
+    if (file)
+        fclose(file);
+    sha256_final(&state, digest);
+    sha256_hex(hex, digest);
+    return strcmp(hex, wanted) == 0;
+}
+
+/* Finds the file in the directory with that suffix and digest. */
+static bool look_for(char path[PATH_SIZE], const char *suffix, const char *digest)
+{
+    char directory[PATH_SIZE - 256];
+    models_directory(directory, sizeof directory);
+    DIR *entries = opendir(directory);
+    bool found = false;
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
+        snprintf(path, PATH_SIZE, "%s/%.255s", directory, entry->d_name);
+        found = ends_in(path, suffix) && has_digest(path, digest);
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+/* Finds the model of the feature's digest, open already or in the directory. */
+static void find_model(struct feature_net *net)
+{
+    char path[PATH_SIZE];
+    if (net->made_by[0]) {
+        net->runtime = runtime_find(net->digest);
+        if (!net->runtime && look_for(path, RUNTIME_SUFFIX, net->digest))
+            net->runtime = runtime_of(path);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    net->model = find_open(net->digest);
+    if (!net->model && look_for(path, SUFFIX, net->digest))
+        open_model(&net->model, path, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- settings -------------------------------------------------------------------------------- */
 
 /* The outputs of a model, "embedding, scores". */
 static void list_outputs(char *text, size_t size, const struct net_model *model)
@@ -95,18 +238,15 @@ enum status feature_bind_model(struct feature *feature, struct error *err)
     char directory[4096];
     if (!feature->kind->network || feature->net.model || feature->net.runtime)
         return STATUS_OK;
-    if (feature->net.made_by[0])
-        feature->net.runtime = net_models_find_onnx(feature->net.digest);
-    else
-        feature->net.model = net_models_find(feature->net.digest);
+    find_model(&feature->net);
     if (feature->net.model || feature->net.runtime)
         return settle_model(feature, feature->spec, err);
-    net_models_directory(directory, sizeof directory);
+    models_directory(directory, sizeof directory);
     return error_set(
         err, STATUS_USAGE,
         "the feature %s needs its model, of SHA-256 %s: put the file (NAME%s) into %s, "
         "or name it: --feature %s=net:model=FILE%s",
-        feature->name, feature->net.digest, feature->net.made_by[0] ? RUNTIME_SUFFIX : ".net",
+        feature->name, feature->net.digest, feature->net.made_by[0] ? RUNTIME_SUFFIX : SUFFIX,
         directory, feature->name, feature->net.made_by[0] ? ",... with its options" : "");
 }
 
@@ -125,9 +265,7 @@ bool feature_parse_net(struct feature *feature, const char *option, const char *
             net->model = NULL;
             return true;
         }
-        *status = net_models_open(&net->model, &net->runtime, value, err);
-        if (net->model)
-            strcpy(net->digest, net->model->digest);
+        *status = use_model(net, value, err);
     } else if (strcmp(option, "output") == 0) {
         if (snprintf(net->output, sizeof net->output, "%s", value) >= (int)sizeof net->output)
             *status =

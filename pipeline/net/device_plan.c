@@ -1,6 +1,7 @@
 /* device_plan.c: offsets of tensors, the table of kernels, and their weights. */
 #include "net/device_plan.h"
-#include "net/places.h"
+
+#include "base/minmax.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,20 +52,20 @@ static bool is_window(const struct net_model *model, uint32_t layer)
 
 /* Fuses additions with the later of their convolutions that nothing else reads; the convolution's
  * input must then stay until the addition. */
-static void join_additions(struct net_plan *plan, struct net_reading *of)
+static void join_additions(struct net_plan *plan, uint32_t *last)
 {
     const struct net_model *model = plan->model;
     for (uint32_t i = 0; i < model->layer_count; i++) {
         const struct net_fields *f = &model->layers[i].f;
         const uint32_t later = f->a > f->b ? f->a : f->b;
         plan->layers[i].convolution = f->kind == NET_CONVOLUTION ? i : NET_NO_LAYER;
-        if (f->kind != NET_ADD || f->a == f->b || of[later].count != 1 ||
+        if (f->kind != NET_ADD || f->a == f->b || model->tensors[later].readers != 1 ||
             !is_window(model, later - 1))
             continue;
         plan->layers[i].convolution = later - 1;
         plan->layers[later - 1].is_made_later = true;
         const uint32_t input = model->layers[later - 1].f.a;
-        of[input].last = of[input].last > i + 1 ? of[input].last : i + 1;
+        last[input] = max_u32(last[input], i + 1);
     }
 }
 
@@ -364,29 +365,26 @@ static enum status plan_tiles(struct net_plan *plan, const char *tiles, struct e
 enum status net_plan_open(struct net_plan *plan, const struct net_model *model, const char *tiles,
                           struct error *err)
 {
-    const size_t count = (size_t)model->layer_count + 1;
-    struct net_reading *of = calloc(count, sizeof *of);
-    size_t *room = calloc(count, sizeof *room); /* all begin at multiples of ALIGNMENT */
-    *plan = (struct net_plan){.model = model,
-                              .place = calloc(count, sizeof *plan->place),
-                              .layers = calloc(count, sizeof *plan->layers),
-                              .variants = calloc(count, sizeof *plan->variants)};
-    enum status status = STATUS_OK;
-    if (!of || !room || !plan->place || !plan->layers || !plan->variants) {
-        status = error_memory(err, count * sizeof *plan->layers, "a network");
-    } else {
-        for (size_t i = 0; i < count; i++)
-            room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        net_count_readers(of, model);
-        join_additions(plan, of);
-        plan->bytes = net_find_places(plan->place, room, of, (uint32_t)count);
+    const uint32_t count = model->layer_count + 1;
+    *plan = (struct net_plan){.model = model};
+    uint32_t *last = held_array(&plan->held, count, sizeof *last);
+    size_t *room = held_array(&plan->held, count, sizeof *room); /* multiples of ALIGNMENT */
+    plan->place = held_array(&plan->held, count, sizeof *plan->place);
+    plan->layers = held_array(&plan->held, count, sizeof *plan->layers);
+    plan->variants = held_array(&plan->held, count, sizeof *plan->variants);
+    enum status status = held_check(&plan->held, "a network", err);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        room[i] = (net_plan_bytes(&model->tensors[i]) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        last[i] = model->tensors[i].last;
+    }
+    if (status == STATUS_OK) {
+        join_additions(plan, last);
+        plan->bytes = net_find_places(plan->place, room, last, count);
         if (plan->bytes > UINT32_MAX)
             status = error_memory(err, plan->bytes, "the values of a network");
-        else if (tiles)
-            status = plan_tiles(plan, tiles, err);
     }
-    free(room);
-    free(of);
+    if (status == STATUS_OK && tiles)
+        status = plan_tiles(plan, tiles, err);
     if (status != STATUS_OK)
         net_plan_close(plan);
     return status;
@@ -394,9 +392,7 @@ enum status net_plan_open(struct net_plan *plan, const struct net_model *model, 
 
 void net_plan_close(struct net_plan *plan)
 {
-    free(plan->place);
-    free(plan->layers);
-    free(plan->variants);
+    held_free(&plan->held);
     free(plan->packed);
     *plan = (struct net_plan){.model = NULL};
 }

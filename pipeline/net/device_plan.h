@@ -8,6 +8,7 @@
 #ifndef CLPIPE_NET_DEVICE_PLAN_H
 #define CLPIPE_NET_DEVICE_PLAN_H
 
+#include "base/held.h"
 #include "net/model.h"
 #include "net_part.h"
 
@@ -37,8 +38,9 @@ struct net_variant {
 
 struct net_plan {
     const struct net_model *model;
-    size_t *place;  /* per tensor, for one picture */
-    uint64_t bytes; /* of all tensors */
+    struct held held; /* the arrays but `packed` */
+    size_t *place;    /* per tensor, for one picture */
+    uint64_t bytes;   /* of all tensors */
     struct net_plan_layer *layers;
     struct net_variant *variants;
     unsigned variant_count;

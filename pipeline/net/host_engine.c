@@ -10,7 +10,6 @@
 #include "base/avx2.h"
 #include "base/held.h"
 #include "net/host_kernels.h"
-#include "net/places.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +192,7 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
     const struct net_model *model = engine->model;
     const uint32_t count = model->layer_count + 1;
     struct held held = {0};
-    struct net_reading *of = held_array(&held, count, sizeof *of);
+    uint32_t *last = held_array(&held, count, sizeof *last);
     size_t *room = held_array(&held, count, sizeof *room);
     size_t *at = held_array(&held, count, sizeof *at);
     const enum status status = held_check(&held, "a network", err);
@@ -203,11 +202,11 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
         const struct net_tensor *t = &model->tensors[i];
         const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
         engine->places[i].pitch = pitch;
+        last[i] = t->last;
         room[i] =
             round_up(((size_t)t->height + t->top + t->bottom) * pitch + HOST_SLACK, ALIGNMENT);
     }
-    net_count_readers(of, model);
-    engine->panel = HOST_SLACK + net_find_places(at, room, of, count);
+    engine->panel = HOST_SLACK + net_find_places(at, room, last, count);
     for (uint32_t i = 0; i < count; i++)
         engine->places[i].first =
             HOST_SLACK + at[i] + border_before(&model->tensors[i], engine->places[i].pitch);

@@ -5,9 +5,9 @@
  * layer that reads itself or a later one is refused, so there are no cycles. */
 #include "net/model.h"
 
-#include "base/blob.h"
 #include "base/hash.h"
 #include "base/minmax.h"
+#include "base/output.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -290,6 +290,12 @@ static const char *read_kind(struct net_layer *layer, struct reading *reading)
 static const char too_large[] =
     "the network is too large: more than 2^30 values or 2^38 multiplications for a picture";
 
+static void add_reader(struct net_tensor *tensor, uint32_t last)
+{
+    tensor->readers++;
+    tensor->last = last;
+}
+
 static const char *read_layer(struct reading *reading, uint32_t i)
 {
     struct net_model *model = reading->model;
@@ -305,13 +311,17 @@ static const char *read_layer(struct reading *reading, uint32_t i)
                                       .width = f->width,
                                       .channels = f->channels,
                                       .zero = f->zero,
-                                      .is_sum = f->kind == NET_SUM};
+                                      .is_sum = f->kind == NET_SUM,
+                                      .last = i + 1};
     const char *fault = check_fields(f, kinds[f->kind].has);
     fault = fault ? fault : check_size(&tensor);
     fault = fault ? fault : read_kind(layer, reading);
     if (fault)
         return fault;
-    const struct net_tensor *a = &model->tensors[f->a];
+    struct net_tensor *a = &model->tensors[f->a];
+    add_reader(a, i + 1);
+    if (kinds[f->kind].has & HAS_B)
+        add_reader(&model->tensors[f->b], i + 1);
     const uint64_t made = net_tensor_values(&tensor);
     uint64_t each = 1; /* steps per value: below 2^26 * 2^16 */
     if (f->kind == NET_SUM)
@@ -340,7 +350,7 @@ static bool is_name(const char name[NET_NAME])
     return true;
 }
 
-static const char *check_output(const struct net_model *model, uint32_t i)
+static const char *read_output(struct net_model *model, uint32_t i)
 {
     const struct net_output *output = &model->outputs[i];
     if (!is_name(output->name))
@@ -354,6 +364,7 @@ static const char *check_output(const struct net_model *model, uint32_t i)
         return "it has more than 65,536 values";
     if (output->mul <= 0 || output->shift > 62 || output->nothing)
         return "its scale is out of range";
+    add_reader(&model->tensors[output->tensor], UINT32_MAX);
     return NULL;
 }
 
@@ -449,7 +460,7 @@ static const char *read_all(struct reading *reading, const struct header *header
         if ((values += framed_values(&model->tensors[i])) > TENSORS_VALUES_MAX)
             return too_large;
     for (uint32_t i = 0; i < model->output_count; i++)
-        if ((fault = check_output(model, i))) {
+        if ((fault = read_output(model, i))) {
             snprintf(where, 64, "output %u: ", i);
             return fault;
         }
@@ -548,33 +559,25 @@ out:
 
 enum status net_model_open(struct net_model **out, const char *path, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    struct stat st = {.st_size = 0};
+    struct stat st;
     *out = NULL;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return error_errno(err, STATUS_FAILED, errno, "open", "%s: the network cannot be read",
                            path);
-    struct blob blob = blob_of_file(fd, 0, 0);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > FILE_BYTES_MAX) {
-        blob_close(&blob);
+        close(fd);
         return error_set(err, STATUS_FAILED,
                          "%s: no network of clpipe: it is no file, or too large", path);
     }
-    blob.bytes = (uint64_t)st.st_size;
     uint8_t *bytes = malloc((size_t)st.st_size + 1);
-    size_t got = 0;
-    ssize_t part = 0;
-    while (bytes && (part = blob_read(&blob, bytes + got, (size_t)st.st_size - got, got)) > 0)
-        got += (size_t)part;
-    if (!bytes)
-        status = error_memory(err, (size_t)st.st_size, "a network");
-    else if (part < 0)
-        error_errno(err, STATUS_FAILED, errno, "read", "%s: the network cannot be read", path);
-    else
+    size_t got;
+    enum status status = bytes ? read_at(fd, bytes, (size_t)st.st_size, 0, &got, path, err)
+                               : error_memory(err, (size_t)st.st_size, "a network");
+    if (status == STATUS_OK)
         status = net_model_read(out, bytes, got, path, err);
     free(bytes);
-    blob_close(&blob);
+    close(fd);
     return status;
 }
 
@@ -595,6 +598,27 @@ int net_model_output(const struct net_model *model, const char *name)
         if (!name || strcmp(model->outputs[i].name, name) == 0)
             return (int)i;
     return -1;
+}
+
+size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, uint32_t count)
+{
+    size_t bytes = 0;
+    for (uint32_t t = 0; t < count; t++) {
+        size_t at = 0;
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (uint32_t i = 0; i < t; i++) {
+                const size_t end = place[i] + room[i];
+                if (last[i] >= t && place[i] < at + room[t] && at < end) {
+                    at = end;
+                    moved = true;
+                }
+            }
+        }
+        place[t] = at;
+        bytes = at + room[t] > bytes ? at + room[t] : bytes;
+    }
+    return bytes;
 }
 
 void net_output_values(float *out, const struct net_model *model, const struct net_output *output,

@@ -44,6 +44,8 @@ struct net_tensor {
     uint32_t height, width, channels, zero;
     bool is_sum;
     uint32_t top, bottom, left, right;
+    uint32_t readers; /* layers and outputs */
+    uint32_t last;    /* the last tensor that is made while it is needed */
 };
 
 /* Value v means double(v - zero) * double(mul) * 2^-shift. */
@@ -95,6 +97,10 @@ void net_model_close(struct net_model **model);
 /* The number of values of a tensor of one picture, and their size in bytes. */
 size_t net_tensor_values(const struct net_tensor *tensor);
 size_t net_tensor_bytes(const struct net_tensor *tensor);
+
+/* Finds memory for each of `count` tensors, of `room` bytes: the lowest that is free until tensor
+ * `last` is made. Returns the end of all of it. */
+size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, uint32_t count);
 
 /* The index of the output named; NULL: the first. -1: no such output. */
 int net_model_output(const struct net_model *model, const char *name);
