@@ -607,6 +607,20 @@ enum status read_to_end(char **data, size_t *size, int fd, const char *name, str
     }
 }
 
+char *read_small(size_t *size, int directory, const char *name)
+{
+    const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    char *data = NULL;
+    *size = 0;
+    if (fd >= 0 && (read_to_end(&data, size, fd, name, NULL) != STATUS_OK || *size == 0)) {
+        free(data);
+        data = NULL;
+    }
+    if (fd >= 0)
+        close(fd);
+    return data;
+}
+
 enum status read_at(int fd, void *data, size_t size, uint64_t offset, size_t *got, const char *path,
                     struct error *err)
 {

@@ -26,48 +26,35 @@ struct codebook_options {
 
 #define OWN struct codebook_options
 
-/* The features of a preset that learn. */
-static enum status read_preset(struct feature_set *features, const struct options *options,
-                               struct error *err)
+/* The features that are given, or those of a preset that learn. */
+static enum status read_features(struct feature_set *features, const struct options *options,
+                                 struct error *err)
 {
     const struct codebook_options *own = (const struct codebook_options *)options;
-    const struct preset *preset = &presets[own->preset];
-    if (own->features.count > 0)
+    const struct preset *preset = own->preset >= 0 ? &presets[own->preset] : NULL;
+    const unsigned given = own->features.count, count = preset ? preset_count(preset) : given;
+    if (preset && given > 0)
         return misuse(err, options->command, "--preset and --feature cannot be combined");
-    for (unsigned i = 0; i < preset_count(preset); i++) {
+    if (count == 0)
+        return misuse(err, options->command, "the feature is missing: give --feature SPEC");
+    for (unsigned i = 0; i < count; i++) {
+        const char *spec = preset ? preset->feature[i].spec : own->features.text[i];
         struct feature_set one = {.count = 0};
-        enum status status = feature_set_add(&one, preset->feature[i].spec, NORMALIZE_L1, err);
-        if (status == STATUS_OK && one.feature[0].kind->descriptor)
-            status = feature_set_add(features, preset->feature[i].spec, NORMALIZE_L1, err);
+        enum status status = feature_set_add(&one, spec, NORMALIZE_L1, err);
+        const bool learns = status == STATUS_OK && one.feature->kind->descriptor;
+        if (learns && one.feature->codebook_digest[0])
+            return error_set(err, STATUS_USAGE, "feature '%s': its codebook is given", spec);
+        if (status == STATUS_OK && !learns && !preset)
+            return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook", spec,
+                             one.feature->kind->name);
+        if (learns)
+            status = feature_set_add(features, spec, NORMALIZE_L1, err);
         if (status != STATUS_OK)
             return status;
     }
     return features->count > 0
                ? STATUS_OK
                : error_set(err, STATUS_USAGE, "the preset %s needs no codebooks", preset->name);
-}
-
-static enum status read_features(struct feature_set *features, const struct options *options,
-                                 struct error *err)
-{
-    const struct codebook_options *own = (const struct codebook_options *)options;
-    if (own->preset >= 0)
-        return read_preset(features, options, err);
-    if (own->features.count == 0)
-        return misuse(err, options->command, "the feature is missing: give --feature SPEC");
-    for (unsigned i = 0; i < own->features.count; i++) {
-        enum status status = feature_set_add(features, own->features.text[i], NORMALIZE_L1, err);
-        if (status != STATUS_OK)
-            return status;
-        const struct feature *feature = &features->feature[i];
-        if (!feature->kind->descriptor)
-            return error_set(err, STATUS_USAGE, "feature '%s': %s needs no codebook",
-                             own->features.text[i], feature->kind->name);
-        if (feature->codebook_digest[0])
-            return error_set(err, STATUS_USAGE, "feature '%s': its codebook is given",
-                             own->features.text[i]);
-    }
-    return STATUS_OK;
 }
 
 /* What the codebooks were learned from and how, for the file. */

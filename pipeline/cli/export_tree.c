@@ -445,20 +445,10 @@ static enum status check_target(struct tree *tree, struct error *err)
         return error_errno(err, STATUS_FAILED, errno, "opendir", "cannot read the directory %s",
                            shown);
     const bool empty = is_empty(stream);
-    const int fd = openat(dirfd(stream), MARKER, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    size_t size, count = 0;
+    char *bytes = read_small(&size, dirfd(stream), MARKER);
     closedir(stream);
-    char *bytes = NULL;
-    size_t size = 0, count = 0;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        (bytes = malloc((size_t)st.st_size + 1))) {
-        for (ssize_t n; size < (size_t)st.st_size &&
-                        ((n = read(fd, bytes + size, (size_t)st.st_size - size)) > 0 ||
-                         (n < 0 && errno == EINTR));)
-            size += n > 0 ? (size_t)n : 0;
-    }
-    if (fd >= 0)
-        close(fd);
-    const char **texts = bytes && size ? marker_texts(bytes, size, &count) : NULL;
+    const char **texts = bytes ? marker_texts(bytes, size, &count) : NULL;
     enum status status = STATUS_OK;
     if (!texts && !empty)
         status = error_set(err, STATUS_FAILED,

@@ -257,26 +257,12 @@ static enum status write_whole(const char *path, const char *text, struct error 
     return status;
 }
 
-/* A small file as text, or NULL. The caller frees it. */
-static char *read_whole(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
-    size_t size;
-    if (fd >= 0 && read_to_end(&text, &size, fd, path, NULL) != STATUS_OK) {
-        free(text);
-        text = NULL;
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
 /* Accepts a directory that is new, empty, or has archives made from the same input. */
 static enum status take_directory(const struct shards *shards, struct error *err)
 {
     const char *directory = shards->config->directory;
     char shown[256], *marker = NULL, *text = describe(shards), *there;
+    size_t size;
     enum status status = text ? STATUS_OK : error_memory(err, 256, "a description");
     path_for_message(shown, sizeof shown, directory);
     if (status == STATUS_OK && mkdir(directory, 0777) != 0 && errno != EEXIST)
@@ -287,7 +273,7 @@ static enum status take_directory(const struct shards *shards, struct error *err
         free(text);
         return status;
     }
-    there = read_whole(marker);
+    there = read_small(&size, AT_FDCWD, marker);
     if (there && strcmp(there, text) != 0)
         status =
             error_set(err, STATUS_FAILED,
@@ -620,9 +606,10 @@ static bool is_there(struct parameters **parameters, const struct shards *shards
     struct parameters *known = NULL;
     struct stat st;
     uint64_t bytes = 0;
+    size_t size;
     if (join_number(&path, shards, number, "tar", NULL) == STATUS_OK &&
         join_number(&about, shards, number, "json", NULL) == STATUS_OK)
-        text = read_whole(about);
+        text = read_small(&size, AT_FDCWD, about);
     const bool there = text && parameters_open(&known, text, NULL) == STATUS_OK &&
                        parameters_integer(known, "bytes", &bytes) && stat(path, &st) == 0 &&
                        (uint64_t)st.st_size == bytes;

@@ -15,9 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_SMALL (1u << 20)
-#define REASONS    1024 /* read at a time */
-#define RANKS_MAX  65536
+#define REASONS   1024 /* read at a time */
+#define RANKS_MAX 65536
 
 /* Checks whether the lock is held. On file systems without locks, uses the line in the lock
  * file. */
@@ -32,27 +31,6 @@ static void look_at_lock(struct unfinished *out, int directory)
     if (!out->in_use && !out->may_be_used)
         out->holder[0] = 0;
     close(lock);
-}
-
-/* Reads a small file of the directory and appends a NUL; NULL: missing or not fully readable. The
- * caller frees it. */
-static char *read_small(size_t *size, int directory, const char *name)
-{
-    const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st;
-    char *text = NULL;
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
-        st.st_size <= (off_t)MOST_SMALL)
-        text = calloc(1, (size_t)st.st_size + 1);
-    *size = text ? (size_t)st.st_size : 0;
-    if (text && read(fd, text, *size) != (ssize_t)*size) {
-        free(text);
-        text = NULL;
-    }
-    close(fd);
-    return text;
 }
 
 /* Reads the command line and, after a NUL, the directory. */
