@@ -85,9 +85,11 @@ static enum status run_list(const struct options *options, struct error *err)
     if (status == STATUS_OK)
         status = listfile_write(&list, options->output, walk, temporary, config.memory,
                                 signals_stop(), err);
-    if (status == STATUS_OK)
-        ingest_tell_passed(walk_links_passed(walk), walk_archives_passed(walk),
-                           walk_paths_repeated(walk) + list.repeated);
+    if (status == STATUS_OK) {
+        struct walk_passed passed = walk_passed(walk);
+        passed.repeated += list.repeated;
+        ingest_tell_passed(passed);
+    }
     walk_close(&walk);
     if (status == STATUS_OK)
         report(&list, options);

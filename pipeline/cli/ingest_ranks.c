@@ -419,9 +419,7 @@ static void add_reports(struct ingest_report *sum, const struct outcome *all, ui
     memset(sum, 0, sizeof *sum);
     sum->ranks = count;
     sum->summary.unchanged = true;
-    sum->links_passed = first.links_passed;
-    sum->archives_passed = first.archives_passed;
-    sum->paths_repeated = first.paths_repeated;
+    sum->passed = first.passed;
     for (int i = 0; i < INGEST_STAGES; i++)
         sum->stage[i].name = first.stage[i].name;
     for (uint32_t i = 0; i < count; i++)

@@ -458,21 +458,21 @@ static enum status find_devices(void *context, struct ingest_devices *found, str
     return status;
 }
 
-void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_t paths_repeated)
+void ingest_tell_passed(struct walk_passed passed)
 {
     char number[48];
-    if (links_passed > 0)
+    if (passed.links > 0)
         log_message(LOG_NOTICE, "%llu symbolic link%s not followed (use --follow-symlinks)",
-                    (unsigned long long)links_passed,
-                    links_passed == 1 ? " to a directory was" : "s to directories were");
-    if (archives_passed > 0)
+                    (unsigned long long)passed.links,
+                    passed.links == 1 ? " to a directory was" : "s to directories were");
+    if (passed.archives > 0)
         log_message(LOG_NOTICE, "%llu archive%s not opened (use --archives)",
-                    (unsigned long long)archives_passed,
-                    archives_passed == 1 ? " in a directory was" : "s in directories were");
-    if (paths_repeated > 0)
+                    (unsigned long long)passed.archives,
+                    passed.archives == 1 ? " in a directory was" : "s in directories were");
+    if (passed.repeated > 0)
         log_message(LOG_NOTICE,
                     "notice: a path that is listed more than once counts once: %s left out",
-                    format_number_of(number, sizeof number, paths_repeated, "repetition"));
+                    format_number_of(number, sizeof number, passed.repeated, "repetition"));
 }
 
 /* What only the number of files decides: too many clusters are asked for, or features that learn of a file
@@ -574,7 +574,7 @@ enum status ingest_step(struct ingest_report *report, const struct ingest_plan *
         takeover_tell(takeover, options);
     else if (status == STATUS_USAGE)
         report_refused(report->removed);
-    ingest_tell_passed(report->links_passed, report->archives_passed, report->paths_repeated);
+    ingest_tell_passed(report->passed);
     return status;
 }
 

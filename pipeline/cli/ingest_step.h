@@ -52,7 +52,7 @@ enum status ingest_look_for_sources(const struct options *options, struct error 
 struct walk_options ingest_walk_options(const struct options *options,
                                         const struct walk_given *given);
 /* Notices of what a walk has passed over. */
-void ingest_tell_passed(uint64_t links_passed, uint64_t archives_passed, uint64_t paths_repeated);
+void ingest_tell_passed(struct walk_passed passed);
 
 /* The exit code of an ingest that went through: 1 if more files failed, in this run or an earlier
  * one, than --allow-failures allows. */

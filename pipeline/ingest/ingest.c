@@ -692,9 +692,7 @@ enum status ingest_run(struct ingest_report *report, const struct ingest_config 
         ingest_job_fail(&ingest.job, &(struct error){.status = opened});
     join_all(&ingest, start);
     if (ingest.walk) {
-        report->links_passed = walk_links_passed(ingest.walk);
-        report->paths_repeated = walk_paths_repeated(ingest.walk);
-        report->archives_passed = walk_archives_passed(ingest.walk);
+        report->passed = walk_passed(ingest.walk);
     }
     /* Closes the devices meanwhile: a driver takes about as long to free its memory as writing the
      * file. No other thread uses staging any more. */

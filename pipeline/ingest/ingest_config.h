@@ -130,10 +130,8 @@ struct ingest_report {
      * or all are compared; and those whose bytes differ. */
     uint64_t files_compared, files_differ;
     uint64_t by_reason[REASON_COUNT];
-    uint64_t links_passed;    /* symbolic links to directories, not followed */
-    uint64_t paths_repeated;  /* lines of lists that repeat an earlier path */
-    uint64_t archives_passed; /* archives in directories that were not opened */
-    struct list_share share;  /* part of the list that was read; count 0: all */
+    struct walk_passed passed;
+    struct list_share share; /* part of the list that was read; count 0: all */
     uint64_t bytes_read, pixels;
     uint64_t jpeg[JPEG_WAYS];  /* images */
     uint64_t jpeg_handed_back; /* files that a device refused */

@@ -480,7 +480,7 @@ static enum status add_each_once(struct reading *reading, struct error *err)
     struct entry entry;
     enum status status = once_finish(reading->once, err);
     if (status == STATUS_OK)
-        listing->paths_repeated += once_repeated(reading->once);
+        listing->passed.repeated += once_repeated(reading->once);
     while (status == STATUS_OK && (status = once_next(reading->once, &path, err)) == STATUS_OK) {
         memcpy(&entry, path.payload, path.payload_length);
         listing->found(listing);

@@ -72,9 +72,7 @@ struct source_listing {
     uint64_t memory;                          /* bytes for sorting */
     struct stop *stop;                        /* checked at least every 1000 members; may be NULL */
     const struct source_start *start;         /* from begin_share; NULL: list everything */
-    uint64_t links_passed;                    /* symbolic links to directories, not followed */
-    uint64_t archives_passed;                 /* archives in directories that were not opened */
-    uint64_t paths_repeated;                  /* lines of lists that repeat an earlier path */
+    struct walk_passed passed;
     struct file_system_trust trust;
 
     /* Counts a found member, for progress. */

@@ -221,7 +221,7 @@ static enum status add_sorted(struct sorting *sorting, struct error *err)
             bytes_cut(&last, last.length - 1);
             status = add_archive(sorting->source, listing, &last, &entry, err);
         } else {
-            listing->archives_passed +=
+            listing->passed.archives +=
                 entry.failure.reason == REASON_NONE && archive_promised(last.data, last.length);
             status = listing->add(listing, last.data, last.length, &entry, err);
         }
@@ -414,7 +414,7 @@ static enum status list_list(struct source *source, struct source_listing *listi
     else
         status = filelist_read(&repeated, source->name, listing->spool_directory, listing->memory,
                                listing->stop, add_listed, &named, err);
-    listing->paths_repeated += repeated;
+    listing->passed.repeated += repeated;
     close_list_file(source);
     return status;
 }

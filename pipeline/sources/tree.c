@@ -252,7 +252,7 @@ static enum status found_name(struct tree *tree, const char *name, unsigned char
             return found_subdirectory(tree, 0, err);
         if (listing->options->follow_symlinks)
             return found_subdirectory(tree, PENDING_LINK | PENDING_BELOW_LINK, err);
-        tree->listing->links_passed++;
+        tree->listing->passed.links++;
         return STATUS_OK;
     }
     if (!wanted || (number == 0 && skip_identity(listing->skip, &st)))

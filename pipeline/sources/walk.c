@@ -59,7 +59,7 @@ struct walk {
     struct spool *spool;
     struct spool_reader reader;
     uint64_t looked_at, limit; /* items that count against the limit; UINT64_MAX: none */
-    uint64_t links_passed, archives_passed, paths_repeated;
+    struct walk_passed passed;
     struct range own;        /* returned by this walk */
     struct range given;      /* the last share passed on; initially its own */
     struct walking *walking; /* NULL: all sources are listed */
@@ -270,9 +270,7 @@ static void end_listing(struct walk *walk)
     struct walking *walking = walk->walking;
     if (!walking)
         return;
-    walk->links_passed = walking->listing.links_passed;
-    walk->archives_passed = walking->listing.archives_passed;
-    walk->paths_repeated = walking->listing.paths_repeated;
+    walk->passed = walking->listing.passed;
     pathglob_close(&walking->globs);
     skip_close(&walking->skip);
     bytes_clear(&walking->last);
@@ -492,7 +490,8 @@ enum status walk_open(struct walk **out, const struct walk_config *config, struc
 struct given {
     struct list_share share;
     uint64_t count, bytes, size; /* size: bytes of the items in the spool */
-    uint64_t links_passed, archives_passed, paths_repeated, archives, sources;
+    struct walk_passed passed;
+    uint64_t archives, sources;
 };
 
 /* An archive, followed by `name_size` bytes of its name including NUL. */
@@ -544,9 +543,7 @@ enum status walk_give_next(struct walk *walk, walk_give_fn give, void *context, 
                                 .count = range->count,
                                 .bytes = range->bytes,
                                 .size = range->to - range->from,
-                                .links_passed = walk->links_passed,
-                                .archives_passed = walk->archives_passed,
-                                .paths_repeated = walk->paths_repeated,
+                                .passed = walk->passed,
                                 .archives = archives_count(walk->shared.archives),
                                 .sources = walk->source_count};
     if (status == STATUS_OK)
@@ -605,9 +602,7 @@ static enum status take_all(struct walk *walk, walk_take_fn take, void *context,
         return status;
     walk->own = (struct range){
         .share = given.share, .to = given.size, .count = given.count, .bytes = given.bytes};
-    walk->links_passed = given.links_passed;
-    walk->archives_passed = given.archives_passed;
-    walk->paths_repeated = given.paths_repeated;
+    walk->passed = given.passed;
     status = take(context, walk->listed, walk->source_count * sizeof *walk->listed, err);
     for (uint64_t i = 0; i < given.archives && status == STATUS_OK; i++)
         status = take_archive(walk, take, context, err);
@@ -662,19 +657,9 @@ const struct list_share *walk_share(const struct walk *walk)
     return &walk->own.share;
 }
 
-uint64_t walk_links_passed(const struct walk *walk)
+struct walk_passed walk_passed(const struct walk *walk)
 {
-    return walk->links_passed;
-}
-
-uint64_t walk_archives_passed(const struct walk *walk)
-{
-    return walk->archives_passed;
-}
-
-uint64_t walk_paths_repeated(const struct walk *walk)
-{
-    return walk->paths_repeated;
+    return walk->passed;
 }
 
 enum status walk_next(struct walk *walk, struct walk_item *item, struct error *err)

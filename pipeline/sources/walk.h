@@ -18,10 +18,10 @@
  *  - In a list: a missing file is unreadable, a directory not-an-image.
  *
  * A SOURCE, or a path in a list, that is an archive (by its name) stands for its members; one in a
- * directory only if asked (walk_archives_passed counts them otherwise). See archives.h.
+ * directory only if asked (walk_passed counts them otherwise). See archives.h.
  *
  * A SOURCE that is a symbolic link is always followed. Below it symbolic links to directories are
- * followed only if asked (walk_links_passed counts them otherwise), and a directory reached through
+ * followed only if asked (walk_passed counts them otherwise), and a directory reached through
  * one that is the same as a directory above it is skipped: its files are already listed.
  *
  * A tar on standard input ("tar:-") is read once, while its members are returned, in its order;
@@ -100,12 +100,7 @@ uint64_t walk_bytes(const struct walk *walk);
  * digest. walk_count and walk_bytes are those of the share. */
 const struct list_share *walk_share(const struct walk *walk);
 
-/* Symbolic links to directories that were not followed, as that was not requested. */
-uint64_t walk_links_passed(const struct walk *walk);
-/* Archives in directories that were not opened, as that was not requested. */
-uint64_t walk_archives_passed(const struct walk *walk);
-/* Lines of lists that repeat an earlier path. */
-uint64_t walk_paths_repeated(const struct walk *walk);
+struct walk_passed walk_passed(const struct walk *walk);
 
 /* The next item, or STATUS_END. Fails if a stream is truncated or damaged, or on a stop. One thread
  * at a time. */

@@ -24,4 +24,11 @@ struct walk_options {
                            * not read do not count */
 };
 
+/* What a listing passed over without an item. */
+struct walk_passed {
+    uint64_t links;    /* symbolic links to directories, not followed */
+    uint64_t archives; /* in directories, not opened */
+    uint64_t repeated; /* lines of lists with an earlier path */
+};
+
 #endif
