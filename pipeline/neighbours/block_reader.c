@@ -43,3 +43,16 @@ enum status block_reader_read(struct block_reader *reader, uint64_t first, uint3
     reader->seconds += (double)(clock_now() - begun) * 1e-9;
     return status;
 }
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    return b == 0 ? a : gcd(b, a % b);
+}
+
+uint32_t block_reader_step(uint32_t rows)
+{
+    uint32_t step = (uint32_t)(rows * 0.6180339887) | 1;
+    while (gcd(step, rows) != 1)
+        step++;
+    return step;
+}

@@ -57,6 +57,19 @@ void comparable_tell(const struct comparable *comparable, const char *feature)
                     format_number_of(images, sizeof images, left, "image"), feature);
 }
 
+enum status comparable_fit(struct projection *out, const struct matrix_source *all,
+                           const struct pca_config *config, struct error *err)
+{
+    const struct neighbours_config comparing = {.metric = (enum cluster_metric)config->space,
+                                                .stop = config->stop};
+    struct comparable comparable;
+    enum status status = comparable_open(&comparable, all, &comparing, err);
+    if (status == STATUS_OK && comparable.source.rows > 1)
+        status = pca_fit(out, &comparable.source, config, err);
+    comparable_close(&comparable);
+    return status;
+}
+
 uint64_t comparable_find(const struct comparable *comparable, uint64_t row)
 {
     uint64_t low = 0, high = comparable->source.rows;

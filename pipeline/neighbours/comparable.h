@@ -6,6 +6,7 @@
 #ifndef CLPIPE_NEIGHBOURS_COMPARABLE_H
 #define CLPIPE_NEIGHBOURS_COMPARABLE_H
 
+#include "features/pca.h"
 #include "neighbours/neighbours.h"
 
 /* Whether a row with these values can be compared with those of `all`. */
@@ -26,6 +27,10 @@ void comparable_close(struct comparable *comparable);
 
 /* Logs how many rows cannot be compared, if there are any; `feature` names them. */
 void comparable_tell(const struct comparable *comparable, const char *feature);
+
+/* pca_fit of the rows that can be compared; `out` stays as it is if there is at most one. */
+enum status comparable_fit(struct projection *out, const struct matrix_source *all,
+                           const struct pca_config *config, struct error *err);
 
 /* Index of a row among those that can be compared, or their count if it is not among them. */
 uint64_t comparable_find(const struct comparable *comparable, uint64_t row);

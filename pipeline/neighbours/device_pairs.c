@@ -146,20 +146,6 @@ static enum status block_open(struct block *block, struct search *search, uint32
     return lane_hold(&block->held, &search->lane, wanted, COUNT_OF(wanted), "rows to compare", err);
 }
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
-/* Neighbouring rows are often alike; this takes the first positions from all over the block. */
-static uint64_t step_of(uint32_t rows)
-{
-    uint64_t step = (uint64_t)(rows * 0.6180339887) | 1;
-    while (gcd((uint32_t)step, rows) != 1)
-        step++;
-    return step;
-}
-
 /* Waits until a staging buffer is free. */
 static enum status staging_wait(struct search *search, struct staging *staging, struct error *err)
 {
@@ -202,7 +188,7 @@ static enum status block_load(struct search *search, struct block *block, uint64
     block->rows = rows;
     block->padded = (rows + SEARCH_PANEL - 1) / SEARCH_PANEL * SEARCH_PANEL;
     const cl_uint block_first = (cl_uint)first;
-    const cl_ulong step = step_of(rows);
+    const cl_ulong step = block_reader_step(rows);
     const cl_int largest = search->space.largest;
     if (pad(search, block, err) != STATUS_OK)
         return err->status;
@@ -259,7 +245,7 @@ static enum status step(struct search *search, const struct block *queries,
                         struct error *err)
 {
     const cl_uint block_first = (cl_uint)block->first, spans = queries->padded / SEARCH_SPAN;
-    const cl_ulong step = step_of(block->rows);
+    const cl_ulong step = block_reader_step(block->rows);
     if ((pass.ways & SEARCH_BOTH_WAYS) &&
         (ocl_args(search->kernel[KERNEL_REACHES], err, OCL_ARG(queries->facts),
                   OCL_ARG(search->reaches), OCL_ARG(queries->sides), OCL_ARG(spans),
@@ -382,7 +368,7 @@ static enum status search_all(struct search *search, const struct block *block, 
 static enum status begin(struct search *search, const struct block *queries, uint32_t count,
                          struct error *err)
 {
-    const uint64_t step = step_of(queries->rows);
+    const uint64_t step = block_reader_step(queries->rows);
     const size_t neighbours = (size_t)count * search->n;
     for (uint32_t slot = 0; slot < count; slot++)
         search->host_list[slot] = (cl_uint)(search->host_queries[slot] * step % queries->rows);
@@ -487,7 +473,7 @@ static enum status search_resident(struct search *search, struct block *block, s
     for (uint64_t first = 0; first < rows && status == STATUS_OK; first += search->queries) {
         uint32_t count = (uint32_t)min_u64(search->queries, rows - first);
         const bool all = count == rows;
-        const uint64_t step = step_of(block->rows);
+        const uint64_t step = block_reader_step(block->rows);
         /* All rows are listed by position. */
         for (uint32_t i = 0; i < count; i++)
             search->host_queries[all ? i * step % rows : i] = first + i;

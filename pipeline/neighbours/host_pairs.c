@@ -127,22 +127,13 @@ static void encode_part(void *context, uint64_t part)
     free(codes);
 }
 
-static uint32_t gcd(uint32_t a, uint32_t b)
-{
-    return b == 0 ? a : gcd(b, a % b);
-}
-
 static enum status block_read(struct pairs *pairs, struct block *block, uint64_t first,
                               uint32_t rows, struct error *err)
 {
     block->first = first;
     block->rows = rows;
     block->padded = (rows + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
-    /* Neighbouring rows are often alike; the first ones, taken from all over the block, tell more
-     * about the reach of all. */
-    block->step = (uint32_t)(rows * 0.6180339887) | 1;
-    while (gcd(block->step, rows) != 1)
-        block->step++;
+    block->step = block_reader_step(rows);
     enum status status = block_reader_read(pairs->reader, first, rows, block->values, err);
     struct encode_job job = {.pairs = pairs, .block = block};
     if (status != STATUS_OK)

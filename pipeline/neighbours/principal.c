@@ -1,30 +1,10 @@
 /* principal.c: the first two principal components of the rows that can be compared. */
 #include "base/minmax.h"
-#include "features/pca.h"
 #include "neighbours/comparable.h"
 #include "neighbours/layout.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* Of the rows that the metric defines; components are NULL where these are all alike. */
-static enum status fit(struct projection *out, const struct matrix_source *matrix,
-                       enum cluster_metric metric, const struct layout_config *config,
-                       struct error *err)
-{
-    const struct neighbours_config comparing = {.metric = metric, .stop = config->stop};
-    const struct pca_config pca = {.space = (enum projection_space)metric,
-                                   .components = 2,
-                                   .optional = true,
-                                   .threads = config->threads,
-                                   .stop = config->stop};
-    struct comparable comparable;
-    enum status status = comparable_open(&comparable, matrix, &comparing, err);
-    if (status == STATUS_OK && comparable.source.rows > 1)
-        status = pca_fit(out, &comparable.source, &pca, err);
-    comparable_close(&comparable);
-    return status;
-}
 
 /* Where a row is along the axes, of which there may be fewer than two. */
 static void place_row(float to[2], const struct projection *projection, const float *row)
@@ -75,7 +55,12 @@ enum status layout_principal(float *xy, const struct matrix_source *matrix,
                              struct error *err)
 {
     struct projection projection = {.columns = 0};
-    enum status status = fit(&projection, matrix, metric, config, err);
+    const struct pca_config pca = {.space = (enum projection_space)metric,
+                                   .components = 2,
+                                   .optional = true,
+                                   .threads = config->threads,
+                                   .stop = config->stop};
+    enum status status = comparable_fit(&projection, matrix, &pca, err);
     if (status == STATUS_OK)
         status = project(xy, matrix, &projection, metric, config, err);
     projection_clear(&projection);

@@ -1,7 +1,6 @@
 /* ranked.c: finds the components, and projects rows on them. */
 #include "neighbours/ranked.h"
 #include "base/minmax.h"
-#include "features/pca.h"
 #include "neighbours/comparable.h"
 #include "result/parameters.h"
 #include "result/preset_join.h"
@@ -116,26 +115,6 @@ static bool find_stored(struct projection *out, struct result *result,
     return out->components;
 }
 
-/* Computes them as clusterings do, from the rows that can be compared. */
-static enum status fit(struct projection *out, const struct matrix_source *rows,
-                       const struct preset_join *join, unsigned threads, struct stop *stop,
-                       struct error *err)
-{
-    const struct neighbours_config config = {.metric = METRIC_EUCLIDEAN, .stop = stop};
-    const struct pca_config pca = {.space = SPACE_EUCLIDEAN,
-                                   .components = min_u32(join->pca, PCA_COMPONENTS_MAX),
-                                   .whiten = join->whiten,
-                                   .optional = true,
-                                   .threads = threads,
-                                   .stop = stop};
-    struct comparable comparable;
-    enum status status = comparable_open(&comparable, rows, &config, err);
-    if (status == STATUS_OK && comparable.source.rows > 1)
-        status = pca_fit(out, &comparable.source, &pca, err);
-    comparable_close(&comparable);
-    return status;
-}
-
 /* Keeps the first ones, scaled to length 1: no whitening. */
 static void take_first(struct projection *projection, uint32_t count)
 {
@@ -160,9 +139,15 @@ enum status ranked_open(struct matrix_source *out, const struct matrix_source *r
     if (strcmp(about->name, RESULT_PRESET) != 0 || strcmp(about->kind, "joined") != 0 ||
         preset_join_read(&join, result->preset, NULL) != STATUS_OK || join.rank_pca == 0)
         return STATUS_OK;
+    const struct pca_config pca = {.space = SPACE_EUCLIDEAN,
+                                   .components = min_u32(join.pca, PCA_COMPONENTS_MAX),
+                                   .whiten = join.whiten,
+                                   .optional = true,
+                                   .threads = threads,
+                                   .stop = stop};
     const enum status status = find_stored(&projection, result, rows, &join)
                                    ? STATUS_OK
-                                   : fit(&projection, rows, &join, threads, stop, err);
+                                   : comparable_fit(&projection, rows, &pca, err);
     struct ranked *ranked =
         status == STATUS_OK && projection.components ? malloc(sizeof *ranked) : NULL;
     if (!ranked) {
