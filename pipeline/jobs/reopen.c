@@ -253,13 +253,13 @@ static enum status place_member(struct task *task, struct reopen *reopen, size_t
             return status;
     }
     if (archives_of(where) != reopen->opened_of) {
-        struct archive_file file;
-        archives_about(&file, reopen->known, where);
+        struct archive_file file = *archives_about(reopen->known, where);
         char *name = strndup(task->path, archive_length);
         if (!name)
             return error_memory(err, archive_length, "a file name");
         file.directory = AT_FDCWD;
         file.name = file.path = name;
+        file.in_order = false;
         enum status status = archives_register(&reopen->opened_as, reopen->opened, &file, err);
         free(name);
         if (status != STATUS_OK)

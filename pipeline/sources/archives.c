@@ -44,8 +44,7 @@
 
 #define DAMAGED "the archive is damaged"
 
-/* Bits of `where`: two flags, the archive, and the offset in it or the number of the member. */
-#define PLACE_BITS 43
+#define PLACE_BITS ARCHIVE_PLACE_BITS
 #define PLACE_MAX  (((uint64_t)1 << PLACE_BITS) - 1)
 #define INDEX_MAX  (((uint64_t)1 << (62 - PLACE_BITS)) - 1)
 
@@ -75,13 +74,8 @@ struct stream {
 
 /* One archive. */
 struct one {
-    int directory;
-    char *name;
-    size_t path_length; /* of its path as an item */
-    uint64_t bytes;
-    int64_t mtime_ns;
-    bool in_order; /* has members that must be read in order */
-    int fd;        /* -1: not open */
+    struct archive_file file; /* owns the name */
+    int fd;                   /* -1: not open */
     uint64_t used;
     struct stream *stream; /* used by the thread that opens in order */
 };
@@ -132,7 +126,7 @@ static int open_afresh(const struct one *one, struct failure *failure)
 {
     struct stat st;
     const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-    int fd = path_open_at(one->directory, one->name, flags);
+    int fd = path_open_at(one->file.directory, one->file.name, flags);
     if (fd < 0) {
         const int code = errno;
         failure_errno(failure,
@@ -140,8 +134,8 @@ static int open_afresh(const struct one *one, struct failure *failure)
                       "cannot open the archive");
         return -1;
     }
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == one->bytes &&
-        clock_file_time(&st.st_mtim) == one->mtime_ns)
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == one->file.bytes &&
+        clock_file_time(&st.st_mtim) == one->file.mtime_ns)
         return fd;
     failure_set(failure, REASON_CHANGED, "the archive has changed since it was listed");
     close(fd);
@@ -522,8 +516,9 @@ static void judge_member(struct entry *out, struct member_listing *members, stru
         }
         out->where |= SOURCE_WHERE_IN_ORDER | number;
         if (members->one)
-            members->one->in_order = true;
-    } else if (offset > members->one->bytes || out->bytes > members->one->bytes - offset) {
+            members->one->file.in_order = true;
+    } else if (offset > members->one->file.bytes ||
+               out->bytes > members->one->file.bytes - offset) {
         failure_set(failure, REASON_TRUNCATED, "the archive ends before the member does");
     } else if (members->stored < out->bytes) {
         /* Data after the stated size belongs to other members. */
@@ -647,12 +642,9 @@ static enum status add_archive(struct one **out, struct archives *archives,
         free(name);
         return error_memory(err, sizeof *one + strlen(file->name), "archives");
     }
-    *one = (struct one){.directory = file->directory,
-                        .name = name,
-                        .path_length = file->length,
-                        .bytes = file->bytes,
-                        .mtime_ns = file->mtime_ns,
-                        .fd = -1};
+    *one = (struct one){.file = *file, .fd = -1};
+    one->file.name = name;
+    one->file.path = NULL;
     archives->one[archives->count++] = one;
     *out = one;
     return STATUS_OK;
@@ -709,25 +701,8 @@ uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t pl
 {
     if (place > PLACE_MAX)
         return 0;
-    archives->one[archive >> PLACE_BITS & INDEX_MAX]->in_order |= in_order;
+    archives->one[archive >> PLACE_BITS & INDEX_MAX]->file.in_order |= in_order;
     return archive | place | (in_order ? SOURCE_WHERE_IN_ORDER : 0);
-}
-
-uint64_t archives_of(uint64_t where)
-{
-    return where & ~(PLACE_MAX | SOURCE_WHERE_IN_ORDER);
-}
-
-uint64_t archives_place(uint64_t where)
-{
-    return where & PLACE_MAX;
-}
-
-void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where)
-{
-    const struct one *one = archives->one[where >> PLACE_BITS & INDEX_MAX];
-    *out = (struct archive_file){
-        .length = one->path_length, .bytes = one->bytes, .mtime_ns = one->mtime_ns};
 }
 
 uint64_t archives_count(const struct archives *archives)
@@ -735,16 +710,9 @@ uint64_t archives_count(const struct archives *archives)
     return archives->count;
 }
 
-void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
-                 uint64_t i)
+const struct archive_file *archives_at(const struct archives *archives, uint64_t i)
 {
-    const struct one *one = archives->one[i];
-    *out = (struct archive_file){.directory = one->directory,
-                                 .name = one->name,
-                                 .length = one->path_length,
-                                 .bytes = one->bytes,
-                                 .mtime_ns = one->mtime_ns};
-    *in_order = one->in_order;
+    return &archives->one[i & INDEX_MAX]->file;
 }
 
 /* --- decompressing ahead --------------------------------------------------------------------- */
@@ -816,7 +784,7 @@ static void *stream_main(void *argument)
     struct failure failure = {.reason = REASON_NONE};
     struct archive_entry *entry;
     struct input input = {.fd = stream->fd,
-                          .bytes = stream->archive->bytes,
+                          .bytes = stream->archive->file.bytes,
                           .block = STREAM_BLOCK,
                           .cancelled = &stream->cancelled};
     struct archive *reader = open_reader(&input, &failure);
@@ -902,7 +870,7 @@ static enum reason start_streams(struct archives *archives, size_t index, struct
     unsigned running = 1;
     for (size_t i = index + 1; i < archives->count && running < STREAMS; i++) {
         struct one *one = archives->one[i];
-        if (one->in_order && (one->stream || start_stream(one, &ignored) == REASON_NONE))
+        if (one->file.in_order && (one->stream || start_stream(one, &ignored) == REASON_NONE))
             running++;
     }
     return REASON_NONE;
@@ -958,9 +926,9 @@ enum reason archives_open_member(struct blob *out, struct archives *archives,
         const int fd = share_descriptor(archives, one, failure);
         if (fd < 0)
             return failure->reason;
-        *out = blob_of_file(fd, member->bytes, one->mtime_ns);
+        *out = blob_of_file(fd, member->bytes, one->file.mtime_ns);
         out->offset = place;
-        out->file_bytes = one->bytes;
+        out->file_bytes = one->file.bytes;
         return REASON_NONE;
     }
     bool passed = false;
@@ -1094,7 +1062,7 @@ void archives_close(struct archives **archives)
         stop_stream(one);
         if (one->fd >= 0)
             close(one->fd);
-        free(one->name);
+        free((char *)one->file.name);
         free(one);
     }
     pthread_mutex_destroy(&(*archives)->lock);

@@ -21,6 +21,9 @@ struct archives;
 /* Larger members of compressed archives are failures: members are read as a whole. */
 #define ARCHIVE_MEMBER_MAX (256ull << 20)
 
+/* Bits of `where`: two flags, the archive, and the offset in it or the number of the member. */
+#define ARCHIVE_PLACE_BITS 43
+
 enum status archives_open(struct archives **out, struct error *err);
 /* Ends the threads. Accepts NULL. */
 void archives_close(struct archives **archives);
@@ -38,6 +41,7 @@ struct archive_file {
     int64_t mtime_ns;
     uint64_t inode; /* this and ctime_ns: as in struct entry */
     int64_t ctime_ns;
+    bool in_order; /* some members must be opened in order */
 };
 
 /* Adds the members to the listing in order, except directories. Members that cannot be read have a
@@ -63,16 +67,25 @@ enum status archives_register(uint64_t *archive, struct archives *archives,
  * header. 0: no such position. */
 uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t place, bool in_order);
 /* The inverse: the archive, and the position in it. */
-uint64_t archives_of(uint64_t where);
-uint64_t archives_place(uint64_t where);
-/* The archive of a member: sets bytes, mtime_ns and length. */
-void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where);
+static inline uint64_t archives_of(uint64_t where)
+{
+    return where >> ARCHIVE_PLACE_BITS << ARCHIVE_PLACE_BITS & ~SOURCE_WHERE_IN_ORDER;
+}
+static inline uint64_t archives_place(uint64_t where)
+{
+    return where & (((uint64_t)1 << ARCHIVE_PLACE_BITS) - 1);
+}
 
-/* Number of archives, to be registered in the same order elsewhere; in_order: some members must be
- * opened in order. */
+/* Number of archives, to be registered in the same order elsewhere. */
 uint64_t archives_count(const struct archives *archives);
-void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
-                 uint64_t i);
+/* One of them, without its path; the number may have the flags of a `where` above it. */
+const struct archive_file *archives_at(const struct archives *archives, uint64_t i);
+/* The archive of a member. */
+static inline const struct archive_file *archives_about(const struct archives *archives,
+                                                        uint64_t where)
+{
+    return archives_at(archives, where >> ARCHIVE_PLACE_BITS);
+}
 
 /* A tar on standard input, compressed or not, or several concatenated ones: members are read
  * completely, one at a time. *stream: initially NULL. Adds one member, or none for directories and

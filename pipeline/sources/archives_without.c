@@ -82,34 +82,15 @@ uint64_t archives_where(struct archives *archives, uint64_t archive, uint64_t pl
     return 0;
 }
 
-uint64_t archives_of(uint64_t where)
-{
-    return where;
-}
-
-uint64_t archives_place(uint64_t where)
-{
-    return where;
-}
-
-void archives_about(struct archive_file *out, const struct archives *archives, uint64_t where)
-{
-    (void)archives;
-    (void)where;
-    *out = (struct archive_file){.bytes = 0};
-}
-
 uint64_t archives_count(const struct archives *archives)
 {
     (void)archives;
     return 0;
 }
 
-void archives_at(struct archive_file *out, bool *in_order, const struct archives *archives,
-                 uint64_t i)
+const struct archive_file *archives_at(const struct archives *archives, uint64_t i)
 {
     (void)archives;
     (void)i;
-    *out = (struct archive_file){.directory = -1};
-    *in_order = false;
+    return NULL;
 }

@@ -76,18 +76,17 @@ static void put_time(FILE *file, int64_t ns)
 static void put_archive(struct writing *writing, const char *path, size_t length,
                         struct entry *entry)
 {
-    struct archive_file about;
     const bool first = archives_of(entry->where) != writing->archive;
     if (!first && writing->begun) {
         entry->share = entry->share ? ENTRY_SHARE_REST : 0;
         return;
     }
-    archives_about(&about, walk_archives(writing->walk), entry->where);
-    fprintf(writing->file, "%c %" PRIu64 " ", entry->share ? 'z' : 'a', about.bytes);
-    put_time(writing->file, about.mtime_ns);
+    const struct archive_file *about = archives_about(walk_archives(writing->walk), entry->where);
+    fprintf(writing->file, "%c %" PRIu64 " ", entry->share ? 'z' : 'a', about->bytes);
+    put_time(writing->file, about->mtime_ns);
     fwrite(path, 1, length, writing->file);
     fputc(0, writing->file);
-    entry->share = entry->share ? about.bytes : 0;
+    entry->share = entry->share ? about->bytes : 0;
     writing->out->archives += first;
     writing->archive = archives_of(entry->where);
     writing->begun = true;
@@ -167,10 +166,9 @@ static enum status take_items(struct writing *writing, struct walk *walk, struct
         if (item.sequence % STOP_EVERY == 0)
             status = stop_check(stop, "writing the list", err);
         if (archives_member(item.where)) {
-            struct archive_file about;
-            archives_about(&about, walk_archives(walk), item.where);
             /* A member's path is the archive's, a slash and its name. */
-            out.in_archive = item.path_length - (uint32_t)about.length;
+            out.in_archive = item.path_length -
+                             (uint32_t)archives_about(walk_archives(walk), item.where)->length;
         }
         if (status == STATUS_OK)
             status = make_path(path, source, &item, out.in_archive, err);

@@ -511,22 +511,20 @@ static enum status give_archives(const struct walk *walk, walk_give_fn give, voi
                                  struct error *err)
 {
     enum status status = STATUS_OK;
-    struct archive_file file;
-    bool in_order;
     for (uint64_t i = 0; i < archives_count(walk->shared.archives) && status == STATUS_OK; i++) {
-        archives_at(&file, &in_order, walk->shared.archives, i);
-        struct given_archive archive = {.name_size = strlen(file.name) + 1,
-                                        .path_length = file.length,
-                                        .bytes = file.bytes,
-                                        .mtime_ns = file.mtime_ns,
+        const struct archive_file *file = archives_at(walk->shared.archives, i);
+        struct given_archive archive = {.name_size = strlen(file->name) + 1,
+                                        .path_length = file->length,
+                                        .bytes = file->bytes,
+                                        .mtime_ns = file->mtime_ns,
                                         .source = UINT32_MAX,
-                                        .in_order = in_order};
+                                        .in_order = file->in_order};
         for (unsigned s = 0; s < walk->source_count; s++)
-            if (walk->sources[s].fd == file.directory)
+            if (walk->sources[s].fd == file->directory)
                 archive.source = s;
         status = give(context, &archive, sizeof archive, err);
         if (status == STATUS_OK)
-            status = give(context, file.name, archive.name_size, err);
+            status = give(context, file->name, archive.name_size, err);
     }
     return status;
 }
@@ -581,11 +579,10 @@ static enum status take_archive(struct walk *walk, walk_take_fn take, void *cont
                                       .name = name,
                                       .length = archive.path_length,
                                       .bytes = archive.bytes,
-                                      .mtime_ns = archive.mtime_ns};
+                                      .mtime_ns = archive.mtime_ns,
+                                      .in_order = archive.in_order};
     if (status == STATUS_OK)
         status = archives_register(&number, walk->shared.archives, &file, err);
-    if (status == STATUS_OK)
-        archives_where(walk->shared.archives, number, 0, archive.in_order);
     free(name);
     return status;
 }
