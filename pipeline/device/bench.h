@@ -43,6 +43,7 @@ struct bench;
 /* Allocates the buffers on the context's device and on the host. */
 enum status bench_open(struct bench **out, struct ocl_context *context,
                        const struct bench_config *config, struct error *err);
+/* Frees the buffers; *bench may be NULL. */
 void bench_close(struct bench **bench);
 /* The most bytes of pixels in a launch. */
 uint64_t bench_bytes(const struct bench *bench);

@@ -63,11 +63,13 @@ void chain_close(struct chain *chain);
 /* Allocates the arenas for slots of slot_bytes. */
 enum status chain_allocate(struct chain *chain, struct ocl_context *context, uint64_t slot_bytes,
                            struct error *err);
+/* Frees the arenas. */
 void chain_release(struct chain *chain);
 
 /* Builds all kernels and proves them, the last step first. An optional step that fails is skipped, with
  * a notice. */
 enum status chain_prove(struct chain *chain, struct error *err);
+/* Makes a running chain_prove end soon. Any thread. */
 void chain_abandon(struct chain *chain);
 
 /* Can a part with that payload be processed to values? proven: with proven steps only; until

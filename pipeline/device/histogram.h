@@ -42,16 +42,18 @@ struct histogram_config {
  * requested variant cannot count a feature on this device. */
 enum status histogram_open(struct histogram **out, struct ocl_context *context,
                            const struct histogram_config *config, struct error *err);
+/* Frees the plan and its kernels; *histogram may be NULL. */
 void histogram_close(struct histogram **histogram);
 
+/* What it was opened with. */
 struct ocl_context *histogram_context(const struct histogram *histogram);
 const struct feature_set *histogram_features(const struct histogram *histogram);
-/* The requested variant. */
 enum histogram_variant histogram_wanted(const struct histogram *histogram);
 
 /* Makes a running proof of the kernels (prove.h) end soon; they are not needed any more. Any
  * thread. */
 void histogram_abandon(struct histogram *histogram);
+/* Has histogram_abandon been called? Any thread. */
 bool histogram_is_abandoned(const struct histogram *histogram);
 
 /* A pass as planned. */
@@ -62,6 +64,7 @@ struct histogram_pass {
     const unsigned *feature; /* indices into the set */
     unsigned count;
 };
+/* The number of passes, and one of them. */
 unsigned histogram_passes(const struct histogram *histogram);
 struct histogram_pass histogram_pass(const struct histogram *histogram, unsigned pass);
 
@@ -77,7 +80,7 @@ uint32_t histogram_tile_count(const struct histogram *histogram, unsigned pass,
 uint32_t histogram_tiles_of(struct histogram_tile *tiles, const struct histogram *histogram,
                             unsigned pass, const struct histogram_part *part, uint32_t tile_pixels);
 
-/* Builds the kernels (seconds on a cold cache). */
+/* Builds the kernels of all passes, or of one (seconds on a cold cache). */
 enum status histogram_build(struct histogram *histogram, struct error *err);
 enum status histogram_build_pass(struct histogram *histogram, unsigned pass, struct error *err);
 /* The cache key of the pass's program. */

@@ -16,7 +16,9 @@ struct plain_pictures {
 
 struct plain;
 
+/* Allocates tables for that many threads, which plain_count starts. */
 enum status plain_open(struct plain **out, unsigned threads, struct error *err);
+/* *plain may be NULL. */
 void plain_close(struct plain **plain);
 
 /* Counts all pictures into one histogram, rows divided among the threads. *seconds: wall-clock
