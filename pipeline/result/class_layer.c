@@ -119,20 +119,18 @@ static enum status check_finite(const float *values, size_t count, const char *w
 static enum status read_names(struct class_layer *layer, hid_t group, const char *where,
                               const char *path, struct error *err)
 {
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t size[2];
-    hid_t dataset;
     if (h5_open_dataset(&dataset, group, "name", VALUE_TEXT, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status =
-        size[0] == layer->count
-            ? STATUS_OK
-            : h5_damaged(err, path, "%s has another number of names than rows", where);
+    if (size[0] != layer->count)
+        return h5_damaged(err, path, "%s has another number of names than rows", where);
     layer->name = calloc(layer->count, sizeof *layer->name);
-    if (status == STATUS_OK && !layer->name)
-        status = error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
+    if (!layer->name)
+        return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
+    enum status status = STATUS_OK;
     for (uint32_t c = 0; c < layer->count && status == STATUS_OK; c++)
         status = h5_read_text(&layer->name[c], dataset, c, path, err);
-    h5_close(&dataset);
     return status;
 }
 
@@ -141,15 +139,13 @@ static enum status read_column(float *out, const struct class_layer *layer, hid_
                                const char *name, const char *where, const char *path,
                                struct error *err)
 {
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t size[2];
-    hid_t dataset;
     if (h5_open_dataset(&dataset, group, name, VALUE_F32, 1, size, where, path, err))
         return STATUS_FAILED;
-    enum status status =
-        size[0] == layer->count
-            ? h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err)
-            : h5_damaged(err, path, "%s has another number of values than rows", where);
-    h5_close(&dataset);
+    if (size[0] != layer->count)
+        return h5_damaged(err, path, "%s has another number of values than rows", where);
+    const enum status status = h5_read_rows(dataset, VALUE_F32, 0, size[0], out, path, err);
     return status == STATUS_OK ? check_finite(out, layer->count, where, path, err) : status;
 }
 
@@ -157,38 +153,29 @@ static enum status read_column(float *out, const struct class_layer *layer, hid_
 static enum status read_matrix(struct class_layer *layer, hid_t group, uint32_t columns,
                                const char *where, const char *path, struct error *err)
 {
+    H5_SCOPED hid_t dataset = H5I_INVALID_HID;
     hsize_t size[2] = {0, 0};
-    hid_t dataset;
     enum value_type type = VALUE_I8;
-    enum status status = STATUS_FAILED;
     if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, NULL)) {
         type = VALUE_F32;
         if (h5_open_dataset(&dataset, group, "matrix", type, 2, size, where, path, err))
             return STATUS_FAILED;
     }
     if (size[0] == 0 || size[0] > UINT32_MAX || size[1] != columns ||
-        size[0] * size[1] > MOST_BYTES / sizeof(float)) {
-        h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
-        goto out;
-    }
+        size[0] * size[1] > MOST_BYTES / sizeof(float))
+        return h5_damaged(err, path, "%s is no layer on the feature's %u values", where, columns);
     const size_t count = (size_t)(size[0] * size[1]);
     layer->count = (uint32_t)size[0];
     layer->columns = columns;
     layer->weights = malloc(count * sizeof *layer->weights);
-    layer->offset = malloc(layer->count * sizeof *layer->offset);
-    if (!layer->weights || !layer->offset) {
-        error_memory(err, count * sizeof *layer->weights, "the classes");
-        goto out;
-    }
+    if (!layer->weights)
+        return error_memory(err, count * sizeof *layer->weights, "the classes");
     if (h5_read_rows(dataset, type, 0, size[0], layer->weights, path, err))
-        goto out;
+        return STATUS_FAILED;
     /* From the end on: bytes lie in front of what they become. */
     for (size_t i = count; type == VALUE_I8 && i-- > 0;)
         layer->weights[i] = ((const int8_t *)layer->weights)[i];
-    status = check_finite(layer->weights, count, where, path, err);
-out:
-    h5_close(&dataset);
-    return status;
+    return check_finite(layer->weights, count, where, path, err);
 }
 
 /* The scores' own scale becomes a part of the weights. */
@@ -204,39 +191,30 @@ static void multiply(struct class_layer *layer, const float *scale)
     layer->length = squares > 0 ? USUAL_SCORE / sqrt(squares / layer->count) : 1;
 }
 
-static enum status read_layer(struct class_layer *out, struct result *result, hid_t all,
+static enum status read_layer(struct class_layer *out, const struct result *result, hid_t all,
                               const struct result_feature *feature, struct error *err)
 {
-    char where[FEATURE_NAME_MAX + 24], *digest = NULL;
-    float *scale = NULL;
-    hid_t group;
-    enum status status = STATUS_FAILED;
+    char where[FEATURE_NAME_MAX + 24];
+    const char *path = result->path;
+    H5_SCOPED hid_t group = H5I_INVALID_HID;
     snprintf(out->feature, sizeof out->feature, "%s", feature->name);
-    if (h5_open_group(&group, all, feature->name, result->path, err))
-        return STATUS_FAILED;
-    if (h5_get_text(&digest, group, MARK, true, result->path, err))
-        goto out;
-    snprintf(out->digest, sizeof out->digest, "%s", digest);
     snprintf(where, sizeof where, "/" GROUP "/%s/matrix", feature->name);
-    if (read_matrix(out, group, feature->dimension, where, result->path, err))
-        goto out;
+    if (h5_open_group(&group, all, feature->name, path, err) ||
+        h5_get_short_text(out->digest, sizeof out->digest, group, MARK, path, err) ||
+        read_matrix(out, group, feature->dimension, where, path, err))
+        return STATUS_FAILED;
     *strrchr(where, '/') = '\0';
-    scale = malloc(out->count * sizeof *scale);
-    if (!scale) {
-        error_memory(err, out->count * sizeof *scale, "the classes");
-        goto out;
-    }
-    if (read_column(scale, out, group, "scale", where, result->path, err) ||
-        read_column(out->offset, out, group, "offset", where, result->path, err) ||
-        read_names(out, group, where, result->path, err))
-        goto out;
-    multiply(out, scale);
-    status = STATUS_OK;
-out:
-    free(digest);
-    free(scale);
-    h5_close(&group);
-    return status;
+    /* The scale is in the place of the offset until it is a part of the weights. */
+    out->offset = malloc(out->count * sizeof *out->offset);
+    if (!out->offset)
+        return error_memory(err, out->count * sizeof *out->offset, "the classes");
+    if (read_column(out->offset, out, group, "scale", where, path, err))
+        return STATUS_FAILED;
+    multiply(out, out->offset);
+    return read_column(out->offset, out, group, "offset", where, path, err) ||
+                   read_names(out, group, where, path, err)
+               ? STATUS_FAILED
+               : STATUS_OK;
 }
 
 enum status class_layer_read(struct class_layer *out, struct result *result, const char *feature,
