@@ -22,6 +22,9 @@
 #define ONE_BY_ONE _Pragma("unroll 1")
 #define UNROLL     ONE_BY_ONE /* unrolling loops with barriers takes minutes to compile */
 #define LANES_MEET barrier(CLK_LOCAL_MEM_FENCE)
+#define WARP_LANES                  \
+    __local uint all[WARPS][32][6]; \
+    __local uint(*lanes)[6] = all[warp];
 
 static inline int multiply_high(int a, int b, int c)
 {
@@ -75,6 +78,7 @@ static __attribute__((unused)) void multiply(int *sum, uint a0, uint a1, uint a2
 #define UNROLL     _Pragma("unroll")
 #define ONE_BY_ONE _Pragma("unroll 1")
 #define LANES_MEET __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory")
+#define WARP_LANES __local uint(*lanes)[6] = 0;
 
 static inline int multiply_high(int a, int b, int c)
 {
@@ -198,12 +202,7 @@ net_window(struct net_tile s, __global const uchar *restrict constants, __global
     const uint chunk = (uint)get_group_id(0) - block * s.chunks;
     const uint channel = chunk * (8 * NT), taps_all = s.f.kernel_y * s.f.kernel_x;
     __global const uchar *restrict in = work + s.place_a;
-#ifdef EMULATE
-    __local uint all[WARPS][32][6];
-    __local uint(*lanes)[6] = all[warp];
-#else
-    __local uint(*lanes)[6] = 0;
-#endif
+    WARP_LANES
 #if !DIRECT
     __local uint4 stage[WARPS][16 * MT * PITCH];
     __local uint *mine = (__local uint *)stage[warp];
@@ -342,12 +341,7 @@ net_pixels(struct net_tile s, __global const uchar *restrict constants, __global
     __global const uint2 *weights = (__global const uint2 *)(constants + s.weights) + lane;
     __global const int4 *p = (__global const int4 *)(constants + s.parameters) + t * (2 * NT);
     __global uchar *out = work + s.place + (size_t)line * s.f.width * s.pitch + t * (2 * NT);
-#ifdef EMULATE
-    __local uint all[WARPS][32][6];
-    __local uint(*lanes)[6] = all[warp];
-#else
-    __local uint(*lanes)[6] = 0;
-#endif
+    WARP_LANES
     for (uint begin = 0; begin < s.f.width; begin += 16) {
         int sum[NT][4];
         UNROLL

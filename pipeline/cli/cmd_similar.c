@@ -152,25 +152,22 @@ static enum status refuse_class(const struct class_layer *layer, const char *nam
                      names);
 }
 
-/* The part of a layer that is meant; it has no names. */
-static enum status choose_classes(struct class_layer *out, const struct class_layer *layer,
-                                  const char *name, struct error *err)
+/* Reduces a layer to the classes that are meant, but for the names. */
+static enum status choose_classes(struct class_layer *layer, const char *name, struct error *err)
 {
-    const size_t row = layer->columns * sizeof(float);
-    *out = (struct class_layer){.columns = layer->columns,
-                                .weights = malloc(layer->count * row),
-                                .offset = malloc(layer->count * sizeof(float))};
-    if (!out->weights || !out->offset)
-        return error_memory(err, layer->count * row, "classes");
-    for (int parts = 0; parts < 2 && out->count == 0; parts++)
+    uint32_t chosen = 0;
+    for (int parts = 0; parts < 2 && chosen == 0; parts++)
         for (uint32_t c = 0; c < layer->count; c++) {
             if (parts ? !has_name(layer->name[c], name) : strcasecmp(layer->name[c], name) != 0)
                 continue;
-            memcpy(out->weights + (size_t)out->count * layer->columns,
-                   layer->weights + (size_t)c * layer->columns, row);
-            out->offset[out->count++] = layer->offset[c];
+            memmove(layer->weights + (size_t)chosen * layer->columns,
+                    layer->weights + (size_t)c * layer->columns, layer->columns * sizeof(float));
+            layer->offset[chosen++] = layer->offset[c];
         }
-    return out->count ? STATUS_OK : refuse_class(layer, name, err);
+    if (chosen == 0)
+        return refuse_class(layer, name, err);
+    layer->count = chosen;
+    return STATUS_OK;
 }
 
 static int by_score(const void *a, const void *b)
@@ -218,7 +215,7 @@ static enum status score_rows(struct scored *scored, uint64_t *count,
 static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct result *result,
                                const char *feature, const char *name, struct error *err)
 {
-    struct class_layer layer, chosen = {.count = 0};
+    struct class_layer layer;
     struct matrix_source matrix = {0};
     struct result_feature about;
     struct scored *scored = NULL;
@@ -233,13 +230,13 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
             path_for_message(shown, sizeof shown, result->path), feature ? " of the feature " : "",
             feature ? feature : "");
     if (status == STATUS_OK)
-        status = choose_classes(&chosen, &layer, name, err);
+        status = choose_classes(&layer, name, err);
     if (status == STATUS_OK)
         status = feature_matrix_open(&matrix, &about, result, layer.feature, err);
     if (status == STATUS_OK && !(scored = malloc((size_t)matrix.rows * sizeof *scored + 1)))
         status = error_memory(err, (size_t)matrix.rows * sizeof *scored, "scores");
     if (status == STATUS_OK)
-        status = score_rows(scored, &count, &chosen, &matrix, err);
+        status = score_rows(scored, &count, &layer, &matrix, err);
     if (status == STATUS_OK)
         qsort(scored, (size_t)count, sizeof *scored, by_score);
     for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
@@ -248,7 +245,6 @@ static enum status class_query(int64_t *rows, double *scores, uint32_t n, struct
     }
     free(scored);
     matrix_close(&matrix);
-    class_layer_clear(&chosen);
     class_layer_clear(&layer);
     return status;
 }

@@ -125,7 +125,7 @@ static enum status read_names(struct class_layer *layer, hid_t group, const char
         return STATUS_FAILED;
     if (size[0] != layer->count)
         return h5_damaged(err, path, "%s has another number of names than rows", where);
-    layer->name = calloc(layer->count, sizeof *layer->name);
+    layer->name = calloc(layer->count + 1, sizeof *layer->name);
     if (!layer->name)
         return error_memory(err, layer->count * sizeof *layer->name, "the names of classes");
     enum status status = STATUS_OK;
@@ -239,8 +239,8 @@ enum status class_layer_read(struct class_layer *out, struct result *result, con
 
 void class_layer_clear(struct class_layer *layer)
 {
-    for (uint32_t c = 0; layer->name && c < layer->count; c++)
-        free(layer->name[c]);
+    for (char **name = layer->name; name && *name; name++)
+        free(*name);
     free(layer->name);
     free(layer->weights);
     free(layer->offset);

@@ -8,7 +8,7 @@
 struct class_layer {
     char feature[FEATURE_NAME_MAX], digest[65]; /* digest: of the model */
     uint32_t count, columns;
-    char **name;             /* count, UTF-8 */
+    char **name;             /* count, UTF-8; then NULL */
     float *weights, *offset; /* count x columns; count: scores are weights * row + offset */
     /* A row of this length has scores as the network's own (docs/networks.md). */
     double length;

@@ -1,5 +1,6 @@
 /* words.c: means of clusters, their class scores, and what is more of one than of the others. */
 #include "result/words.h"
+#include "base/held.h"
 #include "base/minmax.h"
 #include "result/class_layer.h"
 #include "result/feature_matrix.h"
@@ -19,11 +20,13 @@
 #define LEAST_SPREAD 0.35
 #define SURE_SHARE   0.8
 
+#define SUBJECT           "words for clusters" /* of errors */
 #define FOLDERS_MOST      1000u
 #define LEAST_FOLDER      0.2
 #define LEAST_FOLDER_GAIN 2
 
 struct words {
+    struct held held;         /* the arrays below */
     struct class_layer layer; /* count 0: words are of folders */
     struct matrix_source rows;
     uint32_t k;
@@ -34,11 +37,6 @@ struct words {
     char **folder;    /* names */
     uint64_t *counts; /* k x folders */
 };
-
-static enum status no_memory(struct error *err)
-{
-    return error_memory(err, 1 << 20, "words for clusters");
-}
 
 /* --- classes ----------------------------------------------------------------------------------- */
 
@@ -61,12 +59,12 @@ static enum status find_means(struct words *w, const int32_t *labels, struct err
 {
     const uint32_t columns = w->layer.columns;
     const uint64_t most = min_u64(MEMBERS, ROWS_MOST / w->k + 1);
-    uint64_t *seen = calloc(w->k, sizeof *seen), *taken = calloc(w->k, sizeof *taken);
-    w->means = calloc((size_t)w->k * columns, sizeof *w->means);
-    w->spreads = calloc(w->k, sizeof *w->spreads);
-    w->total = calloc(columns, sizeof *w->total);
-    enum status status =
-        seen && taken && w->means && w->spreads && w->total ? STATUS_OK : no_memory(err);
+    uint64_t *seen = held_array(&w->held, w->k, sizeof *seen);
+    uint64_t *taken = held_array(&w->held, w->k, sizeof *taken);
+    w->means = held_array(&w->held, (uint64_t)w->k * columns, sizeof *w->means);
+    w->spreads = held_array(&w->held, w->k, sizeof *w->spreads);
+    w->total = held_array(&w->held, columns, sizeof *w->total);
+    enum status status = held_check(&w->held, SUBJECT, err);
     for (uint64_t i = 0; i < w->rows.rows && status == STATUS_OK; i++) {
         const uint32_t k = (uint32_t)labels[i];
         if (k >= w->k || seen[k]++ % ((w->sizes[k] + most - 1) / most) != 0)
@@ -86,8 +84,6 @@ static enum status find_means(struct words *w, const int32_t *labels, struct err
             w->total[j] += *mean * (double)w->sizes[k];
         }
     }
-    free(seen);
-    free(taken);
     return status;
 }
 
@@ -207,7 +203,7 @@ static enum status number_folder(uint32_t *number, struct words *w, const char *
         return STATUS_OK;
     w->folder[w->folders] = strndup(start, length);
     *number = w->folders++;
-    return w->folder[*number] ? STATUS_OK : no_memory(err);
+    return w->folder[*number] ? STATUS_OK : error_memory(err, length, SUBJECT);
 }
 
 /* Counts the images of each folder in each cluster. There are no words from one folder, or from many. */
@@ -216,8 +212,9 @@ static enum status count_folders(struct words *w, struct result *result, const i
 {
     const uint64_t n = result_images(result);
     uint32_t *of_row = malloc((size_t)n * sizeof *of_row + 1);
-    w->folder = calloc(FOLDERS_MOST + 1, sizeof *w->folder);
-    enum status status = of_row && w->folder ? STATUS_OK : no_memory(err);
+    w->folder = held_array(&w->held, FOLDERS_MOST + 1, sizeof *w->folder);
+    enum status status = of_row ? held_check(&w->held, SUBJECT, err)
+                                : error_memory(err, n * sizeof *of_row, SUBJECT);
     for (uint64_t i = 0; i < n && status == STATUS_OK && w->folders <= FOLDERS_MOST; i++) {
         struct result_image image;
         status = result_image_at(result, i, &image, err);
@@ -226,9 +223,9 @@ static enum status count_folders(struct words *w, struct result *result, const i
     }
     if (w->folders > FOLDERS_MOST || w->folders < 2)
         w->k = 0;
-    w->counts = calloc((size_t)w->k * w->folders + 1, sizeof *w->counts);
-    if (status == STATUS_OK && !w->counts)
-        status = no_memory(err);
+    w->counts = held_array(&w->held, (uint64_t)w->k * w->folders, sizeof *w->counts);
+    if (status == STATUS_OK)
+        status = held_check(&w->held, SUBJECT, err);
     for (uint64_t i = 0; i < n && status == STATUS_OK && w->k; i++)
         if ((uint32_t)labels[i] < w->k && of_row[i] != UINT32_MAX)
             w->counts[(size_t)labels[i] * w->folders + of_row[i]]++;
@@ -266,9 +263,9 @@ static enum status open_classes(struct words *w, struct result *result, struct e
         status = feature_matrix_open(&w->rows, &about, result, w->layer.feature, err);
     if (status != STATUS_OK)
         return status;
-    w->row = malloc((size_t)BLOCK * w->layer.columns * sizeof *w->row);
-    w->scores = malloc((size_t)BLOCK * w->layer.count * sizeof *w->scores);
-    return w->row && w->scores ? STATUS_OK : no_memory(err);
+    w->row = held_array(&w->held, (uint64_t)BLOCK * w->layer.columns, sizeof *w->row);
+    w->scores = held_array(&w->held, (uint64_t)BLOCK * w->layer.count, sizeof *w->scores);
+    return held_check(&w->held, SUBJECT, err);
 }
 
 static enum status open_clusters(struct words *w, struct result *result,
@@ -276,8 +273,9 @@ static enum status open_clusters(struct words *w, struct result *result,
 {
     int32_t *labels = malloc((size_t)clusters->rows * sizeof *labels + 1);
     w->k = clusters->k;
-    w->sizes = calloc(w->k, sizeof *w->sizes);
-    enum status status = labels && w->sizes ? STATUS_OK : no_memory(err);
+    w->sizes = held_array(&w->held, w->k, sizeof *w->sizes);
+    enum status status = labels ? held_check(&w->held, SUBJECT, err)
+                                : error_memory(err, clusters->rows * sizeof *labels, SUBJECT);
     if (status == STATUS_OK)
         status = result_clusters_read(result, clusters, NULL, labels, NULL, NULL, NULL, err);
     for (uint64_t i = 0; i < clusters->rows && status == STATUS_OK; i++)
@@ -300,7 +298,7 @@ enum status words_open(struct words **out, struct result *result,
         return STATUS_OK;
     struct words *w = calloc(1, sizeof *w);
     if (!w)
-        return no_memory(err);
+        return error_memory(err, sizeof *w, SUBJECT);
     enum status status = open_classes(w, result, err);
     if (status == STATUS_OK && clusters)
         status = open_clusters(w, result, clusters, err);
@@ -317,14 +315,7 @@ void words_close(struct words **words)
         return;
     for (uint32_t i = 0; i < w->folders; i++)
         free(w->folder[i]);
-    free(w->folder);
-    free(w->counts);
-    free(w->sizes);
-    free(w->means);
-    free(w->spreads);
-    free(w->total);
-    free(w->row);
-    free(w->scores);
+    held_free(&w->held);
     matrix_close(&w->rows);
     class_layer_clear(&w->layer);
     free(w);
