@@ -23,10 +23,10 @@ struct plan {
     bool is_depthwise, is_direct; /* neither: through panels */
     size_t values, steps;         /* of k in a row of a panel, or taps; steps to process them */
     size_t run;                   /* bytes adjacent in the input */
-    size_t *places;               /* of the runs, or taps, relative to the first; owned */
+    size_t *places;               /* of the runs, or taps, relative to the first */
     size_t place_count;
     uint32_t groups, blocks;  /* blocks per group */
-    struct host_block *block; /* groups x blocks; owned */
+    struct host_block *block; /* groups x blocks */
     uint8_t *weights;         /* of all blocks, each followed by its parameters; owned */
 };
 
@@ -36,6 +36,7 @@ struct place {
 };
 
 struct host_engine {
+    struct held held; /* all arrays but the weights */
     const struct net_model *model;
     const struct host_kernels *kernels;
     struct plan *plans;   /* one per layer */
@@ -118,9 +119,10 @@ static void pack_block(void *out, struct host_parameters *parameters,
         }
 }
 
-static enum status make_blocks(struct plan *plan, const struct host_kernels *k,
+static enum status make_blocks(struct plan *plan, struct host_engine *engine,
                                const struct net_layer *layer, struct error *err)
 {
+    const struct host_kernels *k = engine->kernels;
     const struct net_fields *f = &layer->f;
     const unsigned most = plan->is_depthwise ? k->across : k->vectors;
     const unsigned width = k->lanes * most;
@@ -133,7 +135,7 @@ static enum status make_blocks(struct plan *plan, const struct host_kernels *k,
     for (uint32_t c = 0; c < f->channels; c++)
         shifts_first |= layer->shift[c] < 33;
     plan->weights = allocate(count * each);
-    plan->block = calloc(count, sizeof *plan->block);
+    plan->block = held_array(&engine->held, count, sizeof *plan->block);
     if (!plan->weights || !plan->block)
         return error_memory(err, count * each, "a network's weights");
     for (size_t i = 0; i < count; i++) {
@@ -156,7 +158,7 @@ static enum status make_blocks(struct plan *plan, const struct host_kernels *k,
     return STATUS_OK;
 }
 
-static enum status prepare_convolution(struct plan *plan, const struct host_engine *engine,
+static enum status prepare_convolution(struct plan *plan, struct host_engine *engine,
                                        const struct net_layer *layer, struct error *err)
 {
     const struct host_kernels *k = engine->kernels;
@@ -175,13 +177,14 @@ static enum status prepare_convolution(struct plan *plan, const struct host_engi
     const uint32_t across = joined ? 1 : f->kernel_x;
     plan->run = (size_t)(joined ? f->kernel_x : 1) * (channels / f->groups);
     plan->place_count = (size_t)f->kernel_y * across;
-    plan->places = calloc(round_up(plan->place_count, k->step), sizeof *plan->places);
+    plan->places =
+        held_array(&engine->held, round_up(plan->place_count, k->step), sizeof *plan->places);
     if (!plan->places)
         return error_memory(err, plan->place_count * sizeof *plan->places, "a network's weights");
     for (size_t i = 0; i < plan->place_count; i++)
         plan->places[i] =
             i / across * f->dilation_y * pitch + i % across * f->dilation_x * channels;
-    return make_blocks(plan, k, layer, err);
+    return make_blocks(plan, engine, layer, err);
 }
 
 /* --- opening ------------------------------------------------------------------------------------- */
@@ -191,13 +194,14 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
 {
     const struct net_model *model = engine->model;
     const uint32_t count = model->layer_count + 1;
-    struct held held = {0};
-    uint32_t *last = held_array(&held, count, sizeof *last);
-    size_t *room = held_array(&held, count, sizeof *room);
-    size_t *at = held_array(&held, count, sizeof *at);
-    const enum status status = held_check(&held, "a network", err);
+    uint32_t *last = held_array(&engine->held, count, sizeof *last);
+    size_t *room = held_array(&engine->held, count, sizeof *room);
+    size_t *at = held_array(&engine->held, count, sizeof *at);
+    engine->places = held_array(&engine->held, count, sizeof *engine->places);
+    engine->plans = held_array(&engine->held, count, sizeof *engine->plans);
+    const enum status status = held_check(&engine->held, "a network", err);
     if (status != STATUS_OK)
-        goto out;
+        return status;
     for (uint32_t i = 0; i < count; i++) {
         const struct net_tensor *t = &model->tensors[i];
         const size_t pitch = ((size_t)t->width + t->left + t->right) * pixel_bytes(t);
@@ -210,9 +214,7 @@ static enum status lay_out(struct host_engine *engine, struct error *err)
     for (uint32_t i = 0; i < count; i++)
         engine->places[i].first =
             HOST_SLACK + at[i] + border_before(&model->tensors[i], engine->places[i].pitch);
-out:
-    held_free(&held);
-    return status;
+    return STATUS_OK;
 }
 
 static size_t panel_row(const struct plan *plan, const struct host_kernels *k)
@@ -230,44 +232,32 @@ static size_t panel_pixels(const struct plan *plan, const struct host_kernels *k
 enum status host_engine_open(struct host_engine **out, const struct net_model *model,
                              const char *kernels, struct error *err)
 {
-    enum status status = STATUS_FAILED;
-    struct host_engine *engine = NULL;
     size_t panel = 0;
     *out = NULL;
     const struct host_kernels *k = host_kernels_choose(kernels);
     if (!k)
         return error_set(err, STATUS_USAGE, "this processor has no instructions \"%s\"", kernels);
-    engine = calloc(1, sizeof *engine);
-    if (engine) {
-        *engine = (struct host_engine){.model = model, .kernels = k};
-        engine->plans = calloc(model->layer_count, sizeof *engine->plans);
-        engine->places = calloc(model->layer_count + 1, sizeof *engine->places);
-    }
-    if (!engine || !engine->plans || !engine->places) {
-        status = error_memory(err, model->layer_count * sizeof *engine->plans, "a network");
-        goto out;
-    }
-    status = lay_out(engine, err);
-    if (status != STATUS_OK)
-        goto out;
-    for (uint32_t i = 0; i < model->layer_count; i++) {
+    struct host_engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return error_memory(err, sizeof *engine, "a network");
+    *engine = (struct host_engine){.model = model, .kernels = k};
+    enum status status = lay_out(engine, err);
+    for (uint32_t i = 0; i < model->layer_count && status == STATUS_OK; i++) {
         struct plan *plan = &engine->plans[i];
         if (model->layers[i].f.kind != NET_CONVOLUTION)
             continue;
         status = prepare_convolution(plan, engine, &model->layers[i], err);
-        if (status != STATUS_OK)
-            goto out;
         const size_t bytes = panel_pixels(plan, k) * panel_row(plan, k);
         if (!plan->is_direct && !plan->is_depthwise && panel < bytes)
             panel = bytes;
     }
+    if (status != STATUS_OK) {
+        host_engine_close(&engine);
+        return status;
+    }
     engine->scratch_bytes = round_up(engine->panel + panel + HOST_SLACK, ALIGNMENT);
     *out = engine;
-    engine = NULL;
-    status = STATUS_OK;
-out:
-    host_engine_close(&engine);
-    return status;
+    return STATUS_OK;
 }
 
 void host_engine_close(struct host_engine **engine)
@@ -275,13 +265,9 @@ void host_engine_close(struct host_engine **engine)
     struct host_engine *e = *engine;
     if (!e)
         return;
-    for (uint32_t i = 0; e->plans && i < e->model->layer_count; i++) {
-        free(e->plans[i].places);
+    for (uint32_t i = 0; e->plans && i < e->model->layer_count; i++)
         free(e->plans[i].weights);
-        free(e->plans[i].block);
-    }
-    free(e->plans);
-    free(e->places);
+    held_free(&e->held);
     free(e);
     *engine = NULL;
 }

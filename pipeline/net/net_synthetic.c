@@ -1,4 +1,4 @@
-/* net_synthetic.c: writes network files in memory and reads them. */
+/* net_synthetic.c: writes a network file in memory and reads it. */
 #include "net/net_synthetic.h"
 
 #include "base/hash.h"
@@ -11,7 +11,7 @@
 #define HEADER_BYTES 96u
 #define DIGEST_BYTES 32u
 #define FILE_BYTES   (512u << 10)
-#define LAYERS_MOST  20u
+#define LAYERS       (uint32_t)(sizeof layers / sizeof *layers)
 #define ALIGNMENT    64u
 
 /* clang-format off */
@@ -28,50 +28,42 @@
      .low = least, .high = 255, .mul_a = 700000, .mul_b = 500000, .shift = 20}
 #define SUMS(from, c) {.kind = NET_SUM, .a = from, .height = 1, .width = 1, .channels = c}
 
-/* Layers' fields as in the file: all kinds; then all tensor core kernels. */
-static const struct net_fields networks[NET_SYNTHETICS][LAYERS_MOST] = {
-    {
-        {.kind = NET_TABLE, .height = 17, .width = 13, .channels = 3, .groups = 3, .zero = 130},
-        CONVOLUTION(1, 9, 7, 16, 3, 3, 2, 1, 1, 1, 1, 7, 7, 255),
-        POINTWISE(2, 9, 7, 24, 128),
-        CONVOLUTION(3, 9, 7, 24, 3, 3, 1, 2, 2, 2, 24, 0, 0, 240),
-        CONVOLUTION(4, 9, 7, 24, 3, 5, 1, 1, 1, 2, 4, 255, 0, 255),
-        ADDITION(5, 3, 9, 7, 24, 120, 0),
-        {.kind = NET_MAX, .a = 6, .height = 5, .width = 4, .channels = 24, .kernel_y = 3,
-         .kernel_x = 3, .stride_y = 2, .stride_x = 2, .top = 1, .left = 1, .zero = 120},
-        {.kind = NET_MEAN, .a = 7, .height = 5, .width = 4, .channels = 24, .kernel_y = 2,
-         .kernel_x = 2, .stride_y = 1, .stride_x = 1, .top = 1, .left = 1, .zero = 100, .high = 255,
-         .mul_a = 1500000000, .shift = 30, .counts_padding = 1},
-        {.kind = NET_MEAN, .a = 8, .height = 1, .width = 1, .channels = 24, .kernel_y = 5,
-         .kernel_x = 4, .stride_y = 1, .stride_x = 1, .zero = 90, .high = 255, .mul_a = 2000000000,
-         .shift = 30},
-        {.kind = NET_MULTIPLY, .a = 8, .b = 9, .height = 5, .width = 4, .channels = 24, .zero = 128,
-         .high = 255, .mul_a = 1600000000, .shift = 36},
-        CONVOLUTION(10, 1, 1, 37, 5, 4, 1, 1, 0, 0, 1, 128, 0, 255),
-        SUMS(10, 24),
-    },
-    {
-        CONVOLUTION(0, 9, 7, 32, 3, 3, 2, 1, 1, 1, 1, 7, 7, 255),
-        POINTWISE(1, 9, 7, 96, 0),
-        DEPTHWISE(2, 9, 7, 96, 3, 1),
-        POINTWISE(3, 9, 7, 24, 130),
-        POINTWISE(4, 9, 7, 144, 0),
-        DEPTHWISE(5, 9, 7, 144, 5, 1),
-        POINTWISE(6, 9, 7, 24, 110),
-        ADDITION(7, 4, 9, 7, 24, 120, 0),
-        POINTWISE(8, 9, 7, 40, 255),
-        DEPTHWISE(9, 5, 4, 40, 5, 2),
-        CONVOLUTION(10, 5, 4, 80, 3, 1, 1, 1, 1, 0, 1, 50, 0, 255),
-        DEPTHWISE(11, 5, 4, 80, 3, 1),
-        DEPTHWISE(12, 3, 2, 80, 3, 2),
-        POINTWISE(13, 3, 2, 16, 128),
-        CONVOLUTION(14, 3, 2, 104, 3, 3, 1, 2, 2, 2, 1, 128, 3, 250),
-        DEPTHWISE(15, 3, 2, 104, 5, 1),
-        POINTWISE(16, 3, 2, 104, 128),
-        ADDITION(15, 17, 3, 2, 104, 20, 20),
-        CONVOLUTION(18, 1, 1, 37, 3, 2, 1, 1, 0, 0, 1, 128, 0, 255),
-        SUMS(18, 104),
-    },
+/* Layers' fields as in the file. */
+static const struct net_fields layers[] = {
+    {.kind = NET_TABLE, .height = 17, .width = 13, .channels = 3, .groups = 3, .zero = 130},
+    CONVOLUTION(1, 9, 7, 32, 3, 3, 2, 1, 1, 1, 1, 7, 7, 255),
+    POINTWISE(2, 9, 7, 96, 0),
+    DEPTHWISE(3, 9, 7, 96, 3, 1),
+    POINTWISE(4, 9, 7, 24, 130),
+    POINTWISE(5, 9, 7, 144, 0),
+    DEPTHWISE(6, 9, 7, 144, 5, 1),
+    POINTWISE(7, 9, 7, 24, 110),
+    ADDITION(8, 5, 9, 7, 24, 120, 0),
+    CONVOLUTION(9, 9, 7, 24, 3, 3, 1, 2, 2, 2, 24, 0, 0, 240),
+    CONVOLUTION(10, 9, 7, 24, 3, 5, 1, 1, 1, 2, 4, 255, 0, 255),
+    ADDITION(11, 9, 9, 7, 24, 120, 0),
+    POINTWISE(12, 9, 7, 40, 255),
+    DEPTHWISE(13, 5, 4, 40, 5, 2),
+    CONVOLUTION(14, 5, 4, 80, 3, 1, 1, 1, 1, 0, 1, 50, 0, 255),
+    DEPTHWISE(15, 5, 4, 80, 3, 1),
+    DEPTHWISE(16, 3, 2, 80, 3, 2),
+    POINTWISE(17, 3, 2, 16, 128),
+    CONVOLUTION(18, 3, 2, 104, 3, 3, 1, 2, 2, 2, 1, 128, 3, 250),
+    DEPTHWISE(19, 3, 2, 104, 5, 1),
+    POINTWISE(20, 3, 2, 104, 128),
+    ADDITION(19, 21, 3, 2, 104, 20, 20),
+    {.kind = NET_MAX, .a = 22, .height = 3, .width = 2, .channels = 104, .kernel_y = 2,
+     .kernel_x = 2, .stride_y = 1, .stride_x = 1, .top = 1, .left = 1, .zero = 20},
+    {.kind = NET_MEAN, .a = 23, .height = 3, .width = 2, .channels = 104, .kernel_y = 2,
+     .kernel_x = 2, .stride_y = 1, .stride_x = 1, .top = 1, .zero = 100, .high = 255,
+     .mul_a = 1500000000, .shift = 30, .counts_padding = 1},
+    {.kind = NET_MEAN, .a = 24, .height = 1, .width = 1, .channels = 104, .kernel_y = 3,
+     .kernel_x = 2, .stride_y = 1, .stride_x = 1, .zero = 90, .high = 255, .mul_a = 2000000000,
+     .shift = 30},
+    {.kind = NET_MULTIPLY, .a = 24, .b = 25, .height = 3, .width = 2, .channels = 104, .zero = 128,
+     .high = 255, .mul_a = 1600000000, .shift = 36},
+    CONVOLUTION(26, 1, 1, 37, 3, 2, 1, 1, 0, 0, 1, 128, 0, 255),
+    SUMS(26, 104),
 };
 /* clang-format on */
 
@@ -113,15 +105,12 @@ static void put_convolution(struct writing *w, const struct net_fields *f, uint3
     }
 }
 
-enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed, struct error *err)
+enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *err)
 {
-    const struct net_fields *layers = networks[which];
-    uint32_t count = 0, header[HEADER_BYTES / 4] = {0}, channels[LAYERS_MOST + 1] = {3};
-    while (count < LAYERS_MOST && layers[count].height > 0)
-        count++;
+    uint32_t header[HEADER_BYTES / 4] = {0}, channels[LAYERS + 1] = {3};
     const struct net_output outputs[] = {
-        {.name = "sums", .tensor = count, .mul = 1 << 30, .shift = 40},
-        {.name = "scores", .tensor = count - 1, .mul = 1 << 30, .shift = 38},
+        {.name = "sums", .tensor = LAYERS, .mul = 1 << 30, .shift = 40},
+        {.name = "scores", .tensor = LAYERS - 1, .mul = 1 << 30, .shift = 38},
     };
     struct writing w = {.bytes = calloc(1, FILE_BYTES), .random = seed};
     *out = NULL;
@@ -130,10 +119,10 @@ enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed,
     w.at = HEADER_BYTES;
     memcpy(w.bytes + w.at, outputs, sizeof outputs);
     w.at += sizeof outputs;
-    memcpy(w.bytes + w.at, layers, count * sizeof *layers);
-    w.at += count * sizeof *layers;
+    memcpy(w.bytes + w.at, layers, sizeof layers);
+    w.at += sizeof layers;
     put(&w, 0); /* no text and no names */
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < LAYERS; i++) {
         const struct net_fields *f = &layers[i];
         channels[i + 1] = f->channels;
         if (f->kind == NET_CONVOLUTION)
@@ -144,7 +133,7 @@ enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed,
     }
     const uint64_t bytes = w.at + DIGEST_BYTES;
     const uint32_t about[] = {
-        17, 13, 128, NET_SQUASH, 1000, count, sizeof outputs / sizeof *outputs};
+        17, 13, 128, NET_SQUASH, 1000, LAYERS, sizeof outputs / sizeof *outputs};
     memcpy(header, "clp-net1", 8);
     memcpy(header + 2, &bytes, sizeof bytes);
     memcpy(header + 4, about, sizeof about);

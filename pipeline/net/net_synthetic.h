@@ -1,4 +1,4 @@
-/* net_synthetic.h: small networks with random weights, for self-tests: all kinds of layer, shapes
+/* net_synthetic.h: a small network with random weights, for self-tests: all kinds of layer, shapes
  * that no vector size divides, extreme zero points and limits, and every kernel of the device's
  * table. */
 #ifndef CLPIPE_NET_NET_SYNTHETIC_H
@@ -6,10 +6,8 @@
 
 #include "net/model.h"
 
-#define NET_SYNTHETICS 2u
-
-/* Builds network `which`, with outputs "sums" (int32) and "scores" (uint8). Close it with
- * net_model_close. STATUS_FAILED: out of memory. */
-enum status net_synthetic(struct net_model **out, unsigned which, uint32_t seed, struct error *err);
+/* Its outputs are "sums" (int32) and "scores" (uint8). Close it with net_model_close.
+ * STATUS_FAILED: out of memory. */
+enum status net_synthetic(struct net_model **out, uint32_t seed, struct error *err);
 
 #endif
