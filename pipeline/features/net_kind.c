@@ -311,18 +311,11 @@ void feature_write_net(char *text, size_t size, const struct feature *feature)
 static bool finish_net(void *values, const struct feature *feature, const uint32_t *words)
 {
     const struct net_model *model = feature->net.model;
-    const struct net_output *output =
-        model ? &model->outputs[net_model_output(model, feature->net.output)] : NULL;
-    const bool narrow = model && !model->tensors[output->tensor].is_sum;
-    uint8_t *bytes = narrow ? malloc(feature->dimension) : NULL;
     float *out = values;
     double length = 0;
-    if (narrow && !bytes)
-        return false;
-    for (uint32_t i = 0; narrow && i < feature->dimension; i++)
-        bytes[i] = (uint8_t)words[i];
     if (model)
-        net_output_values(out, model, output, narrow ? (const void *)bytes : (const void *)words);
+        net_output_values(out, model, &model->outputs[net_model_output(model, feature->net.output)],
+                          words);
     else /* float32 of an ONNX file */
         memcpy(out, words, feature->dimension * sizeof *out);
     for (uint32_t i = 0; i < feature->dimension; i++)
@@ -331,7 +324,6 @@ static bool finish_net(void *values, const struct feature *feature, const uint32
     for (uint32_t i = 0;
          feature->normalize == NORMALIZE_UNIT && length > 0 && i < feature->dimension; i++)
         out[i] = (float)(out[i] / length);
-    free(bytes);
     return true;
 }
 

@@ -26,9 +26,11 @@ static bool runs_everywhere(void)
     return true;
 }
 
-static void copy_plain(void *to, const uint8_t *from, size_t count)
+static void copy_bytes(void *to, const uint8_t *from, size_t count)
 {
-    memcpy(to, from, count);
+    uint8_t *out = to;
+    for (size_t i = 0; i < count; i += 16)
+        memcpy(out + i, from + i, 16);
 }
 
 static void store_plain(uint8_t *out, const int32_t *sums, const struct host_block *b)
@@ -70,7 +72,7 @@ static void depthwise_plain(const struct host_depthwise *d)
 }
 
 static const struct host_kernels plain = {
-    "plain",        PLAIN_LANES,    1, 1, 1, 1, 1, channel_plain, runs_everywhere, copy_plain,
+    "plain",        PLAIN_LANES,    1, 1, 1, 1, 1, channel_plain, runs_everywhere, copy_bytes,
     multiply_plain, depthwise_plain};
 
 #if defined(__x86_64__)
@@ -96,13 +98,6 @@ static inline int32_t four_bytes(const uint8_t *from)
     int32_t four;
     memcpy(&four, from, sizeof four);
     return four;
-}
-
-static void copy_bytes(void *to, const uint8_t *from, size_t count)
-{
-    uint8_t *out = to;
-    for (size_t i = 0; i < count; i += 16)
-        memcpy(out + i, from + i, 16);
 }
 
 /* --- AVX2 and AVX-VNNI: vectors of 8 channels ---------------------------------------------------- */

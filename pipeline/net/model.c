@@ -622,14 +622,11 @@ size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, 
 }
 
 void net_output_values(float *out, const struct net_model *model, const struct net_output *output,
-                       const void *tensor)
+                       const uint32_t *words)
 {
     const struct net_tensor *about = &model->tensors[output->tensor];
-    const size_t count = net_tensor_values(about);
-    for (size_t i = 0; i < count; i++) {
-        const double value = about->is_sum
-                                 ? (double)((const int32_t *)tensor)[i]
-                                 : (double)((const uint8_t *)tensor)[i] - (double)about->zero;
+    for (size_t i = 0; i < net_tensor_values(about); i++) {
+        const double value = (double)(int32_t)words[i] - (about->is_sum ? 0 : about->zero);
         out[i] = (float)ldexp(value * output->mul, -(int)output->shift);
     }
 }

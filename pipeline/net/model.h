@@ -105,8 +105,8 @@ size_t net_find_places(size_t *place, const size_t *room, const uint32_t *last, 
 /* The index of the output named; NULL: the first. -1: no such output. */
 int net_model_output(const struct net_model *model, const char *name);
 
-/* Converts the values of an output's tensor to floating point. */
+/* Converts the values of an output's tensor, widened to 32 bits, to floating point. */
 void net_output_values(float *out, const struct net_model *model, const struct net_output *output,
-                       const void *tensor);
+                       const uint32_t *words);
 
 #endif
