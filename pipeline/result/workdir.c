@@ -68,8 +68,8 @@ static void read_line(char line[LINE], int lock)
 /* A full disk is noticed elsewhere. Syncs, so that other machines see it. */
 static void write_line(int lock, const char *line)
 {
-    const ssize_t size = (ssize_t)strlen(line);
-    if (pwrite(lock, line, (size_t)size, 0) == size && ftruncate(lock, size) == 0)
+    const size_t size = strlen(line);
+    if (write_at(lock, line, size, 0, LOCK, NULL) == STATUS_OK && ftruncate(lock, (off_t)size) == 0)
         fdatasync(lock);
 }
 
