@@ -33,8 +33,6 @@ static const struct {
 /* A damaged length makes a library ask for any amount of memory, and touch all of it. */
 #define MEMORY (UINT64_C(4) << 30)
 
-#define CRASHES (sizeof crashes / sizeof *crashes)
-
 static void send_line(const char *line, void *context)
 {
     fwrite(line, strlen(line) + 1, 1, context);
@@ -74,7 +72,7 @@ static void relay_lines(const struct child *child, int fd)
 /* The name of the crash that ended the child; NULL with an error if it was ended otherwise. */
 static const char *name_end(int ended, struct error *err)
 {
-    for (size_t i = 0; i < CRASHES && WIFSIGNALED(ended); i++)
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes && WIFSIGNALED(ended); i++)
         if (WTERMSIG(ended) == crashes[i].number)
             return crashes[i].name;
     if (WIFSIGNALED(ended))
