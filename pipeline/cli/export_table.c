@@ -720,7 +720,7 @@ static enum status export_labels_npy(struct export *export, struct error *err)
         npy_write_header(export->sink.fd, "<i4", export->clusters->rows, 0, export->sink.path, err);
     if (status != STATUS_OK)
         return status;
-    struct label_block block = {.count = 0};
+    struct label_block block;
     for (uint64_t row = 0; row < export->clusters->rows && !export->sink.closed;
          row += block.count) {
         if ((status = check_stop(err)) || (status = read_labels(&block, export, row, err)))

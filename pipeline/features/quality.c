@@ -6,7 +6,6 @@
 #include "features/kind.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SCALE 256u
 #define TONE  4u /* levels on either side counted as the same tone */
@@ -171,7 +170,6 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
     uint64_t pixels = 0, sum = 0, squares = 0;
     unsigned tone = 0;
     (void)feature;
-    memset(out, 0, QUALITY_VALUES * sizeof *out);
     for (uint32_t v = 0; v < 256; v++) {
         pixels += words[v];
         sum += (uint64_t)v * words[v];
@@ -180,9 +178,8 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
     }
     for (unsigned i = 0; i < 5; i++)
         out[QUALITY_P1 + i] = percentile(words, pixels, hundredths[i]);
-    if (pixels)
-        out[QUALITY_CONTRAST] =
-            large_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels));
+    out[QUALITY_CONTRAST] =
+        pixels ? large_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels)) : 0;
     out[QUALITY_ENTROPY] = entropy(words, pixels, 0, 0);
     out[QUALITY_DETAIL] = entropy(words, pixels, tone < TONE ? 0 : tone - TONE, tone + TONE + 1);
     out[QUALITY_SATURATION] = share(words[QUALITY_AT_COLOUR], pixels, 100);

@@ -453,8 +453,7 @@ out:
 
 void data_close(struct data *data)
 {
-    if (data->lane)
-        close_stream(data);
+    close_stream(data);
     fetch_close(&data->fetch);
     for (uint32_t i = 0; data->tiles && i < data->tile_count; i++)
         lane_release(&data->tiles[i].held);

@@ -82,6 +82,11 @@ def test_extensions_promise_images(table, tmp_path):
         f"a.{extension}" for extension in extensions}
 
 
+def test_extensions_are_words(table):
+    assert {row["name"]: row["extensions"] for row in table if row["name"] in ("jpeg", "png", "webp")} == {
+        "jpeg": ["jpg", "jpeg", "jpe", "jfif"], "png": ["png", "apng"], "webp": ["webp"]}
+
+
 def test_formats_and_version_agree(table):
     """Both list supported formats with their libraries; the guide has a row for each."""
     text = run_clpipe("formats").stdout
