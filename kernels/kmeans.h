@@ -63,6 +63,10 @@
 /* Maximum number of candidates per round of seeding; also the lanes of their panel. */
 #define KMEANS_TRIALS_MAX 16
 
+/* What seed_parts takes: blocks of rows in a part, values in a row. */
+#define KMEANS_PART_BLOCKS 64
+#define KMEANS_PART_STRIDE 4096
+
 /* Stands for the candidate that seed_fold chose. */
 #define KMEANS_CHOSEN 0xffffffffu
 

@@ -262,6 +262,72 @@ static void sum_blocks(__local double *value, uint lid)
     }
 }
 
+/* The rows of a seeding, and the local memory of a group that works on a block of them. */
+struct seed_rows {
+    __global const float *x, *candidates;
+    __global const double *weights; /* used if weighted */
+    uint stride, weighted;
+};
+struct seed_room {
+    __local double *value, *lanes; /* TOGETHER * KMEANS_BLOCK_ROWS; GROUP */
+    __local ushort *listed;        /* TOGETHER * KMEANS_BLOCK_ROWS */
+    __local uint *bits, *found;    /* KMEANS_BLOCK_ROWS: of each row, the candidates that may be nearer */
+};
+
+/* For TOGETHER candidates from `from` on, of which candidate c is row place[c] of rows->candidates: room.value
+ * [c * KMEANS_BLOCK_ROWS] becomes the sum of weight[i] * min(distances[i], distance to the candidate) over the
+ * block. Clears bits where the candidate is not nearer. */
+static void evaluate_block(const struct seed_rows *rows, const struct seed_room room,
+                           __global const double *distances, __local const uint *place, uint from,
+                           uint first, uint count, uint lid)
+{
+    __local double *value = room.value;
+    if (lid == 0)
+        *room.found = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP) {
+        const double now = i < count ? distances[first + i] : 0.0;
+        for (uint c = 0; c < TOGETHER; c++) {
+            value[c * KMEANS_BLOCK_ROWS + i] = now;
+            if (room.bits[i] >> (from + c) & 1)
+                room.listed[NEXT(room.found)] = (ushort)(c * KMEANS_BLOCK_ROWS + i);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint total = *room.found;
+    for (uint begin = 0; begin < total; begin += AT_ONCE) {
+        const uint at = begin + lid * AT_ONCE / GROUP, entry = room.listed[min(at, total - 1)];
+        const uint i = entry % KMEANS_BLOCK_ROWS, trial = from + entry / KMEANS_BLOCK_ROWS;
+        const double other = shared_distance(
+            room.lanes, rows->x + (size_t)(first + i) * rows->stride,
+            rows->candidates + (size_t)place[trial] * rows->stride, rows->stride, lid);
+        if (at < total && LANE_OF(lid) == 0) {
+            if (other < value[entry])
+                value[entry] = other;
+            else
+                CLEAR(&room.bits[i], 1u << trial);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < count && rows->weighted; i += GROUP)
+        for (uint c = 0; c < TOGETHER; c++)
+            value[c * KMEANS_BLOCK_ROWS + i] *= rows->weights[first + i];
+    sum_blocks(value, lid);
+}
+
+/* Lists the rows of a block that candidate `taken` is nearer to, or all. */
+static uint list_block(const struct seed_room room, uint taken, bool all, uint count, uint lid)
+{
+    if (lid == 0)
+        *room.found = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = lid; i < count; i += GROUP)
+        if (all || (room.bits[i] >> taken & 1))
+            room.listed[NEXT(room.found)] = (ushort)i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return *room.found;
+}
+
 /* For each block of rows and each candidate, the sum of weights if that candidate were chosen:
  * weight[i] * min(distances[i], distance to the candidate). Clears bits of `mask` where the
  * candidate is not nearer. A group per block; first_block: where in `sums` the first one is. */
@@ -272,44 +338,19 @@ seed_exact(__global const float *restrict x, __global const float *restrict cand
            uint count, uint stride, uint trials, uint weighted)
 {
     __local double value[TOGETHER * KMEANS_BLOCK_ROWS], lanes[GROUP];
-    __local uint bits[KMEANS_BLOCK_ROWS], found;
+    __local uint bits[KMEANS_BLOCK_ROWS], found, place[KMEANS_TRIALS_MAX];
     __local ushort listed[TOGETHER * KMEANS_BLOCK_ROWS];
+    const struct seed_rows all = {x, candidates, weights, stride, weighted};
+    const struct seed_room room = {value, lanes, listed, bits, &found};
     const uint lid = (uint)get_local_id(0);
     const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
     const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
     for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
         bits[i] = i < rows ? mask[first + i] : 0;
+    for (uint t = lid; t < KMEANS_TRIALS_MAX; t += GROUP)
+        place[t] = t;
     for (uint from = 0; from < trials; from += TOGETHER) {
-        if (lid == 0)
-            found = 0;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP) {
-            const double now = i < rows ? distances[first + i] : 0.0;
-            for (uint c = 0; c < TOGETHER; c++) {
-                value[c * KMEANS_BLOCK_ROWS + i] = now;
-                if (bits[i] >> (from + c) & 1)
-                    listed[NEXT(&found)] = (ushort)(c * KMEANS_BLOCK_ROWS + i);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const uint total = found;
-        for (uint begin = 0; begin < total; begin += AT_ONCE) {
-            const uint at = begin + lid * AT_ONCE / GROUP, entry = listed[min(at, total - 1)];
-            const uint i = entry % KMEANS_BLOCK_ROWS, trial = from + entry / KMEANS_BLOCK_ROWS;
-            const double other = shared_distance(lanes, x + (size_t)(first + i) * stride,
-                                                 candidates + (size_t)trial * stride, stride, lid);
-            if (at < total && LANE_OF(lid) == 0) {
-                if (other < value[entry])
-                    value[entry] = other;
-                else
-                    CLEAR(&bits[i], 1u << trial);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = lid; i < rows && weighted; i += GROUP)
-            for (uint c = 0; c < TOGETHER; c++)
-                value[c * KMEANS_BLOCK_ROWS + i] *= weights[first + i];
-        sum_blocks(value, lid);
+        evaluate_block(&all, room, distances, place, from, first, rows, lid);
         for (uint c = lid; c < TOGETHER && from + c < trials; c += GROUP)
             sums[(first_block + get_group_id(0)) * KMEANS_TRIALS_MAX + from + c] =
                 value[c * KMEANS_BLOCK_ROWS];
@@ -329,21 +370,18 @@ seed_commit(__global const float *restrict x, __global const float *restrict can
             __global float *thresholds, uint count, uint stride, uint trial, uint all, double scale)
 {
     __local double lanes[GROUP];
-    __local uint listed[KMEANS_BLOCK_ROWS], found;
+    __local uint bits[KMEANS_BLOCK_ROWS], found;
+    __local ushort listed[KMEANS_BLOCK_ROWS];
+    const struct seed_room room = {0, lanes, listed, bits, &found};
     const uint lid = (uint)get_local_id(0);
     const uint first = (uint)get_group_id(0) * KMEANS_BLOCK_ROWS;
     const uint rows = min(count - first, (uint)KMEANS_BLOCK_ROWS);
     const uint taken = trial == KMEANS_CHOSEN ? *chosen : trial;
-    if (lid == 0)
-        found = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = lid; i < rows; i += GROUP)
-        if (all || (mask[first + i] >> taken & 1))
-            listed[NEXT(&found)] = first + i;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint total = found;
+    for (uint i = lid; i < rows && !all; i += GROUP)
+        bits[i] = mask[first + i];
+    const uint total = list_block(room, taken, all, rows, lid);
     for (uint from = 0; from < total; from += AT_ONCE) {
-        const uint at = from + lid * AT_ONCE / GROUP, i = listed[min(at, total - 1)];
+        const uint at = from + lid * AT_ONCE / GROUP, i = first + listed[min(at, total - 1)];
         __global const float *row = x + (size_t)i * stride;
         const double distance =
             shared_distance(lanes, row, candidates + (size_t)taken * stride, stride, lid);
@@ -418,6 +456,29 @@ seed_fold(__global const double *restrict sums, __global double *restrict upto,
         centroids[(size_t)seed * stride + j] = candidates[(size_t)best * stride + j];
 }
 
+/* The first of `blocks` blocks that reaches the target; if rounding left none, the last one that adds anything:
+ * below: how many do not reach it. */
+static uint block_of_target(__global const double *reached, uint below, uint blocks, uint each)
+{
+    uint block = min(below, blocks - 1);
+    while (block > 0 && !(reached[(size_t)block * each] > reached[(size_t)(block - 1) * each]))
+        block--;
+    return block;
+}
+
+/* The row of a block, whose weighted distances are given, with which the sum exceeds the target. */
+static uint row_of_target(__local const double *value, double sum, double target, uint rows)
+{
+    uint drawn = 0;
+    for (uint i = 0; i < rows; i++) {
+        sum += value[i];
+        drawn = value[i] > 0.0 ? i : drawn;
+        if (value[i] > 0.0 && sum > target)
+            break;
+    }
+    return drawn;
+}
+
 /* A group per candidate: draws it with probability proportional to weighted distance, if it lies in
  * this tile, whose first block is given; squares: of the candidate's length, less the centre.
  * random: KMEANS_TRIALS_MAX for each round, in [0, 1). */
@@ -443,27 +504,16 @@ seed_draw(__global const float *restrict x, __global const double *restrict upto
         mine += !(reached[(size_t)b * KMEANS_TRIALS_MAX] > target);
     atomic_add(&below, mine);
     barrier(CLK_LOCAL_MEM_FENCE);
-    /* If rounding left no block that reaches the target, the last one that adds anything. */
-    uint block = min(below, blocks - 1);
-    while (block > 0 && !(reached[(size_t)block * KMEANS_TRIALS_MAX] >
-                          reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX]))
-        block--;
+    const uint block = block_of_target(reached, below, blocks, KMEANS_TRIALS_MAX);
     const size_t first = ((size_t)block - first_block) * KMEANS_BLOCK_ROWS;
     const uint rows =
         block < first_block || first >= count ? 0 : min(count - (uint)first, (uint)KMEANS_BLOCK_ROWS);
     for (uint i = lid; i < rows; i += GROUP)
         value[i] = weighted ? distances[first + i] * weights[first + i] : distances[first + i];
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lid == 0) {
-        double sum = block > 0 ? reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX] : 0.0;
-        drawn = 0;
-        for (uint i = 0; i < rows; i++) {
-            sum += value[i];
-            drawn = value[i] > 0.0 ? i : drawn;
-            if (value[i] > 0.0 && sum > target)
-                break;
-        }
-    }
+    if (lid == 0)
+        drawn = row_of_target(
+            value, block > 0 ? reached[(size_t)(block - 1) * KMEANS_TRIALS_MAX] : 0.0, target, rows);
     barrier(CLK_LOCAL_MEM_FENCE);
     double square = 0.0;
     for (uint j = lid; j < stride && rows > 0; j += GROUP) {
@@ -477,5 +527,184 @@ seed_draw(__global const float *restrict x, __global const double *restrict upto
     sum_blocks(value, lid);
     if (lid == 0 && rows > 0)
         squares[trial] = value[0];
+}
+
+/* Rows that KMEANS_LANES work-items score at a time, and how many a group does. */
+#define SCORED_EACH 4
+#define SCORED      (SCORED_EACH * AT_ONCE)
+
+/* room.bits of a block's rows: the candidates, rows place[] of rows->candidates, that may be nearer than
+ * distances[]: all but those whose squared distance in float32, which is too large by less than 2^-11 of itself
+ * for a stride up to KMEANS_PART_STRIDE, is at least that. One that overflows or is near the smallest numbers
+ * proves nothing. */
+static void mark_block(const struct seed_rows *rows, const struct seed_room room,
+                       __global const double *distances, __local const uint *place, uint trials,
+                       uint first, uint count, uint lid)
+{
+    __local float *score = (__local float *)room.value; /* SCORED_EACH * TOGETHER * GROUP */
+    const uint lane = lid % KMEANS_LANES, stride = rows->stride;
+    for (uint i = lid; i < KMEANS_BLOCK_ROWS; i += GROUP)
+        room.bits[i] = 0;
+    for (uint at = 0; at < count; at += SCORED)
+        for (uint from = 0; from < trials; from += TOGETHER) {
+            float sum[SCORED_EACH][TOGETHER];
+#pragma unroll
+            for (uint r = 0; r < SCORED_EACH; r++)
+#pragma unroll
+                for (uint c = 0; c < TOGETHER; c++)
+                    sum[r][c] = 0.0f;
+            for (uint j = 4 * lane; j < stride; j += 4 * KMEANS_LANES) {
+                float4 value[SCORED_EACH];
+#pragma unroll
+                for (uint r = 0; r < SCORED_EACH; r++) {
+                    const uint i = min(at + r * AT_ONCE + lid / KMEANS_LANES, count - 1);
+                    value[r] = vload4(0, rows->x + (size_t)(first + i) * stride + j);
+                }
+#pragma unroll
+                for (uint c = 0; c < TOGETHER; c++) {
+                    const size_t row = place[min(from + c, trials - 1)];
+                    const float4 other = vload4(0, rows->candidates + row * stride + j);
+#pragma unroll
+                    for (uint r = 0; r < SCORED_EACH; r++) {
+                        const float4 t = value[r] - other;
+                        sum[r][c] = fma(t.x, t.x, sum[r][c]);
+                        sum[r][c] = fma(t.y, t.y, sum[r][c]);
+                        sum[r][c] = fma(t.z, t.z, sum[r][c]);
+                        sum[r][c] = fma(t.w, t.w, sum[r][c]);
+                    }
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+            for (uint r = 0; r < SCORED_EACH; r++)
+#pragma unroll
+                for (uint c = 0; c < TOGETHER; c++)
+                    score[(r * TOGETHER + c) * GROUP + lid] = sum[r][c];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint e = lid; e < SCORED * TOGETHER; e += GROUP) {
+                const uint i = at + e / AT_ONCE / TOGETHER * AT_ONCE + e % AT_ONCE;
+                const uint c = e / AT_ONCE % TOGETHER;
+                float total = 0.0f;
+                for (uint l = 0; l < KMEANS_LANES; l++)
+                    total += score[(e / AT_ONCE) * GROUP + e % AT_ONCE * KMEANS_LANES +
+                                   (l + lid) % KMEANS_LANES];
+                if (i < count && from + c < trials &&
+                    !(total > 0x1p-100f && total < INFINITY &&
+                      (double)total * (1 - 0x1p-10) >= distances[first + i]))
+                    atomic_or(&room.bits[i], 1u << (from + c));
+            }
+        }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Seeds `seed` to `seed` + rounds - 1 of many sets of rows, a group for each: what seed_draw, a filter,
+ * seed_exact, seed_fold and seed_commit do for one with a launch each. Part p has rows[2p + 1] rows from
+ * rows[2p] on, at most KMEANS_PART_BLOCKS blocks. seeds: k of each part, of which the host gives the first; in
+ * and out, like distances and mask (per row) and upto (per block, part p's from rows[2p] / KMEANS_BLOCK_ROWS + p
+ * on). found_seeds: how many a part has, less 1 if they leave
+ * nothing, and it gets no more. */
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+seed_parts(__global const float *x, __global const uint *rows, __global const double *random,
+           __global double *upto, __global double *distances, __global uint *mask,
+           __global uint *seeds, __global uint *found_seeds, uint stride, uint k, uint trials,
+           uint seed, uint rounds)
+{
+    __local double value[TOGETHER * KMEANS_BLOCK_ROWS], lanes[GROUP];
+    __local double left[KMEANS_PART_BLOCKS * KMEANS_TRIALS_MAX];
+    __local uint bits[KMEANS_BLOCK_ROWS], found, place[KMEANS_TRIALS_MAX];
+    __local uint block[KMEANS_TRIALS_MAX], best;
+    __local ushort listed[TOGETHER * KMEANS_BLOCK_ROWS];
+    const uint lid = (uint)get_local_id(0), part = (uint)get_group_id(0);
+    const uint begin = rows[2 * part], count = rows[2 * part + 1];
+    const uint blocks = (count + KMEANS_BLOCK_ROWS - 1) / KMEANS_BLOCK_ROWS;
+    const struct seed_rows all = {x + (size_t)begin * stride, x + (size_t)begin * stride, 0, stride, 0};
+    const struct seed_room room = {value, lanes, listed, bits, &found};
+    upto += begin / KMEANS_BLOCK_ROWS + part;
+    distances += begin;
+    mask += begin;
+    seeds += (size_t)part * k;
+    for (uint i = lid; i < count && seed == 0; i += GROUP)
+        distances[i] = INFINITY;
+    for (uint round = 0; round < rounds; round++) {
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        if (found_seeds[part] < seed + round)
+            return;
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        /* The first seed is given. */
+        const bool given = seed + round == 0;
+        const uint tried = given ? 1 : trials;
+        if (given && lid == 0)
+            place[0] = seeds[0];
+        for (uint t = lid; t < trials && !given; t += GROUP) {
+            const double target = random[round * KMEANS_TRIALS_MAX + t] * upto[blocks - 1];
+            uint below = 0;
+            for (uint b = 0; b < blocks; b++)
+                below += !(upto[b] > target);
+            block[t] = block_of_target(upto, below, blocks, 1);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint from = 0; from < trials && !given; from += TOGETHER) {
+            for (uint e = lid; e < TOGETHER * KMEANS_BLOCK_ROWS; e += GROUP) {
+                const uint i = block[min(from + e / KMEANS_BLOCK_ROWS, trials - 1)] * KMEANS_BLOCK_ROWS +
+                               e % KMEANS_BLOCK_ROWS;
+                value[e] = i < count ? distances[i] : 0.0;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint t = from + lid; t < min(trials, from + TOGETHER); t += GROUP) {
+                const uint b = block[t], first = b * KMEANS_BLOCK_ROWS;
+                place[t] =
+                    first + row_of_target(value + (t - from) * KMEANS_BLOCK_ROWS,
+                                          b > 0 ? upto[b - 1] : 0.0,
+                                          random[round * KMEANS_TRIALS_MAX + t] * upto[blocks - 1],
+                                          min(count - first, (uint)KMEANS_BLOCK_ROWS));
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        for (uint b = 0; b < blocks; b++) {
+            const uint first = b * KMEANS_BLOCK_ROWS;
+            const uint some = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+            mark_block(&all, room, distances, place, tried, first, some, lid);
+            for (uint from = 0; from < tried; from += TOGETHER) {
+                evaluate_block(&all, room, distances, place, from, first, some, lid);
+                for (uint c = lid; c < TOGETHER && from + c < tried; c += GROUP)
+                    left[b * KMEANS_TRIALS_MAX + from + c] = value[c * KMEANS_BLOCK_ROWS];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            for (uint i = lid; i < some; i += GROUP)
+                mask[first + i] = bits[i];
+        }
+        for (uint t = lid; t < tried; t += GROUP) {
+            double total = 0.0;
+            for (uint b = 0; b < blocks; b++)
+                left[b * KMEANS_TRIALS_MAX + t] = total += left[b * KMEANS_TRIALS_MAX + t];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        if (lid == 0) {
+            __local const double *total = left + (blocks - 1) * KMEANS_TRIALS_MAX;
+            best = 0;
+            for (uint t = 1; t < tried; t++)
+                best = total[t] < total[best] ? t : best;
+            seeds[seed + round] = place[best];
+            found_seeds[part] = seed + round + (total[best] > 0.0 || seed + round + 1 == k ? 1 : 0);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint b = lid; b < blocks; b += GROUP)
+            upto[b] = left[b * KMEANS_TRIALS_MAX + best];
+        for (uint b = 0; b < blocks; b++) {
+            const uint first = b * KMEANS_BLOCK_ROWS;
+            const uint some = min(count - first, (uint)KMEANS_BLOCK_ROWS);
+            for (uint i = lid; i < some; i += GROUP)
+                bits[i] = mask[first + i];
+            const uint total = list_block(room, best, false, some, lid);
+            for (uint from = 0; from < total; from += AT_ONCE) {
+                const uint at = from + lid * AT_ONCE / GROUP, i = first + listed[min(at, total - 1)];
+                const double distance =
+                    shared_distance(lanes, all.x + (size_t)i * stride,
+                                    all.x + (size_t)place[best] * stride, stride, lid);
+                if (at < total && LANE_OF(lid) == 0)
+                    distances[i] = distance;
+            }
+        }
+    }
 }
 #endif

@@ -182,15 +182,16 @@ static void close_stream(struct data *data)
     data->stream = NULL;
 }
 
-/* Slots of `rows` rows; with device twins if kernels read rows from there. */
+/* Slots of `rows` rows, as many as are filled; with device twins if kernels read rows from there. */
 static enum status open_stream(struct data *data, size_t rows, bool twins, struct error *err)
 {
     struct stream *stream = data->stream = calloc(1, sizeof *stream);
     if (!stream)
         return error_memory(err, sizeof *stream, "reading rows");
     struct ocl_context *ocl = data->lane->ocl;
+    const uint64_t fills = (data->share.rows + rows - 1) / rows;
     stream->slot_bytes = rows * row_bytes(data);
-    for (unsigned i = 0; i < DATA_SLOTS; i++) {
+    for (unsigned i = 0; i < DATA_SLOTS && i < fills; i++) {
         struct slot *slot = &stream->slots[i];
         if (ocl_buffer(&slot->host_buffer, ocl, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                        stream->slot_bytes, NULL, "rows on the host", err) != STATUS_OK)

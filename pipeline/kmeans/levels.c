@@ -12,6 +12,7 @@
 #include "kmeans/checkpoint.h"
 #include "kmeans/cluster.h"
 #include "kmeans/label_rows.h"
+#include "kmeans/seed.h"
 #include "matrix/projected.h"
 #include "ranks/processes.h"
 #include <pthread.h>
@@ -218,12 +219,14 @@ static enum status make_level(struct levels *levels, struct cluster_level *level
 struct split {
     struct levels *levels;
     const struct matrix_source *rows;
-    uint64_t *row,
-        *begin; /* numbers of the rows of each part, ascending; where those of part i begin */
+    uint64_t *row, *begin; /* rows of each part, ascending; where those of part i begin */
     uint32_t parts;
     struct cluster_outcome *found; /* of each part; k is 0 where it has no rows */
     uint32_t first, end;           /* those in memory: */
     float *values;
+    uint64_t *place, placed; /* where a part's rows are there; all that are */
+    uint32_t *seeds;         /* of parts that are seeded: */
+    uint32_t *seeded;     /* a part has seeds[(seeded[part] - 1) * split...] of its rows; 0: none */
     pthread_mutex_t lock; /* guards what follows */
     uint32_t done, kept;
     bool *ended;
@@ -243,6 +246,8 @@ static enum status list_parts(struct split *split, const struct cluster_outcome 
     split->begin = held_array(&split->held, split->parts + 2ull, sizeof *split->begin);
     split->found = held_array(&split->held, split->parts, sizeof *split->found);
     split->ended = held_array(&split->held, split->parts, sizeof *split->ended);
+    split->place = held_array(&split->held, split->parts, sizeof *split->place);
+    split->seeded = held_array(&split->held, split->parts, sizeof *split->seeded);
     if (held_check(&split->held, "the rows of clusters", err) != STATUS_OK)
         return err->status;
     if (is_first(levels)) {
@@ -268,28 +273,90 @@ static uint64_t rows_of_part(const struct split *split, uint32_t part)
     return split->begin[part + 1] - split->begin[part];
 }
 
-/* A part with k clusters, or as many as it has different rows. */
-static enum status fit_part(struct split *split, uint32_t part,
-                            const struct cluster_devices *devices, const struct matrix_source *rows,
-                            unsigned threads, struct error *err)
+/* Of processes, each has its share of the parts. */
+static bool is_own(const struct split *split, uint32_t part)
 {
-    const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
+    return part % split->levels->comm->size == split->levels->comm->rank;
+}
+
+/* Whether a part is clustered here, and not yet. */
+static bool is_due(const struct split *split, uint32_t part)
+{
+    return !split->ended[part] && is_own(split, part) && rows_of_part(split, part) > 0;
+}
+
+static struct cluster_config config_of_part(const struct split *split, uint64_t rows)
+{
     struct cluster_config config = split->levels->config;
-    float *weights = config.weights ? malloc((size_t)count * sizeof *weights) : NULL;
-    if (config.weights && !weights)
-        return error_memory(err, (size_t)count * sizeof *weights, "weights");
-    for (uint64_t i = 0; weights && i < count; i++)
-        weights[i] = config.weights[row[i]];
-    config.weights = weights;
-    config.k = (uint32_t)min_u64(split->levels->wanted->split, count);
+    config.k = (uint32_t)min_u64(split->levels->wanted->split, rows);
     config.init = INIT_KMEANSPP;
-    config.memory /= config.threads / threads;
-    config.threads = threads;
     config.checkpoint = NULL;
     config.processes = NULL;
     config.reading = NULL;
     config.progress = NULL;
     config.phase = NULL;
+    return config;
+}
+
+/* The seeds of the parts in memory, where one group of the device can choose them. */
+static enum status seed_parts(struct split *split, struct error *err)
+{
+    const struct cluster_devices *devices = split->levels->devices;
+    const uint32_t k = split->levels->wanted->split, most = split->end - split->first;
+    const struct cluster_config config = config_of_part(split, split->placed);
+    struct held held = {0};
+    struct seed_set *set = held_array(&held, most, sizeof *set);
+    bool *done = held_array(&held, most, sizeof *done);
+    struct matrix_memory memory = {split->values, split->rows->dimension};
+    struct matrix_source rows;
+    uint32_t count = 0;
+    free(split->seeds);
+    split->seeds = malloc((size_t)most * k * sizeof *split->seeds);
+    if (held_check(&held, "parts", err) != STATUS_OK || !split->seeds) {
+        held_free(&held);
+        return error_memory(err, (size_t)most * k * sizeof *split->seeds, "seeds");
+    }
+    for (uint32_t part = split->first; part < split->end; part++)
+        if (is_due(split, part) && rows_of_part(split, part) >= k &&
+            rows_of_part(split, part) <= SEED_SET_ROWS) {
+            set[count] = (struct seed_set){split->place[part], rows_of_part(split, part)};
+            split->seeded[part] = ++count;
+        }
+    matrix_memory_source(&rows, &memory, split->placed);
+    enum status status = STATUS_OK;
+    if (count > 1 && !config.weights && config.n_init == 1 && k > 1)
+        status = seed_sets(split->seeds, done, set, count, devices, &rows, &config, err);
+    for (uint32_t part = split->first; part < split->end; part++)
+        if (split->seeded[part] > 0 && !done[split->seeded[part] - 1])
+            split->seeded[part] = 0;
+    held_free(&held);
+    return status;
+}
+
+/* A part with k clusters, or as many as it has different rows. values: its rows, if it is seeded. */
+static enum status fit_part(struct split *split, uint32_t part,
+                            const struct cluster_devices *devices, const struct matrix_source *rows,
+                            const float *values, unsigned threads, struct error *err)
+{
+    const uint64_t count = rows_of_part(split, part), *row = split->row + split->begin[part];
+    const size_t each = split->rows->dimension;
+    struct cluster_config config = config_of_part(split, count);
+    float *weights = config.weights ? malloc((size_t)count * sizeof *weights) : NULL, *seeds = NULL;
+    if (config.weights && !weights)
+        return error_memory(err, (size_t)count * sizeof *weights, "weights");
+    for (uint64_t i = 0; weights && i < count; i++)
+        weights[i] = config.weights[row[i]];
+    config.weights = weights;
+    config.memory /= config.threads / threads;
+    config.threads = threads;
+    if (values && split->seeded[part] > 0 && (seeds = malloc(config.k * each * sizeof *seeds))) {
+        for (uint32_t c = 0; c < config.k; c++)
+            memcpy(seeds + c * each,
+                   values + split->seeds[(split->seeded[part] - 1ull) * config.k + c] * each,
+                   each * sizeof *seeds);
+        config.init = INIT_GIVEN;
+        config.initial = seeds;
+    }
     enum status status = cluster_run(&split->found[part], devices, rows, &config, err);
     if (status == STATUS_FAILED && !err->name[0] && err->native > 0 &&
         (uint32_t)err->native < config.k) {
@@ -298,6 +365,7 @@ static enum status fit_part(struct split *split, uint32_t part,
         status = cluster_run(&split->found[part], devices, rows, &config, err);
     }
     free(weights);
+    free(seeds);
     return status;
 }
 
@@ -316,12 +384,6 @@ static enum status keep_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* Of processes, each has its share of the parts. */
-static bool is_own(const struct split *split, uint32_t part)
-{
-    return part % split->levels->comm->size == split->levels->comm->rank;
-}
-
 static void divide_part(void *context, uint64_t i)
 {
     struct split *split = context;
@@ -332,16 +394,14 @@ static void divide_part(void *context, uint64_t i)
     pthread_mutex_lock(&split->lock);
     enum status status = split->error.status;
     pthread_mutex_unlock(&split->lock);
-    if (status == STATUS_OK && !split->ended[part] && rows_of_part(split, part) > 0 &&
-        is_own(split, part)) {
-        struct matrix_memory memory = {
-            split->values + (split->begin[part] - split->begin[split->first]) * dimension,
-            dimension};
+    if (status == STATUS_OK && is_due(split, part)) {
+        float *values = split->values + split->place[part] * dimension;
+        struct matrix_memory memory = {values, dimension};
         const struct cluster_devices one = {
             levels->devices->contexts + part % levels->devices->count, 1};
         struct matrix_source rows;
         matrix_memory_source(&rows, &memory, rows_of_part(split, part));
-        status = fit_part(split, part, &one, &rows, 1, &err);
+        status = fit_part(split, part, &one, &rows, values, 1, &err);
     }
     pthread_mutex_lock(&split->lock);
     split->ended[part] |= status == STATUS_OK;
@@ -364,7 +424,12 @@ static enum status read_parts(struct split *split, struct error *err)
     for (split->end = split->first + 1; split->end < split->parts; split->end++)
         if ((split->begin[split->end + 1] - start) * each > split->levels->config.memory)
             break;
-    const uint64_t count = split->begin[split->end] - start;
+    split->placed = 0;
+    for (uint32_t part = split->first; part < split->end; part++) {
+        split->place[part] = split->placed;
+        split->placed += is_due(split, part) ? rows_of_part(split, part) : 0;
+    }
+    const uint64_t count = split->placed;
     int64_t *to = malloc((size_t)rows->rows * sizeof *to);
     float *read = malloc(min_u64(step, rows->rows) * each);
     free(split->values);
@@ -375,9 +440,8 @@ static enum status read_parts(struct split *split, struct error *err)
     if (status == STATUS_OK)
         memset(to, -1, (size_t)rows->rows * sizeof *to);
     for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
-        for (uint64_t i = split->begin[part]; i < split->begin[part + 1]; i++)
-            if (!split->ended[part] && is_own(split, part))
-                to[split->row[i]] = (int64_t)(i - start);
+        for (uint64_t i = 0; i < rows_of_part(split, part) && is_due(split, part); i++)
+            to[split->row[split->begin[part] + i]] = (int64_t)(split->place[part] + i);
     for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
         const uint64_t some = min_u64(step, rows->rows - first);
         status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
@@ -433,11 +497,11 @@ static enum status divide_some(struct split *split, struct workers *workers, str
     if (status == STATUS_OK && large && !all) {
         matrix_list_source(&rows, &list, rows_of_part(split, split->first));
         if (is_own(split, split->first))
-            status =
-                fit_part(split, split->first, levels->devices, &rows, levels->config.threads, err);
+            status = fit_part(split, split->first, levels->devices, &rows, NULL,
+                              levels->config.threads, err);
         split->done++;
         split->ended[split->first] = status == STATUS_OK;
-    } else if (status == STATUS_OK && !all) {
+    } else if (status == STATUS_OK && !all && (status = seed_parts(split, err)) == STATUS_OK) {
         workers_run(workers, divide_part, split, split->end - split->first);
     }
     if (status == STATUS_OK && split->error.status != STATUS_OK)
@@ -509,6 +573,16 @@ static enum status divide_all(struct split *split, struct error *err)
     return status;
 }
 
+static void forget_parts(struct split *split)
+{
+    for (uint32_t i = 0; i < split->parts && split->found; i++)
+        cluster_outcome_clear(&split->found[i]);
+    free(split->values);
+    free(split->seeds);
+    split->values = NULL;
+    split->seeds = NULL;
+}
+
 /* Level 2 is made of the rows, and level 1 by dividing its clusters. */
 static enum status make_split(struct levels *levels, struct cluster_level *level,
                               const struct matrix_source *rows, struct error *err)
@@ -529,6 +603,7 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
         status = divide_all(&split, err);
     if (status == STATUS_OK)
         status = join_parts(&known, &parents, &split, err);
+    forget_parts(&split);
     levels->seconds[3] += clock_seconds_since(start);
     config.k = known.k;
     config.reading = NULL;
@@ -537,9 +612,7 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     free(coarse->labels);
     coarse->labels = parents;
     cluster_outcome_clear(&known);
-    for (uint32_t i = 0; i < split.parts && split.found; i++)
-        cluster_outcome_clear(&split.found[i]);
-    free(split.values);
+    forget_parts(&split);
     held_free(&split.held);
     pthread_mutex_destroy(&split.lock);
     return status;

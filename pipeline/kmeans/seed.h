@@ -16,8 +16,19 @@ enum status seed_centroids(float *centroids, struct shard *shard,
 enum status seed_given(float *centroids, const struct data *data,
                        const struct cluster_config *config, struct error *err);
 
-/* --- for the ways to choose first centroids
- * ------------------------------------------------------ */
+/* Rows of a source that are clustered by themselves: at most SEED_SET_ROWS. */
+struct seed_set {
+    uint64_t first, rows;
+};
+#define SEED_SET_ROWS (KMEANS_PART_BLOCKS * KMEANS_BLOCK_ROWS)
+
+/* seeds[i * k...]: the rows of set i, counted from its first, that seed_centroids chooses for it alone with
+ * k-means++, without weights. done[i]: it has k; else it has fewer different rows, or the first device cannot do it. */
+enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, uint32_t count,
+                      const struct cluster_devices *devices, const struct matrix_source *source,
+                      const struct cluster_config *config, struct error *err);
+
+/* --- for the ways to choose first centroids -------------------------------------------------- */
 
 /* What k-means++ keeps of a tile. */
 struct seed_tile {
@@ -34,6 +45,8 @@ struct seed_draws {
     uint32_t from; /* the seeds chosen so far */
     struct checkpoint *checkpoint;
 };
+/* Those of the first run, from the first seed on. */
+struct seed_draws seed_draws_of(const struct cluster_config *config);
 /* Fills random with the numbers of the draw of seed `seed`, draws->trials of them. */
 void seed_random(double *random, const struct seed_draws *draws, uint32_t seed);
 /* The state of a checkpoint after `seeds` of them; NULL: none is kept. */

@@ -553,6 +553,13 @@ static enum status seeding_draw(uint64_t *rows, struct seeding *seeding, const d
 
 /* --- rounds ---------------------------------------------------------------------------------- */
 
+struct seed_draws seed_draws_of(const struct cluster_config *config)
+{
+    const uint32_t wanted = 2 + (uint32_t)log((double)config->k);
+    return (struct seed_draws){
+        .config = config, .trials = wanted < TRIALS ? wanted : TRIALS, .from = 1};
+}
+
 void seed_random(double *random, const struct seed_draws *draws, uint32_t seed)
 {
     const uint64_t counter = 1 + (uint64_t)(seed - 1) * draws->trials;
@@ -605,14 +612,12 @@ enum status seed_plus_plus(float *centroids, struct shard *shard, const double *
                            struct checkpoint *checkpoint, struct error *err)
 {
     const struct data *data = &shard->data;
-    const uint32_t wanted = 2 + (uint32_t)log((double)config->k);
     const uint32_t resumed = checkpoint ? checkpoint->run.seeds : 0;
     const size_t stride = data->stride;
-    const struct seed_draws draws = {.config = config,
-                                     .stream = stream,
-                                     .trials = wanted < TRIALS ? wanted : TRIALS,
-                                     .from = resumed > 0 ? resumed : 1,
-                                     .checkpoint = checkpoint};
+    struct seed_draws draws = seed_draws_of(config);
+    draws.stream = stream;
+    draws.from = resumed > 0 ? resumed : 1;
+    draws.checkpoint = checkpoint;
     struct seeding seeding = {0};
     uint64_t row;
     enum status status = STATUS_FAILED;

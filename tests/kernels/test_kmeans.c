@@ -3,6 +3,7 @@
 #include "runner.h"
 
 #include "cluster_on.h"
+#include "kmeans/seed.h"
 #include "test_kmeans_reference.h"
 
 #include <stdio.h>
@@ -642,11 +643,61 @@ static void check_copies(struct ocl_context *context, bool fewer)
     free(m.x);
 }
 
+/* Seeds of many sets at once are those of each set alone: a mixture, far offsets and huge values; a set of too few
+ * different rows is left to it. */
+static void check_sets(struct ocl_context *context, bool fewer)
+{
+    enum { SETS = 4, D = 21, K = 40 };
+    static const struct seed_set sets[SETS] = {{0, 300}, {300, 1100}, {1400, 60}, {1460, 513}};
+    static const enum fill fills[SETS] = {FILL_MIXTURE, FILL_OFFSET, FILL_MIXTURE, FILL_HUGE};
+    const struct path *tiled = &paths[7];
+    const uint64_t all = sets[SETS - 1].first + sets[SETS - 1].rows;
+    struct matrix m = {(uint32_t)all, D, malloc(sizeof(float) * all * D)};
+    struct cluster_devices one = {&context, 1};
+    struct cluster_config config;
+    struct error err = ERROR_INIT;
+    uint32_t seeds[SETS * K];
+    bool done[SETS];
+    if (fewer) {
+        free(m.x);
+        return;
+    }
+    for (unsigned i = 0; i < SETS; i++) {
+        struct matrix part = {(uint32_t)sets[i].rows, D, m.x + sets[i].first * D};
+        fill_matrix(&part, fills[i], 3 + i);
+    }
+    for (uint64_t i = 5; i < sets[2].rows; i++)
+        memcpy(m.x + (sets[2].first + i) * D, m.x + (sets[2].first + i % 5) * D, D * sizeof *m.x);
+    cluster_config_default(&config);
+    config.k = K;
+    config.max_iter = 0;
+    config.choice = &tiled->choice;
+    struct matrix_source source = matrix_source_of(&m);
+    if (seed_sets(seeds, done, sets, SETS, &one, &source, &config, &err) != STATUS_OK)
+        fail_msg("%s", err.sentence);
+    for (unsigned i = 0; i < SETS; i++) {
+        struct matrix part = {(uint32_t)sets[i].rows, D, m.x + sets[i].first * D};
+        struct cluster_outcome out = {0};
+        source = matrix_source_of(&part);
+        const enum status status =
+            cluster_run_on(&out, context, &source, &config, &paths[0].choice, &err);
+        assert_int_equal(done[i], status == STATUS_OK);
+        assert_int_equal(done[i], i != 2);
+        for (unsigned c = 0; c < K && done[i]; c++)
+            if (memcmp(out.centroids + c * D, part.x + (size_t)seeds[i * K + c] * D,
+                       D * sizeof *part.x) != 0)
+                fail_msg("seed %u of set %u is row %u", c, i, seeds[i * K + c]);
+        cluster_outcome_clear(&out);
+    }
+    free(m.x);
+}
+
 static void test_seeding(void **state)
 {
     (void)state;
     for_each_device(check_seeding);
     for_each_device(check_copies);
+    for_each_device(check_sets);
 }
 
 static const struct CMUnitTest tests[] = {
