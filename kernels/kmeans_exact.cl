@@ -456,8 +456,8 @@ seed_fold(__global const double *restrict sums, __global double *restrict upto,
         centroids[(size_t)seed * stride + j] = candidates[(size_t)best * stride + j];
 }
 
-/* The first of `blocks` blocks that reaches the target; if rounding left none, the last one that adds anything:
- * below: how many do not reach it. */
+/* The first of `blocks` blocks up to which the sum exceeds the target; if rounding left none, the last one that
+ * adds anything. below: blocks that do not exceed it; each: values from one block to the next. */
 static uint block_of_target(__global const double *reached, uint below, uint blocks, uint each)
 {
     uint block = min(below, blocks - 1);
@@ -601,8 +601,8 @@ static void mark_block(const struct seed_rows *rows, const struct seed_room room
  * seed_exact, seed_fold and seed_commit do for one with a launch each. Part p has rows[2p + 1] rows from
  * rows[2p] on, at most KMEANS_PART_BLOCKS blocks. seeds: k of each part, of which the host gives the first; in
  * and out, like distances and mask (per row) and upto (per block, part p's from rows[2p] / KMEANS_BLOCK_ROWS + p
- * on). found_seeds: how many a part has, less 1 if they leave
- * nothing, and it gets no more. */
+ * on). found_seeds: how many a part has; one less if they are fewer than k and leave nothing, after which it gets
+ * no more. */
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 seed_parts(__global const float *x, __global const uint *rows, __global const double *random,
            __global double *upto, __global double *distances, __global uint *mask,

@@ -7,7 +7,6 @@
 #include "base/threads.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <string.h>
 
 static uint64_t share(uint64_t bytes, uint32_t percent)
@@ -142,8 +141,10 @@ static void *build_steps(void *context)
     for (unsigned i; (i = atomic_fetch_sub(&building->left, 1) - 1) < STEP_NODES_MAX;) {
         const struct chain_node *node = &building->chain->node[i];
         building->err[i] = (struct error)ERROR_INIT;
-        building->status[i] =
-            node->step->build ? node->step->build(node->state, &building->err[i]) : STATUS_OK;
+        if (atomic_load(&building->chain->abandoned))
+            building->err[i].status = building->status[i] = STATUS_INTERRUPTED;
+        else if (node->step->build)
+            building->status[i] = node->step->build(node->state, &building->err[i]);
     }
     return NULL;
 }
@@ -172,6 +173,7 @@ enum status chain_prove(struct chain *chain, struct error *err)
 
 void chain_abandon(struct chain *chain)
 {
+    atomic_store(&chain->abandoned, true);
     for (unsigned i = 0; i < chain->count; i++) {
         if (chain->node[i].step->abandon)
             chain->node[i].step->abandon(chain->node[i].state);

@@ -3,6 +3,7 @@
 #define CLPIPE_DEVICE_CHAIN_H
 
 #include "device/step.h"
+#include <stdatomic.h>
 
 #define PART_ALIGNMENT 128u /* of parts in slots and arenas, bytes */
 
@@ -23,14 +24,15 @@ struct chain {
     struct chain_node node[STEP_NODES_MAX];
     unsigned count;
     uint32_t counts, events;
-    uint32_t words;      /* per part's row, including its verdict if a step may refuse */
-    uint32_t overlap;    /* of parts, in columns and rows */
-    uint32_t slot_sizes; /* total size of all arenas, in slots */
-    uint64_t work_bytes; /* memory of all nodes besides arenas and slots */
-    uint32_t largest;    /* size of the largest buffer, in slots; at least 1 */
-    uint64_t slot_bytes; /* preferred slot size; 0: any */
-    unsigned builders;   /* steps that are built at the same time */
-    bool refuses;        /* the last word of a row is the verdict */
+    uint32_t words;        /* per part's row, including its verdict if a step may refuse */
+    uint32_t overlap;      /* of parts, in columns and rows */
+    uint32_t slot_sizes;   /* total size of all arenas, in slots */
+    uint64_t work_bytes;   /* memory of all nodes besides arenas and slots */
+    uint32_t largest;      /* size of the largest buffer, in slots; at least 1 */
+    uint64_t slot_bytes;   /* preferred slot size; 0: any */
+    unsigned builders;     /* steps that are built at the same time */
+    atomic_bool abandoned; /* none more is built */
+    bool refuses;          /* the last word of a row is the verdict */
 };
 
 /* The space of one part in a chain. */

@@ -8,17 +8,13 @@ int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y)
     return pixel_luma(pixel + y * stride + 3 * (size_t)x);
 }
 
-uint32_t whole_root(uint32_t value)
+uint32_t whole_root(uint64_t value)
 {
-    uint32_t least = 0, above = 65536; /* least^2 <= value < above^2 */
-    while (above - least > 1) {
-        const uint32_t middle = (least + above) / 2;
-        if ((uint64_t)middle * middle <= value)
-            least = middle;
-        else
-            above = middle;
-    }
-    return least;
+    uint64_t root = 0;
+    for (uint64_t bit = (uint64_t)1 << 31; bit > 0; bit >>= 1)
+        if ((root + bit) * (root + bit) <= value)
+            root += bit;
+    return (uint32_t)root;
 }
 
 void around_difference(int *gx, int *gy, const uint8_t *pixel, size_t stride)

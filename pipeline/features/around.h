@@ -18,7 +18,7 @@ static inline int pixel_luma(const uint8_t *p)
 }
 
 /* floor(sqrt(value)). */
-uint32_t whole_root(uint32_t value);
+uint32_t whole_root(uint64_t value);
 
 /* Luma of the pixel x to the right of and y below `pixel`, in RGB rows of `stride` bytes. */
 int around_luma(const uint8_t *pixel, size_t stride, uint32_t x, uint32_t y);

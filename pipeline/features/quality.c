@@ -115,16 +115,6 @@ static uint32_t percentile(const uint32_t *count, uint64_t pixels, uint32_t hund
     return 255;
 }
 
-/* floor(sqrt(n)). */
-static uint32_t large_root(uint64_t n)
-{
-    uint64_t root = 0;
-    for (uint64_t bit = (uint64_t)1 << 31; bit > 0; bit >>= 1)
-        if ((root + bit) * (root + bit) <= n)
-            root += bit;
-    return (uint32_t)root;
-}
-
 /* floor(2^16 log2(n)) for n >= 1, bit by bit by squaring. */
 static uint64_t logarithm(uint32_t n)
 {
@@ -179,7 +169,7 @@ static bool finish_quality(void *values, const struct feature *feature, const ui
     for (unsigned i = 0; i < 5; i++)
         out[QUALITY_P1 + i] = percentile(words, pixels, hundredths[i]);
     out[QUALITY_CONTRAST] =
-        pixels ? large_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels)) : 0;
+        pixels ? whole_root(10000 * (pixels * squares - sum * sum) / (pixels * pixels)) : 0;
     out[QUALITY_ENTROPY] = entropy(words, pixels, 0, 0);
     out[QUALITY_DETAIL] = entropy(words, pixels, tone < TONE ? 0 : tone - TONE, tone + TONE + 1);
     out[QUALITY_SATURATION] = share(words[QUALITY_AT_COLOUR], pixels, 100);

@@ -231,7 +231,7 @@ struct split {
     uint32_t done, kept;
     bool *ended;
     struct error error; /* the first */
-    struct held held;   /* row, begin, found, ended */
+    struct held held;   /* the arrays of list_parts */
 };
 
 /* Lists the rows of each part, for all processes. */
@@ -333,7 +333,7 @@ static enum status seed_parts(struct split *split, struct error *err)
     return status;
 }
 
-/* A part with k clusters, or as many as it has different rows. values: its rows, if it is seeded. */
+/* A part with k clusters, or as many as it has different rows. values: its rows in memory, or NULL. */
 static enum status fit_part(struct split *split, uint32_t part,
                             const struct cluster_devices *devices, const struct matrix_source *rows,
                             const float *values, unsigned threads, struct error *err)
@@ -404,8 +404,8 @@ static void divide_part(void *context, uint64_t i)
         status = fit_part(split, part, &one, &rows, values, 1, &err);
     }
     pthread_mutex_lock(&split->lock);
+    split->done += !split->ended[part];
     split->ended[part] |= status == STATUS_OK;
-    split->done++;
     if (status == STATUS_OK && levels->comm->size == 1)
         status = keep_parts(split, &err);
     if (status != STATUS_OK && split->error.status == STATUS_OK)
@@ -442,7 +442,8 @@ static enum status read_parts(struct split *split, struct error *err)
     for (uint32_t part = split->first; part < split->end && status == STATUS_OK; part++)
         for (uint64_t i = 0; i < rows_of_part(split, part) && is_due(split, part); i++)
             to[split->row[split->begin[part] + i]] = (int64_t)(split->place[part] + i);
-    for (uint64_t first = 0; first < rows->rows && status == STATUS_OK; first += step) {
+    for (uint64_t first = 0; first < rows->rows && count > 0 && status == STATUS_OK;
+         first += step) {
         const uint64_t some = min_u64(step, rows->rows - first);
         status = stop_check(split->levels->config.stop, "reading rows of clusters", err);
         if (status == STATUS_OK)
@@ -470,6 +471,7 @@ static enum status share_part(struct split *split, uint32_t part, struct error *
         return status == STATUS_END ? STATUS_OK : status;
     const size_t values = (size_t)about[0] * split->rows->dimension;
     if (comm->rank != root) {
+        cluster_outcome_clear(found);
         status = cluster_outcome_open(found, about[0], split->rows->dimension, about[1], err);
         if (status != STATUS_OK)
             return status;
@@ -579,8 +581,6 @@ static void forget_parts(struct split *split)
         cluster_outcome_clear(&split->found[i]);
     free(split->values);
     free(split->seeds);
-    split->values = NULL;
-    split->seeds = NULL;
 }
 
 /* Level 2 is made of the rows, and level 1 by dividing its clusters. */
@@ -612,7 +612,6 @@ static enum status make_split(struct levels *levels, struct cluster_level *level
     free(coarse->labels);
     coarse->labels = parents;
     cluster_outcome_clear(&known);
-    forget_parts(&split);
     held_free(&split.held);
     pthread_mutex_destroy(&split.lock);
     return status;

@@ -1,5 +1,5 @@
-/* seed_parts.c: greedy k-means++ of many small sets of rows, each by one group of a device: for one set
- * (seed_device.c) a round is a few launches that use all of it, and these would be most of the time. */
+/* seed_parts.c: greedy k-means++ of many small sets of rows, each by one work-group: seed_device.c takes a few
+ * launches for each round, which would cost more than the work of a small set. */
 #include "kmeans/canonical.h"
 #include "kmeans/run.h"
 #include "kmeans/seed.h"
@@ -102,8 +102,9 @@ static enum status parts_main(void *context, const struct rank *rank, struct err
     struct shard shard = {0};
     struct lane_held *held = NULL;
     struct part_buffers buffers = {0};
-    if (!rank->lane->tiled || rank->lane->host_exact ||
-        rank->source->dimension > KMEANS_PART_STRIDE)
+    const uint64_t columns = rank->source->dimension + KMEANS_LANES;
+    if (!rank->lane->tiled || rank->lane->host_exact || columns > KMEANS_PART_STRIDE ||
+        rank->source->rows * columns * sizeof(float) > rank->lane->device->max_allocation)
         return STATUS_OK;
     enum status status = shard_open(&shard, rank, parts->config, err);
     const bool possible = status == STATUS_OK && shard.data.resident && shard.data.tile_count == 1;
@@ -127,5 +128,11 @@ enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, 
     const struct run_job job = {source, config, parts_main, &parts};
     const struct cluster_devices one = {devices->contexts, 1};
     memset(done, 0, count * sizeof *done);
-    return cluster_run_ranks(&job, &one, err);
+    const enum status status = cluster_run_ranks(&job, &one, err);
+    if (status != STATUS_FAILED || !cluster_device_failed(err))
+        return status;
+    /* Its memory may do for one set at a time; if not, that fails with the same words. */
+    memset(done, 0, count * sizeof *done);
+    *err = (struct error)ERROR_INIT;
+    return STATUS_OK;
 }

@@ -9,7 +9,7 @@
  * LOAD(from): an unaligned vector
  * TAKE_ODD(even, odd): the even lanes of one vector and the odd ones of the other
  * STORE_ALL(out, bytes, count): the first bytes of a vector
- * STORE_SOME(out, vectors, v, block): less than four vectors of values before the clamp */
+ * STORE_SOME(out, vectors, v, block): fewer than four vectors of values before the clamp */
 
 VECTOR_INLINE VECTOR SET(requantise)(VECTOR sum, const struct host_parameters *p, unsigned v,
                                      bool shifts_first)

@@ -650,7 +650,9 @@ static void check_sets(struct ocl_context *context, bool fewer)
     enum { SETS = 4, D = 21, K = 40 };
     static const struct seed_set sets[SETS] = {{0, 300}, {300, 1100}, {1400, 60}, {1460, 513}};
     static const enum fill fills[SETS] = {FILL_MIXTURE, FILL_OFFSET, FILL_MIXTURE, FILL_HUGE};
-    const struct path *tiled = &paths[7];
+    static const struct lane_choice tiled = {true, true, false, false, false, false, 1};
+    if (fewer || !ocl_context_device(context)->fp64)
+        return;
     const uint64_t all = sets[SETS - 1].first + sets[SETS - 1].rows;
     struct matrix m = {(uint32_t)all, D, malloc(sizeof(float) * all * D)};
     struct cluster_devices one = {&context, 1};
@@ -658,10 +660,6 @@ static void check_sets(struct ocl_context *context, bool fewer)
     struct error err = ERROR_INIT;
     uint32_t seeds[SETS * K];
     bool done[SETS];
-    if (fewer) {
-        free(m.x);
-        return;
-    }
     for (unsigned i = 0; i < SETS; i++) {
         struct matrix part = {(uint32_t)sets[i].rows, D, m.x + sets[i].first * D};
         fill_matrix(&part, fills[i], 3 + i);
@@ -671,7 +669,7 @@ static void check_sets(struct ocl_context *context, bool fewer)
     cluster_config_default(&config);
     config.k = K;
     config.max_iter = 0;
-    config.choice = &tiled->choice;
+    config.choice = &tiled;
     struct matrix_source source = matrix_source_of(&m);
     if (seed_sets(seeds, done, sets, SETS, &one, &source, &config, &err) != STATUS_OK)
         fail_msg("%s", err.sentence);
