@@ -47,8 +47,11 @@ static _Noreturn void be_child(const struct child *child, struct outcome *outcom
     if (!lines || getppid() != parent)
         _exit(STATUS_FAILED);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    if (!SANITIZED)
-        setrlimit(RLIMIT_DATA, &(struct rlimit){MEMORY, MEMORY});
+    struct rlimit data;
+    if (!SANITIZED && getrlimit(RLIMIT_DATA, &data) == 0) {
+        data.rlim_cur = data.rlim_cur < MEMORY ? data.rlim_cur : MEMORY;
+        setrlimit(RLIMIT_DATA, &data);
+    }
     outcome->status = child->work(outcome->answer, send_line, lines, &outcome->error);
     outcome->done = true;
     _exit(STATUS_OK);

@@ -609,10 +609,13 @@ enum status read_to_end(char **data, size_t *size, int fd, const char *name, str
 
 char *read_small(size_t *size, int directory, const char *name)
 {
-    const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int links = directory == AT_FDCWD ? 0 : O_NOFOLLOW;
+    const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | links);
+    struct stat st;
     char *data = NULL;
     *size = 0;
-    if (fd >= 0 && (read_to_end(&data, size, fd, name, NULL) != STATUS_OK || *size == 0)) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (read_to_end(&data, size, fd, name, NULL) != STATUS_OK || *size == 0)) {
         free(data);
         data = NULL;
     }

@@ -83,16 +83,27 @@ static enum status write_parameters(char **parameters, const struct feature_set 
     return *parameters ? STATUS_OK : error_memory(err, 1024, "the parameters");
 }
 
-/* The parameters of the output if it has codebooks of these features: the same command may have written it.
- * NULL: something else is there, or to be replaced. The caller frees them. */
+/* The parameters of the output if it has codebooks of these features by these options: the same command may have
+ * written it. Else NULL. The caller frees them. */
 static char *read_earlier(const struct feature_set *features, const struct options *options)
 {
+    static const char *const choices[] = {"alpha", "icc"};
+    const struct codebook_options *own = (const struct codebook_options *)options;
+    uint64_t sample = 0, scale = 0;
+    char word[32];
     struct result *result = NULL;
     struct parameters *parameters = NULL;
     char asked[sizeof features->feature->spec], *earlier = NULL;
     bool same = !options->force && !result_open(&result, options->output, NULL) &&
                 result_images(result) == 0 &&
-                !parameters_open(&parameters, result->parameters, NULL);
+                !parameters_open(&parameters, result->parameters, NULL) &&
+                parameters_integer(parameters, "sample", &sample) && sample == own->sample &&
+                parameters_integer(parameters, "decode_scale", &scale) &&
+                scale == 1u << own->image.decode_scale;
+    for (unsigned i = 0; same && i < sizeof choices / sizeof *choices; i++) {
+        const char *there = parameters_member(parameters, choices[i]);
+        same = there && strcmp(there, option_choice(word, sizeof word, options, choices[i])) == 0;
+    }
     for (unsigned i = 0; same && i <= features->count; i++) {
         const char *spec = parameters_entry(parameters, "codebooks", i, NULL);
         codebooks_spec_asked(asked, sizeof asked, spec ? spec : "");

@@ -1,4 +1,4 @@
-/* colours.c: what all codecs do with colours and alpha. */
+/* colours.c: what codecs whose files may have profiles do with colours and alpha. */
 #include "decode/colours.h"
 
 #include <stdlib.h>

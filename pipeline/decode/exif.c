@@ -4,7 +4,6 @@
 #include "decode/pixel.h"
 
 #include <stdbool.h>
-
 #include <string.h>
 
 static uint32_t get(const uint8_t *p, unsigned bytes, bool big)

@@ -92,7 +92,7 @@ struct ingest {
     struct store *store;
 };
 
-/* Wakes all waiting threads of the run. Any thread. */
+/* Wakes the threads that wait for readers or the recorder. Any thread. */
 static void wake_all(void *context)
 {
     struct ingest *ingest = context;

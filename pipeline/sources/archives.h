@@ -78,7 +78,7 @@ static inline uint64_t archives_place(uint64_t where)
 
 /* Number of archives, to be registered in the same order elsewhere. */
 uint64_t archives_count(const struct archives *archives);
-/* One of them, without its path; the number may have the flags of a `where` above it. */
+/* One of them, without its path; bits of i above the number are ignored. */
 const struct archive_file *archives_at(const struct archives *archives, uint64_t i);
 /* The archive of a member. */
 static inline const struct archive_file *archives_about(const struct archives *archives,

@@ -203,8 +203,10 @@ def test_the_same_command_finds_its_codebooks(clpipe, pictures, tmp_path):
     assert "up to date" in again.stdout + again.stderr
     assert [book["digest"] for book in json.loads((tmp_path / "report.json").read_text())["codebooks"]] == [
         codebooks(tmp_path / "c.h5")[name] for name in "wf"]
-    for other in (["codebook", "in", "-o", "c.h5", *WORDS], [*command, "--sample", "20"],
-                  [*command, "--feature", "dct:words=2"]):
+    nowhere = ["codebook", "nowhere", "-o", "c.h5", *WORDS, *FISHER]
+    for other in (["codebook", "in", "-o", "c.h5", *WORDS], [*command, "--feature", "dct:words=2"],
+                  *([*nowhere, *option] for option in (["--sample", "20"], ["--alpha", "black"], ["--icc", "apply"],
+                                                       ["--decode-scale", "2"]))):
         check_one_error(clpipe(*other), 3, "c.h5 exists", "--force")
     draw(tmp_path / "in", 700, 1)
     check_one_error(clpipe(*command), 3, "c.h5 exists", "--force")
