@@ -167,8 +167,13 @@ def test_webp_pixels(tmp_path):
                                    save_all=True, duration=100,
                                    append_images=[Image.fromarray(255 - rgba)]),
     }
+    # Alpha that the file's header does not announce is none.
+    extended = b"VP8X" + struct.pack("<II", 10, 0) + struct.pack("<I", WIDTH - 1)[:3] + struct.pack("<I", HEIGHT - 1)[:3]
+    body = b"WEBP" + extended + files["lossless alpha.webp"][12:]
+    files["alpha unannounced.webp"] = b"RIFF" + struct.pack("<I", len(body)) + body
     write(tmp_path, files)
     wanted = {"lossless.webp": RGB, "frames.webp": RGB, "lossless alpha.webp": over(RGB, ALPHA),
+              "alpha unannounced.webp": RGB,
               "alpha frames.webp": over(RGB, ALPHA)}
     wanted["lossy.webp"] = numpy.asarray(Image.open(tmp_path / "lossy.webp").convert("RGB"))
     lossy = numpy.asarray(Image.open(tmp_path / "lossy alpha.webp"))
