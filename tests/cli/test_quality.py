@@ -155,6 +155,27 @@ def test_each_flag_of_its_picture_alone(flagged):
             assert not found, path
 
 
+def test_thresholds(tmp_path):
+    """On both sides of each threshold that pictures can be made for, to the last unit."""
+    def shaded(low, high, size=(200, 200)):
+        """Half of the pixels have each tone: percentiles 5 and 95."""
+        return Image.fromarray(numpy.repeat([[low] * (size[0] // 2) + [high] * (size[0] // 2)], size[1], axis=0).astype("u1"))
+    pictures = {  # name: picture, flag, whether it has it
+        "dark-83": (shaded(0, 83), "dark", True), "dark-84": (shaded(0, 84), "dark", False),
+        "light-239": (shaded(239, 255), "light", True), "light-238": (shaded(238, 255), "light", False),
+        "contrast-39": (shaded(100, 139), "low-contrast", True), "contrast-40": (shaded(100, 140), "low-contrast", False),
+        "aspect-69": (shaded(50, 200, (200, 69)), "odd-aspect", True),
+        "aspect-70": (shaded(50, 200, (200, 70)), "odd-aspect", False),
+        "aspect-high": (shaded(50, 200, (68, 200)), "odd-aspect", True),
+        "aspect-less-high": (shaded(50, 200, (70, 200)), "odd-aspect", False)}
+    for name, (image, _, _) in pictures.items():
+        image.convert("RGB").save(tmp_path / f"{name}.png")
+    assert run_clpipe("ingest", tmp_path, "-o", tmp_path / "q.h5", "--feature", "quality", "-q").returncode == 0
+    flags = flags_of(tmp_path / "q.h5")
+    for name, (_, flag, has) in pictures.items():
+        assert (flag in flags[f"{name}.png"]) == has, (name, flags[f"{name}.png"])
+
+
 def test_what_shows_flags(flagged):
     file = flagged / "q.h5"
     info = run_clpipe("info", file).stdout
