@@ -17,6 +17,9 @@
 /* Descriptors that the removal of a tree may use. */
 #define REMOVAL_DESCRIPTORS 16
 
+/* How often a directory is made that others remove. */
+#define TRIES 100
+
 struct output_directory {
     char *final;     /* after links, without slashes at its end */
     char *temporary; /* final with a suffix */
@@ -172,6 +175,34 @@ enum status output_directory_check(const char *path, output_names names, struct 
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
+/* Until it has its lock, another process may take the directory for an abandoned one, and remove it: then it
+ * is made again. */
+static enum status make_temporary(struct output_directory *directory, const char *path,
+                                  struct error *err)
+{
+    struct stat open_one, named;
+    for (unsigned tries = 0; tries < TRIES; tries++) {
+        if (mkdir(directory->temporary, 0777) != 0)
+            return trouble(err, errno, "mkdir", path);
+        directory->exists = true;
+        directory->lock = open(directory->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory->lock < 0 && errno != ENOENT)
+            return trouble(err, errno, "open", path);
+        /* Waits for such a process. Without locks, no directory is considered abandoned. */
+        while (directory->lock >= 0 && flock(directory->lock, LOCK_EX) != 0 && errno == EINTR)
+            continue;
+        if (directory->lock >= 0 && fstat(directory->lock, &open_one) == 0 &&
+            lstat(directory->temporary, &named) == 0 && named.st_ino == open_one.st_ino &&
+            named.st_dev == open_one.st_dev)
+            return STATUS_OK;
+        if (directory->lock >= 0)
+            close(directory->lock);
+        directory->lock = -1;
+        directory->exists = false;
+    }
+    return trouble(err, EBUSY, "mkdir", path);
+}
+
 enum status output_directory_open(struct output_directory **out, const char *path,
                                   output_names names, struct error *err)
 {
@@ -194,17 +225,7 @@ enum status output_directory_open(struct output_directory **out, const char *pat
         goto out;
     }
     output_directory_remove_abandoned(directory->final);
-    if (mkdir(directory->temporary, 0777) != 0) {
-        status = trouble(err, errno, "mkdir", path);
-        goto out;
-    }
-    directory->exists = true;
-    directory->lock = open(directory->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory->lock < 0)
-        status = trouble(err, errno, "open", path);
-    else
-        /* Without locks, no directory is considered abandoned. */
-        flock(directory->lock, LOCK_EX | LOCK_NB);
+    status = make_temporary(directory, path, err);
 out:
     if (status != STATUS_OK)
         output_directory_close(&directory);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -159,12 +160,37 @@ static void a_killed_writer_leaves_nothing_for_long(void **state)
     assert_true(holds("d/page", "whole"));
 }
 
+/* Others that begin at the same time remove what looks abandoned: never the directory of one that has it. */
+static void beginners_leave_each_other_alone(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            output_directory_remove_abandoned("d");
+    }
+    for (unsigned i = 0; i < 3000; i++) {
+        struct output_directory *directory;
+        struct error err = ERROR_INIT;
+        if (output_directory_open(&directory, "d", names, &err) != STATUS_OK)
+            fail_msg("%u: %s", i, err.sentence);
+        assert_int_equal(access(output_directory_temporary(directory), F_OK), 0);
+        output_directory_close(&directory);
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(entries("."), 0);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(appears_whole_and_is_replaced_whole, make_root, remove_root),
     cmocka_unit_test_setup_teardown(replaces_only_its_like, make_root, remove_root),
     cmocka_unit_test_setup_teardown(a_link_is_kept, make_root, remove_root),
     cmocka_unit_test_setup_teardown(a_killed_writer_leaves_nothing_for_long, make_root,
                                     remove_root),
+    cmocka_unit_test_setup_teardown(beginners_leave_each_other_alone, make_root, remove_root),
 };
 
 TEST_GROUP(output_directory, NULL, NULL)
