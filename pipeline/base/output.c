@@ -245,8 +245,7 @@ static bool lock_file(int fd, bool *lockless)
     return *lockless;
 }
 
-/* True if the name in the directory refers to this file. */
-static bool still_named(int directory, const char *name, int fd)
+bool output_still_named(int directory, const char *name, int fd)
 {
     struct stat named, open;
     return fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &open) == 0 &&
@@ -263,7 +262,7 @@ static void remove_abandoned(int directory, const char *name)
     bool lockless;
     if (fd < 0)
         return;
-    if (lock_file(fd, &lockless) && !lockless && still_named(directory, name, fd))
+    if (lock_file(fd, &lockless) && !lockless && output_still_named(directory, name, fd))
         unlinkat(directory, name, 0);
     close(fd);
 }
@@ -313,7 +312,7 @@ static enum status create_temporary(struct output *output, const char *path, str
         bool lockless;
         if (output->file >= 0 && lock_file(output->file, &lockless) &&
             (lockless ||
-             still_named(output->directory, output->temporary + prefix, output->file))) {
+             output_still_named(output->directory, output->temporary + prefix, output->file))) {
             output->exists = true;
             return STATUS_OK;
         }

@@ -69,6 +69,8 @@ enum status write_at(int fd, const void *data, size_t size, uint64_t offset, con
 /* Reads what is left of a file or stream, with a NUL behind it that *size does not count. The caller
  * frees *data, also after an error. */
 enum status read_to_end(char **data, size_t *size, int fd, const char *name, struct error *err);
+/* Whether the name in the directory, or the path (AT_FDCWD), is that of the open file; not through a link. */
+bool output_still_named(int directory, const char *name, int fd);
 /* A small file of an open directory, where it must not be a link, or by its path (AT_FDCWD), in the same way; NULL:
  * it is missing, empty, no file, or cannot be read. The caller frees it. */
 char *read_small(size_t *size, int directory, const char *name);

@@ -180,23 +180,21 @@ enum status output_directory_check(const char *path, output_names names, struct 
 static enum status make_temporary(struct output_directory *directory, const char *path,
                                   struct error *err)
 {
-    struct stat open_one, named;
     for (unsigned tries = 0; tries < TRIES; tries++) {
         if (mkdir(directory->temporary, 0777) != 0)
             return trouble(err, errno, "mkdir", path);
-        directory->exists = true;
         directory->lock = open(directory->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (directory->lock < 0 && errno != ENOENT)
+        if (directory->lock < 0 && errno == ENOENT)
+            continue;
+        directory->exists = true;
+        if (directory->lock < 0)
             return trouble(err, errno, "open", path);
         /* Waits for such a process. Without locks, no directory is considered abandoned. */
-        while (directory->lock >= 0 && flock(directory->lock, LOCK_EX) != 0 && errno == EINTR)
+        while (flock(directory->lock, LOCK_EX) != 0 && errno == EINTR)
             continue;
-        if (directory->lock >= 0 && fstat(directory->lock, &open_one) == 0 &&
-            lstat(directory->temporary, &named) == 0 && named.st_ino == open_one.st_ino &&
-            named.st_dev == open_one.st_dev)
+        if (output_still_named(AT_FDCWD, directory->temporary, directory->lock))
             return STATUS_OK;
-        if (directory->lock >= 0)
-            close(directory->lock);
+        close(directory->lock);
         directory->lock = -1;
         directory->exists = false;
     }

@@ -132,7 +132,6 @@ enum status seed_sets(uint32_t *seeds, bool *done, const struct seed_set *sets, 
     if (status != STATUS_FAILED || !cluster_device_failed(err))
         return status;
     /* Its memory may do for one set at a time; if not, that fails with the same words. */
-    memset(done, 0, count * sizeof *done);
     *err = (struct error)ERROR_INIT;
     return STATUS_OK;
 }
